@@ -1,0 +1,110 @@
+"""Compilers under test: one module a compiler, each with the same few functions in the same order.
+
+A compiler is a module (or any object) that fits the `Compiler` protocol and is named in the entry-point group
+`opera.compilers`. It is imported inside worker processes only; what it needs beside its own package is numpy and msgspec.
+`opera_onnx_identity` under examples/ is a worked third-party one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from opera.errors import UsageError
+from opera.values import Value
+
+
+class Variant(msgspec.Struct, frozen=True):
+    """One route into a frontend.
+
+    Attributes:
+        name: Short name (`inputs`, `constants`).
+        artefact: The artefact it consumes (`onnx`, `onnx-constants`).
+        after: When it is tried: `always`, or `rejected`: only where the variants before it ended in `unsupported`
+            or failed at load, which decides whether the operator is supported at all.
+    """
+
+    name: str
+    artefact: str
+    after: str = "always"
+
+
+class Case(msgspec.Struct, frozen=True):
+    """What a compiler is given: the model file, what to feed, and the names of the outputs in order.
+
+    `feeds` is input name → value (Tensor, Sequence or Optional of opera.values), in the model's input order.
+    """
+
+    library: str
+    operator: str
+    model: Path
+    feeds: dict[str, Value]
+    outputs: tuple[str, ...]
+
+
+class Compiler(Protocol):
+    """The protocol. All functions but the attributes may raise anything: that is what is being tested."""
+
+    NAME: str
+    """Name on the command line (`openvino`)."""
+    PACKAGE: str
+    """What `pip install` needs to get it, for messages."""
+    PRELOAD: tuple[str, ...]
+    """Modules imported once, before workers are forked. Importing them must start no threads that matter."""
+    FRONTENDS: Mapping[str, tuple[Variant, ...]]
+    """library → variants, in the order they are tried."""
+
+    def version(self) -> str:
+        """Return the compiler's version; ImportError where it is not installed."""
+
+    def options(self) -> dict[str, str]:
+        """Return options and target that decide results: part of a verdict's identity."""
+
+    def prepare(self) -> None:
+        """Set up a fresh worker (one thread, quiet logs); called once after the fork."""
+
+    def load(self, case: Case) -> Any:
+        """Convert the model: the model loading stage, the one under test."""
+
+    def compile(self, loaded: Any, case: Case) -> Any:
+        """Compile what `load` returned."""
+
+    def infer(self, compiled: Any, case: Case) -> list[Value]:
+        """Run it and return the outputs as opera.values, in the order of `case.outputs`."""
+
+    def unsupported(self, stage: str, error: BaseException) -> str | None:
+        """Return what is unsupported where the compiler says so in its own words, else None (then it is a crash)."""
+
+    def conversion_function(self, case: Case, error: BaseException | None) -> str:
+        """Return the code that converts the operator; `error` is None for wrong outputs. Empty where it cannot be told."""
+
+
+GROUP = "opera.compilers"
+
+
+@cache
+def registered() -> dict[str, EntryPoint]:
+    """Return name → entry point of all compilers that this environment registers, installed or not, sorted by name."""
+    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+
+
+def get(name: str) -> Compiler:
+    """Import the module of a compiler (not the compiler itself). Raises UsageError for an unknown name."""
+    if name not in registered():
+        raise UsageError(
+            f"there is no compiler called {name!r}",
+            cause="a spelling mistake, or a plugin that is not installed",
+            fix=f"choose from {', '.join(registered())}; `opera doctor` shows what is installed",
+        )
+    module: Compiler = registered()[name].load()
+    return module
+
+
+def frontend_name(compiler: str, library: str) -> str:
+    """Return the name of a frontend: `tvm-onnx`."""
+    return f"{compiler}-{library}"

@@ -1,0 +1,63 @@
+"""Errors a user can meet. Each says what happened, the likely cause, and what to do next."""
+
+from __future__ import annotations
+
+OK, NEW_FINDINGS, USAGE = 0, 1, 2
+"""Exit codes: nothing new; new findings (only where the user asked to fail on them); opera or its use was wrong."""
+
+
+class OperaError(Exception):
+    """Base of all errors that are shown to the user as one message, without a traceback.
+
+    `cause` and `fix` may be empty; `slug` names the section of docs/errors.md that tells more.
+    """
+
+    slug = "opera"
+
+    def __init__(self, what: str, *, cause: str = "", fix: str = "") -> None:
+        super().__init__(what)
+        self.what, self.cause, self.fix = what, cause, fix
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.cause:
+            lines.append(f"  likely cause: {self.cause}")
+        if self.fix:
+            lines.append(f"  what to do:   {self.fix}")
+        return "\n".join(lines)
+
+
+class UsageError(OperaError):
+    """An argument is wrong or names something that is not there."""
+
+    slug = "usage"
+
+
+class NotInstalled(OperaError):
+    """A library, compiler or tool that was asked for cannot be imported."""
+
+    slug = "not-installed"
+
+
+class WorkspaceError(OperaError):
+    """The workspace cannot be opened, is newer than this opera, damaged, locked, or cannot be written."""
+
+    slug = "workspace"
+
+
+class CorpusError(OperaError):
+    """A corpus file, or a value in it, is malformed or exceeds a limit."""
+
+    slug = "corpus"
+
+
+class SourceError(OperaError):
+    """A target of `opera extract` is no checkout that opera knows, or its suite cannot be run."""
+
+    slug = "source"
+
+
+class InvalidTest(OperaError):
+    """The library itself rejects the case: it is discarded before any compiler sees it."""
+
+    slug = "invalid"

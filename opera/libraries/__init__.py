@@ -1,0 +1,84 @@
+"""Libraries whose operators are tested: one module a library, each with the same few functions in the same order.
+
+A library is a module (or any object) that fits the `Library` protocol and is named in the entry-point group
+`opera.libraries`. Its functions are called inside library-side worker processes only, for they import the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from opera.errors import UsageError
+from opera.instance import Captured, Instance
+from opera.migrated import Manifest
+from opera.values import Value
+
+
+class Opinion(msgspec.Struct, frozen=True):
+    """What an implementation independent of the expected output computed for the same inputs.
+
+    Attributes:
+        name: The implementation (`onnxruntime`, `reference-evaluator`).
+        independent: False where it shares code or authors with the expected output (it then has no vote).
+        outputs: Its outputs in the manifest's order, or None where it could not run the model.
+        error: Why it could not.
+    """
+
+    name: str
+    independent: bool
+    outputs: list[Value] | None
+    error: str = ""
+
+
+class Library(Protocol):
+    """The protocol."""
+
+    NAME: str
+    PACKAGE: str
+    """What `pip install` needs to get it, for messages."""
+    PRELOAD: tuple[str, ...]
+    """Modules imported once, before library-side workers are forked."""
+
+    def version(self) -> str:
+        """Return the library's version; ImportError where it is not installed."""
+
+    def exporter(self) -> dict[str, str]:
+        """Return what decides how artefacts look (name → version): part of a migrated test's identity."""
+
+    def wrap(self, captured: Captured, test: str, directory: Path) -> Manifest:
+        """Make a migrated test on disk. Raises InvalidTest where the library itself rejects the case."""
+
+    def opinions(self, manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> list[Opinion]:
+        """Ask every other implementation that is there, except the compiler named `besides`, for the outputs."""
+
+    def undefined(self, instance: Instance, expected: list[Value]) -> str | None:
+        """Return why the library leaves the result of this instance undefined, else None."""
+
+    def reproducer(self, manifest: Manifest, directory: Path, instance: Instance, variant: str) -> dict[str, object]:
+        """Return what the reproducer template of this library needs: literals only, never code from a value."""
+
+    def equipped_defaults(self, operators: Iterable[str]) -> dict[str, dict[str, Value]]:
+        """Return operator → parameter name → schema default (absent where it has none), for prioritization."""
+
+
+GROUP = "opera.libraries"
+
+
+@cache
+def registered() -> dict[str, EntryPoint]:
+    """Return name → entry point of all libraries that this environment registers, sorted by name."""
+    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+
+
+def get(name: str) -> Library:
+    """Import the module of a library. Raises UsageError for an unknown name."""
+    if name not in registered():
+        raise UsageError(f"there is no library called {name!r}", fix=f"choose from {', '.join(registered())}")
+    module: Library = registered()[name].load()
+    return module
