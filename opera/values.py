@@ -106,7 +106,11 @@ class Tensor(msgspec.Struct, frozen=True):
             out = np.empty(len(_strings(self.data)), dtype=object)
             out[:] = _strings(self.data)
             return out.reshape(self.shape)
-        return np.frombuffer(self.data, dtype=np.dtype(CONTAINERS[self.dtype]).newbyteorder("<")).reshape(self.shape).copy()
+        return (
+            np.frombuffer(self.data, dtype=np.dtype(CONTAINERS[self.dtype]).newbyteorder("<"))
+            .reshape(self.shape)
+            .copy()
+        )
 
     def numbers(self) -> np.ndarray[Any, Any]:
         """Return the elements as numbers that numpy can compute with: low-precision floats become float32."""
@@ -127,7 +131,9 @@ class RandomTensor(msgspec.Struct, frozen=True):
         check_shape(self.dtype, self.shape)
         if self.dtype not in ("float16", "float32", "float64"):
             raise CorpusError(f"a random tensor cannot be {self.dtype}")
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high and 0 <= self.seed < 2**63):
+        if not (
+            math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high and 0 <= self.seed < 2**63
+        ):
             raise CorpusError(f"a random tensor cannot have seed {self.seed} and range {self.low}..{self.high}")
 
     def tensor(self) -> Tensor:
@@ -187,7 +193,9 @@ def widen(bits: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
     if dtype == "bfloat16":
         return (bits << 16).astype(np.uint32).view(np.float32).reshape(bits.shape)
     if dtype == "float8_e8m0fnu":  # unsigned power of two; all ones is NaN
-        return np.where(bits == 255, np.float32(np.nan), np.exp2(np.minimum(bits, 254).astype(np.float32) - 127)).astype(np.float32)
+        return np.where(
+            bits == 255, np.float32(np.nan), np.exp2(np.minimum(bits, 254).astype(np.float32) - 127)
+        ).astype(np.float32)
     return _table(dtype)[bits]
 
 
@@ -298,7 +306,15 @@ def _decode(form: Any, depth: int) -> Value:
     tag, body = next(iter(form.items()))
     try:
         return _decode_tagged(tag, body, below)
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, binascii.Error, msgspec.DecodeError) as error:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        OverflowError,
+        AttributeError,
+        binascii.Error,
+        msgspec.DecodeError,
+    ) as error:
         raise CorpusError(f"a value tagged {str(tag)[:20]!r} is malformed: {error}") from None
 
 

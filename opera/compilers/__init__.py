@@ -1,8 +1,8 @@
 """Compilers under test: one module a compiler, each with the same few functions in the same order.
 
 A compiler is a module (or any object) that fits the `Compiler` protocol and is named in the entry-point group
-`opera.compilers`. It is imported inside worker processes only; what it needs beside its own package is numpy and msgspec.
-`opera_onnx_identity` under examples/ is a worked third-party one.
+`opera.compilers`. It is imported inside worker processes only; what it needs beside its own package is numpy and
+msgspec. examples/opera-onnx-reference is a worked third-party one.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Compiler(Protocol):
         """Return what is unsupported where the compiler says so in its own words, else None (then it is a crash)."""
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
-        """Return the code that converts the operator; `error` is None for wrong outputs. Empty where it cannot be told."""
+        """Return the code that converts the operator, empty where it cannot be told; `error` is None for wrong outputs."""
 
 
 GROUP = "opera.compilers"

@@ -44,11 +44,12 @@ class Outcome(msgspec.Struct, frozen=True):
     """What one execution showed.
 
     Attributes:
-        verdict: pass, unsupported, crash, inconsistent or error from the worker; abort, timeout, out-of-memory from the pool.
+        verdict: pass, unsupported, crash, inconsistent or error from the worker; abort, timeout, out-of-memory from
+            the pool.
         stage: load, compile or infer: where it ended (empty for pass).
         symptom: exception type, signal name, or one of count, shape, dtype, nan-mask, value.
         message: the exception's text or what differs, at most 4,000 characters.
-        location: last line of the compiler's own code in the traceback (`onnx_frontend.py:_impl_v13`), where there is one.
+        location: last line of the compiler's own code in the traceback (`onnx_frontend.py:_impl_v13`), if any.
         conversion_function: see Compiler.conversion_function.
         seconds: stage → seconds inside the compiler.
         details: numbers of the comparison, tail of the log, ...
@@ -61,4 +62,4 @@ class Outcome(msgspec.Struct, frozen=True):
     location: str = ""
     conversion_function: str = ""
     seconds: dict[str, float] = {}
-    details: dict[str, str | float | int | bool | None | list[str]] = {}
+    details: dict[str, str | float | int | bool | list[str] | None] = {}

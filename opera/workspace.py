@@ -1,0 +1,441 @@
+"""The workspace: one SQLite file, a folder of migrated tests, a folder of reproducers. Only the parent process writes it.
+
+`results/opera.sqlite` (WAL), `results/tests/` (opera.migrated), `results/reproducers/`, `results/lock`.
+Everything is content-addressed, so writing twice writes once, and an interrupted command only leaves work undone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from opera.errors import WorkspaceError
+from opera.execute.records import FAILURES, PASS, SCREENED, UNSUPPORTED
+from opera.instance import Captured, Instance, Provenance, identity, parse_instance
+from opera.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What one run of one migrated test through one variant of one frontend showed, as it is stored.
+
+    Attributes:
+        test, frontend, variant, environment: Identity; `environment` is the id of a row of `environments`.
+        verdict, stage, symptom, message, location, conversion_function: See opera.execute.records.Outcome.
+        finding: Id of the finding it belongs to, empty where it is no failure.
+        confirmation: `pending`, `confirmed`, `unconfirmed` (a later member), or empty where none is needed.
+        seconds: Stage → seconds inside the compiler.
+        details: Numbers of the oracle and the screens, log tail, predecessors.
+    """
+
+    test: str
+    frontend: str
+    variant: str
+    environment: str
+    verdict: str
+    stage: str = ""
+    symptom: str = ""
+    message: str = ""
+    location: str = ""
+    conversion_function: str = ""
+    finding: str = ""
+    confirmation: str = ""
+    seconds: dict[str, float] = {}
+    details: dict[str, Any] = {}
+
+
+class Test(msgspec.Struct, frozen=True):
+    """A row of `tests`: the migrated test made of an instance, or why there is none."""
+
+    id: str
+    instance: str
+    status: str
+    reason: str = ""
+    seconds: float = 0.0
+
+
+COMBINED = (*FAILURES, "error", "flaky", SCREENED, PASS, UNSUPPORTED)
+"""A test's verdict on a frontend is the first of these that one of its variants has."""
+
+
+class Workspace:
+    """An open workspace. Use `Workspace.open(root, write=...)` as a context manager."""
+
+    def __init__(self, root: Path, connection: sqlite3.Connection, lock: int | None) -> None:
+        self.root = root
+        self.tests_folder = root / "tests"
+        self._db = connection
+        self._lock = lock
+
+    # ------------------------------------------------------------------ opening
+
+    @classmethod
+    def open(cls, root: Path, *, write: bool) -> Workspace:
+        """Open the workspace in `root`; for writing it is made where it is not there, and locked."""
+        root = Path(root)
+        lock = None
+        try:
+            if write:
+                root.mkdir(parents=True, exist_ok=True)
+                lock = _lock(root)
+            elif not (root / "opera.sqlite").is_file():
+                raise WorkspaceError(
+                    f"there is no workspace in {root}",
+                    cause="nothing was extracted yet, or --workspace names another folder",
+                    fix="run `opera extract onnx` first, or give --workspace",
+                )
+            connection = _connect(root / "opera.sqlite", write=write)
+        except OSError as error:
+            raise WorkspaceError(
+                f"the workspace {root} cannot be {'written' if write else 'read'}: {error.strerror}",
+                cause="a read-only or full file system, or missing rights",
+                fix="give --workspace a folder that you may write",
+            ) from None
+        except BaseException:
+            if lock is not None:
+                os.close(lock)
+            raise
+        return cls(root, connection, lock)
+
+    def close(self) -> None:
+        """Close the database and release the lock."""
+        self._db.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; what SQLite says of a full disk or a damaged file becomes a WorkspaceError."""
+        with _explained(self.root):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """Return all rows of a query."""
+        with _explained(self.root):
+            return self._db.execute(sql, parameters).fetchall()
+
+    def stream(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
+        """Yield the rows of a query one by one."""
+        with _explained(self.root):
+            yield from self._db.execute(sql, parameters)
+
+    # ------------------------------------------------------------------ instances
+
+    def add_captured(self, records: Iterable[Captured], *, equipped: str = "") -> int:
+        """Store instances with where they were seen; return how many are new.
+
+        With `equipped`, they are what that compiler's own suite covers and do not become tests themselves.
+        """
+        new = 0
+        with self.transaction():
+            for record in records:
+                canonical = record.instance.canonical()
+                name = identity(canonical)
+                cursor = self._db.execute(
+                    "INSERT OR IGNORE INTO instances (id, library, operator, document) VALUES (?, ?, ?, ?)",
+                    (name, record.instance.library, record.instance.operator, pack(canonical)),
+                )
+                new += cursor.rowcount
+                at = (name, record.provenance.source, record.provenance.file, record.provenance.test)
+                if equipped:
+                    self._db.execute("INSERT OR IGNORE INTO equipped VALUES (?, ?, ?, ?, ?)", (equipped, *at))
+                else:
+                    self._db.execute("INSERT OR IGNORE INTO provenances VALUES (?, ?, ?, ?)", at)
+                if record.expected is not None:
+                    form = record.form()
+                    document = {key: form[key] for key in ("expected", "rtol", "atol")}
+                    self._db.execute(
+                        "INSERT OR IGNORE INTO expectations VALUES (?, ?)",
+                        (name, pack(msgspec.json.encode(document))),
+                    )
+        return new
+
+    def documents(self, library: str, *, equipped: str = "") -> Iterator[tuple[int, str, bytes, bytes | None]]:
+        """Yield (seq, id, instance document, expectation document or None) in corpus order.
+
+        The corpus of tests by default; with `equipped`, what that compiler's own suite covers.
+        """
+        member = "equipped WHERE compiler = ?" if equipped else "provenances"
+        rows = self.stream(
+            "SELECT i.seq, i.id, i.document, e.document FROM instances i LEFT JOIN expectations e ON e.instance = i.id"
+            f" WHERE i.library = ? AND i.id IN (SELECT instance FROM {member}) ORDER BY i.seq",
+            (library, equipped) if equipped else (library,),
+        )
+        for seq, name, document, expectation in rows:
+            yield seq, name, unpack(document), None if expectation is None else unpack(expectation)
+
+    def instance(self, name: str) -> Instance:
+        """Return one instance by id."""
+        rows = self.query("SELECT document FROM instances WHERE id = ?", (name,))
+        if not rows:
+            raise WorkspaceError(f"there is no instance {name}", fix="`opera report` lists what the workspace holds")
+        return parse_instance(unpack(rows[0][0]))
+
+    def captured_form(self, name: str) -> dict[str, Any]:
+        """Return the corpus form (docs/corpus.md) of one instance with its first provenance."""
+        document, expectation = self.query(
+            "SELECT i.document, e.document FROM instances i LEFT JOIN expectations e ON e.instance = i.id WHERE i.id = ?",
+            (name,),
+        )[0]
+        provenance = self.provenances(name)[0]
+        form = {"instance": msgspec.json.decode(unpack(document)), "provenance": msgspec.to_builtins(provenance)}
+        rest = {} if expectation is None else msgspec.json.decode(unpack(expectation))
+        return form | {"expected": None, "rtol": None, "atol": None} | rest
+
+    def provenances(self, name: str) -> list[Provenance]:
+        """Return where an instance was seen."""
+        rows = self.query("SELECT source, file, test FROM provenances WHERE instance = ? ORDER BY rowid", (name,))
+        return [Provenance(*row) for row in rows]
+
+    def libraries(self) -> list[str]:
+        """Return the libraries that the corpus holds instances of."""
+        rows = self.query(
+            "SELECT DISTINCT library FROM instances WHERE id IN (SELECT instance FROM provenances) ORDER BY 1"
+        )
+        return [row[0] for row in rows]
+
+    # ------------------------------------------------------------------ extractions
+
+    def extraction(self, key: str, document: dict[str, Any]) -> set[str]:
+        """Begin or go on with an extraction; return the files that an earlier one finished."""
+        with self.transaction():
+            self._db.execute(
+                "INSERT OR IGNORE INTO extractions (key, started, document) VALUES (?, ?, ?)",
+                (key, time.time(), msgspec.json.encode(document)),
+            )
+        rows = self.query("SELECT file FROM extraction_files WHERE extraction = ? AND status = 'done'", (key,))
+        return {row[0] for row in rows}
+
+    def forget_extraction(self, key: str) -> None:
+        """Make the next extraction of the same target begin anew (instances stay)."""
+        with self.transaction():
+            self._db.execute("DELETE FROM extraction_files WHERE extraction = ?", (key,))
+
+    def save_extraction_file(self, key: str, file: str, status: str, document: dict[str, Any]) -> None:
+        """Store how one file of a suite went."""
+        with self.transaction():
+            self._db.execute(
+                "INSERT OR REPLACE INTO extraction_files VALUES (?, ?, ?, ?)",
+                (key, file, status, msgspec.json.encode(document)),
+            )
+
+    # ------------------------------------------------------------------ rankings
+
+    def save_ranking(
+        self, library: str, compiler: str, strategy: str, document: dict[str, Any], order: list[int]
+    ) -> None:
+        """Store an order of instances (by seq); it replaces the earlier ranking of the same library and compiler."""
+        with self.transaction():
+            self._db.execute("DELETE FROM rankings WHERE library = ? AND compiler = ?", (library, compiler))
+            cursor = self._db.execute(
+                "INSERT INTO rankings (library, compiler, strategy, created, document) VALUES (?, ?, ?, ?, ?)",
+                (library, compiler, strategy, time.time(), msgspec.json.encode(document)),
+            )
+            self._db.executemany(
+                "INSERT INTO ranks VALUES (?, ?, ?)",
+                ((cursor.lastrowid, position, seq) for position, seq in enumerate(order)),
+            )
+
+    def ranking(self, library: str, compiler: str) -> tuple[str, list[tuple[str, str]], int]:
+        """Return (strategy or "", [(instance id, operator)] best first, how many at the end are unranked)."""
+        found = self.query("SELECT id, strategy FROM rankings WHERE library = ? AND compiler = ?", (library, compiler))
+        ranking, strategy = found[0] if found else (None, "")
+        rows = self.query(
+            "SELECT i.id, i.operator, r.position FROM instances i LEFT JOIN ranks r ON r.ranking = ? AND r.instance = i.seq"
+            " WHERE i.library = ? AND i.id IN (SELECT instance FROM provenances) ORDER BY r.position IS NULL, r.position, i.seq",
+            (ranking, library),
+        )
+        return strategy, [(row[0], row[1]) for row in rows], sum(row[2] is None for row in rows)
+
+    # ------------------------------------------------------------------ tests and verdicts
+
+    def save_tests(self, exporter: str, tests: Iterable[Test]) -> None:
+        """Store migrated tests, or why an instance has none, made by the exporter of that id."""
+        with self.transaction():
+            self._db.executemany(
+                "INSERT OR REPLACE INTO tests VALUES (?, ?, ?, ?, ?, ?)",
+                ((t.id, t.instance, exporter, t.status, t.reason, t.seconds) for t in tests),
+            )
+
+    def tests(self, exporter: str) -> dict[str, Test]:
+        """Return instance id → test, for one exporter."""
+        rows = self.query("SELECT id, instance, status, reason, seconds FROM tests WHERE exporter = ?", (exporter,))
+        return {row[1]: Test(*row) for row in rows}
+
+    def save_environment(self, document: dict[str, Any]) -> str:
+        """Store what a verdict depends on beside the test; return its id."""
+        canonical = msgspec.json.encode(document, order="sorted")
+        name = identity(canonical)[:12]
+        with self.transaction():
+            self._db.execute("INSERT OR IGNORE INTO environments VALUES (?, ?)", (name, canonical))
+        return name
+
+    def environments(self) -> dict[str, dict[str, Any]]:
+        """Return id → document of all environments."""
+        return {row[0]: msgspec.json.decode(row[1]) for row in self.query("SELECT id, document FROM environments")}
+
+    def save_verdicts(self, run: int, verdicts: Iterable[Verdict], signatures: dict[str, bytes]) -> None:
+        """Store verdicts, each in place of an earlier one of the same identity, and the signatures of new findings."""
+        with self.transaction():
+            self._db.executemany(
+                "INSERT OR IGNORE INTO findings VALUES (?, ?, ?)",
+                ((name, signature, time.time()) for name, signature in signatures.items()),
+            )
+            self._db.executemany(
+                "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    (v.test, v.frontend, v.variant, v.environment, v.verdict, v.stage, v.symptom, v.finding)
+                    + (v.confirmation, sum(v.seconds.values()), run, pack(msgspec.json.encode(v)))
+                    for v in verdicts
+                ),
+            )
+
+    def verdicts(self, where: str = "1", parameters: Sequence[Any] = ()) -> Iterator[Verdict]:
+        """Yield stored verdicts in the order they were written; `where` is SQL over the columns of `verdicts`."""
+        for (document,) in self.stream(f"SELECT document FROM verdicts WHERE {where} ORDER BY rowid", parameters):
+            yield msgspec.json.decode(unpack(document), type=Verdict)
+
+    def verdict_names(self, frontend: str, environment: str) -> dict[tuple[str, str], tuple[str, str]]:
+        """Return (test, variant) → (verdict, stage) of one frontend in one environment."""
+        rows = self.query(
+            "SELECT test, variant, verdict, stage FROM verdicts WHERE frontend = ? AND environment = ?",
+            (frontend, environment),
+        )
+        return {(row[0], row[1]): (row[2], row[3]) for row in rows}
+
+    # ------------------------------------------------------------------ runs
+
+    def start_run(self, document: dict[str, Any]) -> int:
+        """Store that a run began; return its number."""
+        with self.transaction():
+            cursor = self._db.execute(
+                "INSERT INTO runs (started, document) VALUES (?, ?)", (time.time(), msgspec.json.encode(document))
+            )
+        return int(cursor.lastrowid or 0)
+
+    def save_run(self, run: int, frontends: dict[tuple[str, str], dict[str, float]], *, finished: bool) -> None:
+        """Store the accounts of a run, (frontend, environment) → seconds by kind, so that a report mid-run has them."""
+        with self.transaction():
+            self._db.executemany(
+                "INSERT OR REPLACE INTO run_frontends VALUES (?, ?, ?, ?)",
+                ((run, *key, msgspec.json.encode(account)) for key, account in frontends.items()),
+            )
+            if finished:
+                self._db.execute("UPDATE runs SET finished = ? WHERE id = ?", (time.time(), run))
+
+    def accounts(self) -> dict[tuple[str, str], list[dict[str, float]]]:
+        """Return (frontend, environment) → accounts of every run, oldest first."""
+        found: dict[tuple[str, str], list[dict[str, float]]] = {}
+        for frontend, environment, document in self.query(
+            "SELECT frontend, environment, document FROM run_frontends ORDER BY run"
+        ):
+            found.setdefault((frontend, environment), []).append(msgspec.json.decode(document))
+        return found
+
+
+def pack(data: bytes) -> bytes:
+    """Compress a document where that pays; JSON never starts like a zlib stream."""
+    return zlib.compress(data, 1) if len(data) > 300 else data
+
+
+def unpack(data: bytes) -> bytes:
+    """Inverse of `pack`."""
+    return zlib.decompress(data) if data[:1] == b"\x78" else data
+
+
+def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
+    with _explained(path.parent):
+        if write:
+            connection = sqlite3.connect(path, isolation_level=None, timeout=10)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+        else:
+            connection = _connect_read_only(path)
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    if not empty and application != APPLICATION_ID:
+        raise WorkspaceError(
+            f"{path} is no opera workspace", cause="another program's database", fix="give --workspace another folder"
+        )
+    if version > SCHEMA_VERSION:
+        raise WorkspaceError(
+            f"the workspace {path.parent} has schema {version}; this opera knows {SCHEMA_VERSION}",
+            cause="a newer opera wrote it",
+            fix="upgrade opera, or give --workspace another folder",
+        )
+    if write and empty:
+        with _explained(path.parent):
+            connection.executescript(
+                f"BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+            )
+    return connection
+
+
+def _connect_read_only(path: Path) -> sqlite3.Connection:
+    """WAL needs a writable folder even to read; on a read-only one the file is taken as it stands."""
+    uri = path.resolve().as_uri()
+    if os.access(path.parent, os.W_OK):
+        return sqlite3.connect(f"{uri}?mode=ro", uri=True, isolation_level=None, timeout=10)
+    return sqlite3.connect(f"{uri}?immutable=1", uri=True, isolation_level=None)
+
+
+def _lock(root: Path) -> int:
+    """Take the workspace for this process; the lock goes with the process, however it ends."""
+    handle = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(handle, 20).decode(errors="replace").strip()
+        os.close(handle)
+        raise WorkspaceError(
+            f"the workspace {root} is in use by another opera process (pid {holder or 'unknown'})",
+            cause="an extract, prioritize or run that has not ended",
+            fix="wait for it, or give --workspace another folder; `opera report` works meanwhile",
+        ) from None
+    os.ftruncate(handle, 0)
+    os.write(handle, f"{os.getpid()}\n".encode())
+    return handle
+
+
+@contextmanager
+def _explained(root: Path) -> Iterator[None]:
+    """Turn what SQLite says into an error that a user can act on."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        text = str(error)
+        if "full" in text or "disk I/O" in text:
+            cause, fix = "the disk is full", "free some room and run the same command again: nothing stored was lost"
+        elif "malformed" in text or "not a database" in text:
+            cause = "the file was truncated or overwritten"
+            fix = "restore it from a copy, or give --workspace another folder and extract again"
+        elif "readonly" in text or "unable to open" in text:
+            cause, fix = "a read-only folder or missing rights", "give --workspace a folder that you may write"
+        elif "locked" in text:
+            cause, fix = "another process holds it", "wait for it, then run the same command again"
+        else:
+            cause, fix = "a file that opera did not write, or an error of opera", "see docs/errors.md"
+        raise WorkspaceError(f"the workspace {root} failed: {text}", cause=cause, fix=fix) from None
