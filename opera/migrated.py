@@ -119,6 +119,4 @@ def _unplain(form: list[object]) -> Value:
             return values.Optional(kind, _unplain(inner))
         case ["v", inner]:
             return values.decode(inner)
-    raise WorkspaceError(
-        "a stored value is malformed", fix="delete the test's folder; the next `opera run` makes it again"
-    )
+    raise WorkspaceError("a stored value is malformed", fix="delete the test's folder; `opera run` makes it again")

@@ -16,8 +16,8 @@ encoding is plain JSON; whatever JSON has no word for is an object with one key 
 | Message | `{"$message": {"type", "data": BASE64}}` |
 | Named | `{"$named": {"kind", "name"}}` |
 
-Encoding and decoding are inverse. Decoding evaluates nothing and imports nothing; sizes are checked before memory is taken.
-This module needs numpy and msgspec only, for it also runs beside old compilers.
+Encoding and decoding are inverse. Decoding evaluates nothing and imports nothing; sizes are checked before memory is
+taken. This module needs numpy and msgspec only, for it also runs beside old compilers.
 """
 
 from __future__ import annotations
@@ -196,7 +196,8 @@ def widen(bits: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
         return np.where(
             bits == 255, np.float32(np.nan), np.exp2(np.minimum(bits, 254).astype(np.float32) - 127)
         ).astype(np.float32)
-    return _table(dtype)[bits]
+    table: np.ndarray[Any, Any] = _table(dtype)[bits]
+    return table
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The workspace: one SQLite file, a folder of migrated tests, a folder of reproducers. Only the parent process writes it.
+"""The workspace: one SQLite file, folders of migrated tests and reproducers. Only the parent process writes it.
 
 `results/opera.sqlite` (WAL), `results/tests/` (opera.migrated), `results/reproducers/`, `results/lock`.
 Everything is content-addressed, so writing twice writes once, and an interrupted command only leaves work undone.
@@ -196,7 +196,8 @@ class Workspace:
     def captured_form(self, name: str) -> dict[str, Any]:
         """Return the corpus form (docs/corpus.md) of one instance with its first provenance."""
         document, expectation = self.query(
-            "SELECT i.document, e.document FROM instances i LEFT JOIN expectations e ON e.instance = i.id WHERE i.id = ?",
+            "SELECT i.document, e.document FROM instances i LEFT JOIN expectations e ON e.instance = i.id"
+            " WHERE i.id = ?",
             (name,),
         )[0]
         provenance = self.provenances(name)[0]
@@ -263,8 +264,10 @@ class Workspace:
         found = self.query("SELECT id, strategy FROM rankings WHERE library = ? AND compiler = ?", (library, compiler))
         ranking, strategy = found[0] if found else (None, "")
         rows = self.query(
-            "SELECT i.id, i.operator, r.position FROM instances i LEFT JOIN ranks r ON r.ranking = ? AND r.instance = i.seq"
-            " WHERE i.library = ? AND i.id IN (SELECT instance FROM provenances) ORDER BY r.position IS NULL, r.position, i.seq",
+            "SELECT i.id, i.operator, r.position FROM instances i"
+            " LEFT JOIN ranks r ON r.ranking = ? AND r.instance = i.seq"
+            " WHERE i.library = ? AND i.id IN (SELECT instance FROM provenances)"
+            " ORDER BY r.position IS NULL, r.position, i.seq",
             (ranking, library),
         )
         return strategy, [(row[0], row[1]) for row in rows], sum(row[2] is None for row in rows)
@@ -371,6 +374,7 @@ def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
             connection = sqlite3.connect(path, isolation_level=None, timeout=10)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA foreign_keys = ON")
         else:
             connection = _connect_read_only(path)
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -389,7 +393,8 @@ def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
     if write and empty:
         with _explained(path.parent):
             connection.executescript(
-                f"BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+                f"BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID};"
+                f" PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
             )
     return connection
 

@@ -81,7 +81,7 @@ class Compiler(Protocol):
         """Return what is unsupported where the compiler says so in its own words, else None (then it is a crash)."""
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
-        """Return the code that converts the operator, empty where it cannot be told; `error` is None for wrong outputs."""
+        """Return the code that converts the operator, or an empty string; `error` is None for wrong outputs."""
 
 
 GROUP = "opera.compilers"
