@@ -1,0 +1,37 @@
+"""The random strategy, and what all strategies share about order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from opera.prioritize.subspaces import Defaults, Row
+
+
+def tie_order(count: int, seed: int | None) -> np.ndarray[Any, Any]:
+    """Return the rank of each position among ties, int64 (count,): corpus order, or a permutation drawn with `seed`."""
+    return np.arange(count) if seed is None else np.random.Generator(np.random.PCG64(seed)).permutation(count)
+
+
+def with_rest(chosen: np.ndarray[Any, Any], count: int) -> list[int]:
+    """Return `chosen` (positions, best first) and after it all other positions in corpus order."""
+    rest = np.ones(count, bool)
+    rest[chosen] = False
+    ranked: list[int] = np.concatenate([chosen, np.flatnonzero(rest)]).tolist()
+    return ranked
+
+
+class Random:
+    """Any order, drawn with the seed (0 where none is given)."""
+
+    NAME = "random"
+
+    def rank(self, rows: Iterable[Row], equipped: Iterable[Row], defaults: Defaults, seed: int | None) -> list[int]:
+        """Return a permutation of the positions of `rows`."""
+        ranked: list[int] = np.argsort(tie_order(sum(1 for _ in rows), seed or 0)).tolist()
+        return ranked
+
+
+RANDOM = Random()

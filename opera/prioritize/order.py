@@ -1,0 +1,64 @@
+"""Rank what a workspace holds, for each library and compiler."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import msgspec
+
+from opera import libraries, values
+from opera.instance import parse_instance
+from opera.prioritize import rank
+from opera.prioritize.subspaces import Defaults, Row, from_instance
+from opera.workspace import Workspace
+
+
+class Ranking(msgspec.Struct, frozen=True):
+    """What one ranking did: counts and CPU seconds."""
+
+    library: str
+    compiler: str
+    strategy: str
+    instances: int
+    operators: int
+    equipped: int
+    seconds: float
+
+
+def prioritize(
+    workspace: Workspace, strategy: str, *, chosen: list[str], compilers: list[str], seed: int | None
+) -> Iterator[Ranking]:
+    """Rank the instances of each of the libraries `chosen` for each of `compilers`, and store the orders."""
+    for library in chosen:
+        started = time.process_time()
+        numbers: list[int] = []
+        rows = list(_rows(workspace, library, numbers))
+        operators = {row.operator for row in rows}
+        defaults: Defaults = libraries.get(library).equipped_defaults(operators)
+        loading, ranked = time.process_time() - started, {}
+        for compiler in compilers:
+            started = time.process_time()
+            equipped = list(_rows(workspace, library, [], compiler))
+            # What no equipped test tells apart is one order: with none, that of every other such compiler.
+            key = compiler if equipped else ""
+            if key not in ranked:
+                ranked[key] = rank(strategy, rows, equipped, defaults, seed)
+            result = Ranking(
+                library, compiler, strategy, len(rows), len(operators), len(equipped),
+                loading + time.process_time() - started,
+            )  # fmt: skip
+            document = {"seed": seed, "equipped": len(equipped), "seconds": result.seconds}
+            workspace.save_ranking(library, compiler, strategy, document, [numbers[at] for at in ranked[key]])
+            yield result
+
+
+def _rows(workspace: Workspace, library: str, numbers: list[int], equipped: str = "") -> Iterator[Row]:
+    """Yield the rows of the corpus, or of a compiler's equipped tests, and note their sequence numbers."""
+    for number, _, document, expectation in workspace.documents(library, equipped=equipped):
+        numbers.append(number)
+        expected = None
+        if expectation is not None:
+            forms = msgspec.json.decode(expectation)["expected"]
+            expected = tuple(values.decode(form) for form in forms)
+        yield from_instance(parse_instance(document), expected)
