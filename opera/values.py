@@ -96,7 +96,8 @@ class Tensor(msgspec.Struct, frozen=True):
         container = np.dtype(CONTAINERS[name])
         array = array.copy(order="C")  # not ascontiguousarray, which makes 0-d arrays 1-d
         if array.dtype != container:
-            same_bits = array.dtype.name == name and array.dtype.itemsize == container.itemsize
+            # The upper bits of ml_dtypes' int4 and int2 are not set: viewed as int8, -1 would read 15.
+            same_bits = array.dtype.name == name and array.dtype.itemsize == container.itemsize and "int" not in name
             array = array.view(container) if same_bits else array.astype(container)
         return cls(name, array.shape, array.astype(container.newbyteorder("<"), copy=False).tobytes())
 
