@@ -1,0 +1,132 @@
+"""OpenVINO on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from opera.compilers import Case, Variant
+from opera.compilers.messages import Rule, last_location
+from opera.compilers.messages import unsupported as first_rule
+from opera.compilers.packing import CannotCarry, of_numpy, pack, unpack
+from opera.values import Optional, Tensor, Value
+
+NAME = "openvino"
+PACKAGE = "openvino"
+PRELOAD = ("openvino",)
+FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
+    "onnx": (Variant("inputs", "onnx"), Variant("constants", "onnx-constants", after="rejected")),
+}
+
+SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1}
+
+UNSUPPORTED = (
+    Rule(r"No conversion rule found for operations: ([^\n]{1,120})", r"no conversion rule for \1"),
+    Rule(r"OpenVINO does not support the following ONNX operations: ([^\n]{1,120})", r"no conversion rule for \1"),
+    Rule(r"[Uu]nsupported (?:data )?type:? ?([\w.]*)", r"type \1"),
+)
+
+GENERIC = r"$^"
+"""Files that stand in every trace and tell nothing about the operator."""
+
+ELEMENT_TYPES = {
+    "bf16": "bfloat16",
+    "f8e4m3": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2",
+    "f8e8m0": "float8_e8m0fnu",
+    "f4e2m1": "float4_e2m1fn",
+    "i4": "int4",
+    "u4": "uint4",
+    "u2": "uint2",
+}
+"""Element types that numpy does not carry: OpenVINO's name → opera's."""
+NAMES = {dtype: name for name, dtype in ELEMENT_TYPES.items()}
+
+
+def version() -> str:
+    import openvino
+
+    return str(openvino.__version__).split("-")[0]
+
+
+def options() -> dict[str, str]:
+    return {"device": "CPU", **{name: str(value) for name, value in SETTINGS.items()}}
+
+
+def prepare() -> None:
+    _core()
+
+
+@cache
+def _core() -> Any:
+    import openvino
+
+    core = openvino.Core()
+    core.set_property("CPU", SETTINGS)
+    return core
+
+
+def load(case: Case) -> Any:
+    return _core().read_model(case.model)
+
+
+def compile(loaded: Any, case: Case) -> Any:
+    return _core().compile_model(loaded, "CPU")
+
+
+def infer(compiled: Any, case: Case) -> list[Value]:
+    """Run it; inputs that OpenVINO dropped as unused are not fed."""
+    request = compiled.create_infer_request()
+    for port in compiled.inputs:
+        fed = [case.feeds[name] for name in port.get_names() if name in case.feeds]
+        if fed:
+            request.set_tensor(port, _tensor(fed[0]))
+    request.infer()
+    named = {name: port for port in compiled.outputs for name in port.get_names()}
+    ports = [named.get(name) for name in case.outputs]
+    if None in ports:  # an output that lost its name is found by its place
+        ports = list(compiled.outputs)
+    return [_value(request.get_tensor(port)) for port in ports]
+
+
+def unsupported(stage: str, error: BaseException) -> str | None:
+    return first_rule(UNSUPPORTED, stage, error)
+
+
+def conversion_function(case: Case, error: BaseException | None) -> str:
+    """Return the operator, and the last specific place in OpenVINO's sources that the message names."""
+    place = last_location(str(error), GENERIC) if error is not None else ""
+    return f"{case.operator}@{place}" if place else case.operator
+
+
+def _tensor(value: Value) -> Any:
+    import openvino
+
+    if isinstance(value, Optional) and value.value is not None:
+        value = value.value
+    if not isinstance(value, Tensor):
+        raise CannotCarry(f"opera cannot feed {type(value).__name__.lower()}s to OpenVINO, which has no such type")
+    if value.dtype == "string":
+        array = value.array()
+        texts = [item.decode("utf-8", "surrogateescape") for item in array.ravel()]
+        return openvino.Tensor(np.array(texts, dtype=np.str_).reshape(value.shape))
+    if value.dtype not in NAMES:
+        return openvino.Tensor(value.array())
+    tensor = openvino.Tensor(getattr(openvino.Type, NAMES[value.dtype]), openvino.Shape(value.shape))
+    data = np.frombuffer(pack(value), dtype=np.uint8)
+    if data.size:
+        tensor.data.reshape(-1).view(np.uint8)[:] = data
+    return tensor
+
+
+def _value(tensor: Any) -> Tensor:
+    kind = tensor.element_type.get_type_name()
+    shape = tuple(tensor.shape)
+    if kind == "string":
+        return Tensor.of(np.array(tensor.str_data, dtype=object).reshape(shape))
+    if kind in ELEMENT_TYPES:
+        return unpack(ELEMENT_TYPES[kind], shape, tensor.data.tobytes())
+    return of_numpy(tensor.data)
