@@ -144,32 +144,35 @@ class Workspace:
     # ------------------------------------------------------------------ instances
 
     def add_captured(self, records: Iterable[Captured], *, equipped: str = "") -> int:
-        """Store instances with where they were seen; return how many are new.
+        """Store instances with where they were seen, all or none; return how many are new.
 
         With `equipped`, they are what that compiler's own suite covers and do not become tests themselves.
         """
-        new = 0
         with self.transaction():
-            for record in records:
-                canonical = record.instance.canonical()
-                name = identity(canonical)
-                cursor = self._db.execute(
-                    "INSERT OR IGNORE INTO instances (id, library, operator, document) VALUES (?, ?, ?, ?)",
-                    (name, record.instance.library, record.instance.operator, pack(canonical)),
+            return self.insert(records, equipped=equipped)
+
+    def insert(self, records: Iterable[Captured], *, equipped: str = "") -> int:
+        """As `add_captured`, inside a transaction of the caller's."""
+        new = 0
+        for record in records:
+            canonical = record.instance.canonical()
+            name = identity(canonical)
+            cursor = self._db.execute(
+                "INSERT OR IGNORE INTO instances (id, library, operator, document) VALUES (?, ?, ?, ?)",
+                (name, record.instance.library, record.instance.operator, pack(canonical)),
+            )
+            new += cursor.rowcount
+            at = (name, record.provenance.source, record.provenance.file, record.provenance.test)
+            if equipped:
+                self._db.execute("INSERT OR IGNORE INTO equipped VALUES (?, ?, ?, ?, ?)", (equipped, *at))
+            else:
+                self._db.execute("INSERT OR IGNORE INTO provenances VALUES (?, ?, ?, ?)", at)
+            if record.expected is not None:
+                form = record.form()
+                document = {key: form[key] for key in ("expected", "rtol", "atol")}
+                self._db.execute(
+                    "INSERT OR IGNORE INTO expectations VALUES (?, ?)", (name, pack(msgspec.json.encode(document)))
                 )
-                new += cursor.rowcount
-                at = (name, record.provenance.source, record.provenance.file, record.provenance.test)
-                if equipped:
-                    self._db.execute("INSERT OR IGNORE INTO equipped VALUES (?, ?, ?, ?, ?)", (equipped, *at))
-                else:
-                    self._db.execute("INSERT OR IGNORE INTO provenances VALUES (?, ?, ?, ?)", at)
-                if record.expected is not None:
-                    form = record.form()
-                    document = {key: form[key] for key in ("expected", "rtol", "atol")}
-                    self._db.execute(
-                        "INSERT OR IGNORE INTO expectations VALUES (?, ?)",
-                        (name, pack(msgspec.json.encode(document))),
-                    )
         return new
 
     def documents(self, library: str, *, equipped: str = "") -> Iterator[tuple[int, str, bytes, bytes | None]]:

@@ -1,0 +1,515 @@
+"""Run ranked tests on frontends: wrap, execute, try variants, screen, confirm, store.
+
+One thread drives everything from the results of one pool. An item's way: (wrap) → execute variant → (screen, where outputs
+are inconsistent) → store → (next variant) → (confirm in a fresh process). What is stored is never lost; what is not stored
+is done again by the next run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from opera import compilers, libraries, migrated
+from opera.errors import NotInstalled, UsageError
+from opera.execute import plan, records
+from opera.execute.accounts import Accounts
+from opera.execute.confirm import Confirmations
+from opera.execute.library_side import MADE, ScreenReply, ScreenRequest, WrapReply, WrapRequest
+from opera.execute.plan import Frontend, Item, Selection
+from opera.execute.pool import DONE, UNAVAILABLE, Group, Pool, Result
+from opera.execute.records import ERROR, FAILURES, INCONSISTENT, SCREENED, UNSUPPORTED, Job, Limits, Outcome
+from opera.triage.signature import Signature
+from opera.workspace import Test, Verdict, Workspace
+
+WRAP_BATCH = 24
+"""Instances wrapped by one library-side job."""
+LOOKAHEAD = 96
+"""Items taken up at a time: enough to keep every slot busy while the next ones are wrapped."""
+VALID = "valid"
+"""Status of a test that its library accepts (`invalid` and `error` are the others)."""
+SAVE_SECONDS = 1.0
+"""Verdicts are written at least this often."""
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What the user asked of a run; `compilers` empty means all that are installed, `python` empty this interpreter."""
+
+    compilers: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    python: str = ""
+    workers: int = 2
+    time_budget: float | None = None
+    selection: Selection = Selection()
+    limits: Limits = Limits()
+
+
+class Progress(Protocol):
+    """What a run tells whoever watches."""
+
+    def say(self, text: str) -> None:
+        """Show a line that stays."""
+
+    def begin(self, total: int) -> None:
+        """The number of (test, frontend) pairs to be run is known."""
+
+    def step(self, counts: Counter[str], done: int, efficiency: float) -> None:
+        """Some progress was made: verdicts so far, pairs done, efficiency so far."""
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """What a run did: verdicts (test × variant) by frontend, findings that were not there before, seconds, efficiency."""
+
+    run: int
+    counts: dict[str, dict[str, int]]
+    new_findings: list[str]
+    seconds: float
+    efficiency: float
+    stopped: str = ""
+
+
+def run(workspace: Workspace, options: Options, progress: Progress) -> Summary:
+    """Run what has no verdict yet. Raises UsageError or NotInstalled where nothing can be run."""
+    chosen = [name for name in workspace.libraries() if not options.libraries or name in options.libraries]
+    if not chosen:
+        raise UsageError(
+            "the workspace holds no instances to run" + (" of that library" if options.libraries else ""),
+            cause="nothing was extracted yet",
+            fix="run `opera extract onnx` first",
+        )
+    names = list(options.compilers or compilers.registered())
+    groups = {name: _compiler_group(name, options.python) for name in names}
+    groups |= {f"library {name}": _library_group(name) for name in chosen}
+    with Pool(groups, workers=options.workers) as pool:
+        described = _describe(pool, names, options, progress)
+        frontends = [
+            plan.frontend(workspace, name, library, description)
+            for name, description in described.items()
+            for library in chosen
+            if library in compilers.get(name).FRONTENDS
+        ]
+        if not frontends:
+            raise UsageError(f"none of {', '.join(names)} has a frontend for {', '.join(chosen)}")
+        return _Run(workspace, options, progress, pool, frontends).go()
+
+
+def _compiler_group(name: str, python: str) -> Group:
+    return Group(call="opera.execute.worker:run", python=python, preload=tuple(compilers.get(name).PRELOAD))
+
+
+def _library_group(name: str) -> Group:
+    return Group(call="opera.execute.library_side:wrap_batch", preload=tuple(libraries.get(name).PRELOAD))
+
+
+def _describe(pool: Pool, names: list[str], options: Options, progress: Progress) -> dict[str, dict[str, Any]]:
+    """Return compiler → description (version, options, CPU, ...) of those that can be run."""
+    for name in names:
+        pool.submit(name, {"compiler": name}, seconds=300, tag=name, call="opera.execute.worker:describe")
+    found: dict[str, dict[str, Any]] = {}
+    missing: dict[str, str] = {}
+    for result in pool.results():
+        if result.status == DONE and "version" in result.payload:
+            found[result.tag] = result.payload
+        else:
+            missing[result.tag] = result.message or (result.payload or {}).get("error", "") or result.log
+    for name, why in missing.items():
+        hint = f"pip install {compilers.get(name).PACKAGE}"
+        last = (why.strip().splitlines() or ["no reason given"])[-1]
+        if name in options.compilers:
+            raise NotInstalled(f"the compiler {name} cannot be used: {last}", cause="it is not installed", fix=hint)
+        progress.say(f"{name} is left out: {last} ({hint})")
+    if not found:
+        raise NotInstalled(
+            "no compiler is installed", fix='pip install "opera[onnxruntime]", or another; see `opera doctor`'
+        )
+    return {name: found[name] for name in names if name in found}
+
+
+class _Run:
+    def __init__(
+        self, workspace: Workspace, options: Options, progress: Progress, pool: Pool, frontends: list[Frontend]
+    ) -> None:
+        self.workspace, self.options, self.progress, self.pool = workspace, options, progress, pool
+        self.frontends = {x.name: x for x in frontends}
+        self.accounts = Accounts(frontends, options.workers)
+        self.tests = {x.exporter: workspace.tests(x.exporter) for x in frontends}
+        self.stored = {x.name: workspace.verdict_names(x.name, x.environment) for x in frontends}
+        self.confirmations = Confirmations(workspace, frontends)
+        self.counts: dict[str, Counter[str]] = defaultdict(Counter)
+        self.taken: Counter[str] = Counter()  # tests that count towards the limit, by frontend
+        self.waiting: dict[str, list[Item]] = {}  # instance → items that wait for it to be wrapped
+        self.unwrapped: dict[str, list[str]] = defaultdict(list)  # exporter → instances to be wrapped next
+        self.active = 0  # items between being taken up and their last verdict
+        self.done = 0
+        self.verdicts: dict[tuple[str, str, str], Verdict] = {}  # to be written
+        self.signatures: dict[str, bytes] = {}
+        self.new_findings: dict[str, None] = {}
+        self.known = {row[0] for row in workspace.query("SELECT id FROM findings")}
+        self.started = self.saved = time.monotonic()
+        self.stopped = ""
+        self.scratch = workspace.root / "scratch"
+        self.scratch.mkdir(exist_ok=True)
+
+    # ------------------------------------------------------------------ the loop
+
+    def go(self) -> Summary:
+        run_document = {"options": msgspec.to_builtins(self.options), "workers": self.options.workers}
+        self.number = self.workspace.start_run(run_document)
+        self.source, unranked = plan.items(self.workspace, list(self.frontends.values()), self.options.selection)
+        for name, count in unranked.items():
+            self.progress.say(f"{name}: {count} tests are unranked and run last; `opera prioritize` ranks them")
+        self.items = list(self.source)
+        self.upcoming = iter(self.items)
+        self.progress.begin(self._total())
+        self._resume_confirmations()
+        try:
+            self._feed()
+            for result in self.pool.results():
+                self._handle(result)
+                self._feed()
+                self._save(force=False)
+        finally:
+            self._save(force=True)
+            for left in self.scratch.iterdir():
+                left.unlink()
+        wall = time.monotonic() - self.started
+        self.workspace.save_run(self.number, self._account_documents(wall), finished=True)
+        counts = {name: dict(counter) for name, counter in self.counts.items()}
+        return Summary(self.number, counts, list(self.new_findings), wall, self.accounts.efficiency(wall), self.stopped)
+
+    def _total(self) -> int:
+        limit = self.options.selection.limit
+        per_frontend = Counter(item.frontend.name for item in self.items)
+        return sum(min(count, limit) if limit is not None else count for count in per_frontend.values())
+
+    def _over(self) -> bool:
+        budget = self.options.time_budget
+        if budget is not None and time.monotonic() - self.started >= budget and not self.stopped:
+            self.stopped = f"the time budget of {budget:g} seconds is used up"
+        return bool(self.stopped)
+
+    def _feed(self) -> None:
+        """Take up items while there is room, and wrap what they need in batches."""
+        while self.active < LOOKAHEAD and not self._over():
+            item = next(self.upcoming, None)
+            if item is None:
+                break
+            self._take(item)
+        for exporter, instances in self.unwrapped.items():
+            while instances:
+                batch, instances[:] = instances[:WRAP_BATCH], instances[WRAP_BATCH:]
+                self._submit_wrap(exporter, batch)
+
+    def _take(self, item: Item) -> None:
+        limit = self.options.selection.limit
+        name = item.frontend.name
+        known = self.tests[item.frontend.exporter].get(item.instance)
+        if known is not None and known.status != VALID:
+            self.done += 1
+            return
+        if limit is not None and self.taken[name] >= limit:
+            return
+        self.taken[name] += 1
+        self.active += 1
+        if known is None:
+            if item.instance not in self.waiting:
+                self.waiting[item.instance] = []
+                self.unwrapped[item.frontend.exporter].append(item.instance)
+            self.waiting[item.instance].append(item)
+        else:
+            self._advance(item)
+
+    # ------------------------------------------------------------------ wrapping
+
+    def _submit_wrap(self, exporter: str, instances: list[str]) -> None:
+        library = self.waiting[instances[0]][0].frontend.library
+        requests = [self._wrap_request(library, name, exporter) for name in instances]
+        self.pool.submit(
+            f"library {library}", requests, seconds=120 + 5 * len(requests), tag=("wrap", exporter, instances)
+        )
+
+    def _wrap_request(self, library: str, instance: str, exporter: str) -> WrapRequest:
+        test = plan.test_id(instance, exporter)
+        captured = msgspec.json.encode(self.workspace.captured_form(instance))
+        return WrapRequest(library, test, captured, str(self._folder(test)))
+
+    def _folder(self, test: str) -> Path:
+        return migrated.folder(self.workspace.tests_folder, test).absolute()
+
+    def _wrapped(self, result: Result, exporter: str, instances: list[str]) -> None:
+        if result.status != DONE and len(instances) > 1:  # one of them kills the wrapper: find out which
+            for name in instances:
+                self._submit_wrap(exporter, [name])
+            return
+        if result.status == DONE:
+            answers = result.decode(list[WrapReply])
+        else:
+            why = f"wrapping ended in {result.status}: {result.exit} {result.message or result.log}"[:2000]
+            answers = [WrapReply(plan.test_id(instances[0], exporter), ERROR, why)]
+        tests = [
+            Test(
+                answer.test, instance, VALID if answer.status == MADE else answer.status, answer.reason, answer.seconds
+            )
+            for instance, answer in zip(instances, answers, strict=True)
+        ]
+        self.workspace.save_tests(exporter, tests)
+        for test in tests:
+            self.tests[exporter][test.instance] = test
+            for item in self.waiting.pop(test.instance):
+                if test.status == VALID:
+                    self._advance(item)
+                    continue
+                self.taken[item.frontend.name] -= 1
+                self._finish(item)
+
+    # ------------------------------------------------------------------ executing
+
+    def _advance(self, item: Item) -> None:
+        """Submit the next variant of an item that has no verdict yet, or be done with it."""
+        target = item.frontend
+        stored = self.stored[target.name]
+        while item.variant < len(target.variants):
+            variant = target.variants[item.variant]
+            wanted = variant.after == "always" or self._rejected(item)
+            rerun = self.options.selection.rerun
+            if wanted and (rerun or (item.test, variant.name) not in stored) and self._has(item, variant.artefact):
+                self._execute(item)
+                return
+            item.variant += 1
+        self._finish(item)
+
+    def _rejected(self, item: Item) -> bool:
+        """Whether all variants so far ended in unsupported, or failed while the model was loaded."""
+        stored = self.stored[item.frontend.name]
+        before = [stored.get((item.test, x.name)) for x in item.frontend.variants[: item.variant]]
+        return all(
+            found is not None and (found[0] == UNSUPPORTED or (found[0] in FAILURES and found[1] == "load"))
+            for found in before
+        )
+
+    def _has(self, item: Item, artefact: str) -> bool:
+        if item.variant == 0:
+            return True  # every test has the artefact of the first variant
+        return artefact in migrated.read_manifest(self._folder(item.test)).artefacts
+
+    def _job(self, target: Frontend, variant: compilers.Variant, test: str, save: str = "") -> Job:
+        return Job(
+            test=test, compiler=target.compiler, library=target.library, variant=variant.name,
+            artefact=variant.artefact, directory=str(self._folder(test)), save_outputs=save,
+        )  # fmt: skip
+
+    def _execute(self, item: Item) -> None:
+        target, variant = item.frontend, item.frontend.variants[item.variant]
+        save = self._saved_outputs(item, variant.name)
+        self.pool.submit(
+            target.compiler,
+            self._job(target, variant, item.test, save),
+            seconds=self.options.limits.seconds,
+            memory=self.options.limits.memory,
+            tag=("first", item),
+        )
+
+    def _handle(self, result: Result) -> None:
+        kind, *rest = result.tag
+        if result.status == UNAVAILABLE:
+            raise NotInstalled(
+                f"{result.group} stopped working: {result.message.strip()[-500:]}", fix="run the command again"
+            )
+        handlers: dict[str, Callable[..., None]] = {
+            "wrap": self._wrapped,
+            "first": self._executed,
+            "screen": self._screened,
+            "confirm": self._confirmed,
+            "replay": self._replayed,
+        }
+        handlers[kind](result, *rest)
+
+    def _executed(self, result: Result, item: Item) -> None:
+        outcome = outcome_of(result)
+        inside = sum(outcome.seconds.values())
+        self.accounts.first(item.frontend.name, item.test, inside, result.seconds)
+        predecessors = [tag[1].test for tag in result.predecessors if tag[0] == "first"]
+        variant = item.frontend.variants[item.variant].name
+        if outcome.verdict == INCONSISTENT:
+            self._submit_screen(item, variant, outcome, predecessors)
+            return
+        self._conclude(item, variant, outcome, predecessors)
+
+    # ------------------------------------------------------------------ screening
+
+    def _submit_screen(self, item: Item, variant: str, outcome: Outcome, predecessors: list[str]) -> None:
+        request = ScreenRequest(
+            library=item.frontend.library,
+            compiler=item.frontend.compiler,
+            directory=str(self._folder(item.test)),
+            instance=self.workspace.instance(item.instance).canonical(),
+            outcome=outcome,
+            actual=self._saved_outputs(item, variant),
+        )
+        self.pool.submit(
+            f"library {item.frontend.library}", request, seconds=120, call="opera.execute.library_side:screen",
+            tag=("screen", item, variant, outcome, predecessors),
+        )  # fmt: skip
+
+    def _saved_outputs(self, item: Item, variant: str) -> str:
+        return str((self.scratch / f"{item.test}-{item.frontend.name}-{variant}.msgpack").absolute())
+
+    def _screened(self, result: Result, item: Item, variant: str, outcome: Outcome, predecessors: list[str]) -> None:
+        if result.status == DONE:
+            reply = result.decode(ScreenReply)
+        else:  # the library's own side died: the inconsistency stands, and says that nothing could be asked
+            reply = ScreenReply(ERROR, f"{result.status} {result.exit} {result.message}".strip()[:500])
+        screened = reply.status == SCREENED
+        tags = list(reply.tags) if reply.status != ERROR else ["unscreened"]
+        details = outcome.details | {"screen": reply.reason, "tags": tags} | reply.numbers
+        verdict = SCREENED if screened else INCONSISTENT
+        self._conclude(item, variant, msgspec.structs.replace(outcome, verdict=verdict, details=details), predecessors)
+
+    # ------------------------------------------------------------------ concluding and confirming
+
+    def _conclude(self, item: Item, variant: str, outcome: Outcome, predecessors: list[str]) -> None:
+        verdict = self._verdict(item.frontend, item.test, item.operator, variant, outcome)
+        if verdict.finding:
+            state = self.confirmations.wanted(verdict)
+            verdict = msgspec.structs.replace(verdict, confirmation=state)
+            if state == "pending":
+                self._submit_confirm(item, verdict, predecessors)
+        self._store(verdict)
+        self.counts[item.frontend.name][verdict.verdict] += 1
+        item.variant += 1
+        self._advance(item)
+
+    def _verdict(self, target: Frontend, test: str, operator: str, variant: str, outcome: Outcome) -> Verdict:
+        finding = ""
+        if outcome.verdict in FAILURES:
+            found = Signature.of(target.name, operator, outcome)
+            finding = found.id
+            if finding not in self.known:
+                self.known.add(finding)
+                self.new_findings[finding] = None
+                self.signatures[finding] = msgspec.json.encode(found)
+        return Verdict(
+            test=test, frontend=target.name, variant=variant, environment=target.environment,
+            verdict=outcome.verdict, stage=outcome.stage, symptom=outcome.symptom, message=outcome.message,
+            location=outcome.location, conversion_function=outcome.conversion_function, finding=finding,
+            seconds=outcome.seconds, details=outcome.details,
+        )  # fmt: skip
+
+    def _resume_confirmations(self) -> None:
+        """Confirm what an interrupted run left pending."""
+        operators = {item.test: item for item in self.items}
+        for verdict in self.confirmations.left_over():
+            if verdict.test in operators and verdict.frontend in self.frontends:
+                found = operators[verdict.test]
+                item = Item(self.frontends[verdict.frontend], found.instance, found.operator, verdict.test)
+                self._submit_confirm(item, verdict, [])
+
+    def _submit_confirm(self, item: Item, verdict: Verdict, predecessors: list[str]) -> None:
+        variant = next(x for x in item.frontend.variants if x.name == verdict.variant)
+        larger = 3 if verdict.verdict in (records.TIMEOUT, records.OUT_OF_MEMORY) else 1
+        self.pool.submit(
+            item.frontend.compiler,
+            self._job(item.frontend, variant, item.test),
+            seconds=self.options.limits.seconds * larger,
+            memory=self.options.limits.memory * (2 if larger > 1 else 1),
+            fresh=True,
+            tag=("confirm", item, verdict, predecessors),
+        )
+
+    def _confirmed(self, result: Result, item: Item, verdict: Verdict, predecessors: list[str]) -> None:
+        self.accounts.confirmed(item.frontend.name, result.seconds)
+        again = self._again(item, verdict, outcome_of(result))
+        if again is not None:
+            self._store(again)
+        elif predecessors:
+            variant = next(x for x in item.frontend.variants if x.name == verdict.variant)
+            before = [self._job(item.frontend, item.frontend.variants[0], test) for test in predecessors]
+            self.pool.submit(
+                item.frontend.compiler,
+                [*before, self._job(item.frontend, variant, item.test)],
+                seconds=self.options.limits.seconds * 10,
+                memory=self.options.limits.memory,
+                fresh=True,
+                call="opera.execute.worker:replay",
+                tag=("replay", item, verdict, predecessors),
+            )
+        else:
+            self._flaky(item, verdict)
+
+    def _replayed(self, result: Result, item: Item, verdict: Verdict, predecessors: list[str]) -> None:
+        self.accounts.confirmed(item.frontend.name, result.seconds)
+        again = self._again(item, verdict, outcome_of(result))
+        if again is None:
+            self._flaky(item, verdict)
+            return
+        tags = [*again.details.get("tags", []), "state-dependent"]
+        details = again.details | {"tags": tags, "predecessors": predecessors}
+        self._store(msgspec.structs.replace(again, details=details))
+
+    def _again(self, item: Item, verdict: Verdict, outcome: Outcome) -> Verdict | None:
+        """Return the verdict confirmed, or None where the test does not fail this time.
+
+        Where it fails in another way, what the fresh process showed counts: it had no predecessors to be confused by.
+        """
+        if outcome.verdict not in FAILURES:
+            return None
+        new = self._verdict(item.frontend, item.test, item.operator, verdict.variant, outcome)
+        if new.finding == verdict.finding:
+            return msgspec.structs.replace(verdict, confirmation="confirmed")
+        kept = {key: value for key, value in verdict.details.items() if key in ("screen", "tags")}
+        return msgspec.structs.replace(new, confirmation="confirmed", details=new.details | kept)
+
+    def _flaky(self, item: Item, verdict: Verdict) -> None:
+        self.counts[item.frontend.name][verdict.verdict] -= 1
+        self.counts[item.frontend.name][records.FLAKY] += 1
+        details = verdict.details | {"was": verdict.verdict, "finding": verdict.finding}
+        self._store(
+            msgspec.structs.replace(verdict, verdict=records.FLAKY, finding="", confirmation="", details=details)
+        )
+        self.new_findings.pop(verdict.finding, None)
+
+    # ------------------------------------------------------------------ storing
+
+    def _store(self, verdict: Verdict) -> None:
+        self.verdicts[verdict.test, verdict.frontend, verdict.variant] = verdict
+        self.stored[verdict.frontend][verdict.test, verdict.variant] = (verdict.verdict, verdict.stage)
+
+    def _finish(self, item: Item) -> None:
+        self.active -= 1
+        self.done += 1
+
+    def _account_documents(self, wall: float) -> dict[tuple[str, str], dict[str, float]]:
+        return self.accounts.documents(wall, self.pool.accounts)
+
+    def _save(self, *, force: bool) -> None:
+        now = time.monotonic()
+        if not force and now - self.saved < SAVE_SECONDS:
+            return
+        self.saved, wall = now, now - self.started
+        if self.verdicts:
+            self.workspace.save_verdicts(self.number, self.verdicts.values(), self.signatures)
+            self.verdicts, self.signatures = {}, {}
+        self.workspace.save_run(self.number, self._account_documents(wall), finished=False)
+        total: Counter[str] = Counter()
+        for counter in self.counts.values():
+            total.update(counter)
+        self.progress.step(total, self.done, self.accounts.efficiency(wall))
+
+
+def outcome_of(result: Result) -> Outcome:
+    """Return what a pool result shows of a test: the worker's own word, or what became of the worker."""
+    if result.status == DONE:
+        outcome: Outcome = result.decode(Outcome)
+        return outcome
+    stage = result.note or "load"
+    seconds = {stage: result.seconds}
+    if result.status == records.ABORT:
+        return Outcome(records.ABORT, stage, result.exit, result.log, seconds=seconds)
+    if result.status in (records.TIMEOUT, records.OUT_OF_MEMORY):
+        return Outcome(result.status, stage, result.status, result.log, seconds=seconds)
+    return Outcome(ERROR, stage, "opera", result.message[-4000:], seconds=seconds)
