@@ -115,8 +115,13 @@ def _spelled(tensor: Tensor, container: str) -> str:
     with np.errstate(over="ignore"):
         if np.array(numbers, dtype=container).tobytes() != array.tobytes():
             return ""
-    nested = np.array([_number(item) for item in numbers], dtype=object).reshape(array.shape).tolist()
-    return fold("np.array(", [_nested(nested), f"dtype={numpy_type}"], ")")
+    texts = [_number(item) for item in numbers]
+    nested = np.array(texts, dtype=object).reshape(array.shape).tolist()
+    line = f"np.array({_nested(nested)}, dtype={numpy_type})"
+    if len(line) <= WIDTH - 20:
+        return line
+    flat = fold("np.array(", [fold("[", texts, "]"), f"dtype={numpy_type}"], ")")
+    return flat if array.ndim == 1 else f"{flat}.reshape({literal(list(tensor.shape))})"
 
 
 def _shortest(item: Any) -> Any:
@@ -131,7 +136,7 @@ def _number(item: Any) -> str:
 
 
 def _nested(items: Any) -> str:
-    return fold("[", [_nested(item) for item in items], "]") if isinstance(items, list) else str(items)
+    return f"[{', '.join(map(_nested, items))}]" if isinstance(items, list) else str(items)
 
 
 def _packed(tensor: Tensor, container: str) -> str:

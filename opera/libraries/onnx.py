@@ -1,4 +1,4 @@
-"""ONNX as a library of operators: an instance becomes a model of one node, with its reference evaluator as reference."""
+"""ONNX as a library of operators: an instance becomes a model of one node, with its evaluator as reference."""
 
 from __future__ import annotations
 

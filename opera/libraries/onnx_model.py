@@ -13,8 +13,8 @@ from opera.libraries import onnx_values
 from opera.values import Message, Optional, RandomTensor, Sequence, Tensor, Value
 
 MAX_IR_VERSION = 13
-"""No model states a newer IR version unless its dtypes need it: runtimes refuse one that they do not know, also where the
-model uses nothing of it (ONNX Runtime 1.31 knows 13, and opset 28 was released with 14)."""
+"""No model states a newer IR version unless its dtypes need it: runtimes refuse one that they do not know, even where
+the model uses nothing of it (ONNX Runtime 1.31 knows 13, and opset 28 was released with 14)."""
 MIN_IR_VERSION = 4
 """Since then an initializer need not be a graph input as well, so that compilers see a constant (ONNX, docs/IR.md)."""
 
@@ -142,7 +142,7 @@ def attribute_kinds(op_type: str, version: int, domain: str) -> dict[str, int]:
 
 
 def attribute(name: str, value: Value, kind: int | None = None) -> Any:
-    """Return the AttributeProto of a plain value; `kind` is the schema's type: it settles empty lists, and 1 for 1.0."""
+    """Return the AttributeProto of a plain value; `kind` is the schema's type: it settles empty lists and 1 for 1.0."""
     from onnx import AttributeProto as Attribute
 
     attr = Attribute(name=name)

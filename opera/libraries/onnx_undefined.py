@@ -216,7 +216,10 @@ def _reduce(call: Call) -> str | None:
 
 def _pool_over_nothing(call: Call) -> str | None:
     data = call.tensor("X", 0)
-    if data is None or math.prod(data.shape[2:]) or not math.prod(data.shape[:2]):
+    if data is None:
+        return None
+    pooled, kept = math.prod(data.shape[2:]), math.prod(data.shape[:2])
+    if pooled or not kept:
         return None
     return f"{call.instance.operator} over no elements has no result: X {list(data.shape)}"
 

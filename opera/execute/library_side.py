@@ -1,0 +1,101 @@
+"""What library-side workers do: wrap instances, and screen inconsistencies. Nothing raises: failures are records."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+
+from opera import libraries
+from opera.errors import CorpusError, InvalidTest
+from opera.execute import screens
+from opera.execute.records import Outcome
+from opera.instance import parse_captured, parse_instance
+from opera.migrated import read_manifest, read_values
+
+MADE, INVALID, ERROR, KEPT, SCREENED = "made", "invalid", "error", "kept", "screened"
+
+
+class WrapRequest(msgspec.Struct, frozen=True):
+    """Wrap one instance: `captured` is the JSON of Captured.form(), `directory` the folder of the test to be made."""
+
+    library: str
+    test: str
+    captured: bytes
+    directory: str
+
+
+class WrapReply(msgspec.Struct, frozen=True):
+    """What came of it: `status` is made, invalid (the library rejects the case) or error (opera failed)."""
+
+    test: str
+    status: str
+    reason: str = ""
+    artefacts: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+class ScreenRequest(msgspec.Struct, frozen=True):
+    """Screen one inconsistent outcome: `instance` is the JSON of its form(), `actual` the file of saved outputs."""
+
+    library: str
+    compiler: str
+    directory: str
+    instance: bytes
+    actual: str
+    outcome: Outcome
+
+
+class ScreenReply(msgspec.Struct, frozen=True):
+    """What the screens say: `status` is screened, kept or error; for the rest see screens.Screening."""
+
+    status: str
+    reason: str = ""
+    numbers: dict[str, str | float | int | bool | None] = {}
+    tags: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def wrap_batch(payload: list[WrapRequest]) -> list[WrapReply]:
+    """Make the migrated tests of a batch, one reply a request in the same order."""
+    return [_wrap(request) for request in payload]
+
+
+def _wrap(request: WrapRequest) -> WrapReply:
+    start = time.perf_counter()
+    try:
+        captured = parse_captured(request.captured)
+        library = libraries.get(request.library)
+        manifest = library.wrap(captured, request.test, Path(request.directory))
+    except (InvalidTest, CorpusError) as error:
+        return WrapReply(request.test, INVALID, error.what, seconds=time.perf_counter() - start)
+    except Exception as error:  # a fault of opera or of a plugin costs this test alone
+        return WrapReply(request.test, ERROR, _text(error), seconds=time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return WrapReply(request.test, MADE, "", tuple(manifest.artefacts), manifest.tags, seconds)
+
+
+def screen(payload: ScreenRequest) -> ScreenReply:
+    """Screen one inconsistency."""
+    start = time.perf_counter()
+    try:
+        directory, actual = Path(payload.directory), Path(payload.actual)
+        found = screens.screen(
+            libraries.get(payload.library),
+            payload.compiler,
+            read_manifest(directory),
+            directory,
+            parse_instance(payload.instance),
+            read_values(actual.parent, actual.stem),
+            payload.outcome,
+        )
+    except Exception as error:  # a screen that fails explains nothing: the finding stays, and says so
+        return ScreenReply(ERROR, _text(error), seconds=time.perf_counter() - start)
+    status = SCREENED if found.reason else KEPT
+    return ScreenReply(status, found.reason, found.numbers, found.tags, time.perf_counter() - start)
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:2000]

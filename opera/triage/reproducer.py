@@ -1,0 +1,174 @@
+"""Write a stand-alone script that shows one finding: library, compiler and numpy are all it needs.
+
+The script builds the model itself. No value of the finding can become code: values go through `opera.literals`, header
+lines through its `comment`, and the templates hold everything else. A compiler's recipe is
+templates/LIBRARY/run_COMPILER.py.j2; one without it is run through its opera plugin.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import msgspec
+
+from opera import libraries, literals, resources
+from opera.execute import oracle
+from opera.execute.records import ABORT, CRASH, INCONSISTENT, OUT_OF_MEMORY, TIMEOUT, Limits
+from opera.instance import Instance
+from opera.migrated import Manifest, read_values
+from opera.triage.signature import normalise
+from opera.values import Optional, Sequence, Tensor, Value
+
+OTHER = "run_other.py.j2"
+
+
+class Exhibit(msgspec.Struct, frozen=True):
+    """What a reproducer shows: one member of a finding.
+
+    Attributes:
+        id: Id of the finding.
+        frontend, compiler, versions: `tvm-onnx`, `tvm`, and name → version of compiler, library and exporter.
+        artefact: Name of the artefact that the failing variant consumes.
+        verdict, stage, symptom, message: As in the outcome.
+        came_from: The test that the instance was captured from.
+        limits: Under which a time-out or out-of-memory was seen.
+    """
+
+    id: str
+    frontend: str
+    compiler: str
+    versions: dict[str, str]
+    artefact: str
+    verdict: str
+    stage: str
+    symptom: str
+    message: str
+    came_from: str = ""
+    limits: Limits = Limits()
+
+
+def write(exhibit: Exhibit, manifest: Manifest, directory: Path, instance: Instance, out_path: Path) -> None:
+    """Write the script of a finding to `out_path`."""
+    out_path.parent.mkdir(parents=True, exist_ok=True)
+    out_path.write_text(render(exhibit, manifest, directory, instance), encoding="utf-8")
+
+
+def render(exhibit: Exhibit, manifest: Manifest, directory: Path, instance: Instance) -> str:
+    """Return the script of a finding."""
+    shown = libraries.get(manifest.library).reproducer(manifest, directory, instance, exhibit.artefact)
+    expected = read_values(directory, "expected")
+    kind = {CRASH: "crash", INCONSISTENT: "inconsistent"}.get(exhibit.verdict, "death")
+    involved = [*expected, *(shown["fed"] if isinstance(shown["fed"], list) else [])]
+    environment = _environment(manifest.library)
+    runner = f"run_{exhibit.compiler}.py.j2"
+    known = runner in environment.list_templates()
+    values: dict[str, Any] = {
+        "model": shown["model"],
+        "feeds": shown["feeds"],
+        "kind": kind,
+        "header": _header(exhibit, manifest, shown),
+        "outputs": literals.literal(list(manifest.outputs)),
+        "expected": _expected(manifest, expected) if kind == "inconsistent" else "",
+        "low_precision": any(dtype not in literals.NATIVE | {"string"} for dtype in _dtypes(involved)),
+        "has_lists": any(isinstance(value, Sequence | Optional) for value in expected),
+        "has_strings": "string" in _dtypes(expected),
+        "has_complex": any(dtype.startswith("complex") for dtype in _dtypes(expected)),
+        "compiler": literals.literal(exhibit.compiler),
+        "operator": literals.literal(manifest.operator),
+        "symptom": literals.literal(exhibit.symptom),
+        "stage": literals.literal(exhibit.stage),
+        "fragments": literals.literal(fragments(exhibit.message)),
+        "seconds": float(exhibit.limits.seconds),
+        "memory": int(exhibit.limits.memory) if exhibit.verdict == OUT_OF_MEMORY else 0,
+    }
+    recipe = environment.get_template(runner if known else OTHER).make_module(values)
+    values |= {"runner": str(recipe).strip(), "runner_imports": getattr(recipe, "imports", [])}
+    body = "\n".join((str(values["model"]), str(values["feeds"]), values["expected"], values["runner"]))
+    needed = literals.needs(body)
+    values |= {
+        "needs_ml_dtypes": "ml_dtypes" in needed and known,
+        "needs_unpack": "unpack" in needed,
+        "needs_attributes": "with_attributes(" in body,
+        "imports": _imports(kind, body),
+    }
+    text = environment.get_template("reproducer.py.j2").render(values)
+    return re.sub(r"\n{4,}", "\n\n\n", text).strip() + "\n"
+
+
+@cache
+def _environment(library: str) -> jinja2.Environment:
+    loader = jinja2.FileSystemLoader(resources.content("templates") / library)
+    return jinja2.Environment(
+        loader=loader, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False
+    )  # the output is Python; what is inserted is source made by opera.literals
+
+
+def _imports(kind: str, body: str) -> str:
+    names = {"sys", "tempfile"} | ({"os", "signal", "subprocess"} if kind == "death" else set())
+    names |= {"base64", "zlib"} if "unpack(" in body else set()
+    names |= {"ctypes"} if "ctypes." in body else set()
+    lines = [f"import {name}" for name in sorted(names)]
+    return "\n".join([*lines, "from pathlib import Path", "", "import numpy as np"])
+
+
+def _header(exhibit: Exhibit, manifest: Manifest, shown: dict[str, object]) -> list[str]:
+    what = {
+        ABORT: f"the process dies ({exhibit.symptom})",
+        TIMEOUT: f"no end after {exhibit.limits.seconds:g} seconds",
+        OUT_OF_MEMORY: f"more than {exhibit.limits.memory >> 20} MiB of memory",
+        INCONSISTENT: f"wrong outputs ({exhibit.symptom})",
+        CRASH: f"{exhibit.symptom} in {exhibit.stage}",
+    }.get(exhibit.verdict, exhibit.verdict)
+    lines = [
+        f"{exhibit.id}, found by opera: {manifest.operator} on {exhibit.frontend}: {what}",
+        exhibit.message,
+        "seen with " + ", ".join(f"{name} {version}" for name, version in sorted(exhibit.versions.items())),
+        f"opset {shown['opset']}; expected outputs by the {manifest.reference}" if shown["opset"] else "",
+        f"from {exhibit.came_from}" if exhibit.came_from else "",
+        f"specification: {shown['spec']}" if shown["spec"] else "",
+    ]
+    return [literals.comment(line) for line in lines if line]
+
+
+def _expected(manifest: Manifest, expected: list[Value]) -> str:
+    items = []
+    for value in expected:
+        rtol, atol = _tolerance(value, manifest)
+        items.append(literals.fold("(", [literals.source(value), literals.literal(rtol), literals.literal(atol)], ")"))
+    return literals.fold("[", items, "]")
+
+
+def _tolerance(value: Value, manifest: Manifest) -> tuple[float | None, float | None]:
+    """Return the tolerance that the oracle applies to an output; None where values must be equal."""
+    while isinstance(value, Optional | Sequence):
+        held = [value.value] if isinstance(value, Optional) else list(value.items)
+        value = held[0] if held else None
+    if not isinstance(value, Tensor) or value.dtype not in oracle.TOLERANCES:
+        return None, None
+    rtol, atol = oracle.TOLERANCES[value.dtype]
+    return max(rtol, manifest.rtol or 0.0), max(atol, manifest.atol or 0.0)
+
+
+def _dtypes(values: list[Value]) -> set[str]:
+    """Return the dtypes of all tensors in the values."""
+    found: set[str] = set()
+    for value in values:
+        match value:
+            case Tensor():
+                found.add(value.dtype)
+            case Sequence(items=items):
+                found |= _dtypes(list(items))
+            case Optional(value=inner):
+                found |= _dtypes([inner])
+    return found
+
+
+def fragments(message: str) -> list[str]:
+    """Return up to three pieces of a message that its normal form keeps: by them the same failure is known again."""
+    kept = [piece.strip() for piece in re.split(r"\[#\]|[#@]", normalise(message))]
+    flat = message[:4000]
+    return [piece for piece in kept if len(piece) >= 8 and piece in flat][:3]

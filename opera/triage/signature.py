@@ -1,0 +1,92 @@
+"""The signature of a finding: failing verdicts with one signature are one suspected bug."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import msgspec
+
+from opera.execute.records import CRASH, Outcome
+
+SIGNATURE_VERSION = 1
+"""Changes whenever equal failures may get another signature; findings of another version are made anew.
+
+1: frontend, stage, symptom, conversion function (else the operator), and for crashes the normalised message where the
+   conversion function does not name the failing line.
+"""
+
+LIMIT = 300
+"""Characters of a normalised message that count."""
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """What makes two failures the same suspected bug.
+
+    Attributes:
+        frontend: `tvm-onnx`.
+        stage: load, compile or infer.
+        symptom: exception type, signal, `timeout`, `out-of-memory`, or count, shape, dtype, nan-mask, value.
+        conversion_function: the code that converts the operator, empty where the compiler cannot tell.
+        message: normalised message of a crash; empty for what is no crash, and where the conversion function ends in
+            the `file:line` that failed.
+        operator: the operator signature, empty where the conversion function is known.
+    """
+
+    frontend: str
+    stage: str
+    symptom: str
+    conversion_function: str
+    message: str
+    operator: str
+
+    @classmethod
+    def of(cls, frontend: str, operator: str, outcome: Outcome) -> Signature:
+        """Return the signature of a failing outcome."""
+        converter = outcome.conversion_function
+        located = re.search(r"\.\w+:\d+$", converter) is not None
+        message = normalise(outcome.message) if outcome.verdict == CRASH and not located else ""
+        symptom = outcome.symptom or outcome.verdict
+        return cls(frontend, outcome.stage, symptom, converter, message, "" if converter else operator)
+
+    @property
+    def id(self) -> str:
+        """`F` and 8 hexadecimal digits of the SHA-256 of version and fields."""
+        fields = [str(SIGNATURE_VERSION), *msgspec.structs.astuple(self)]
+        return "F" + hashlib.sha256(msgspec.json.encode(fields)).hexdigest()[:8]
+
+
+DTYPE = r"(?:u?int|float|bfloat|bf|complex|fp|f|i|u|s|b)\d+(?:_?e\d+m\d+\w*)?"
+RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"\x1b\[[0-9;]*m", ""),  # colours
+        (r"0x[0-9a-fA-F]+", "#"),  # addresses
+        (r"(?<![\w'])'[^'\n]*'(?!\w)|\"[^\"\n]*\"|`[^`\n]*`|‘[^’\n]*’", "@"),  # quoted names
+        (r"(?:[A-Za-z]:)?(?:[\w.+~@-]*[/\\])+([\w.@-]+)", r"\1"),  # folders of paths; the file name stays
+        (r"(?i)(\bnode(?:_?name)?\b(?: name)?\s*[:=]\s*)[^\s,;()<>@]+", r"\1@"),  # node names
+        (rf"\b(?!{DTYPE}\b)([A-Za-z_]+)\d+\b", r"\1#"),  # lv12, node_3: numbered names; dtypes keep their width
+        (r"(?<![A-Za-z_\d])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![A-Za-z_\d])", "#"),  # numbers
+        (r"(?:T\.int#|T\.int\d+|int\d+|i\d+)\(#\)|#L\b", "#"),  # typed numbers
+        (r"(?<![\w])(?:#|\?|-#|@)(?:\s*[x×]\s*#)+", "[#]"),  # 2x3x4
+        (r"[\[({<]\s*(?:(?:#|\?|-#|None|\.\.|\[#\])\s*,?\s*)*[\])}>]", "[#]"),  # shapes
+        (r"(?:#|\[#\])(?:\s*,\s*(?:#|\[#\]))+", "#"),  # lists of numbers
+        (r"\s+", " "),
+    )
+)
+
+
+def normalise(message: str) -> str:
+    """Strip what differs between two sights of one failure: numbers, shapes, addresses, quoted names, folders.
+
+    dtypes stay, for one converter may fail for one of them only. Idempotent.
+    """
+    text = message[: 20 * LIMIT]
+    for _ in range(20):
+        before = text
+        for pattern, replacement in RULES:
+            text = pattern.sub(replacement, text)
+        text = text.strip()[:LIMIT].strip()
+        if text == before:
+            break
+    return text
