@@ -15,9 +15,11 @@ Operators do not share S, so each is solved alone, and their sequences are merge
 
 from __future__ import annotations
 
+import bisect
 import heapq
+import math
 from collections.abc import Callable, Iterable, Iterator
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -114,129 +116,131 @@ class Index:
 
 
 class Groups:
-    """Rows by the set of places where they still offer something (their mask).
+    """Rows by the set of places where they still offer something (their mask, an int with one bit a place).
 
-    Each group keeps a heap of rows, of which the smallest comes first; rows that left are dropped when they surface.
+    Each group keeps a heap of rows, smallest first; rows that left are dropped when they surface.
     """
 
-    def __init__(self, masks: Array, places: int) -> None:
-        self.masks, self.places = masks, places
-        self.group_of = np.full(len(masks), -1, np.int32)
-        self.bits = np.zeros((16, places))
-        self.sizes = np.zeros(16, np.int64)
-        self._ids: dict[bytes, int] = {}
-        self._keys: list[bytes] = []
+    def __init__(self, flags: Array, parameters: int) -> None:
+        self._parameters = parameters
+        self.group_of = [-1] * len(flags)
+        self.masks: list[int] = []
+        self.bounds: list[tuple[float, int]] = []
+        """Heap of (−bound, group). A bound is a score of the past, its own or of a group whose mask held more."""
+        self.bound: list[float] = []
         self._heaps: list[list[int]] = []
-        self._free: list[int] = []
-        self.place(np.arange(len(masks)))
+        self._places: dict[int, tuple[list[int], list[int]]] = {}
+        self._ids: dict[int, int] = {}
+        self._sizes: list[int] = []
+        packed = np.packbits(flags, axis=1, bitorder="little")
+        data, width = packed.tobytes(), packed.shape[1]
+        for row in range(len(flags)):
+            mask = int.from_bytes(data[row * width : (row + 1) * width], "little")
+            if mask:
+                self._enter(row, self._group(mask, math.inf))
 
-    @property
-    def used(self) -> int:
-        """Number of group slots in use or freed; all ids are below it."""
-        return len(self._heaps)
-
-    def place(self, rows: Array) -> None:
-        """Put rows (ascending) into the groups of their masks; rows with nothing to offer go into none."""
-        left = self.group_of[rows]
-        width = self.masks.shape[1] * 8
-        data, empty = self.masks[rows].tobytes(), bytes(width)
-        arrived: dict[bytes, list[int]] = {}
-        for start, row in zip(range(0, len(data), width), rows.tolist(), strict=True):
-            arrived.setdefault(data[start : start + width], []).append(row)
-        arrived.pop(empty, None)
-        self.group_of[rows] = -1
-        for group, gone in zip(*np.unique(left[left >= 0], return_counts=True), strict=True):
-            self.sizes[group] -= gone
-        for key, members in arrived.items():
-            group = self._ids.get(key, -1)
-            if group < 0:
-                group = self._open(key)
-            heap = self._heaps[group]
-            if heap and len(members) < 8:
-                for row in members:
-                    heapq.heappush(heap, row)
+    def clear(self, cleared: dict[int, int]) -> None:
+        """Take places (as a mask) from rows: row → mask. The rows that are left with nothing leave all groups."""
+        moves: dict[tuple[int, int], int] = {}
+        for row, bits in cleared.items():
+            old = self.group_of[row]
+            new = moves.get((old, bits))
+            if new is None:
+                mask = self.masks[old] & ~bits
+                new = moves[old, bits] = self._group(mask, self.bound[old]) if mask else -1
+            self._sizes[old] -= 1
+            if not self._sizes[old]:
+                self._close(old)
+            if new < 0:
+                self.group_of[row] = -1
             else:
-                heap.extend(members)
-                if len(heap) > len(members):
-                    heapq.heapify(heap)
-            self.group_of[members] = group
-            self.sizes[group] += len(members)
-        for group in np.unique(left[left >= 0]).tolist():
-            if not self.sizes[group]:
-                self._close(group)
+                self._enter(row, new)
 
     def first(self, group: int) -> int:
-        """Return the smallest row of a group that is not empty."""
-        heap = self._heaps[group]
-        while self.group_of[heap[0]] != group:
+        """Return the smallest row of a group, −1 where it is empty."""
+        heap, group_of = self._heaps[group], self.group_of
+        while heap and group_of[heap[0]] != group:
             heapq.heappop(heap)
-        return heap[0]
+        return heap[0] if heap else -1
 
-    def _open(self, key: bytes) -> int:
-        if self._free:
-            group = self._free.pop()
-            self._keys[group] = key
-        else:
-            group = len(self._heaps)
+    def places(self, group: int) -> tuple[list[int], list[int]]:
+        """Return the places of a group's mask that are parameters, and those that are pairs."""
+        found = self._places.get(group)
+        if found is None:
+            places = [place for place, bit in enumerate(bin(self.masks[group])[:1:-1]) if bit == "1"]
+            split = bisect.bisect_left(places, self._parameters)
+            found = self._places[group] = places[:split], places[split:]
+        return found
+
+    def _enter(self, row: int, group: int) -> None:
+        self.group_of[row] = group
+        self._sizes[group] += 1
+        heapq.heappush(self._heaps[group], row)
+
+    def _group(self, mask: int, bound: float) -> int:
+        group = self._ids.get(mask)
+        if group is None:
+            group = self._ids[mask] = len(self.masks)
             self._heaps.append([])
-            self._keys.append(key)
-            if group == len(self.bits):
-                self.bits = np.concatenate([self.bits, np.zeros_like(self.bits)])
-                self.sizes = np.concatenate([self.sizes, np.zeros_like(self.sizes)])
-        self._ids[key] = group
-        flags = np.unpackbits(np.frombuffer(key, np.uint8), bitorder="little")
-        self.bits[group] = flags[: self.places]
+            self.masks.append(mask)
+            self._sizes.append(0)
+            self.bound.append(bound)
+            heapq.heappush(self.bounds, (-bound, group))
         return group
 
     def _close(self, group: int) -> None:
-        self._heaps[group].clear()
-        self.bits[group] = 0
-        del self._ids[self._keys[group]]
-        self._free.append(group)
+        del self._ids[self.masks[group]]
+        self._places.pop(group, None)
+        self._heaps[group] = []
 
 
 def greedy(facets: Facets, rate: float) -> Iterator[tuple[float, int]]:
     """Yield (score, row) in greedy order until no row has diversity left; equal scores go by row number."""
     covered = facets.covered()
     index = Index(facets, covered)
-    sizes = facets.sizes(covered)
+    sizes = facets.sizes(covered).astype(np.int64).tolist()
     parameters, pairs = facets.parameters, facets.places - facets.parameters
-    share = np.concatenate([np.full(parameters, 1 / max(parameters, 1)), np.full(pairs, 1 / max(pairs, 1))])
-    weights = share / np.maximum(sizes, 1)
+    share = [1 / max(parameters, 1)] * parameters + [1 / max(pairs, 1)] * pairs
+    weights = [part / max(size, 1) for part, size in zip(share, sizes, strict=True)]
     mine = facets.of[facets.known :]
-    groups = Groups(_masks(~covered[mine]), facets.places)
-    one = np.uint64(1)
+    groups = Groups(~covered[mine], parameters)
+    bounds = groups.bounds
+
+    def score(group: int) -> float:
+        singles, doubles = groups.places(group)
+        both = sum([weights[place] for place in doubles])
+        return round(rate * max(both, sum([weights[place] for place in singles]) if singles else 0.0), DIGITS)
+
     while True:
-        bits = groups.bits[: groups.used]
-        scores = np.einsum("gp,p->g", bits[:, :parameters], weights[:parameters])
-        if pairs:
-            np.maximum(scores, np.einsum("gp,p->g", bits[:, parameters:], weights[parameters:]), out=scores)
-        if not scores.any():
+        best, row, group, evaluated = -1.0, -1, -1, []
+        while bounds and -bounds[0][0] >= best:
+            STAT[0]+=1
+            _, other = heapq.heappop(bounds)
+            first = groups.first(other)
+            if first >= 0:
+                value = score(other)
+                groups.bound[other] = value
+                evaluated.append((-value, other))
+                if value > best or (value == best and first < row):
+                    best, row, group = value, first, other
+        if row < 0:
             return
-        np.round(scores * rate, DIGITS, out=scores)
-        best = scores.max()
-        row = min(groups.first(group) for group in np.flatnonzero(scores == best).tolist() if groups.sizes[group])
-        yield float(best), row
-        open_places = np.flatnonzero(groups.bits[groups.group_of[row]])
-        changed = []
-        for place, facet in zip(open_places.tolist(), mine[row, open_places].tolist(), strict=True):
-            rows = index[facet]
-            groups.masks[rows, place >> 6] &= ~(one << np.uint64(place & 63))
-            changed.append(rows)
-        sizes[open_places] += 1
-        weights[open_places] = share[open_places] / sizes[open_places]
-        groups.place(np.unique(np.concatenate(changed)))
+        for bound in evaluated:
+            heapq.heappush(bounds, bound)
+        yield best, row
+        STAT[1]+=1
+        cleared: dict[int, int] = {}
+        numbers = mine[row].tolist()
+        for place in chain(*groups.places(group)):
+            bit = 1 << place
+            for other in index[numbers[place]].tolist():
+                cleared[other] = cleared.get(other, 0) | bit
+            sizes[place] += 1
+            weights[place] = share[place] / sizes[place]
+        groups.clear(cleared)
 
 
-def _masks(flags: Array) -> Array:
-    """Pack bool (rows, places) into uint64 words (rows, ⌈places/64⌉), least significant bit first."""
-    words = max(1, -(-flags.shape[1] // 64))
-    packed = np.zeros((len(flags), words * 8), np.uint8)
-    part = np.packbits(flags, axis=1, bitorder="little")
-    packed[:, : part.shape[1]] = part
-    return packed.view("<u8")
-
-
+STAT=[0,0]
 Rate: TypeAlias = Callable[[Facets, int, int], float]
 """(facets, migrated tests, equipped tests) → rate of the operator."""
 
