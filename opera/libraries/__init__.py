@@ -66,6 +66,9 @@ class Library(Protocol):
     def equipped_defaults(self, operators: Iterable[str]) -> dict[str, dict[str, Value]]:
         """Return operator → parameter name → schema default (absent where it has none), for prioritization."""
 
+    def canaries(self) -> tuple[Captured, Captured]:
+        """Return a test that every working compiler passes, and one whose expected output is wrong on purpose."""
+
 
 GROUP = "opera.libraries"
 

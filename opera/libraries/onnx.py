@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import struct
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,7 @@ import msgspec
 
 from opera import migrated, resources, values
 from opera.errors import InvalidTest
-from opera.instance import Captured, Instance
+from opera.instance import Captured, Instance, Operand, Provenance
 from opera.libraries import Opinion, onnx_model, onnx_reference, onnx_source, onnx_undefined, onnx_values
 from opera.migrated import Artefact, Manifest
 from opera.values import Message, Value
@@ -97,6 +98,21 @@ def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
     from opera.libraries import onnx_schemas  # prioritization alone needs it
 
     return onnx_schemas.attribute_defaults(operators)
+
+
+def canaries() -> tuple[Captured, Captured]:
+    """Return an addition with its sum, and one with a sum that is off by one in one place."""
+    return tuple(_addition(offset, error) for offset, error in ((0.0, 0.0), (4.0, 1.0)))  # type: ignore[return-value]
+
+
+def _addition(offset: float, error: float) -> Captured:
+    left, right = [1.0 + offset, 2.0, 3.0], [10.0, 20.0, 30.0]
+    total = [a + b for a, b in zip(left, right, strict=True)]
+    total[1] += error
+    tensors = [values.Tensor("float32", (3,), struct.pack("<3f", *numbers)) for numbers in (left, right, total)]
+    operands = (Operand("A", tensors[0]), Operand("B", tensors[1]))
+    instance = Instance(NAME, "Add", {}, operands, ("C",), {"opset": {"": 14}})
+    return Captured(instance, Provenance("doctor", "canary", "planted" if error else "right"), (tensors[2],))
 
 
 def constant_inputs(operator: str, made: onnx_model.Parts) -> frozenset[str]:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import msgspec
 
 from opera import libraries, values
+from opera.compilers import frontend_name, get
+from opera.errors import UsageError
 from opera.instance import parse_instance
 from opera.prioritize import rank
 from opera.prioritize.subspaces import Defaults, Row, from_instance
@@ -38,6 +40,8 @@ def prioritize(
         defaults: Defaults = libraries.get(library).equipped_defaults(operators)
         loading, ranked = time.process_time() - started, {}
         for compiler in compilers:
+            if library not in get(compiler).FRONTENDS:
+                continue
             started = time.process_time()
             equipped = list(_rows(workspace, library, [], compiler))
             # What no equipped test tells apart is one order: with none, that of every other such compiler.
@@ -62,3 +66,21 @@ def _rows(workspace: Workspace, library: str, numbers: list[int], equipped: str 
             forms = msgspec.json.decode(expectation)["expected"]
             expected = tuple(values.decode(form) for form in forms)
         yield from_instance(parse_instance(document), expected)
+
+
+def show(workspace: Workspace, strategy: str, *, chosen: list[str], compilers: list[str], seed: int | None) -> None:
+    """Rank, and print a line for each library and compiler. Raises UsageError where there is nothing to rank."""
+    held = workspace.libraries()
+    unknown = [name for name in chosen if name not in held]
+    if unknown or not held:
+        raise UsageError(
+            f"the workspace holds no instances of {unknown[0]}" if unknown else "the workspace holds no instances",
+            cause="nothing was extracted yet, or another --workspace",
+            fix="run `opera extract onnx` first",
+        )
+    for done in prioritize(workspace, strategy, chosen=chosen or held, compilers=compilers, seed=seed):
+        known = f"{done.equipped} equipped tests" if done.equipped else "no equipped tests known"
+        print(
+            f"{frontend_name(done.compiler, done.library)}: {done.instances} instances of {done.operators} operators"
+            f" ranked by {done.strategy} ({known}), {done.seconds:.1f} s"
+        )

@@ -1,0 +1,327 @@
+"""The commands of `opera`. No logic: each reads its options, opens the workspace and calls the stage that does the work."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opera import __version__
+from opera.errors import NEW_FINDINGS, OK, USAGE, OperaError, UsageError
+
+app = typer.Typer(
+    name="opera",
+    help="Migrate the tests of deep-learning libraries to the frontends of deep-learning compilers.\n\n"
+    "opera extract onnx && opera prioritize && opera run && opera report",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+)
+corpus_app = typer.Typer(
+    help="Exchange operator instances with others as files (docs/corpus.md).", no_args_is_help=True
+)
+app.add_typer(corpus_app, name="corpus")
+
+Root = Annotated[Path, typer.Option("--workspace", help="Folder that holds everything.", envvar="OPERA_WORKSPACE")]
+Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes at a time.")]
+Names = Annotated[list[str] | None, typer.Option()]
+RESULTS = Path("results")
+CORES = min(os.cpu_count() or 1, 16)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"opera {__version__}")
+        raise typer.Exit(OK)
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    return
+
+
+@app.command()
+def doctor(workspace: Root = RESULTS, workers: Workers = CORES) -> None:
+    """Show what is there, and check every compiler with a canary: a right answer and a planted wrong one.
+
+    Example: opera doctor
+    """
+    from opera import doctor as stage
+
+    raise typer.Exit(OK if stage.show(workspace, workers) else USAGE)
+
+
+@app.command()
+def extract(
+    target: Annotated[str, typer.Argument(help="A checkout of a library, or the name of an installed one (onnx).")],
+    equipped: Annotated[
+        str, typer.Option(help="TARGET is a checkout of this compiler: record what its own frontend suite covers.")
+    ] = "",
+    workspace: Root = RESULTS,
+    workers: Workers = CORES,
+    timeout: Annotated[float | None, typer.Option(help="Seconds that one test file may take.", min=1)] = None,
+    rerun: Annotated[bool, typer.Option("--rerun", help="Run again the files that are done.")] = False,
+) -> None:
+    """Run a library's test suite under instrumentation and record its operator instances.
+
+    Example: opera extract onnx
+
+    Example: opera extract ../onnx
+
+    Example: opera extract --equipped tvm ../tvm
+    """
+    from opera.migrate import extract as stage
+    from opera.workspace import Workspace
+
+    stage.recognised(target, equipped)  # a wrong path makes no workspace
+    with Workspace.open(workspace, write=True) as opened:
+        ok = stage.extract(opened, target, equipped=equipped, workers=workers, timeout=timeout, rerun=rerun)
+    raise typer.Exit(OK if ok else USAGE)
+
+
+@app.command()
+def prioritize(
+    strategy: Annotated[str, typer.Option(help="How to rank: opera, opera-paper, random, or a plugin's.")] = "opera",
+    library: Annotated[list[str] | None, typer.Option(help="Only this library (repeatable).")] = None,
+    compiler: Annotated[list[str] | None, typer.Option(help="Only for this compiler (repeatable).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Break ties at random with this seed, not by corpus order.")] = None,
+    workspace: Root = RESULTS,
+) -> None:
+    """Rank the instances of each library for each compiler, those likely to reveal different bugs first.
+
+    Example: opera prioritize
+
+    Example: opera prioritize --strategy random --seed 7 --compiler tvm
+    """
+    from opera import compilers
+    from opera import prioritize as strategies
+    from opera.prioritize import order
+    from opera.workspace import Workspace
+
+    strategies.get(strategy)
+    for name in compiler or ():
+        compilers.get(name)
+    with Workspace.open(workspace, write=True) as opened:
+        order.show(
+            opened, strategy, chosen=library or [], compilers=compiler or list(compilers.registered()), seed=seed
+        )
+
+
+@app.command()
+def run(
+    compiler: Annotated[
+        list[str] | None, typer.Option(help="Only this compiler (repeatable); default: all installed ones.")
+    ] = None,
+    library: Annotated[list[str] | None, typer.Option(help="Only this library (repeatable).")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only the best-ranked N tests of each frontend, done ones included.")
+    ] = None,
+    time_budget: Annotated[str, typer.Option(help="Begin no test after this time: seconds, or 30m, 2h.")] = "",
+    workers: Workers = CORES,
+    operator: Annotated[str, typer.Option(help="Only operators that match this glob: 'Conv*'.")] = "*",
+    test: Annotated[str, typer.Option(help="Only the test (or instance) whose id begins so.")] = "",
+    rerun: Annotated[bool, typer.Option("--rerun", help="Run again what has a verdict.")] = False,
+    python: Annotated[
+        str, typer.Option(help="Interpreter of another environment (opera and a compiler of another version in it).")
+    ] = "",
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one test may take.")] = 30.0,
+    memory: Annotated[float, typer.Option(min=0.1, help="GiB that a worker may grow by in one test.")] = 4.0,
+    fail_on_new: Annotated[
+        bool, typer.Option("--fail-on-new", help="Exit with 1 if there are findings that the workspace did not have.")
+    ] = False,
+    workspace: Root = RESULTS,
+) -> None:
+    """Run the ranked tests, best first, on the compilers' frontends. The same command resumes what was interrupted.
+
+    Example: opera run --compiler tvm
+
+    Example: opera run --compiler openvino --operator 'Conv*' --limit 200 --time-budget 10m
+
+    Example: opera run --compiler onnxruntime --python ../old/bin/python
+    """
+    from opera.execute import records, show
+    from opera.execute.plan import Selection
+    from opera.execute.run import Options
+    from opera.workspace import Workspace
+
+    options = Options(
+        compilers=tuple(dict.fromkeys(compiler or ())),
+        libraries=tuple(library or ()),
+        python=python,
+        workers=workers,
+        time_budget=seconds(time_budget) if time_budget else None,
+        selection=Selection(limit, operator, test, rerun),
+        limits=records.Limits(timeout, int(memory * (1 << 30))),
+    )
+    show.check(options)
+    with Workspace.open(workspace, write=True) as opened:
+        new = show.run(opened, options)
+    raise typer.Exit(NEW_FINDINGS if fail_on_new and new else OK)
+
+
+@app.command()
+def findings(
+    frontend: Annotated[str, typer.Option(help="Only this frontend (tvm-onnx).")] = "",
+    workspace: Root = RESULTS,
+) -> None:
+    """List the findings: each a set of failing tests with one signature, one suspected bug.
+
+    Example: opera findings --frontend openvino-onnx
+    """
+    from opera.report import show
+    from opera.workspace import Workspace
+
+    with Workspace.open(workspace, write=False) as opened:
+        show.findings(opened, frontend)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="ID", help="A finding, test or instance, or how its id begins.")],
+    workspace: Root = RESULTS,
+) -> None:
+    """Show all that is known of a finding, a test or an operator instance.
+
+    Example: opera show F3a09c11
+    """
+    from opera.report import show as stage
+    from opera.workspace import Workspace
+
+    with Workspace.open(workspace, write=False) as opened:
+        stage.show(opened, name)
+
+
+@app.command()
+def repro(
+    name: Annotated[str, typer.Argument(metavar="ID", help="A finding (or how its id begins), or `all`.")],
+    output: Annotated[Path | None, typer.Option(help="File to write; default: reproducers/ in the workspace.")] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Run it in a fresh process and say what it showed.")] = False,
+    workspace: Root = RESULTS,
+) -> None:
+    """Write a stand-alone Python script that shows a finding: it exits 1 while the failure is there, 0 once it is gone.
+
+    Example: opera repro F3a09c11 --verify
+    """
+    from opera.triage import scripts
+    from opera.workspace import Workspace
+
+    with Workspace.open(workspace, write=True) as opened:
+        ok = scripts.show(opened, name, output, check=verify)
+    raise typer.Exit(OK if ok else NEW_FINDINGS)
+
+
+@app.command()
+def report(
+    format: Annotated[str, typer.Option(help="terminal, json, markdown or html.")] = "terminal",
+    output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
+    workspace: Root = RESULTS,
+) -> None:
+    """Report from what is stored, also while a run goes on: verdicts, findings, efficiency.
+
+    Example: opera report --format html --output report.html
+    """
+    from opera import report as stage
+    from opera.report.summary import summarise
+    from opera.workspace import Workspace
+
+    chosen = stage.get(format)
+    with Workspace.open(workspace, write=False) as opened:
+        stage.write(chosen, summarise(opened), output)
+
+
+@app.command()
+def benchmark(
+    instances: Annotated[Path, typer.Option(help="JSON lines of operator instances.")],
+    labels: Annotated[Path, typer.Option(help="JSON object: fault → ids of the instances that reveal it.")],
+    equipped: Annotated[Path | None, typer.Option(help="JSON lines of the compiler's own tests.")] = None,
+    strategy: Annotated[list[str] | None, typer.Option(help="Strategy to score (repeatable); default: all.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Orders of ties that are drawn.")] = 30,
+    format: Annotated[str, typer.Option(help="terminal or json.")] = "terminal",
+) -> None:
+    """Score strategies on a labelled corpus: APFD and RAUC over seeded orders of ties, and in corpus order.
+
+    Example: opera benchmark --instances onnx.jsonl --equipped tvm.jsonl --labels bugs.json --format json
+    """
+    from opera.prioritize import labelled
+
+    labelled.show(instances, equipped, labels, strategy or [], seeds=seeds, format=format)
+
+
+@corpus_app.command("export")
+def corpus_export(
+    file: Path,
+    library: Annotated[str, typer.Option(help="Only this library.")] = "",
+    workspace: Root = RESULTS,
+) -> None:
+    """Write the instances of the workspace to FILE (gzip where it ends in .gz).
+
+    Example: opera corpus export onnx.jsonl.gz
+    """
+    from opera import corpus
+    from opera.workspace import Workspace
+
+    with Workspace.open(workspace, write=False) as opened:
+        typer.echo(f"{corpus.write(opened, file, library)} instances written to {file}")
+
+
+@corpus_app.command("import")
+def corpus_import(file: Path, workspace: Root = RESULTS) -> None:
+    """Add the instances of FILE to the workspace; all of them or, if any line is bad, none.
+
+    Example: opera corpus import onnx.jsonl.gz
+    """
+    from opera import corpus
+    from opera.workspace import Workspace
+
+    if not file.is_file():
+        raise UsageError(f"there is no file {file}", fix="check the path")
+    with Workspace.open(workspace, write=True) as opened:
+        total, new = corpus.read_into(opened, file)
+    typer.echo(f"{total} instances read, {new} of them new")
+
+
+@corpus_app.command("merge")
+def corpus_merge(output: Path, files: list[Path]) -> None:
+    """Write the union of several corpus FILES to OUTPUT.
+
+    Example: opera corpus merge all.jsonl.gz mine.jsonl.gz yours.jsonl.gz
+    """
+    from opera import corpus
+
+    typer.echo(f"{corpus.merge(output, files)} instances written to {output}")
+
+
+def seconds(text: str) -> float:
+    """Return the seconds of `90`, `30m` or `2h`. Raises UsageError for anything else."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
+    if match is None or float(match[1]) <= 0:
+        raise UsageError(f"{text!r} is no time", fix="give seconds, or minutes and hours as 30m and 2h")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+def main() -> None:
+    """Run the command line; what the user can mend is told in a few lines, never as a traceback."""
+    try:
+        app()
+    except OperaError as error:
+        print(f"opera: {error}", file=sys.stderr)
+        sys.exit(USAGE)
+    except KeyboardInterrupt:
+        print("opera: interrupted; what was stored stays, and the same command goes on from there", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output is gone, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(OK)
+
+
+if __name__ == "__main__":
+    main()

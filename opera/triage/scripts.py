@@ -1,0 +1,149 @@
+"""Reproducers of a workspace's findings: choose the member to show, write the script, and run it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from opera import compilers, migrated
+from opera.errors import OperaError, UsageError
+from opera.execute.records import Limits
+from opera.triage import reproducer
+from opera.workspace import Verdict, Workspace
+
+FOLDER = "reproducers"
+SHOWN, GONE, CANNOT_RUN = 1, 0, 2
+"""Exit codes of a reproducer."""
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """What a reproducer did in a fresh process: its exit code (negative for a signal), and the end of what it printed."""
+
+    finding: str
+    code: int
+    text: str
+
+
+def members(workspace: Workspace, names: Iterable[str] = ()) -> dict[str, list[Verdict]]:
+    """Return finding → failing verdicts, in the order they were found; all findings where no names are given."""
+    wanted = set(names)
+    found: dict[str, list[Verdict]] = defaultdict(list)
+    for verdict in workspace.verdicts("finding != ''"):
+        if not wanted or verdict.finding in wanted:
+            found[verdict.finding].append(verdict)
+    return dict(found)
+
+
+def choose(workspace: Workspace, verdicts: list[Verdict]) -> Verdict | None:
+    """Return the member that shows a finding best: confirmed alone in a fresh process, and the smallest of those.
+
+    None where no member fails on its own: a state-dependent finding needs its predecessors (`opera show` lists them).
+    """
+    alone = [x for x in verdicts if "state-dependent" not in x.details.get("tags", ())]
+    confirmed = [x for x in alone if x.confirmation == "confirmed"] or alone
+    return min(confirmed, key=lambda x: (_size(workspace, x.test), x.test), default=None)
+
+
+def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: Path | None = None) -> Path | None:
+    """Write the script of a finding; return its path, or None where no single test shows it."""
+    verdict = choose(workspace, verdicts)
+    if verdict is None:
+        return None
+    directory = migrated.folder(workspace.tests_folder, verdict.test)
+    manifest = migrated.read_manifest(directory)
+    environment = workspace.environments()[verdict.environment]
+    variants = {x.name: x for x in compilers.get(environment["compiler"]).FRONTENDS[manifest.library]}
+    seen = workspace.provenances(manifest.instance)
+    options = _limits(workspace)
+    exhibit = reproducer.Exhibit(
+        id=finding,
+        frontend=verdict.frontend,
+        compiler=environment["compiler"],
+        versions={environment["compiler"]: environment["version"], **environment["exporter"]},
+        artefact=variants[verdict.variant].artefact,
+        verdict=verdict.verdict,
+        stage=verdict.stage,
+        symptom=verdict.symptom,
+        message=verdict.message,
+        came_from=f"{seen[0].test} ({seen[0].file})" if seen else "",
+        limits=options,
+    )
+    path = output or workspace.root / FOLDER / f"{finding}.py"
+    reproducer.write(exhibit, manifest, directory, workspace.instance(manifest.instance), path)
+    return path
+
+
+def write_all(workspace: Workspace, names: Iterable[str] = ()) -> tuple[int, dict[str, str]]:
+    """Write the scripts of findings that have none yet; return how many, and finding → why it has none."""
+    written, missing = 0, {}
+    for finding, verdicts in members(workspace, names).items():
+        if (workspace.root / FOLDER / f"{finding}.py").is_file():
+            continue
+        try:
+            if write(workspace, finding, verdicts) is None:
+                missing[finding] = "no member fails on its own (state-dependent)"
+            else:
+                written += 1
+        except OperaError as error:
+            missing[finding] = error.what
+    return written, missing
+
+
+def verify(path: Path, finding: str, *, python: str = "", seconds: float = 300.0) -> Trial:
+    """Run a script in a fresh process."""
+    try:
+        done = subprocess.run(
+            [python or sys.executable, path.resolve()],
+            capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL, cwd=path.parent, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return Trial(finding, 124, f"no end after {seconds:g} seconds")
+    text = (done.stdout + done.stderr).decode(errors="replace")
+    return Trial(finding, done.returncode, text[-2000:])
+
+
+def show(workspace: Workspace, name: str, output: Path | None, *, check: bool) -> bool:
+    """Write the script of one finding (or of all), print where it is, and run it where asked; False if it does not show."""
+    found = members(workspace)
+    wanted = sorted(found) if name == "all" else [x for x in found if x.startswith(name)]
+    if len(wanted) != 1 and name != "all":
+        raise UsageError(
+            f"{'no finding has' if not wanted else f'{len(wanted)} findings have'} an id that begins with {name!r}",
+            fix="`opera findings` lists them",
+        )
+    if output is not None and name == "all":
+        raise UsageError("--output names one file, but there are many findings", fix="leave it out")
+    ok = True
+    for finding in wanted:
+        path = write(workspace, finding, found[finding], output)
+        if path is None:
+            print(f"{finding}: no single test shows it; `opera show {finding}` lists what must run before")
+            continue
+        if not check:
+            print(path)
+            continue
+        trial = verify(path, finding)
+        verdict = {SHOWN: "fails, as found", GONE: "does not fail", CANNOT_RUN: "cannot run here"}
+        print(f"{path}: {verdict.get(trial.code, f'ended with {trial.code}')}")
+        ok = ok and trial.code == SHOWN
+        if trial.code != SHOWN:
+            print(trial.text)
+    return ok
+
+
+def _size(workspace: Workspace, test: str) -> int:
+    return sum(path.stat().st_size for path in migrated.folder(workspace.tests_folder, test).iterdir())
+
+
+def _limits(workspace: Workspace) -> Limits:
+    """Return the limits of the newest run."""
+    rows = workspace.query("SELECT document FROM runs ORDER BY id DESC LIMIT 1")
+    if not rows:
+        return Limits()
+    limits: Limits = msgspec.convert(msgspec.json.decode(rows[0][0])["options"]["limits"], Limits)
+    return limits
