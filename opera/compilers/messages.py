@@ -1,4 +1,4 @@
-"""What the messages of compilers tell: whether something is unsupported, and where a converter failed. Needs msgspec only."""
+"""What the messages of compilers tell: is something unsupported, and where did it fail? Needs numpy and msgspec."""
 
 from __future__ import annotations
 

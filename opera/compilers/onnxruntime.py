@@ -23,10 +23,19 @@ FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
 }
 
 UNSUPPORTED = (
-    Rule(r"NOT_IMPLEMENTED : Could not find an implementation for (\w+\(\d+\))", r"no kernel for \1"),
-    Rule(r"(\S+) is not a registered function/op", r"operator \1 is not registered"),
-    Rule(r"Type Error: Type '([^']+)' of input parameter \([^)]*\) of operator \((\w+)\)", r"\2 does not take \1"),
+    Rule(
+        r"NOT_IMPLEMENTED : (?:Could not find an implementation|Failed to find kernel) for (\w+)", r"no kernel for \1"
+    ),
+    Rule(r"([\w.]+):(\w+)\(-?\d+\) is not a registered function/op", r"operator \1:\2 is not registered"),
+    Rule(r"No Op registered for (\w+) with domain_version of (\d+)", r"operator \1 is not registered for opset \2"),
+    Rule(
+        r"Opset (\d+) is under development and support for this is limited",
+        r"opset \1 is newer than the official support",
+    ),
+    Rule(r"Type '([^']+)' of input parameter \([^)]*\) of operator \((\w+)\)", r"\2 does not take \1"),
     Rule(r"NOT_IMPLEMENTED : ([^\n]{1,120})", r"\1"),
+    Rule(r"([^\n.]{1,80} (?:is|are) not (?:yet |currently )?supported)\b", r"\1"),
+    Rule(r"(Failed to construct locale with name:\S+?):", r"\1"),
 )
 
 ELEMENT_TYPES = {
@@ -63,7 +72,7 @@ def prepare() -> None:
 
 
 def load(case: Case) -> Any:
-    """Create the session, which converts, optimises and assigns kernels: all that ONNX Runtime does before inference."""
+    """Create the session, which converts, optimises and assigns kernels: all that is done before inference."""
     import onnxruntime
 
     settings = onnxruntime.SessionOptions()
@@ -120,7 +129,8 @@ def _plain(value: Value) -> Any:
     match value:
         case Tensor(dtype="string"):
             array = value.array()
-            array[...] = [item.decode("utf-8", "surrogateescape") for item in array.ravel()]
+            for index in np.ndindex(array.shape):
+                array[index] = array[index].decode("utf-8", "surrogateescape")
             return array
         case Tensor():
             return value.array()

@@ -1,4 +1,4 @@
-"""Bytes of tensors as compilers keep them: 4- and 2-bit elements packed, lowest bits first, as in ONNX. Needs numpy only."""
+"""Tensors as compilers keep them: 4- and 2-bit elements packed, lowest bits first, as in ONNX. Needs numpy only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pack(tensor: Tensor) -> bytes:
     items = np.frombuffer(tensor.data, dtype=np.uint8) & ((1 << bits) - 1)
     items = np.pad(items, (0, -len(items) % per_byte)).reshape(-1, per_byte)
     shifts = np.arange(per_byte, dtype=np.uint8) * bits
-    return np.bitwise_or.reduce(items << shifts, axis=1).astype(np.uint8).tobytes()
+    return bytes(np.bitwise_or.reduce(items << shifts, axis=1).astype(np.uint8).tobytes())
 
 
 def unpack(dtype: str, shape: tuple[int, ...], data: bytes) -> Tensor:
@@ -43,7 +43,7 @@ def unpack(dtype: str, shape: tuple[int, ...], data: bytes) -> Tensor:
 
 
 def of_numpy(array: Any) -> Tensor:
-    """Return the tensor of a numpy array that a compiler handed out. Raises CannotCarry for a dtype without encoding."""
+    """Return the tensor of an array that a compiler handed out. Raises CannotCarry for a dtype without encoding."""
     array = np.asarray(array)
     if array.dtype.kind not in "OSU" and array.dtype.name not in CONTAINERS:
         raise CannotCarry(f"opera cannot read an output of dtype {array.dtype}")

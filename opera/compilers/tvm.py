@@ -1,8 +1,7 @@
-"""TVM (Relax) for the CPU, by the recipe of its own ONNX tests: import, decompose and legalise, compile for LLVM, run in the VM."""
+"""TVM (Relax) on the CPU, by the recipe of its own ONNX tests: import, decompose, legalise, compile, run in the VM."""
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping
 from functools import cache
@@ -13,7 +12,7 @@ import numpy as np
 from opera.compilers import Case, Variant
 from opera.compilers.messages import Rule
 from opera.compilers.messages import unsupported as first_rule
-from opera.compilers.packing import CannotCarry, of_numpy
+from opera.compilers.packing import BITS, CannotCarry, of_numpy
 from opera.values import Optional, Sequence, Tensor, Value
 
 NAME = "tvm"
@@ -24,13 +23,23 @@ FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
 }
 
 UNSUPPORTED = (
-    Rule(r"The following operators are not supported for frontend ONNX: ([\w, ]+)", r"no converter for \1"),
+    Rule(r"operators are not supported for frontend ONNX: ([\w, ]+)", r"no converter for \1"),
     Rule(r"Operator (\w+) not implemented", r"no converter for \1"),
+    Rule(r"cannot handle ShapeExpr inputs", r"cannot handle ShapeExpr inputs", "load"),
+    Rule(r"no value in Constant", r"Constant without the attribute value", "load"),
+    Rule(r"unknown dtype `(\w+)`", r"unsupported type \1"),
+    Rule(r"[Uu]nsupported (input|output) datatype (?:attribute )?for operation: '?(\w+)", r"unsupported \1 type \2"),
+    Rule(r"(\w+) param datatype should be one of .* but got T\.(\w+)", r"unsupported \1 type \2"),
+    Rule(r"Type <class '[\w.]*?(\w+)'> for (\w+) is currently unsupported", r"\2 as \1 is unsupported", "load"),
+    Rule(r"([Oo]nly constant \w+(?: currently)? supported)", r"\1", "load"),
+    Rule(r"([\w ]{1,60} must be a constant)", r"\1", "load"),
+    Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),
+    Rule(r"([\w ]{1,60} not implemented\b)", r"\1"),
 )
 
 
 class Imported:
-    """A Relax module with what is needed to run it: its constants, and input and output names and types from the file."""
+    """A Relax module, its constants, and the names of inputs and types of outputs that the model file states."""
 
     def __init__(self, module: Any, params: list[Any], graph: Any) -> None:
         self.module, self.params = module, params
@@ -120,11 +129,10 @@ def _tensor(value: Value) -> Any:
         return [_tensor(item) for item in value.items]
     if not isinstance(value, Tensor) or value.dtype == "string":
         raise CannotCarry(f"opera cannot feed {_called(value)} to TVM, which has no such type")
-    array = value.array()
+    if value.dtype in BITS:  # TVM's copies pack such elements, and its generated code reads them unpacked
+        raise CannotCarry(f"opera cannot feed {value.dtype}: TVM's runtime has no settled layout for it")
     low = getattr(ml_dtypes, value.dtype, None)
-    if low is not None:
-        array = array.astype(low) if "int" in value.dtype else array.view(low)
-    return tvm.runtime.tensor(array)
+    return tvm.runtime.tensor(value.array() if low is None else value.array().view(low))
 
 
 def _called(value: Value) -> str:

@@ -37,9 +37,9 @@ TOLERANCES: dict[str, tuple[float, float]] = {
     "float8_e8m0fnu": (0.0, 0.0),
     "float4_e2m1fn": (2**-2, 0.5),
 }
-"""dtype → (rtol, atol). Half precisions get a few units in the last place, for sums are made in another order; the 8- and
-4-bit floats get one step (its relative size, and the smallest subnormal), for a quotient on the border between two steps
-may fall to either side; e8m0 holds powers of two, which do not round. A dtype that is not listed is compared exactly."""
+"""dtype → (rtol, atol). Half precisions get a few units in the last place, for sums are made in another order. The 8-
+and 4-bit floats get one step (its relative size, and the smallest subnormal), for a quotient on the border between two
+steps may fall to either side; e8m0 holds powers of two and gets none. What is not listed is compared exactly."""
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Detail: TypeAlias = str | float | int | bool | None
@@ -51,9 +51,9 @@ class Comparison(msgspec.Struct):
     Attributes:
         symptom: Empty where they agree, else `count`, `shape`, `dtype`, `nan-mask` or `value`.
         message: One line for humans: what differs, where, by how much.
-        details: `paper_rule` (None where the distance is not defined) and `chebyshev` over all outputs. And for the output
-            that differs, else the one that differs most within tolerance: `output`, `max_abs`, `max_rel`, `differing`,
-            `elements`, `rtol`, `atol`, and `index`, `expected`, `actual` of the first differing element.
+        details: `paper_rule` (None where the distance is undefined) and `chebyshev` over all outputs. And for the
+            output that differs, else the one that differs most within tolerance: `output`, `max_abs`, `max_rel`,
+            `differing`, `elements`, `rtol`, `atol`, and `index`, `expected`, `actual` of the first differing element.
     """
 
     symptom: str = ""
