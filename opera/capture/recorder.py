@@ -1,0 +1,133 @@
+"""The recorder: what hooks hand their observations to. It never fails the code that it watches."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from opera.errors import CorpusError
+from opera.instance import Captured, Instance, Provenance
+from opera.values import Value
+
+MAX_DEFERRED = 10_000
+"""More observations than this are not put off within one test."""
+
+
+class LeftOut(Exception):
+    """Something seen is not recorded; its text is the category that reports count."""
+
+
+class Recorder:
+    """Writes captured instances of one file at a time as JSON lines into a spool.
+
+    Attributes:
+        test: Name of the test that runs now.
+        calls: Observations so far, recorded or not.
+        recorded: Lines written.
+        left_out: Category → how many observations were not recorded for that reason.
+        keys: What a capture module has seen in this file, for its own duplicate checks.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source, self.file, self.test = source, "", ""
+        self.calls = self.recorded = 0
+        self.left_out: Counter[str] = Counter()
+        self.keys: set[Any] = set()
+        self._deferred: list[Callable[[], None]] = []
+        self._spool: FileIO | None = None
+        self._busy = threading.Lock()
+
+    def begin(self, file: str, spool: Path) -> None:
+        """Start a file; counts and duplicate checks begin anew."""
+        self.close()
+        self.file, self.test, self.calls, self.recorded = file, "", 0, 0
+        self.left_out.clear()
+        self.keys.clear()
+        self._deferred.clear()
+        self._spool = spool.open("ab", buffering=0)  # one write a line: a dead process leaves at most one cut line
+
+    def close(self) -> None:
+        """Close the spool of the current file."""
+        if self._spool is not None:
+            self._spool.close()
+            self._spool = None
+
+    def observe(self, look: Callable[[], None]) -> None:
+        """Run `look`, which inspects a call and records what it finds. Whatever it raises is counted, never passed on.
+
+        What `look` itself calls is not observed, nor what other threads do meanwhile.
+        """
+        if self._spool is None or not self._busy.acquire(blocking=False):
+            return
+        try:
+            self.calls += 1
+            look()
+        except LeftOut as category:
+            self.left_out[str(category)] += 1
+        except CorpusError as error:
+            self.left_out[f"no encoding: {error.what[:60]}"] += 1
+        except Exception as error:
+            self.left_out[f"capture failed: {type(error).__name__}"] += 1
+        finally:
+            self._busy.release()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Look away from what happens inside, for it is seen as a whole elsewhere."""
+        mine = self._busy.acquire(blocking=False)
+        try:
+            yield
+        finally:
+            if mine:
+                self._busy.release()
+
+    def defer(self, look: Callable[[], None]) -> None:
+        """Observe at the end of the current test, when what it builds has its final form."""
+        if self._busy.locked():
+            return
+        if len(self._deferred) >= MAX_DEFERRED:
+            self.left_out["too many models in one test"] += 1
+        else:
+            self._deferred.append(look)
+
+    def flush(self) -> None:
+        """Make the observations that were put off."""
+        deferred, self._deferred = self._deferred, []
+        for look in deferred:
+            self.observe(look)
+
+    def record(
+        self,
+        instance: Instance,
+        *,
+        test: str | None = None,
+        expected: tuple[Value, ...] | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> None:
+        """Write one captured instance."""
+        provenance = Provenance(self.source, self.file, self.test if test is None else test)
+        line = msgspec.json.encode(Captured(instance, provenance, expected, rtol, atol).form())
+        assert self._spool is not None
+        self._spool.write(line + b"\n")
+        self.recorded += 1
+
+
+def replace(point: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Replace the callable `module:qualified.name` by what `make` makes of it."""
+    module, _, qualified = point.partition(":")
+    owner: Any = importlib.import_module(module)
+    *path, name = qualified.split(".")
+    for step in path:
+        owner = getattr(owner, step)
+    original = getattr(owner, name)
+    setattr(owner, name, functools.wraps(original)(make(original)))

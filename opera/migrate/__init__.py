@@ -1,0 +1,1 @@
+"""Turning a migration source into operator instances."""

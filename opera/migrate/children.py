@@ -1,0 +1,92 @@
+"""The parent's side of opera.capture.child: start it, give it files, survive whatever becomes of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from opera.capture.child import Answer, Job, Setup
+
+COMMAND = "import sys; sys.path.append(sys.argv[2]); from opera.capture.child import main; main(int(sys.argv[1]))"
+"""opera comes last on the path, so that nothing beside it shadows what a suite imports."""
+FORGOTTEN = (
+    "PYTEST_ADDOPTS",
+    "PYTEST_PLUGINS",
+    "PYTEST_CURRENT_TEST",
+    "PYTHONPATH",
+    "PYTHONWARNINGS",
+    "COVERAGE_PROCESS_START",
+)
+
+
+class Lost(Exception):
+    """A child gave no answer; the arguments are the status of the file (`died`, `timeout`) and the reason."""
+
+
+class Child:
+    """One child process, in a session and an empty folder of its own; its output goes to a log."""
+
+    def __init__(self, setup: Setup, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.setup = setup
+        self._log = folder / "log"
+        place = folder / "cwd"
+        place.mkdir(exist_ok=True)
+        self._link, theirs = socket.socketpair()
+        environment = {name: text for name, text in os.environ.items() if name not in FORGOTTEN} | {
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",  # never write into somebody's checkout
+            "PYTHONHASHSEED": "0",  # two extractions see the same order of sets
+            "OMP_NUM_THREADS": "1",
+        }
+        with theirs, self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", COMMAND, str(theirs.fileno()), str(Path(__file__).parents[2])],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=place, env=environment,
+                pass_fds=(theirs.fileno(),), start_new_session=True,
+            )  # fmt: skip
+        self._lines = self._link.makefile("rb")
+        self._link.sendall(msgspec.json.encode(setup) + b"\n")
+
+    def run(self, job: Job, timeout: float) -> Answer:
+        """Run one file. Raises Lost, after which the child is gone."""
+        self._link.settimeout(timeout)
+        try:
+            self._link.sendall(msgspec.json.encode(job) + b"\n")
+            line = self._lines.readline()
+            return msgspec.json.decode(line, type=Answer)
+        except TimeoutError:
+            self.close()
+            raise Lost("timeout", f"still running after {timeout:g} s{self._tail()}") from None
+        except (OSError, msgspec.DecodeError):
+            self.close(grace=2.0)
+            raise Lost("died", f"{_ending(self._process.returncode)}{self._tail()}") from None
+
+    def close(self, grace: float = 0.0) -> None:
+        """End the child and everything that it started; `grace` are seconds it is given to end by itself."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(grace)
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._lines.close()
+        self._link.close()
+
+    def _tail(self) -> str:
+        with self._log.open("rb") as log:
+            log.seek(max(0, self._log.stat().st_size - 2000))
+            lines = [line for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
+        return f"; last output: {lines[-1].strip()[:300]}" if lines else ""
+
+
+def _ending(code: int) -> str:
+    if code < 0:
+        return f"killed by {signal.Signals(-code).name}"
+    return f"the process ended with exit code {code} in the middle of the file"

@@ -1,0 +1,349 @@
+"""Test suites as migration sources: recognising a target, and running its suites under instrumentation.
+
+What a target looks like, which suites it has and how they run is declared in `sources/*.toml`; nothing here names a library.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import tempfile
+import threading
+from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatch
+from pathlib import Path
+
+import msgspec
+
+from opera import resources
+from opera.capture.child import Answer, Job, Setup
+from opera.errors import CorpusError, NotInstalled, OperaError, SourceError
+from opera.instance import Captured, parse_captured
+from opera.migrate.children import Child, Lost
+
+
+class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a checkout states its version: the first group of `regex` in `file`."""
+
+    file: str
+    regex: str
+
+
+class Checkout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a checkout is recognised: all of `files` (files or folders) exist."""
+
+    files: tuple[str, ...]
+    version: Version | None = None
+
+
+class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One suite of a source.
+
+    Attributes:
+        name: The migration source that provenances name.
+        kind: `modules` or `pytest` (opera.capture.child.Job).
+        globs, exclude: Which files, relative to the target's root.
+        library: Whose operators are captured; the source's own by default.
+        arguments: Further arguments of pytest.
+        path: Folders that its tests import helpers from.
+        points: What is hooked, in place of the points of the library's instrumentation.
+        installed: Whether the installed package ships it.
+        shared_process: Whether files run one after the other in one process, or each in its own.
+        timeout: Seconds a file may take.
+    """
+
+    name: str
+    kind: str
+    globs: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+    library: str = ""
+    arguments: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    points: dict[str, list[str]] = {}
+    installed: bool = False
+    shared_process: bool = False
+    timeout: float = 300.0
+
+
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of `sources/`: a library, or a compiler whose own tests are read as equipped tests."""
+
+    distribution: str
+    package: str
+    checkout: Checkout
+    suites: tuple[Suite, ...]
+    library: str = ""
+    compiler: str = ""
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What `opera extract` was pointed at.
+
+    Attributes:
+        source: Its declaration.
+        name: Name of the declaration (`onnx`).
+        root: The checkout, or the folder that the installed package lies in.
+        version: The version the checkout states, or that is installed.
+        installed: Version of the installed package that its suites run against.
+        checkout: Whether it is a checkout.
+    """
+
+    source: Source
+    name: str
+    root: Path
+    version: str
+    installed: str
+    checkout: bool
+
+    @property
+    def key(self) -> str:
+        """Identity of an extraction: what was run, against what."""
+        return f"{self.name} {self.version} at {self.root} on {self.installed}"
+
+
+class FileReport(msgspec.Struct, frozen=True):
+    """How one file of a suite went.
+
+    Attributes:
+        source: The suite's name.
+        file: Path relative to the target's root.
+        status: `done`; `failed-import`; `timeout`; `died`; `failed` (the runner itself could not work).
+        reason: Why, and what else is to be said; empty for an untroubled `done`.
+        tests: Tests run; `failed` of them failed (which does not matter to capture).
+        calls: Observations, recorded or not.
+        left_out: Category → observations that were not recorded.
+        seconds: Wall time.
+        spool: JSON lines of the captured records: also those captured before a file failed, died or timed out. It is
+            removed when the generator that yielded the report goes on.
+    """
+
+    source: str
+    file: str
+    status: str
+    reason: str
+    tests: int
+    failed: int
+    calls: int
+    left_out: dict[str, int]
+    seconds: float
+    spool: Path
+
+    def records(self) -> Iterator[Captured]:
+        """Yield what was captured, without damaged lines (a process that died may leave one)."""
+        yield from (record for record in self._parsed() if record is not None)
+
+    def damaged(self) -> int:
+        """Return how many lines of the spool cannot be read."""
+        return sum(record is None for record in self._parsed())
+
+    def _parsed(self) -> Iterator[Captured | None]:
+        if not self.spool.exists():
+            return
+        with self.spool.open("rb") as lines:
+            for line in lines:
+                try:
+                    yield parse_captured(line) if line.endswith(b"\n") else None
+                except CorpusError:
+                    yield None
+
+
+def sources() -> dict[str, Source]:
+    """Return every declared source by name."""
+    names = sorted(path.stem for path in resources.content("sources").glob("*.toml"))
+    return {name: msgspec.convert(resources.declaration("sources", name), Source) for name in names}
+
+
+def recognise(target: str) -> Target:
+    """Tell what a target is: the name of an installed library, or a path to a checkout.
+
+    Raises SourceError for anything else, NotInstalled where the library that its suites run against is missing.
+    """
+    declared = sources()
+    if target in declared and not declared[target].compiler:
+        return _installed(target, declared[target])
+    root = Path(target).expanduser()
+    if not root.is_dir():
+        raise SourceError(
+            f"{target!r} is neither a library that opera knows nor a folder",
+            cause="a spelling mistake, or a path relative to another folder",
+            fix=f"name one of {', '.join(n for n, s in declared.items() if not s.compiler)}, or the folder of a checkout",
+        )
+    for name, source in declared.items():
+        if all((root / entry).exists() for entry in source.checkout.files):
+            root = root.resolve()
+            return Target(source, name, root, _stated_version(root, source), _version(source), True)
+    expected = "; ".join(f"{name}: {', '.join(source.checkout.files)}" for name, source in declared.items())
+    raise SourceError(
+        f"{target} is no checkout that opera knows",
+        cause=f"it holds none of the sets of files by which checkouts are recognised ({expected})",
+        fix="give the top folder of a complete checkout",
+    )
+
+
+def extract(
+    target: Target,
+    *,
+    workers: int = 2,
+    equipped: str | None = None,
+    done: Collection[str] = (),
+    timeout: float | None = None,
+) -> Iterator[FileReport]:
+    """Run the suites of a target in child processes and yield how each file went, in an order that does not vary.
+
+    Args:
+        target: See `recognise`.
+        workers: Child processes at a time.
+        equipped: Name of the compiler whose own tests the target is; None for a library's suites.
+        done: Files (FileReport.file) that an earlier extraction finished: they are skipped.
+        timeout: Seconds a file may take, in place of what its suite declares.
+
+    Raises SourceError where the target does not fit, holds no test files, or not one of its files could be run.
+    """
+    _check_role(target, equipped)
+    jobs = [(suite, file) for suite in target.source.suites for file in files(target, suite)]
+    if not jobs:
+        raise SourceError(
+            f"no test files were found in {target.root}",
+            cause="the checkout is incomplete, or its layout is newer than opera's declaration of it",
+            fix=f"compare with the globs of sources/{target.name}.toml",
+        )
+    jobs = [(suite, file) for suite, file in jobs if file not in set(done)]
+    reasons: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="opera-extract-") as folder:
+        pool = _Pool(target, Path(folder), timeout)
+        with ThreadPoolExecutor(workers) as executor:
+            futures = [executor.submit(pool.run, number, *job) for number, job in enumerate(jobs)]
+            try:
+                for future in futures:
+                    report = future.result()
+                    if report.status != "done":
+                        reasons.append(f"{report.file}: {report.status}: {report.reason}")
+                    yield report
+                    report.spool.unlink(missing_ok=True)
+            finally:
+                executor.shutdown(wait=False, cancel_futures=True)
+                pool.close()
+    if jobs and len(reasons) == len(jobs) and not done:
+        raise SourceError(
+            f"not one of the {len(jobs)} test files of {target.root} could be run",
+            cause=f"the first said: {reasons[0]}",
+            fix=f"install what the tests need, or a {target.source.package} whose version is near {target.version}"
+            f" (installed: {target.installed})",
+        )
+
+
+def files(target: Target, suite: Suite) -> list[str]:
+    """Return the files of a suite, relative to the target's root, sorted."""
+    if not (target.checkout or suite.installed):
+        return []
+    found = {path.relative_to(target.root).as_posix() for glob in suite.globs for path in target.root.glob(glob)}
+    return sorted(name for name in found if not any(fnmatch(name, pattern) for pattern in suite.exclude))
+
+
+class _Pool:
+    """The children of an extraction: one a thread where a suite shares processes, else one a file."""
+
+    def __init__(self, target: Target, folder: Path, timeout: float | None) -> None:
+        self._target, self._folder, self._timeout = target, folder, timeout
+        self._mine = threading.local()
+        self._children: set[Child] = set()
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def run(self, number: int, suite: Suite, file: str) -> FileReport:
+        spool = self._folder / f"{number}.jsonl"
+        limit = self._timeout or suite.timeout
+        job = Job(suite.kind, str(self._target.root), file, str(spool), suite.arguments, suite.path)
+        child = self._child(suite, number)
+        try:
+            answer = child.run(job, limit)
+        except Lost as lost:
+            status, reason = lost.args
+            self._forget(child)
+            answer = Answer(status, reason, 0, 0, 0, 0, {}, limit if status == "timeout" else 0.0)
+        if not suite.shared_process:
+            self._forget(child)
+        return FileReport(
+            suite.name, file, answer.status, answer.reason, answer.tests, answer.failed, answer.calls,
+            answer.left_out, answer.seconds, spool,
+        )  # fmt: skip
+
+    def _child(self, suite: Suite, number: int) -> Child:
+        setup = _setup(self._target.source, suite)
+        child: Child | None = getattr(self._mine, "child", None)
+        if child in self._children and child is not None and child.setup == setup and suite.shared_process:
+            return child
+        if child is not None:
+            self._forget(child)
+        with self._lock:
+            if self._closed:
+                raise SourceError("the extraction was stopped")
+            child = self._mine.child = Child(setup, self._folder / f"child-{number}")
+            self._children.add(child)
+        return child
+
+    def _forget(self, child: Child) -> None:
+        with self._lock:
+            known = child in self._children
+            self._children.discard(child)
+        if known:
+            child.close()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            children, self._children = self._children, set()
+        for child in children:
+            child.close()
+
+
+def _setup(source: Source, suite: Suite) -> Setup:
+    library = suite.library or source.library
+    declared: dict[str, list[str]] = resources.declaration("instrumentation", library).get("points", {})
+    return Setup(suite.name, library, suite.points or declared)
+
+
+def _check_role(target: Target, equipped: str | None) -> None:
+    role = target.source.compiler
+    if role and not equipped:
+        raise SourceError(
+            f"{target.root} is a checkout of the compiler {role}, not of a library",
+            fix=f"`opera extract --equipped {role} {target.root}` reads its own tests for prioritization",
+        )
+    if equipped and role != equipped:
+        raise SourceError(
+            f"{target.root} holds no tests of the compiler {equipped}",
+            cause=f"it was recognised as {target.name}",
+            fix=f"give the folder of a checkout of {equipped}",
+        )
+
+
+def _installed(name: str, source: Source) -> Target:
+    version = _version(source)
+    spec = importlib.util.find_spec(source.package)
+    if spec is None or not spec.submodule_search_locations:
+        raise NotInstalled(f"{name} is not installed", fix=f"pip install {source.distribution}")
+    return Target(source, name, Path(next(iter(spec.submodule_search_locations))).parent, version, version, False)
+
+
+def _version(source: Source) -> str:
+    try:
+        return importlib.metadata.version(source.distribution)
+    except importlib.metadata.PackageNotFoundError:
+        raise NotInstalled(
+            f"{source.distribution} is not installed",
+            cause="test suites run against the installed package, also those of a checkout",
+            fix=f"pip install {source.distribution}",
+        ) from None
+
+
+def _stated_version(root: Path, source: Source) -> str:
+    stated = source.checkout.version
+    try:
+        text = (root / stated.file).read_text(encoding="utf-8", errors="replace") if stated else ""
+    except OSError as error:
+        raise OperaError(f"{root} cannot be read: {error}") from None
+    found = re.search(stated.regex, text) if stated else None
+    return found[1] if found else "unknown"
