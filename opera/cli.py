@@ -82,9 +82,9 @@ def extract(
     from opera.migrate import extract as stage
     from opera.workspace import Workspace
 
-    stage.recognised(target, equipped)  # a wrong path makes no workspace
+    found = stage.recognised(target, equipped)  # a wrong path makes no workspace
     with Workspace.open(workspace, write=True) as opened:
-        ok = stage.extract(opened, target, equipped=equipped, workers=workers, timeout=timeout, rerun=rerun)
+        ok = stage.extract(opened, found, equipped=equipped, workers=workers, timeout=timeout, rerun=rerun)
     raise typer.Exit(OK if ok else USAGE)
 
 
