@@ -31,6 +31,7 @@ WRAP_BATCH = 24
 """Instances wrapped by one library-side job."""
 LOOKAHEAD = 96
 """Items taken up at a time: enough to keep every slot busy while the next ones are wrapped."""
+DEATHS = (records.ABORT, records.TIMEOUT, records.OUT_OF_MEMORY)
 VALID = "valid"
 """Status of a test that its library accepts (`invalid` and `error` are the others)."""
 SAVE_SECONDS = 1.0
@@ -109,12 +110,12 @@ def _library_group(name: str) -> Group:
 def _describe(pool: Pool, names: list[str], options: Options, progress: Progress) -> dict[str, dict[str, Any]]:
     """Return compiler → description (version, options, CPU, ...) of those that can be run."""
     for name in names:
-        pool.submit(name, {"compiler": name}, seconds=300, tag=name, call="opera.execute.worker:describe")
+        pool.submit(name, name, seconds=300, tag=name, call="opera.execute.worker:describe")
     found: dict[str, dict[str, Any]] = {}
     missing: dict[str, str] = {}
     for result in pool.results():
-        if result.status == DONE and "version" in result.payload:
-            found[result.tag] = result.payload
+        if result.status == DONE and not result.payload["error"]:
+            found[result.tag] = {key: value for key, value in result.payload.items() if key != "error"}
         else:
             missing[result.tag] = result.message or (result.payload or {}).get("error", "") or result.log
     for name, why in missing.items():
@@ -323,6 +324,7 @@ class _Run:
         handlers: dict[str, Callable[..., None]] = {
             "wrap": self._wrapped,
             "first": self._executed,
+            "locate": self._located,
             "screen": self._screened,
             "confirm": self._confirmed,
             "replay": self._replayed,
@@ -331,13 +333,30 @@ class _Run:
 
     def _executed(self, result: Result, item: Item) -> None:
         outcome = outcome_of(result)
-        inside = sum(outcome.seconds.values())
-        self.accounts.first(item.frontend.name, item.test, inside, result.seconds)
+        repeated = outcome.seconds.get("repeat", 0.0)
+        inside = sum(outcome.seconds.values()) - repeated
+        self.accounts.first(item.frontend.name, item.test, inside, result.seconds - repeated)
+        self.accounts.confirmed(item.frontend.name, repeated)
         predecessors = [tag[1].test for tag in result.predecessors if tag[0] == "first"]
         variant = item.frontend.variants[item.variant].name
         if outcome.verdict == INCONSISTENT:
             self._submit_screen(item, variant, outcome, predecessors)
             return
+        if outcome.verdict in DEATHS and not outcome.conversion_function:
+            self.pool.submit(
+                item.frontend.compiler,
+                self._job(item.frontend, item.frontend.variants[item.variant], item.test),
+                seconds=self.options.limits.seconds,
+                call="opera.execute.worker:locate",
+                tag=("locate", item, variant, outcome, predecessors),
+            )
+            return
+        self._conclude(item, variant, outcome, predecessors)
+
+    def _located(self, result: Result, item: Item, variant: str, outcome: Outcome, predecessors: list[str]) -> None:
+        """Take note of what converts the operator of a test whose process died before it could tell."""
+        if result.status == DONE:
+            outcome = msgspec.structs.replace(outcome, conversion_function=result.payload)
         self._conclude(item, variant, outcome, predecessors)
 
     # ------------------------------------------------------------------ screening
@@ -458,6 +477,8 @@ class _Run:
         """
         if outcome.verdict not in FAILURES:
             return None
+        if outcome.verdict in DEATHS and not outcome.conversion_function:
+            outcome = msgspec.structs.replace(outcome, conversion_function=verdict.conversion_function)
         new = self._verdict(item.frontend, item.test, item.operator, verdict.variant, outcome)
         if new.finding == verdict.finding:
             return msgspec.structs.replace(verdict, confirmation="confirmed")
