@@ -30,7 +30,7 @@ def unsupported(rules: tuple[Rule, ...], stage: str, error: BaseException) -> st
     message = str(error)
     for rule in rules:
         if rule.stage in ("", stage) and (found := re.search(rule.pattern, message)):
-            return found.expand(rule.reason)
+            return found.expand(rule.reason).strip()
     return None
 
 

@@ -128,10 +128,9 @@ def _raw_element(kind: str) -> tuple[int, str] | None:
 def _plain(value: Value) -> Any:
     match value:
         case Tensor(dtype="string"):
-            array = value.array()
-            for index in np.ndindex(array.shape):
-                array[index] = array[index].decode("utf-8", "surrogateescape")
-            return array
+            texts = np.empty(value.shape, dtype=object)
+            texts.ravel()[:] = [item.decode("utf-8", "surrogateescape") for item in value.array().ravel()]
+            return texts
         case Tensor():
             return value.array()
         case Sequence(items=items):

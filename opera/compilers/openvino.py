@@ -80,17 +80,21 @@ def load(case: Case) -> Any:
 
 
 def compile(loaded: Any, case: Case) -> Any:
-    return _core().compile_model(loaded, "CPU")
+    """Compile; the names of inputs are taken before, for one that is passed through loses its own to the output's."""
+    names = [port.get_names() | {port.get_node().get_friendly_name()} for port in loaded.inputs]
+    return _core().compile_model(loaded, "CPU"), names
 
 
 def infer(compiled: Any, case: Case) -> list[Value]:
     """Run it; inputs that OpenVINO dropped as unused are not fed."""
+    compiled, names = compiled
     request = compiled.create_infer_request()
-    fed = {}  # kept until the outputs are copied: an output that only passes an input on lives in the input's memory
-    for port in compiled.inputs:
-        for name in port.get_names() & case.feeds.keys():
-            fed[name] = _tensor(case.feeds[name])
-            request.set_tensor(port, fed[name])
+    left = dict(case.feeds)
+    fed = []  # kept until the outputs are copied: an output that only passes an input on lives in the input's memory
+    for port, called in zip(compiled.inputs, names, strict=True):
+        name = next((name for name in left if name in called), None) or _fitting(port, left)
+        fed.append(_tensor(left.pop(name)))
+        request.set_tensor(port, fed[-1])
     request.infer()
     named = {name: port for port in compiled.outputs for name in port.get_names()}
     ports = [named.get(name) for name in case.outputs]
@@ -107,6 +111,16 @@ def conversion_function(case: Case, error: BaseException | None) -> str:
     """Return the operator, and the last specific place in OpenVINO's sources that the message names."""
     place = last_location(str(error), GENERIC) if error is not None else ""
     return f"{case.operator}@{place}" if place else case.operator
+
+
+def _fitting(port: Any, feeds: dict[str, Value]) -> str:
+    """Return the first feed of the type of an input whose name OpenVINO replaced by that of an output."""
+    for name, value in feeds.items():
+        if isinstance(value, Tensor) and port.partial_shape.rank.compatible(len(value.shape)):
+            tensor = _tensor(value)
+            if tensor.element_type == port.element_type and port.partial_shape.compatible(tensor.shape):
+                return name
+    raise CannotCarry(f"opera cannot tell what to feed to OpenVINO's input {port}")
 
 
 def _tensor(value: Value) -> Any:

@@ -1,0 +1,153 @@
+"""ONNX Runtime, OpenVINO and TVM: what passes, what is unsupported, what crashes, and how values of every type travel."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opera import values
+from opera.compilers import Compiler, onnxruntime, openvino, tvm
+from opera.compilers.packing import CannotCarry
+from opera.execute.oracle import compare
+from opera.values import Optional, Sequence, Tensor
+
+COMPILERS: list[Any] = [onnxruntime, openvino, tvm]
+FLOATS = Tensor.of(np.float32([[1, -2, 3], [4, 5, -6]]))
+each = pytest.mark.parametrize("compiler", COMPILERS, ids=lambda module: module.NAME)
+
+
+@each
+def test_a_right_answer_passes_and_a_wrong_expectation_is_caught(compiler: Compiler, make: Any, run: Any) -> None:
+    right = Tensor.of(np.maximum(FLOATS.array(), 0))
+    case = make("Relu", [FLOATS], [right])
+    stage, outputs = run(compiler, case)
+    assert stage == "done", outputs
+    assert compare([right], outputs, case.outputs, None, None).symptom == ""
+    assert compare([FLOATS], outputs, case.outputs, None, None).symptom == "value"
+    assert "Relu" in compiler.conversion_function(case, None)
+
+
+@each
+def test_outputs_come_in_the_order_asked_for_and_scalars_stay_scalars(compiler: Compiler, make: Any, run: Any) -> None:
+    parts = [Tensor.of(FLOATS.array()[:1]), Tensor.of(FLOATS.array()[1:])]
+    case = make("Split", [FLOATS], parts, axis=0, num_outputs=2)
+    assert run(compiler, case) == ("done", parts)
+    zero = Tensor.of(np.float32(-2))
+    assert run(compiler, make("Abs", [zero], [zero])) == ("done", [Tensor.of(np.float32(2))])
+
+
+@each
+def test_an_input_passed_through_keeps_its_values(compiler: Compiler, make: Any, run: Any) -> None:
+    """OpenVINO returns such an input's own memory, which must still be alive."""
+    assert run(compiler, make("Max", [FLOATS], [FLOATS], opset=13)) == ("done", [FLOATS])
+
+
+UNSUPPORTED = {
+    "onnxruntime": ("Det", [Tensor.of(np.eye(2))], [Tensor.of(np.float64(1))], 22, "no kernel for Det"),
+    "openvino": ("Det", [Tensor.of(np.eye(2))], [Tensor.of(np.float64(1))], 22, "no conversion rule for Det-22"),
+    "tvm": ("Det", [Tensor.of(np.eye(2))], [Tensor.of(np.float64(1))], 22, "no converter for Det"),
+}
+
+
+@each
+def test_the_compilers_own_words_make_it_unsupported(compiler: Compiler, make: Any, run: Any) -> None:
+    operator, inputs, outputs, opset, reason = UNSUPPORTED[compiler.NAME]
+    stage, error = run(compiler, make(operator, inputs, outputs, opset=opset))
+    assert stage == "load" and compiler.unsupported(stage, error) == reason
+
+
+@each
+def test_an_invalid_model_is_a_crash_at_load(compiler: Compiler, make: Any, run: Any) -> None:
+    case = make("Reshape", [FLOATS, Tensor.of(np.int64([7, 7]))], [FLOATS])
+    case.model.write_bytes(b"\xff" * 40)
+    stage, error = run(compiler, case)
+    assert stage == "load" and isinstance(error, Exception) and compiler.unsupported(stage, error) is None
+
+
+def test_a_check_that_fails_in_openvino_names_its_place(make: Any, run: Any) -> None:
+    case = make("Celu", [Tensor.of(np.float16([1, -1]))], [Tensor.of(np.float16([1, -1]))], alpha=2.0, opset=12)
+    stage, error = run(openvino, case)
+    assert stage == "load" and openvino.unsupported(stage, error) is None
+    assert openvino.conversion_function(case, error) == "Celu@elementwise_args.cpp:18"
+
+
+def low(dtype: str) -> Tensor:
+    signed = dtype.startswith("int")
+    items = {"int4": [-8, 7, 1], "uint4": [15, 0, 3], "int2": [-2, 1, 0], "uint2": [3, 0, 1]}.get(dtype, [1, 2, 3])
+    return Tensor.of(np.array(items, dtype=np.int8 if signed else values.CONTAINERS[dtype]), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+@each
+def test_low_precision_bits_travel_unchanged(compiler: Compiler, dtype: str, make: Any, run: Any) -> None:
+    tensor = low(dtype)
+    assert run(compiler, make("Identity", [tensor], [tensor])) == ("done", [tensor])
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("int4", 22), ("uint4", 21)])
+@pytest.mark.parametrize("compiler", [onnxruntime, openvino], ids=lambda module: module.NAME)
+def test_packed_elements_are_fed_and_read(compiler: Compiler, dtype: str, number: int, make: Any, run: Any) -> None:
+    tensor = low(dtype)
+    wide = Tensor.of(tensor.array().astype(np.float32))
+    assert run(compiler, make("Cast", [tensor], [wide], to=1)) == ("done", [wide])
+    assert run(compiler, make("Cast", [wide], [tensor], to=number)) == ("done", [tensor])
+
+
+def test_what_opera_cannot_feed_to_tvm_is_no_crash(make: Any, run: Any) -> None:
+    stage, error = run(tvm, make("Cast", [low("int4")], [FLOATS], to=1))
+    assert stage == "infer" and isinstance(error, CannotCarry)
+    assert "opera cannot feed int4" in str(tvm.unsupported(stage, error))
+
+
+def test_strings_of_any_rank_travel_unchanged_through_onnx_runtime(make: Any, run: Any) -> None:
+    words = Tensor.of(np.array([["a", "bc"], ["", "ä"]], dtype=object))
+    assert run(onnxruntime, make("Identity", [words], [words])) == ("done", [words])
+
+
+def test_strings_are_unsupported_where_openvino_and_tvm_say_so(make: Any, run: Any) -> None:
+    words, truth = Tensor.of(np.array(["a", "bc"], dtype=object)), Tensor.of(np.array([True, True]))
+    for compiler, expected in (
+        (openvino, ("compile", "unsupported type string")),
+        (tvm, ("load", "unsupported type object")),
+    ):
+        stage, error = run(compiler, make("Equal", [words, words], [truth]))
+        assert (stage, compiler.unsupported(stage, error)) == expected
+
+
+def test_sequences_and_optionals_travel_through_onnx_runtime(make: Any, run: Any) -> None:
+    sequence = Sequence("tensor(float)", (FLOATS, FLOATS))
+    assert run(onnxruntime, make("Identity", [sequence], [sequence])) == ("done", [sequence])
+    optional = Optional("tensor(float)", FLOATS)
+    assert run(onnxruntime, make("OptionalGetElement", [optional], [FLOATS])) == ("done", [FLOATS])
+
+
+def test_a_sequence_made_by_tvm_comes_back_as_one(make: Any, run: Any) -> None:
+    expected = Sequence("float32", (FLOATS, FLOATS))
+    assert run(tvm, make("SequenceConstruct", [FLOATS, FLOATS], [expected])) == ("done", [expected])
+
+
+def test_tvm_names_the_converter_of_the_models_opset(make: Any) -> None:
+    names = [tvm.conversion_function(make("Softmax", [FLOATS], [FLOATS], opset=n), None) for n in (11, 13)]
+    assert names == ["onnx_frontend:Softmax._impl_v1", "onnx_frontend:Softmax._impl_v13"]
+
+
+@each
+def test_version_and_options_are_stated(compiler: Compiler) -> None:
+    assert compiler.version()[0].isdigit()
+    assert all(isinstance(value, str) for value in compiler.options().values())
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino", "tvm"])
+def test_importing_the_module_imports_no_compiler(name: str) -> None:
+    """`--help` must be instant, and a compiler that is not installed one line."""
+    code = f"import sys, opera.compilers.{name}; sys.exit(bool({{'onnx', '{name}'}} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_openvino_feeds_an_input_whose_name_is_gone_after_loading(make: Any, run: Any) -> None:
+    ratio = Tensor.of(np.float32(0.5))
+    assert run(openvino, make("Dropout", [FLOATS, ratio], [FLOATS], opset=13)) == ("done", [FLOATS])

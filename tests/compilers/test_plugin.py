@@ -1,0 +1,62 @@
+"""The worked third-party compiler installs, is found by its entry point, and runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opera.execute.oracle import compare
+from opera.values import Optional, Sequence, Tensor
+
+ROOT = Path(__file__).parents[2]
+PLUGIN = ROOT / "examples" / "opera-onnx-reference"
+FLOATS = Tensor.of(np.float32([1, -2]))
+
+
+@pytest.fixture(scope="module")
+def plugin() -> Any:
+    spec = importlib.util.spec_from_file_location("opera_onnx_reference", PLUGIN / "opera_onnx_reference.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_it_installs_and_opera_finds_it(tmp_path: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    subprocess.run([*pip, "--target", str(tmp_path), str(PLUGIN)], check=True)
+    code = "from opera.compilers import get; c = get('onnx-reference'); print(c.NAME, c.version())"
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.startswith("onnx-reference ")
+
+
+def test_a_wrong_expectation_is_caught(plugin: Any, make: Any, run: Any) -> None:
+    right = Tensor.of(np.float32([1, 0]))
+    stage, outputs = run(plugin, make("Relu", [FLOATS], [right]))
+    assert stage == "done" and compare([right], outputs, ("y0",), None, None).symptom == ""
+    assert compare([FLOATS], outputs, ("y0",), None, None).symptom == "value"
+
+
+def test_every_kind_of_value_travels(plugin: Any, make: Any, run: Any) -> None:
+    low = Tensor.of(np.uint16([0x3F80, 0xC000]), "bfloat16")
+    sequence = Sequence("float32", (FLOATS, FLOATS))
+    for value in (low, sequence, Tensor.of(np.array(["a", "b"]))):
+        assert run(plugin, make("Identity", [value], [value])) == ("done", [value])
+    assert run(plugin, make("OptionalGetElement", [Optional("float32", FLOATS)], [FLOATS])) == ("done", [FLOATS])
+
+
+def test_what_it_lacks_is_unsupported(plugin: Any, make: Any, run: Any) -> None:
+    case = make("Relu", [FLOATS], [FLOATS])
+    case.model.write_bytes(case.model.read_bytes().replace(b"Relu", b"Rela"))
+    stage, error = run(plugin, case)
+    assert plugin.unsupported(stage, error) == "no implementation of Rela"
