@@ -116,11 +116,17 @@ def conversion_function(case: Case, error: BaseException | None) -> str:
 def _fitting(port: Any, feeds: dict[str, Value]) -> str:
     """Return the first feed of the type of an input whose name OpenVINO replaced by that of an output."""
     for name, value in feeds.items():
-        if isinstance(value, Tensor) and port.partial_shape.rank.compatible(len(value.shape)):
+        if isinstance(value, Tensor):
             tensor = _tensor(value)
-            if tensor.element_type == port.element_type and port.partial_shape.compatible(tensor.shape):
+            if tensor.element_type == port.element_type and port.partial_shape.compatible(_shape(value)):
                 return name
     raise CannotCarry(f"opera cannot tell what to feed to OpenVINO's input {port}")
+
+
+def _shape(tensor: Tensor) -> Any:
+    import openvino
+
+    return openvino.PartialShape(list(tensor.shape))
 
 
 def _tensor(value: Value) -> Any:
