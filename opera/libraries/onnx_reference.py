@@ -24,9 +24,9 @@ def evaluate(model: Any, feeds: dict[str, Value]) -> list[Value]:
     `the ONNX reference evaluator rejects` where it refuses the inputs.
     """
     from onnx.reference import ReferenceEvaluator
-    from onnx.reference.op_run import OpFunctionContextDependant, RuntimeContextError, RuntimeImplementationError
+    from onnx.reference.op_run import RuntimeContextError, RuntimeImplementationError
 
-    missing = (NotImplementedError, RuntimeContextError, RuntimeImplementationError, OpFunctionContextDependant)
+    missing = (NotImplementedError, RuntimeContextError, RuntimeImplementationError)
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

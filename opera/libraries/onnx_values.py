@@ -60,7 +60,9 @@ def tensor_proto(tensor: Tensor, name: str = "") -> Any:
     """Return the TensorProto of a tensor; strings go to `string_data`, everything else to `raw_data`."""
     from onnx import TensorProto
 
-    proto = TensorProto(name=name, data_type=ELEMENT_TYPES[tensor.dtype], dims=tensor.shape)
+    proto = TensorProto(data_type=ELEMENT_TYPES[tensor.dtype], dims=tensor.shape)
+    if name:
+        proto.name = name
     if tensor.dtype == "string":
         proto.string_data.extend(tensor.array().ravel())
     else:

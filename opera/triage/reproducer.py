@@ -76,6 +76,8 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, instance: Inst
         "low_precision": any(dtype not in literals.NATIVE | {"string"} for dtype in _dtypes(involved)),
         "has_lists": any(isinstance(value, Sequence | Optional) for value in expected),
         "has_strings": "string" in _dtypes(expected),
+        "strings_involved": "string" in _dtypes(involved),
+        "lists_involved": any(isinstance(value, Sequence | Optional) for value in involved),
         "has_complex": any(dtype.startswith("complex") for dtype in _dtypes(expected)),
         "compiler": literals.literal(exhibit.compiler),
         "operator": literals.literal(manifest.operator),
