@@ -35,9 +35,16 @@ from opera.values import CONTAINERS, Tensor
 
 OPERATORS, EXPONENT, DISTINCT = 182, 0.72, 938 / 1013
 ATTRIBUTES = {0: 76, 1: 37, 2: 33, 3: 13, 4: 5, 5: 2, 6: 6, 7: 4, 8: 4, 9: 2}
-DTYPES = {"float32": 2043, "int64": 431, "bool": 124, "int32": 87, "uint8": 84, "float64": 68, "float16": 37, "int8": 28} | {
-    f"uint{bits}": 20 for bits in (16, 32, 64)
-}
+DTYPES = {
+    "float32": 2043,
+    "int64": 431,
+    "bool": 124,
+    "int32": 87,
+    "uint8": 84,
+    "float64": 68,
+    "float16": 37,
+    "int8": 28,
+} | {f"uint{bits}": 20 for bits in (16, 32, 64)}
 ITEMSIZE = {dtype: np.dtype(CONTAINERS[dtype]).itemsize for dtype in DTYPES}
 KINDS = {"flag": 30, "integer": 40, "word": 20, "real": 8, "list": 12}
 SIZES = (100_000, 1_000_000)
@@ -96,7 +103,10 @@ def generate(count: int) -> Iterator[Line]:
             continue
         while True:
             more = int(effort[operator])
-            tensors = [(draw(rng, DTYPES) if i == 0 or rng.random() < 0.3 else None, shape(rng, more)) for i in range(inputs[operator] + more // 2)]
+            tensors = [
+                (draw(rng, DTYPES) if i == 0 or rng.random() < 0.3 else None, shape(rng, more))
+                for i in range(inputs[operator] + more // 2)
+            ]
             tensors = [(dtype or tensors[0][0], size) for dtype, size in tensors]
             out = [rng.choice(tensors)] if rng.random() < 0.6 else [(tensors[0][0], shape(rng, more))]
             params = {f"p{i}": value(rng, k) for i, k in enumerate(kinds[operator]) if rng.random() < 0.6}

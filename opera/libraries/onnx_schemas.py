@@ -11,8 +11,8 @@ from opera.values import Value
 def attribute_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
     """Return operator → attribute → default in its newest schema, NO_DEFAULT where an attribute has none.
 
-    An operator is named `Conv`, or `ai.onnx.ml::Scaler`; one without a domain is looked up in every domain that onnx has. Operators
-    that onnx does not know are left out. Needs onnx (ImportError).
+    An operator is named `Conv`, or `ai.onnx.ml::Scaler`; one without a domain is looked up in every domain that onnx has.
+    Operators that onnx does not know are left out. Needs onnx (ImportError).
     """
     import onnx
     import onnx.defs

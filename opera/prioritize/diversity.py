@@ -19,7 +19,7 @@ import bisect
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, combinations
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,6 +38,9 @@ from opera.prioritize.subspaces import (
 DIGITS = 12
 """Scores are compared after rounding to this many decimals, so that sums in another order still tie."""
 
+BLOCK = 1 << 21
+"""Facets are numbered in blocks of places of about this many entries."""
+
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
@@ -54,27 +57,40 @@ class Facets:
     def __init__(self, codes: Array, known: int) -> None:
         rows, self.parameters = codes.shape
         self.known = known
-        pairs = list(combinations(range(self.parameters), 2))
-        self.places = self.parameters + len(pairs)
+        left, right = np.triu_indices(self.parameters, 1)
+        self.places = self.parameters + len(left)
         self.of = np.empty((rows, self.places), np.int32, order="F")
         self.starts = [0]
-        sizes = codes.max(axis=0).astype(np.int64) + 1
-        for place in range(self.parameters):
-            self._number(place, codes[:, place].astype(np.int64), int(sizes[place]))
-        for place, (left, right) in enumerate(pairs, self.parameters):
-            pair = codes[:, left].astype(np.int64) * sizes[right] + codes[:, right]
-            self._number(place, pair, int(sizes[left] * sizes[right]))
+        # A parameter is the pair with a last column that has but one value.
+        codes = np.concatenate([codes, np.zeros((rows, 1), codes.dtype)], axis=1).astype(np.int64)
+        sizes = codes.max(axis=0) + 1
+        left = np.concatenate([np.arange(self.parameters), left])
+        right = np.concatenate([np.full(self.parameters, self.parameters), right])
+        for block in self.blocks():
+            spans = sizes[left[block]] * sizes[right[block]]
+            offsets = np.cumsum(spans) - spans
+            values = codes[:, left[block]] * sizes[right[block]] + codes[:, right[block]] + offsets
+            self._number(block, values, offsets, int(spans.sum()))
 
-    def _number(self, place: int, values: Array, size: int) -> None:
-        if size <= 4 * len(values) + 64:  # a table is faster than sorting
+    def blocks(self) -> Iterator[slice]:
+        """Yield slices of places: as many at a time as bounded memory allows, since each numpy call has its price."""
+        step = max(1, BLOCK // max(1, len(self.of)))
+        for first in range(0, self.places, step):
+            yield slice(first, min(first + step, self.places))
+
+    def _number(self, block: slice, values: Array, offsets: Array, size: int) -> None:
+        start = self.starts[-1]
+        if size <= 4 * values.size:  # a table is faster than sorting
             seen = np.zeros(size, bool)
             seen[values] = True
-            self.of[:, place] = (np.cumsum(seen) + (self.starts[-1] - 1))[values]
-            self.starts.append(self.starts[-1] + int(np.count_nonzero(seen)))
+            before = np.concatenate([[0], np.cumsum(seen)])
+            self.of[:, block] = before[values] + start
+            ends = before[[*offsets[1:], size]]
         else:
             distinct, number = np.unique(values, return_inverse=True)
-            self.of[:, place] = number.reshape(-1) + self.starts[-1]
-            self.starts.append(self.starts[-1] + len(distinct))
+            self.of[:, block] = number.reshape(values.shape) + start
+            ends = np.searchsorted(distinct, [*offsets[1:], size])
+        self.starts.extend((ends + start).tolist())
 
     def covered(self) -> Array:
         """Return for each facet whether S has it, bool (facets,)."""
@@ -100,19 +116,20 @@ class Index:
     """Facet → rows that have it, for the facets that S lacks at the start. Rows count from 0 after the known ones."""
 
     def __init__(self, facets: Facets, covered: Array) -> None:
-        self.starts = np.zeros(facets.starts[-1] + 1, np.int64)
-        columns = []
-        for place in range(facets.places):
-            column = facets.of[facets.known :, place]
-            open_rows = np.flatnonzero(~covered[column]).astype(np.int32)
-            mine = column[open_rows]
-            columns.append(open_rows[np.argsort(mine, kind="stable")])
-            self.starts[1:] += np.bincount(mine, minlength=facets.starts[-1])
-        np.cumsum(self.starts, out=self.starts)
-        self.rows = np.concatenate([*columns, np.empty(0, np.int32)])  # facets of a place are numbered after those of the place before it
+        counts, rows = [np.zeros(1, np.int64)], [np.empty(0, np.int32)]
+        for block in facets.blocks():  # by place, and so by facet
+            first, last = facets.starts[block.start], facets.starts[block.stop]
+            numbers = facets.of[facets.known :, block].T
+            place, row = np.nonzero(~covered[numbers])
+            mine = numbers[place, row] - first
+            counts.append(np.bincount(mine, minlength=last - first))
+            rows.append(row[np.argsort(mine, kind="stable")].astype(np.int32))
+        self._rows = np.concatenate(rows).data
+        self._starts = np.cumsum(np.concatenate(counts)).data  # gives plain integers, faster than an array does
 
-    def __getitem__(self, facet: int) -> Array:
-        return self.rows[self.starts[facet] : self.starts[facet + 1]]
+    def __getitem__(self, facet: int) -> list[int]:
+        rows: list[int] = self._rows[self._starts[facet] : self._starts[facet + 1]].tolist()
+        return rows
 
 
 class Groups:
@@ -167,7 +184,10 @@ class Groups:
         """Return the places of a group's mask that are parameters, and those that are pairs."""
         found = self._places.get(group)
         if found is None:
-            places = [place for place, bit in enumerate(bin(self.masks[group])[:1:-1]) if bit == "1"]
+            places, mask = [], self.masks[group]
+            while mask:
+                places.append((mask & -mask).bit_length() - 1)
+                mask &= mask - 1
             split = bisect.bisect_left(places, self._parameters)
             found = self._places[group] = places[:split], places[split:]
         return found
@@ -201,7 +221,7 @@ def greedy(facets: Facets, rate: float) -> Iterator[tuple[float, int]]:
     sizes = facets.sizes(covered).astype(np.int64).tolist()
     parameters, pairs = facets.parameters, facets.places - facets.parameters
     share = [1 / max(parameters, 1)] * parameters + [1 / max(pairs, 1)] * pairs
-    weights = [part / max(size, 1) for part, size in zip(share, sizes, strict=True)]
+    weights: list[float] = [part / max(size, 1) for part, size in zip(share, sizes, strict=True)]
     mine = facets.of[facets.known :]
     groups = Groups(~covered[mine], parameters)
     bounds = groups.bounds
@@ -209,12 +229,12 @@ def greedy(facets: Facets, rate: float) -> Iterator[tuple[float, int]]:
     def score(group: int) -> float:
         singles, doubles = groups.places(group)
         both = sum([weights[place] for place in doubles])
-        return round(rate * max(both, sum([weights[place] for place in singles]) if singles else 0.0), DIGITS)
+        each = sum([weights[place] for place in singles]) if singles else 0.0
+        return round(rate * max(both, each), DIGITS)
 
     while True:
         best, row, group, evaluated = -1.0, -1, -1, []
         while bounds and -bounds[0][0] >= best:
-            STAT[0]+=1
             _, other = heapq.heappop(bounds)
             first = groups.first(other)
             if first >= 0:
@@ -228,19 +248,17 @@ def greedy(facets: Facets, rate: float) -> Iterator[tuple[float, int]]:
         for bound in evaluated:
             heapq.heappush(bounds, bound)
         yield best, row
-        STAT[1]+=1
         cleared: dict[int, int] = {}
         numbers = mine[row].tolist()
         for place in chain(*groups.places(group)):
             bit = 1 << place
-            for other in index[numbers[place]].tolist():
+            for other in index[numbers[place]]:
                 cleared[other] = cleared.get(other, 0) | bit
             sizes[place] += 1
             weights[place] = share[place] / sizes[place]
         groups.clear(cleared)
 
 
-STAT=[0,0]
 Rate: TypeAlias = Callable[[Facets, int, int], float]
 """(facets, migrated tests, equipped tests) → rate of the operator."""
 
@@ -266,7 +284,9 @@ class Diversity:
         spaces, count = encode(rows, equipped, defaults, self._subspaces)
         order = tie_order(count, seed)
         found = [self._solve(spaces.pop(operator), order) for operator in list(spaces)]  # frees what is solved
-        scores, chosen = (np.concatenate(column) for column in zip(*found, (np.empty(0), np.empty(0, np.int64)), strict=True))
+        scores, chosen = (
+            np.concatenate(column) for column in zip(*found, (np.empty(0), np.empty(0, np.int64)), strict=True)
+        )
         # Within an operator scores only fall, and rows of equal score come in tie order: sorting is merging.
         return with_rest(chosen[np.lexsort((order[chosen], -scores))], count)
 
@@ -275,7 +295,9 @@ class Diversity:
         members, codes, which = space.migrated()
         first = np.full(len(codes), -1)
         by_tie = members[np.argsort(order[members])[::-1]]
-        first[which[np.searchsorted(members, by_tie)]] = by_tie  # of equal rows, the last one written is first in tie order
+        first[which[np.searchsorted(members, by_tie)]] = (
+            by_tie  # of equal rows, the last one written is first in tie order
+        )
         sequence = np.argsort(order[first])
         facets = Facets(np.concatenate([space.seen(), codes[sequence]]), len(space.equipped) + 1)
         picks = list(greedy(facets, self._rate(facets, len(members), len(space.equipped))))

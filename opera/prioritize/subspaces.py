@@ -117,7 +117,8 @@ class ArtifactSubspaces:
                 items[0] = 2  # an unknown batch size counts as >1
             return tuple(items)
         if value is None or kind is str:
-            return value
+            plain: Class = value
+            return plain
         return self._other(value)
 
     def real(self, value: float) -> Class:
@@ -151,7 +152,7 @@ class ArtifactSubspaces:
 
 
 class PaperSubspaces(ArtifactSubspaces):
-    """The paper's text: floats {<0, 0, >0}, and each tensor one parameter, dtype × dimensions (0 to 5, more) × their classes."""
+    """The paper's text: floats {<0, 0, >0}, and each tensor one parameter, dtype × dimensions (to 5, more) × their classes."""
 
     def real(self, value: float) -> Class:
         """Return the class of a float; never equal to an integer's. NaN counts as 0."""

@@ -49,7 +49,9 @@ def naive(
         values[operator] = [full.get(id(row), ()) for row in rows]
         seen[operator] = [tuple(schema.get(k, NO_DEFAULT) for k in names)] + [full[id(row)] for row in mine]
         migrated = [full[id(row)] for row in rows if row.operator == operator]
-        rates[operator] = len(migrated) / (len(mine) + 1) if literal else _rate(seen[operator], migrated) if mine else 1.0
+        rates[operator] = (
+            len(migrated) / (len(mine) + 1) if literal else _rate(seen[operator], migrated) if mine else 1.0
+        )
     order = tie_order(len(rows), seed).tolist()
     left, ranked = set(range(len(rows))), []
     while left:
