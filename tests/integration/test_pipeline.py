@@ -1,0 +1,223 @@
+"""The whole way, with the real library and the real compilers."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+
+import msgspec
+import pytest
+from commands import OPERA, opera
+
+from opera.workspace import Workspace
+
+COMPILERS = ("onnxruntime", "openvino", "tvm")
+
+
+def report(root: Path) -> dict:
+    done = opera("report", "--format", "json", "--workspace", root)
+    assert done.returncode == 0, done.stderr
+    return msgspec.json.decode(done.stdout)
+
+
+def verdicts(root: Path) -> dict[tuple[str, str, str], tuple[str, str]]:
+    with Workspace.open(root, write=False) as opened:
+        rows = opened.query("SELECT test, frontend, variant, verdict, finding FROM verdicts")
+    return {row[:3]: row[3:] for row in rows}
+
+
+def test_extract_prioritize_run_report(filled):
+    root = filled()
+    arguments = [x for name in COMPILERS for x in ("--compiler", name)]
+    done = opera("run", *arguments, "--limit", 150, "--workspace", root)
+    assert done.returncode == 0, done.stderr
+    seen = report(root)
+    assert sorted(x["name"] for x in seen["frontends"]) == [f"{name}-onnx" for name in COMPILERS]
+    for frontend in seen["frontends"]:
+        assert frontend["tests"] == sum(frontend["verdicts"].values()) == 150
+        assert frontend["verdicts"]["pass"] > 20
+        assert not frontend["verdicts"].get("error")
+        assert 0 < frontend["efficiency"] <= 1
+        assert 0 < frontend["seconds"] <= frontend["wall_seconds"] * frontend["workers"]
+    assert seen["instances"]["onnx"]["onnx-node-tests"] > 1800
+    found = [x for x in seen["findings"] if x["reproducer"]]
+    assert found
+    for finding in found:
+        assert (root / finding["reproducer"]).is_file()
+        assert finding["members"]
+
+    before = verdicts(root)
+    again = opera("run", *arguments, "--limit", 150, "--workspace", root)
+    assert "nothing left to run" in again.stdout
+    assert verdicts(root) == before
+
+    more = opera("run", "--compiler", "onnxruntime", "--operator", "Conv*", "--workspace", root)
+    assert more.returncode == 0, more.stderr
+    assert len(verdicts(root)) > len(before)
+
+    for format in ("terminal", "markdown", "html"):
+        done = opera("report", "--format", format, "--output", root / f"report.{format}", "--workspace", root)
+        assert done.returncode == 0, done.stderr
+        assert "openvino-onnx" in (root / f"report.{format}").read_text()
+
+    finding = found[0]["id"]
+    assert finding in opera("findings", "--workspace", root).stdout
+    assert found[0]["members"][0] in opera("show", finding, "--workspace", root).stdout
+    assert "fails, as found" in opera("repro", finding, "--verify", "--workspace", root).stdout
+    test = found[0]["members"][0]
+    rerun = opera("run", "--test", test, "--rerun", "--compiler", "onnxruntime", "--workspace", root)
+    assert rerun.returncode == 0, rerun.stderr
+
+
+def test_new_findings_fail_a_pipeline_only_where_asked(filled):
+    root = filled()
+    run = ("run", "--compiler", "openvino", "--operator", "MaxPool", "--workspace", root)
+    assert opera(*run, "--fail-on-new").returncode == 1
+    assert opera(*run, "--fail-on-new").returncode == 0
+
+
+def test_a_time_budget_is_kept_and_the_rest_is_run_later(filled):
+    root = filled()
+    began = time.monotonic()
+    done = opera("run", "--compiler", "onnxruntime", "--time-budget", 2, "--workspace", root)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - began < 40
+    assert "time budget" in done.stdout
+    first = report(root)["frontends"][0]["tests"]
+    assert 0 < first < 1800
+    opera("run", "--compiler", "onnxruntime", "--limit", first + 50, "--workspace", root)
+    assert report(root)["frontends"][0]["tests"] == first + 50
+
+
+def killed(arguments: list[object], ready, signal_number: int = signal.SIGKILL) -> None:
+    """Run opera, and kill its parent process as soon as `ready()` holds."""
+    process = subprocess.Popen(
+        [*OPERA, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    deadline = time.monotonic() + 120
+    while not ready():
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal_number)
+    process.wait()
+
+
+def count(root: Path, table: str) -> int:
+    try:
+        with Workspace.open(root, write=False) as opened:
+            return int(opened.query(f"SELECT COUNT(*) FROM {table}")[0][0])
+    except Exception:  # the file is being made
+        return 0
+
+
+def test_a_killed_extract_is_finished_by_the_same_command(extracted, tmp_path):
+    root = tmp_path / "workspace"
+    killed(["extract", "onnx", "--workspace", root], lambda: count(root, "instances") > 200)
+    kept = count(root, "instances")
+    assert 200 < kept < count(extracted, "instances")
+    done = opera("extract", "onnx", "--workspace", root)
+    assert done.returncode == 0, done.stderr
+    assert "were done before" in done.stderr
+    for table in ("instances", "provenances", "expectations"):
+        with Workspace.open(root, write=False) as here, Workspace.open(extracted, write=False) as there:
+            column = "id" if table == "instances" else "instance"
+            query = f"SELECT {column} FROM {table} ORDER BY 1"
+            assert here.query(query) == there.query(query)
+
+
+def test_a_killed_prioritize_leaves_the_old_order_or_the_new_one(filled):
+    root = filled()
+    with Workspace.open(root, write=False) as opened:
+        before = opened.ranking("onnx", "tvm")
+    began = time.monotonic()
+    killed(
+        ["prioritize", "--strategy", "random", "--seed", "1", "--workspace", root],
+        lambda: time.monotonic() > began + 0.6,
+    )
+    with Workspace.open(root, write=False) as opened:
+        strategy, order, unranked = opened.ranking("onnx", "tvm")
+    assert unranked == 0
+    assert strategy == "random" or order == before[1]
+    assert opera("prioritize", "--strategy", "random", "--seed", "1", "--workspace", root).returncode == 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_run_is_finished_by_the_same_command(filled, how):
+    root, whole = filled(), filled()
+    arguments = ["run", "--compiler", "onnxruntime", "--limit", "400", "--workspace"]
+    killed([*arguments, root], lambda: count(root, "verdicts") > 50, how)
+    kept = verdicts(root)
+    assert len(kept) > 50
+    done = opera(*arguments, root)
+    assert done.returncode == 0, done.stderr
+    assert opera(*arguments, whole).returncode == 0
+    assert verdicts(root) == verdicts(whole)
+    assert kept.items() <= verdicts(root).items()
+    with Workspace.open(root, write=False) as opened:
+        assert not opened.query("SELECT * FROM verdicts WHERE confirmation = 'pending'")
+
+
+def test_two_runs_at_once_do_not_mix(filled):
+    root = filled()
+    first = subprocess.Popen(
+        [*OPERA, "run", "--compiler", "onnxruntime", "--workspace", str(root)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        while not count(root, "verdicts"):
+            assert first.poll() is None
+            time.sleep(0.05)
+        second = opera("run", "--compiler", "onnxruntime", "--workspace", root)
+        assert second.returncode == 2
+        assert "in use by another opera process" in second.stderr
+        assert opera("report", "--workspace", root).returncode == 0, "a report works meanwhile"
+        assert first.wait(120) == 0
+    finally:
+        first.kill()
+
+
+def test_another_interpreter_runs_its_own_compiler_with_numpy_and_msgspec_alone(filled, tmp_path):
+    python = environment_with(
+        tmp_path / "other", ["numpy", "msgspec", "onnxruntime", "google", "flatbuffers", "packaging"]
+    )
+    probe = (
+        "import importlib.util as u; print([n for n in ('onnx', 'typer', 'rich', 'pebble', 'tvm') if u.find_spec(n)])"
+    )
+    assert subprocess.run([python, "-c", probe], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    root = filled()
+    done = opera("run", "--compiler", "onnxruntime", "--python", python, "--limit", 60, "--workspace", root)
+    assert done.returncode == 0, done.stderr
+    seen = report(root)["frontends"][0]
+    assert seen["tests"] == 60
+    assert seen["verdicts"]["pass"] > 20
+    assert not seen["verdicts"].get("error")
+
+
+def environment_with(folder: Path, packages: list[str]) -> Path:
+    """Make an environment that holds opera's package and some packages of this one, by links."""
+    venv.create(folder, with_pip=False)
+    site = next(folder.glob("lib/python*/site-packages"))
+    here = Path(msgspec.__file__).parents[1]
+    wanted = re.compile("|".join(re.escape(name) for name in packages), re.IGNORECASE)
+    for entry in here.iterdir():
+        if wanted.match(entry.name) or re.match(r"opera-.*\.dist-info", entry.name):
+            (site / entry.name).symlink_to(entry)
+    package = Path(sys.modules["opera"].__file__).parent
+    (site / "opera").symlink_to(package)
+    return folder / "bin" / "python"
+
+
+def test_doctor_sees_every_compiler_and_its_canaries(tmp_path):
+    done = opera("doctor", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in COMPILERS:
+        assert re.search(rf"ok .*{name}-onnx .*planted wrong answer is caught", " ".join(done.stdout.split())), (
+            done.stdout
+        )
+    assert not (tmp_path / "results").exists()

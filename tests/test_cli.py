@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+from commands import opera
+
+from opera import cli
+from opera.errors import UsageError
+
+COMMANDS = ["doctor", "extract", "prioritize", "run", "findings", "show", "repro", "report", "benchmark"]
+COMMANDS += ["corpus export", "corpus import", "corpus merge"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example_and_is_instant(command):
+    began = time.perf_counter()
+    done = opera(*command.split(), "--help")
+    seconds = time.perf_counter() - began
+    assert done.returncode == 0
+    assert f"Example: opera {command}" in done.stdout
+    assert seconds < 3, "it took longer than even a loaded machine explains"
+
+
+def test_help_imports_nothing_heavy():
+    code = "import sys; from opera import cli; print(sorted({m.split('.')[0] for m in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    for heavy in ("numpy", "onnx", "tvm", "openvino", "jinja2", "plotly", "msgspec", "sqlite3"):
+        assert f"'{heavy}'" not in loaded
+
+
+@pytest.mark.parametrize(("text", "expected"), [("90", 90), ("1.5", 1.5), ("30m", 1800), ("2h", 7200), ("10s", 10)])
+def test_times(text, expected):
+    assert cli.seconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "0", "-3", "1d", "m", "nan", "1e3"])
+def test_other_times_are_refused(text):
+    with pytest.raises(UsageError):
+        cli.seconds(text)
+
+
+MISTAKES = [
+    (["extract", "no-such-library"], "neither a library that opera knows nor a folder"),
+    (["extract", "."], "is no checkout that opera knows"),
+    (["run", "--compiler", "gcc"], "there is no compiler called 'gcc'"),
+    (["run", "--library", "caffe"], "there is no library called 'caffe'"),
+    (["run", "--python", "./no-python"], "there is no interpreter"),
+    (["run", "--time-budget", "soon"], "is no time"),
+    (["run", "--compiler", "onnxruntime"], "holds no instances"),
+    (["prioritize"], "holds no instances"),
+    (["prioritize", "--strategy", "best"], "no strategy called 'best'"),
+    (["report"], "there is no workspace"),
+    (["report", "--format", "docx"], "docx"),
+    (["findings"], "there is no workspace"),
+    (["show", "F00"], "there is no workspace"),
+    (["corpus", "import", "none.jsonl"], "there is no file"),
+    (["corpus", "export", "x.jsonl"], "there is no workspace"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), MISTAKES, ids=[" ".join(x[0]) for x in MISTAKES])
+def test_a_mistake_is_told_in_a_few_lines(tmp_path, arguments, message):
+    done = opera(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "what to do:" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_that_cannot_be_a_workspace_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = opera("prioritize", "--workspace", tmp_path / "file", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
