@@ -45,6 +45,8 @@ class Job(msgspec.Struct, frozen=True):
         spool: Where captured instances go.
         arguments: Further arguments of pytest.
         path: Folders, relative to root, that are appended to sys.path.
+        stop: Callables that pytest suites are not let into (`module:name`), for they cost time and show nothing.
+        resume: Functions of the test module that then return None; without one, the test ends as skipped.
     """
 
     kind: str
@@ -53,6 +55,8 @@ class Job(msgspec.Struct, frozen=True):
     spool: str
     arguments: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
+    stop: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -135,7 +139,7 @@ def _run_pytest(job: Job, recorder: Recorder) -> tuple[str, str, int, int]:
 
     from opera.capture.plugin import Plugin
 
-    plugin = Plugin(recorder)
+    plugin = Plugin(recorder, job.stop, job.resume)
     with tempfile.TemporaryDirectory() as neutral:
         fixed = ["-c", os.devnull, "--rootdir", neutral, "--import-mode=importlib", "-p", "no:cacheprovider", "-q"]
         code = pytest.main([*fixed, *job.arguments, str(Path(job.root, job.file))], plugins=[plugin])

@@ -74,11 +74,19 @@ def _evaluator(recorder: Recorder, original: Callable[..., None]) -> Callable[..
 
     def prepare(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
+        recorder.observe(functools.partial(_executed_model, recorder, self))
         for node in getattr(self, "rt_nodes_", ()):
             if not hasattr(node.run, "__wrapped__"):
                 node.run = _executed_node(recorder, node)
 
     return prepare
+
+
+def _executed_model(recorder: Recorder, evaluator: Any) -> None:
+    """A model that is executed shows its nodes with real inputs, so that none need be made up for it."""
+    recorder.calls -= 1  # preparing is no call of an operator
+    if hasattr(evaluator.proto_, "opset_import") and hasattr(evaluator.proto_, "graph"):
+        recorder.keys.add(evaluator.proto_.SerializeToString(deterministic=True))
 
 
 def _executed_node(recorder: Recorder, node: Any) -> Callable[..., Any]:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pytest
 
-from opera.capture.recorder import Recorder
+from opera.capture.recorder import Recorder, replace
+
+
+class Stop(pytest.skip.Exception):
+    """What comes next is of no interest to capture: the test goes on where its suite declares so, or ends as skipped."""
 
 
 class Plugin:
     """Handed to `pytest.main`.
 
     Attributes:
+        resume: Functions of test modules that return None where something in them stops.
         outcomes: `passed`, `failed`, `skipped` → tests.
         problems: Why the file, or a part of it, was not collected.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
+    def __init__(self, recorder: Recorder, stop: Iterable[str] = (), resume: Iterable[str] = ()) -> None:
+        self.recorder, self.resume = recorder, tuple(resume)
+        for point in stop:
+            replace(point, _stopping)
         self.outcomes: Counter[str] = Counter()
         self.problems: list[str] = []
         recorder.test = "<module>"
@@ -36,8 +45,12 @@ class Plugin:
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
             self.problems.append(str(reason)[:500])
 
-    def pytest_collection_finish(self) -> None:
-        """Look at what the module built while it was imported."""
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Look at what the module built while it was imported, and make its helpers go on after a stop."""
+        for module in {item.module for item in session.items if isinstance(item, pytest.Function)}:
+            for name in self.resume:
+                if hasattr(module, name):
+                    setattr(module, name, _resuming(getattr(module, name)))
         self.recorder.flush()
 
     @pytest.hookimpl(wrapper=True)
@@ -56,3 +69,21 @@ class Plugin:
         """Count outcomes; an error in set-up counts as a failure."""
         if report.when == "call" or report.outcome != "passed":
             self.outcomes[report.outcome] += 1
+
+
+def _stopping(original: Callable[..., Any]) -> Callable[..., Any]:
+    def stop(*args: Any, **kwargs: Any) -> Any:
+        raise Stop(f"opera does not run {original.__name__}")
+
+    return stop
+
+
+def _resuming(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def resume(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(*args, **kwargs)
+        except Stop:
+            return None
+
+    return resume

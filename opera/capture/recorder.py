@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from opera.errors import CorpusError
+from opera.errors import OperaError
 from opera.instance import Captured, Instance, Provenance
 from opera.values import Value
 
@@ -73,7 +73,7 @@ class Recorder:
             look()
         except LeftOut as category:
             self.left_out[str(category)] += 1
-        except CorpusError as error:
+        except OperaError as error:
             self.left_out[f"no encoding: {error.what[:60]}"] += 1
         except Exception as error:
             self.left_out[f"capture failed: {type(error).__name__}"] += 1

@@ -48,6 +48,7 @@ class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         library: Whose operators are captured; the source's own by default.
         arguments: Further arguments of pytest.
         path: Folders that its tests import helpers from.
+        stop, resume: What is not run, and where tests go on (opera.capture.child.Job).
         points: What is hooked, in place of the points of the library's instrumentation.
         installed: Whether the installed package ships it.
         shared_process: Whether files run one after the other in one process, or each in its own.
@@ -61,6 +62,8 @@ class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     library: str = ""
     arguments: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
+    stop: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()
     points: dict[str, list[str]] = {}
     installed: bool = False
     shared_process: bool = False
@@ -201,7 +204,7 @@ def extract(
 
     Raises SourceError where the target does not fit, holds no test files, or not one of its files could be run.
     """
-    _check_role(target, equipped)
+    check_role(target, equipped)
     jobs = [(suite, file) for suite in target.source.suites for file in files(target, suite)]
     if not jobs:
         raise SourceError(
@@ -255,7 +258,9 @@ class _Pool:
     def run(self, number: int, suite: Suite, file: str) -> FileReport:
         spool = self._folder / f"{number}.jsonl"
         limit = self._timeout or suite.timeout
-        job = Job(suite.kind, str(self._target.root), file, str(spool), suite.arguments, suite.path)
+        job = Job(
+            suite.kind, str(self._target.root), file, str(spool), suite.arguments, suite.path, suite.stop, suite.resume
+        )
         child = self._child(suite, number)
         try:
             answer = child.run(job, limit)
@@ -305,7 +310,8 @@ def _setup(source: Source, suite: Suite) -> Setup:
     return Setup(suite.name, library, suite.points or declared)
 
 
-def _check_role(target: Target, equipped: str | None) -> None:
+def check_role(target: Target, equipped: str | None) -> None:
+    """Raise SourceError where a compiler's checkout is taken for a library's, or the other way round."""
     role = target.source.compiler
     if role and not equipped:
         raise SourceError(
