@@ -91,6 +91,17 @@ def compare(
     return Comparison(worst.symptom, f"output {name!r}: {worst.message}" if worst.symptom else "", details)
 
 
+def tolerance(dtype: str, rtol: float | None, atol: float | None) -> tuple[float, float]:
+    """Return the tolerance (rtol, atol) that applies to outputs of a dtype: the larger of the test's own and the dtype's.
+
+    Both are 0 for a dtype whose values must be equal.
+    """
+    if dtype not in TOLERANCES:
+        return 0.0, 0.0
+    least_rtol, least_atol = TOLERANCES[dtype]
+    return max(rtol or 0.0, least_rtol), max(atol or 0.0, least_atol)
+
+
 def _paper(results: list[_Result]) -> tuple[float | None, bool | None]:
     """Decide the paper's rule: one output too far away is enough; else, one without a distance leaves it undecided."""
     known = [result.chebyshev for result in results if result.chebyshev is not None]
@@ -156,8 +167,7 @@ def _compare_tensor(expected: Tensor, actual: Tensor, rtol: float | None, atol: 
 
 
 def _compare_floats(expected: Tensor, actual: Tensor, rtol: float | None, atol: float | None) -> _Result:
-    least_rtol, least_atol = TOLERANCES[expected.dtype]
-    rtol, atol = max(rtol or 0.0, least_rtol), max(atol or 0.0, least_atol)
+    rtol, atol = tolerance(expected.dtype, rtol, atol)
     want, got = expected.numbers(), actual.numbers()
     wide = np.complex128 if want.dtype.kind == "c" else np.float64
     want, got = want.astype(wide), got.astype(wide)

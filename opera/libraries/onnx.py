@@ -38,7 +38,7 @@ def exporter() -> dict[str, str]:
 
 @cache
 def _exporter() -> dict[str, str]:
-    declared = {key: _declared(key) for key in ("constants", "nondeterministic")}
+    declared = {key: _declared(key) for key in ("accumulating", "constants", "nondeterministic")}
     digest = hashlib.sha256(msgspec.json.encode(declared, order="sorted")).hexdigest()[:8]
     return {"onnx": version(), "opera-onnx": EXPORTER_VERSION, "onnx.toml": digest}
 
@@ -167,7 +167,11 @@ def _reference(instance: Instance, made: onnx_model.Parts) -> tuple[list[Any], l
 
 
 def _tags(instance: Instance, made: onnx_model.Parts) -> set[str]:
-    """Return `nondeterministic` where an operator is declared random, `exact` where no result is ever rounded."""
+    """Return facts for the screens.
+
+    `nondeterministic` where an operator is declared random, `exact` where no result is ever rounded, `accumulating` where
+    the operator is declared to sum many terms.
+    """
     declared = _declared("nondeterministic")
     operators, conditional = set(declared.get("operators", ())), declared.get("when", {})
     used = {instance.operator, *(_signature(node) for node in _all_nodes(made.nodes))}
@@ -177,6 +181,8 @@ def _tags(instance: Instance, made: onnx_model.Parts) -> set[str]:
         tags.add("nondeterministic")
     if used <= onnx_undefined.EXACT:
         tags.add("exact")
+    if instance.operator in _declared("accumulating").get("operators", ()):
+        tags.add("accumulating")
     return tags
 
 

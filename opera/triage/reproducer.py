@@ -151,8 +151,7 @@ def _tolerance(value: Value, manifest: Manifest) -> tuple[float | None, float | 
         value = held[0] if held else None
     if not isinstance(value, Tensor) or value.dtype not in oracle.TOLERANCES:
         return None, None
-    rtol, atol = oracle.TOLERANCES[value.dtype]
-    return max(rtol, manifest.rtol or 0.0), max(atol, manifest.atol or 0.0)
+    return oracle.tolerance(value.dtype, manifest.rtol, manifest.atol)
 
 
 def _dtypes(values: list[Value]) -> set[str]:

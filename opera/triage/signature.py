@@ -71,15 +71,18 @@ RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?<![\w])(?:#|\?|-#|@)(?:\s*[x×]\s*#)+", "[#]"),  # 2x3x4
         (r"[\[({<]\s*(?:(?:#|\?|-#|None|\.\.|\[#\])\s*,?\s*)*[\])}>]", "[#]"),  # shapes
         (r"(?:#|\[#\])(?:\s*,\s*(?:#|\[#\]))+", "#"),  # lists of numbers
+        (r"\btensor\((\w+)\)", r"\1"),
+        (rf"(?<![\w@])(?:T\.)?(?:{DTYPE}|bool|float|double|half)(?!\w)", "dtype"),
+        (r"@(?:: ?dtype)?(?:,\s*(?:@(?:: ?dtype)?)?)+", "@"),  # lists of named and typed arguments
         (r"\s+", " "),
     )
 )
 
 
 def normalise(message: str) -> str:
-    """Strip what differs between two sights of one failure: numbers, shapes, addresses, quoted names, folders.
+    """Strip what differs between two sights of one failure: numbers, shapes, dtypes, addresses, quoted names, folders.
 
-    dtypes stay, for one converter may fail for one of them only. Idempotent.
+    Idempotent.
     """
     text = message[: 20 * LIMIT]
     for _ in range(20):

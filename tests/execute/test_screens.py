@@ -82,7 +82,7 @@ def test_an_operator_that_rounds_nothing_is_never_ill_conditioned(tmp_path):
     assert screen(tmp_path, manifest, instance, f32(2.0, 1.0)).reason == ""
 
 
-@pytest.mark.parametrize(("actual", "agrees"), [(f32(1, np.e), True), (f32(7, 8), False)])
+@pytest.mark.parametrize(("actual", "agrees"), [(f32(1, np.e), True), (f32(2.5, 2), False)])
 def test_an_expectation_that_onnx_runtime_contradicts_is_disputed(tmp_path, actual, agrees):
     manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)}, expected=f32(2, 2))
     found = screen(tmp_path, manifest, instance, actual)
@@ -90,6 +90,22 @@ def test_an_expectation_that_onnx_runtime_contradicts_is_disputed(tmp_path, actu
     assert found.numbers["by"] == "onnxruntime" and found.numbers["agrees_with_compiler"] is agrees
     alone = screen(tmp_path, manifest, instance, actual, compiler="onnxruntime")
     assert alone.reason == "", "the evaluator has no vote"
+
+
+@pytest.mark.parametrize("actual", [f32(7, 8), f32(1, 2, 3), f32(np.nan, 2)])
+def test_three_answers_leave_the_finding(tmp_path, actual):
+    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)}, expected=f32(2, 2))
+    found = screen(tmp_path, manifest, instance, actual)
+    assert (found.reason, found.tags) == ("", (screens.THREE_ANSWERS,)), "nearer to the test, or wrong in another way"
+
+
+def test_what_cancels_may_keep_the_rounding_of_its_terms(tmp_path):
+    exact = f32(100, 0, 50)
+    inputs = {"A": np.ones((1, 2), np.float32), "B": np.ones((2, 3), np.float32)}
+    manifest, instance = made(tmp_path, "MatMul", inputs, expected=exact)
+    found = screen(tmp_path, manifest, instance, exact + f32(0, 3e-5, 0))
+    assert found.reason == screens.ILL_CONDITIONED
+    assert screen(tmp_path, manifest, instance, exact + f32(0, 3e-3, 0)).reason != screens.ILL_CONDITIONED
 
 
 def test_a_wrong_shape_is_not_ill_conditioned_but_may_be_disputed(tmp_path):
