@@ -70,8 +70,8 @@ def write(
     directory.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         (directory / name).write_bytes(data)
-    (directory / "inputs.msgpack").write_bytes(_pack(inputs))
-    (directory / "expected.msgpack").write_bytes(_pack(expected))
+    (directory / "inputs.msgpack").write_bytes(pack(inputs))
+    (directory / "expected.msgpack").write_bytes(pack(expected))
     temporary = directory / f"manifest.{os.getpid()}"
     temporary.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
     temporary.replace(directory / "manifest.json")
@@ -93,7 +93,8 @@ def read_values(directory: Path, which: str) -> list[Value]:
     return [_unplain(form) for form in msgspec.msgpack.decode((directory / f"{which}.msgpack").read_bytes())]
 
 
-def _pack(items: list[Value]) -> bytes:
+def pack(items: list[Value]) -> bytes:
+    """Return the bytes of a values file; `read_values` is its inverse."""
     return msgspec.msgpack.encode([_plain(item) for item in items])
 
 

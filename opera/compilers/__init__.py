@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Protocol
@@ -94,7 +95,14 @@ def registered() -> dict[str, EntryPoint]:
 
 
 def get(name: str) -> Compiler:
-    """Import the module of a compiler (not the compiler itself). Raises UsageError for an unknown name."""
+    """Import the module of a compiler (not the compiler itself). Raises UsageError for an unknown name.
+
+    A name with a dot or colon is that of a module or an object in it, for compilers that are not registered.
+    """
+    if "." in name or ":" in name:
+        where, _, attribute = name.partition(":")
+        found: Compiler = getattr(import_module(where), attribute) if attribute else import_module(where)
+        return found
     if name not in registered():
         raise UsageError(
             f"there is no compiler called {name!r}",

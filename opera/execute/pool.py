@@ -1,0 +1,573 @@
+"""A pool of worker processes that survives whatever a job does: a fault costs the job that has it, and nothing else.
+
+Jobs belong to groups. A group is one interpreter with modules imported once (`opera.execute.forkserver`); its workers are
+forked from there, kept warm, and share the pool's slots with the workers of all other groups. The pool is one thread: it
+works while the caller iterates over `results()`, and waits in `select` in between. benchmarks/pool.py compares it with pebble.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import math
+import mmap
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from opera.execute.forkserver import LOST_CONNECTION, NOTE_SIZE, Answer, Command, Event, Request, Setup, frame
+
+DONE, ERROR, UNAVAILABLE = "done", "error", "unavailable"
+ABORT, TIMEOUT, OUT_OF_MEMORY = "abort", "timeout", "out-of-memory"
+
+LOG_TAIL = 4000
+POLL = 0.1
+"""Seconds between two looks at the memory of a busy worker."""
+GRACE = 0.5
+"""Seconds that a worker without a connection is given to say how it died."""
+LARGEST_ANSWER = 256 << 20
+THREADS = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB", "TVM")
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of worker.
+
+    Attributes:
+        call: Function that does its jobs, `module:name`; it takes the payload and returns what `Result.payload` holds.
+        python: Interpreter; empty for the running one (whose `sys.path` the workers then have).
+        preload: Modules imported before workers are forked.
+        env: Environment variables set on top of this process's.
+        jobs: A worker is replaced after so many jobs,
+        growth: or when it has grown by so many bytes.
+        start_seconds: Time that importing may take.
+    """
+
+    call: str
+    python: str = ""
+    preload: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    jobs: int = 500
+    growth: int = 1 << 30
+    start_seconds: float = 300.0
+
+
+class Account(msgspec.Struct):
+    """What a group has cost: slot-seconds of jobs in warm workers and in fresh ones, jobs done of each, forks made."""
+
+    seconds: float = 0.0
+    fresh_seconds: float = 0.0
+    jobs: int = 0
+    fresh_jobs: int = 0
+    forks: int = 0
+
+
+class Result(msgspec.Struct, kw_only=True):
+    """What became of one job.
+
+    Attributes:
+        tag: The caller's own, as submitted.
+        group: The group it was submitted to.
+        status: `done`; `abort` (the process died), `timeout` or `out-of-memory`; `error` (the function raised), or
+            `unavailable` (the group's interpreter, or an import in it, does not work).
+        payload: What the function returned, in msgpack's types (None unless `done`); `decode` gives it its own type.
+        message: The traceback of `error`, or why the group is `unavailable`.
+        exit: How the process died: `SIGSEGV`, `exit 0`, `closed files`.
+        note: The last `forkserver.note` of a job that is not `done`: the stage that it was in.
+        log: The last 4,000 characters that the job printed.
+        seconds: Slot-seconds occupied, the fork included.
+        worker: Number of the worker, unique in the pool.
+        fresh: Whether a fresh fork did it.
+    """
+
+    tag: Any
+    group: str
+    status: str
+    payload: Any = None
+    message: str = ""
+    exit: str = ""
+    note: str = ""
+    log: str = ""
+    seconds: float = 0.0
+    worker: int = -1
+    fresh: bool = False
+    raw: bytes = b""
+    history: list[Any] = []
+    position: int = 0
+
+    @property
+    def predecessors(self) -> list[Any]:
+        """Tags of the jobs that the worker had done before, in order."""
+        return self.history[: self.position]
+
+    def decode(self, kind: Any) -> Any:
+        """Return the payload as `kind`, a type that msgspec knows."""
+        return msgspec.msgpack.decode(self.raw, type=kind)
+
+
+class _Task(msgspec.Struct):
+    order: int
+    tag: Any
+    call: str
+    payload: msgspec.Raw
+    seconds: float
+    memory: int
+    fresh: bool
+    losses: int = 0
+
+
+class _Worker:
+    """One worker process as the pool sees it. It occupies a slot while it has a task."""
+
+    def __init__(self, number: int, server: _Server) -> None:
+        self.number, self.server = number, server
+        self.connection, self.far = socket.socketpair()
+        self.connection.settimeout(10.0)  # for sending to one that does not read; reading never waits
+        self.log: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115
+        self.note_file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115
+        self.note_file.truncate(NOTE_SIZE)
+        self.note = mmap.mmap(self.note_file.fileno(), NOTE_SIZE)
+        fcntl.fcntl(self.log, fcntl.F_SETFL, os.O_APPEND)  # so that truncating it starts it anew
+        self.received = bytearray()
+        self.statm = -1
+        self.task: _Task | None = None
+        self.started = self.deadline = 0.0
+        self.history: list[Any] = []
+        self.reason = ""  # why it is being killed
+        self.lost = self.unread = self.dead = False  # connection ended; request not read; killed or gone
+
+    def rss(self) -> int:
+        """Resident bytes."""
+        try:
+            return int(os.pread(self.statm, 100, 0).split()[1]) * mmap.PAGESIZE
+        except (OSError, IndexError):
+            return 0
+
+    def log_tail(self) -> str:
+        """Return the end of what was printed since the last call."""
+        file = self.log.fileno()
+        size = os.fstat(file).st_size
+        if not size:
+            return ""
+        data = os.pread(file, 4 * LOG_TAIL, max(0, size - 4 * LOG_TAIL))
+        os.ftruncate(file, 0)
+        return data.decode("utf-8", "replace")[-LOG_TAIL:]
+
+    def close(self) -> None:
+        for thing in (self.connection, self.far, self.log, self.note, self.note_file):
+            thing.close()
+        if self.statm >= 0:
+            os.close(self.statm)
+
+
+class _Server:
+    """The fork server of a group: `new`, `starting`, `ready` or `failed`."""
+
+    def __init__(self, name: str, group: Group) -> None:
+        self.name, self.group = name, group
+        self.state, self.message = "new", ""
+        self.queue: deque[_Task] = deque()
+        self.workers: dict[int, _Worker] = {}
+        self.idle: list[_Worker] = []
+        self.account = Account()
+        self.deadline, self.rss, self.deaths = math.inf, 0, 0
+        self.process: subprocess.Popen[bytes] | None = None
+        self.control: socket.socket | None = None
+        self.log: BinaryIO | None = None
+        self.pids: dict[int, int] = {}  # worker → pid
+
+    def start(self) -> None:
+        """Start the process; OSError where the interpreter cannot be run."""
+        group = self.group
+        env = {**os.environ, **{f"{name}_NUM_THREADS": "1" for name in THREADS}, **group.env}
+        if not group.python:  # the same modules as here; -P keeps the current folder from shadowing them
+            paths = [str(Path(entry).absolute()) for entry in sys.path]  # "" is the current folder
+            env["PYTHONPATH"] = os.pathsep.join([*filter(None, [group.env.get("PYTHONPATH")]), *paths])
+        self.control, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115
+        try:
+            self.process = subprocess.Popen(
+                [group.python or sys.executable, "-P", "-m", "opera.execute.forkserver", str(far.fileno())],
+                stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+                pass_fds=[far.fileno()], start_new_session=True, env=env,
+            )  # fmt: skip
+        finally:
+            far.close()
+        self.state, self.deadline = "starting", time.monotonic() + group.start_seconds
+        with contextlib.suppress(OSError):
+            self.control.send(msgspec.msgpack.encode(Setup(list(group.preload), [group.call])))
+
+    def tell(self, command: Command, *files: int) -> None:
+        """Send a command; a server that is gone shows when it is read from."""
+        with contextlib.suppress(OSError):
+            if self.control is not None:
+                socket.send_fds(self.control, [msgspec.msgpack.encode(command)], list(files))
+
+    def stop(self) -> str:
+        """End the process and all its workers; return how it ended and what it printed last."""
+        if self.control is not None:
+            self.control.close()
+        text = ""
+        if self.process is not None and self.log is not None:
+            try:  # it kills its workers on its own
+                self.process.wait(0.0 if self.state == "starting" else 5.0)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+            for pid in self.pids.values():
+                with contextlib.suppress(OSError):
+                    os.killpg(pid, signal.SIGKILL)
+            self.log.seek(0)
+            printed = self.log.read().decode("utf-8", "replace")[-LOG_TAIL:]
+            text = f"{_ending(self.process.returncode)}\n{printed}".strip()
+            self.log.close()
+        self.control = self.process = self.log = None
+        self.pids.clear()
+        return text
+
+
+class Pool:
+    """Run jobs of several groups in at most `workers` processes at a time. Use it in a `with` statement."""
+
+    def __init__(self, groups: Mapping[str, Group], *, workers: int) -> None:
+        self._servers = {name: _Server(name, group) for name, group in groups.items()}
+        self._slots = workers
+        self._busy: dict[int, _Worker] = {}
+        self._results: deque[Result] = deque()
+        self._order, self._numbers = itertools.count(), itertools.count()
+        self._selector = selectors.DefaultSelector()
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def accounts(self) -> dict[str, Account]:
+        """What each group has cost so far."""
+        return {name: server.account for name, server in self._servers.items()}
+
+    def waiting(self, group: str | None = None) -> int:
+        """Return how many jobs (of one group) no worker has begun: submit more when that is fewer than a few a slot."""
+        return sum(len(server.queue) for name, server in self._servers.items() if group in (None, name))
+
+    def submit(
+        self,
+        group: str,
+        payload: Any,
+        *,
+        seconds: float,
+        memory: int = 4 << 30,
+        tag: Any = None,
+        fresh: bool = False,
+        call: str = "",
+    ) -> None:
+        """Queue a job; jobs begin in this order, as far as their groups are ready.
+
+        It is killed after `seconds`, or when its worker has grown by `memory` bytes. With `fresh` it runs alone in a fork
+        made for it. `call` names another function than the group's. The payload is anything that msgspec can encode.
+        """
+        server = self._servers[group]
+        raw = msgspec.Raw(msgspec.msgpack.encode(payload))
+        server.queue.append(_Task(next(self._order), tag, call or server.group.call, raw, seconds, memory, fresh))
+        if server.state == "new":
+            self._start(server)
+        self._dispatch()
+
+    def results(self) -> Iterator[Result]:
+        """Yield results as they come, until nothing is left to do; more may be submitted in between."""
+        while True:
+            while self._results:
+                yield self._results.popleft()
+            if not self._busy and not self.waiting():
+                return
+            self._wait()
+
+    def close(self) -> None:
+        """Kill everything. What was not yielded is lost."""
+        for server in self._servers.values():
+            for worker in list(server.workers.values()):
+                self._forget(worker)
+            server.stop()
+            server.state = "new"
+            server.queue.clear()
+        self._selector.close()
+
+    def _start(self, server: _Server) -> None:
+        try:
+            server.start()
+        except OSError as error:
+            server.stop()
+            self._give_up(server, f"{server.group.python or sys.executable} cannot be run: {error}")
+            return
+        assert server.control is not None
+        self._selector.register(server.control, selectors.EVENT_READ, lambda: self._hear(server))
+
+    def _give_up(self, server: _Server, message: str) -> None:
+        server.state, server.message, server.deadline = "failed", message, math.inf
+        self._dispatch()
+
+    def _dispatch(self) -> None:
+        """Give free slots to the jobs that were submitted first, of the groups that are ready."""
+        for server in self._servers.values():
+            if server.state == "failed":
+                for task in server.queue:
+                    self._results.append(
+                        Result(tag=task.tag, group=server.name, status=UNAVAILABLE, message=server.message)
+                    )
+                server.queue.clear()
+        while len(self._busy) < self._slots:
+            ready = [server for server in self._servers.values() if server.queue and server.state == "ready"]
+            if not ready:
+                return
+            server = min(ready, key=lambda server: server.queue[0].order)
+            task = server.queue.popleft()
+            worker = server.idle.pop() if server.idle and not task.fresh else self._fork(server)
+            worker.task, worker.started = task, time.monotonic()
+            worker.deadline = worker.started + task.seconds
+            self._busy[worker.number] = worker
+            try:
+                worker.connection.sendall(frame(Request(task.order, task.call, task.payload, task.memory)))
+            except BrokenPipeError:  # it died while idle; where a fork never came about, its server will be heard of
+                if worker.history:
+                    self._requeue(worker, task)
+            except OSError:
+                self._kill(worker, ABORT)
+
+    def _requeue(self, worker: _Worker, task: _Task) -> None:
+        """Put back a job that was never begun."""
+        worker.server.queue.appendleft(task)
+        self._retire(worker)
+
+    def _fork(self, server: _Server) -> _Worker:
+        worker = _Worker(next(self._numbers), server)
+        files = worker.far.fileno(), worker.log.fileno(), worker.note_file.fileno()
+        server.tell(Command("fork", worker.number), *files)
+        worker.far.close()
+        server.workers[worker.number] = worker
+        server.account.forks += 1
+        self._selector.register(worker.connection, selectors.EVENT_READ, lambda: self._read(worker))
+        return worker
+
+    def _wait(self) -> None:
+        """Wait for the next thing to happen, and do what it asks for; then look at limits."""
+        now = time.monotonic()
+        until = min((server.deadline for server in self._servers.values()), default=math.inf)
+        for worker in self._busy.values():
+            until = min(until, worker.deadline, now + POLL)
+        ready = self._selector.select(None if until == math.inf else max(0.0, until - now))
+        for key, _ in ready:
+            if self._selector.get_map().get(key.fd) is key:  # an earlier one of these may have closed it
+                act: Callable[[], None] = key.data
+                act()
+        now = time.monotonic()
+        for worker in list(self._busy.values()):
+            if now >= worker.deadline:
+                self._overdue(worker)
+            elif now - worker.started >= POLL and worker.task and not worker.dead:
+                limit = worker.server.rss + worker.task.memory
+                if worker.rss() > limit:
+                    self._kill(worker, OUT_OF_MEMORY)
+        for server in self._servers.values():
+            if now >= server.deadline and server.control is not None:
+                self._selector.unregister(server.control)
+                text = server.stop()
+                self._give_up(server, f"its imports took more than {server.group.start_seconds:g} s\n{text}")
+
+    def _overdue(self, worker: _Worker) -> None:
+        if worker.dead:  # it was killed, and the kernel has not let go of it since: the slot must go on
+            self._exited(worker, "SIGKILL")
+        else:
+            self._kill(worker, worker.reason or (ABORT if worker.lost else TIMEOUT))
+
+    def _kill(self, worker: _Worker, reason: str) -> None:
+        """Kill a worker for `reason`; its slot is free when it is gone."""
+        worker.reason, worker.dead, worker.deadline = reason, True, time.monotonic() + 10.0
+        worker.server.tell(Command("kill", worker.number))
+
+    def _retire(self, worker: _Worker) -> None:
+        """Let go of a worker that has no job."""
+        worker.server.tell(Command("kill", worker.number))
+        self._forget(worker)
+
+    def _forget(self, worker: _Worker) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(worker.connection)
+        self._busy.pop(worker.number, None)
+        worker.server.workers.pop(worker.number, None)
+        if worker in worker.server.idle:
+            worker.server.idle.remove(worker)
+        worker.close()
+
+    def _hear(self, server: _Server) -> None:
+        """Read one event of a fork server."""
+        assert server.control is not None
+        try:
+            data = server.control.recv(1 << 16)
+        except OSError:
+            data = b""
+        if not data:
+            self._server_died(server)
+            return
+        event = msgspec.msgpack.decode(data, type=Event)
+        worker = server.workers.get(event.worker)
+        if event.kind == "ready":
+            server.state, server.deadline, server.rss = "ready", math.inf, event.peak
+            self._dispatch()
+        elif event.kind == "failed":
+            self._selector.unregister(server.control)
+            server.stop()
+            self._give_up(server, event.message)
+        elif event.kind == "forked":
+            server.pids[event.worker] = event.pid
+            if worker is not None:
+                with contextlib.suppress(OSError):
+                    worker.statm = os.open(f"/proc/{event.pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
+        else:
+            server.pids.pop(event.worker, None)
+            if worker is not None:
+                self._exited(worker, event.message or _ending(os.waitstatus_to_exitcode(event.status)))
+
+    def _server_died(self, server: _Server) -> None:
+        """Start it again, once; what its workers were doing is done again.
+
+        A job that was running both times is taken to have killed it, which costs the job and not the group.
+        """
+        assert server.control is not None
+        self._selector.unregister(server.control)
+        started, guilty = server.state == "ready", False
+        text = server.stop()
+        for worker in list(server.workers.values()):
+            task = worker.task
+            if task is not None and task.losses:
+                result = self._result(worker, task, ABORT)
+                result.exit, guilty = "killed its parent", True
+                self._finish(worker, task, result)
+            elif task is not None:
+                task.losses += 1
+                server.queue.append(task)
+            self._forget(worker)
+        server.queue = deque(sorted(server.queue, key=lambda task: task.order))
+        server.deaths += not guilty
+        if started and server.deaths <= 1:
+            self._start(server)
+        else:
+            what = "the fork server died again" if started else "the fork server died while it imported"
+            self._give_up(server, f"{what}: {text}")
+
+    def _read(self, worker: _Worker) -> None:
+        """Read what a worker sent; its answer may come in pieces."""
+        try:
+            data = worker.connection.recv(1 << 20, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            data = b""
+            worker.unread = isinstance(error, ConnectionResetError)  # the kernel's word for: it ended with data unread
+        if not data:
+            self._selector.unregister(worker.connection)
+            worker.lost = True
+            if worker.task is None:
+                self._retire(worker)
+            else:  # the fork server will tell how it ended; if it lives on, it can no longer answer
+                worker.deadline = min(worker.deadline, time.monotonic() + GRACE)
+            return
+        worker.received += data
+        size = int.from_bytes(worker.received[:4], "little")
+        if size > LARGEST_ANSWER:
+            self._kill(worker, ABORT)
+        elif len(worker.received) >= max(4 + size, 5):
+            body = bytes(worker.received[4 : 4 + size])
+            worker.received.clear()
+            self._answered(worker, body)
+
+    def _answered(self, worker: _Worker, body: bytes) -> None:
+        try:
+            answer = msgspec.msgpack.decode(body, type=Answer)
+            payload = msgspec.msgpack.decode(answer.payload)
+        except msgspec.MsgspecError:
+            self._kill(worker, ABORT)
+            return
+        task = worker.task
+        if task is None or answer.number != task.order:
+            self._kill(worker, ABORT)
+            return
+        result = self._result(worker, task, answer.status)
+        if answer.status == DONE:
+            result.payload, result.raw = payload, bytes(answer.payload)
+        else:
+            result.message = str(payload)
+        self._finish(worker, task, result)
+        group = worker.server.group
+        worn = len(worker.history) >= group.jobs or worker.rss() > worker.server.rss + group.growth
+        if task.fresh or worn or answer.children or worker.dead or answer.status == OUT_OF_MEMORY:
+            self._retire(worker)
+        else:
+            worker.server.idle.append(worker)
+        self._dispatch()
+
+    def _exited(self, worker: _Worker, how: str) -> None:
+        """A worker is gone. What it had answered before counts; else its death is the result."""
+        worker.dead = True
+        while worker.task is not None and not worker.lost:
+            before = len(worker.received)
+            self._read(worker)
+            if len(worker.received) == before:
+                break
+        task = worker.task
+        if worker.number not in worker.server.workers:
+            return
+        if task is not None and worker.unread and worker.history:
+            self._requeue(worker, task)
+        elif task is not None:
+            result = self._result(worker, task, worker.reason or ABORT)
+            cut_off = worker.lost and (worker.reason == ABORT or how == f"exit {LOST_CONNECTION}")
+            result.exit = "closed files" if cut_off else how
+            if result.status == ABORT and how == "SIGABRT" and "bad_alloc" in result.log:
+                result.status = OUT_OF_MEMORY
+            self._finish(worker, task, result)
+        self._forget(worker)
+        self._dispatch()
+
+    def _result(self, worker: _Worker, task: _Task, status: str) -> Result:
+        note = "" if status == DONE else bytes(worker.note[:]).split(b"\0", 1)[0].decode("utf-8", "replace")
+        return Result(
+            tag=task.tag, group=worker.server.name, status=status, note=note, log=worker.log_tail(),
+            seconds=time.monotonic() - worker.started, worker=worker.number, fresh=task.fresh,
+            history=worker.history, position=len(worker.history),
+        )  # fmt: skip
+
+    def _finish(self, worker: _Worker, task: _Task, result: Result) -> None:
+        account = worker.server.account
+        if task.fresh:
+            account.fresh_seconds += result.seconds
+            account.fresh_jobs += 1
+        else:
+            account.seconds += result.seconds
+            account.jobs += 1
+        worker.history.append(task.tag)
+        worker.task = None
+        self._busy.pop(worker.number, None)
+        self._results.append(result)
+
+
+def _ending(code: int) -> str:
+    """Return an exit code, negative for a signal, in words: `exit 1`, `SIGSEGV`."""
+    if code >= 0:
+        return f"exit {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
