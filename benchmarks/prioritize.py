@@ -5,7 +5,7 @@ ranked; its figures are that process's, imports included. The corpus is like the
 the OPERA artifact migrated it) where that decides the cost, whatever the size:
 
 - operator i has a share ∝ i^-0.72 (89, 53, 39, 34, ... instances there);
-- 0 to 9 attributes an operator, 42 % of operators without any; 40 % of the instances leave an attribute unset;
+- 0 to 9 attributes an operator, 42 % of operators without any; an attribute is unset in 40 % of them;
 - 93 % of the instances are distinct after encoding (938 of 1,013). A larger corpus needs more distinct values for that: they
   come as longer lists of tensors and higher dimensions, as in the tail of the real ones.
 """
