@@ -1,0 +1,98 @@
+"""Functions for workers of the pool's own tests: one fault each, without a compiler around it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opera.execute.forkserver import note
+
+KEPT: list[Any] = []
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def pid(_: None) -> list[int]:
+    """Return the pids of the worker and of its server."""
+    return [os.getpid(), os.getppid()]
+
+
+def sleep(seconds: float) -> float:
+    time.sleep(seconds)
+    return seconds
+
+
+def raises(text: str) -> None:
+    raise ValueError(text)
+
+
+def segfault(_: None) -> None:
+    note("just before")
+    ctypes.string_at(0)
+
+
+def leave(code: int) -> None:
+    os._exit(code)
+
+
+def keep(size: int) -> int:
+    """Grow by `size` bytes and keep them."""
+    KEPT.append(np.ones(size, dtype=np.uint8))
+    return size
+
+
+def say(text: str) -> int:
+    """Print through Python and through C."""
+    print(text)
+    ctypes.CDLL(None).printf(b"c says %s\n", text.encode())
+    return len(text)
+
+
+def kill_server(_: None) -> None:
+    os.kill(os.getppid(), 9)
+    time.sleep(60)
+
+
+def family(seconds: float) -> list[int]:
+    """Start a child in the worker's group and one that leaves it, and return at once."""
+    command = [sys.executable, "-c", f"import time; time.sleep({seconds})"]
+    return [subprocess.Popen(command).pid, subprocess.Popen(command, start_new_session=True).pid]
+
+
+def hang_with_family(path: str) -> None:
+    """Write the pids of this worker, a child and a daemon to `path`, then hang."""
+    pids = [os.getpid(), os.getppid(), *family(600)]
+    part = Path(path + ".part")
+    part.write_text(" ".join(map(str, pids)))
+    part.rename(path)
+    time.sleep(600)
+
+
+def folder(_: None) -> str:
+    return str(Path.cwd())
+
+
+def large(size: int) -> bytes:
+    return b"x" * size
+
+
+def argument(text: str) -> str:
+    return text
+
+
+def mixed(number: int) -> int:
+    """Die, hang, or answer."""
+    if number == 5:
+        segfault(None)
+    if number == 12:
+        time.sleep(600)
+    return double(number)
