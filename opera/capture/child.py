@@ -46,7 +46,8 @@ class Job(msgspec.Struct, frozen=True):
         arguments: Further arguments of pytest.
         path: Folders, relative to root, that are appended to sys.path.
         stop: Callables that pytest suites are not let into (`module:name`), for they cost time and show nothing.
-        resume: Functions of the test module that then return None; without one, the test ends as skipped.
+        resume: Functions of the test module that then return something harmless; without one, the test ends as skipped.
+        inert: Callables that do nothing and return something harmless.
     """
 
     kind: str
@@ -57,6 +58,7 @@ class Job(msgspec.Struct, frozen=True):
     path: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
+    inert: tuple[str, ...] = ()
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -139,7 +141,7 @@ def _run_pytest(job: Job, recorder: Recorder) -> tuple[str, str, int, int]:
 
     from opera.capture.plugin import Plugin
 
-    plugin = Plugin(recorder, job.stop, job.resume)
+    plugin = Plugin(recorder, job.stop, job.resume, job.inert)
     with tempfile.TemporaryDirectory() as neutral:
         fixed = ["-c", os.devnull, "--rootdir", neutral, "--import-mode=importlib", "-p", "no:cacheprovider", "-q"]
         code = pytest.main([*fixed, *job.arguments, str(Path(job.root, job.file))], plugins=[plugin])

@@ -7,14 +7,17 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from _pytest.outcomes import Skipped
 
 from opera.capture.recorder import Recorder, replace
 
 
-class Stop(pytest.skip.Exception):
+class Stop(Skipped):
     """What comes next is of no interest to capture: the test goes on where its suite declares so, or ends as skipped."""
 
 
@@ -22,15 +25,19 @@ class Plugin:
     """Handed to `pytest.main`.
 
     Attributes:
-        resume: Functions of test modules that return None where something in them stops.
+        resume: Functions of test modules that return something harmless where anything in them stops.
         outcomes: `passed`, `failed`, `skipped` → tests.
         problems: Why the file, or a part of it, was not collected.
     """
 
-    def __init__(self, recorder: Recorder, stop: Iterable[str] = (), resume: Iterable[str] = ()) -> None:
+    def __init__(
+        self, recorder: Recorder, stop: Iterable[str] = (), resume: Iterable[str] = (), inert: Iterable[str] = ()
+    ) -> None:
         self.recorder, self.resume = recorder, tuple(resume)
-        for point in stop:
-            replace(point, _stopping)
+        for points, make in ((stop, _stopping), (inert, _inert)):
+            for point in points:
+                with suppress(ImportError, AttributeError):  # other versions have other names: then it is run
+                    replace(point, make)
         self.outcomes: Counter[str] = Counter()
         self.problems: list[str] = []
         recorder.test = "<module>"
@@ -78,12 +85,16 @@ def _stopping(original: Callable[..., Any]) -> Callable[..., Any]:
     return stop
 
 
+def _inert(original: Callable[..., Any]) -> Callable[..., Any]:
+    return MagicMock()
+
+
 def _resuming(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def resume(*args: Any, **kwargs: Any) -> Any:
         try:
             return original(*args, **kwargs)
         except Stop:
-            return None
+            return MagicMock()
 
     return resume

@@ -130,4 +130,4 @@ def replace(point: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]
     for step in path:
         owner = getattr(owner, step)
     original = getattr(owner, name)
-    setattr(owner, name, functools.wraps(original)(make(original)))
+    setattr(owner, name, functools.update_wrapper(make(original), original, updated=()))

@@ -48,7 +48,7 @@ class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         library: Whose operators are captured; the source's own by default.
         arguments: Further arguments of pytest.
         path: Folders that its tests import helpers from.
-        stop, resume: What is not run, and where tests go on (opera.capture.child.Job).
+        stop, resume, inert: What is not run, and where tests go on (opera.capture.child.Job).
         points: What is hooked, in place of the points of the library's instrumentation.
         installed: Whether the installed package ships it.
         shared_process: Whether files run one after the other in one process, or each in its own.
@@ -64,6 +64,7 @@ class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
+    inert: tuple[str, ...] = ()
     points: dict[str, list[str]] = {}
     installed: bool = False
     shared_process: bool = False
@@ -258,9 +259,8 @@ class _Pool:
     def run(self, number: int, suite: Suite, file: str) -> FileReport:
         spool = self._folder / f"{number}.jsonl"
         limit = self._timeout or suite.timeout
-        job = Job(
-            suite.kind, str(self._target.root), file, str(spool), suite.arguments, suite.path, suite.stop, suite.resume
-        )
+        rest = (suite.arguments, suite.path, suite.stop, suite.resume, suite.inert)
+        job = Job(suite.kind, str(self._target.root), file, str(spool), *rest)
         child = self._child(suite, number)
         try:
             answer = child.run(job, limit)
