@@ -2,8 +2,10 @@
 
 Jobs belong to groups. A group is one interpreter with modules imported once (`opera.execute.forkserver`); its workers are
 forked from there, kept warm, and share the pool's slots with the workers of all other groups. The pool is one thread: it
-works while the caller iterates over `results()`, and waits in `select` in between. pebble, measured in benchmarks/pool.py, is as
-robust and somewhat faster on warm workers, but cannot cross interpreters, and a fresh process a job takes it some 40 times as long.
+works while the caller iterates over `results()`, and waits in `select` in between.
+
+pebble (benchmarks/pool.py) loses no more jobs and is somewhat faster on warm workers that do nothing, but it cannot cross
+interpreters, and a fresh process for each job takes it some 40 times as long.
 """
 
 from __future__ import annotations
