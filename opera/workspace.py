@@ -302,6 +302,16 @@ class Workspace:
         """Return id → document of all environments."""
         return {row[0]: msgspec.json.decode(row[1]) for row in self.query("SELECT id, document FROM environments")}
 
+    def superseded(self) -> set[str]:
+        """Return the environments that a later run replaced: the same but for how tests are made and judged."""
+        newest: dict[bytes, tuple[int, str]] = {}
+        last = dict(self.query("SELECT environment, MAX(run) FROM verdicts GROUP BY 1"))
+        for name, document in self.environments().items():
+            same = {key: value for key, value in document.items() if key not in ("exporter", "oracle")}
+            key = msgspec.json.encode(same, order="sorted")
+            newest[key] = max(newest.get(key, (-1, "")), (last.get(name, -1), name))
+        return set(self.environments()) - {name for _, name in newest.values()}
+
     def save_verdicts(self, run: int, verdicts: Iterable[Verdict], signatures: dict[str, bytes]) -> None:
         """Store verdicts, each in place of an earlier one of the same identity, and the signatures of new findings."""
         with self.transaction():
@@ -310,7 +320,12 @@ class Workspace:
                 ((name, signature, time.time()) for name, signature in signatures.items()),
             )
             self._db.executemany(
-                "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                # An upsert keeps the row's place: rowids tell in which order tests were first run.
+                "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (test, frontend, variant, environment) DO UPDATE SET verdict = excluded.verdict,"
+                " stage = excluded.stage, symptom = excluded.symptom, finding = excluded.finding,"
+                " confirmation = excluded.confirmation, seconds = excluded.seconds, run = excluded.run,"
+                " document = excluded.document",
                 (
                     (v.test, v.frontend, v.variant, v.environment, v.verdict, v.stage, v.symptom, v.finding)
                     + (v.confirmation, sum(v.seconds.values()), run, pack(msgspec.json.encode(v)))

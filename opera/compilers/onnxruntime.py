@@ -103,9 +103,15 @@ def unsupported(stage: str, error: BaseException) -> str | None:
 
 
 def conversion_function(case: Case, error: BaseException | None) -> str:
-    """Return the operator, and the place in ONNX Runtime's sources where its message names one."""
-    place = last_location(str(error), "$^") if error is not None else ""
-    return f"{case.operator}@{place}" if place else case.operator
+    """Return the operator that failed, and the place in ONNX Runtime's sources where its message names one.
+
+    In the expanded body of a function that is one of the body's operators.
+    """
+    message = "" if error is None else str(error)
+    named = re.search(r"while running (\w+) node", message)
+    operator = named[1] if named else case.operator
+    place = last_location(message, "$^")
+    return f"{operator}@{place}" if place else operator
 
 
 def _raw(value: Value) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -108,9 +109,15 @@ def unsupported(stage: str, error: BaseException) -> str | None:
 
 
 def conversion_function(case: Case, error: BaseException | None) -> str:
-    """Return the operator, and the last specific place in OpenVINO's sources that the message names."""
-    place = last_location(str(error), GENERIC) if error is not None else ""
-    return f"{case.operator}@{place}" if place else case.operator
+    """Return the operator that failed, and the last specific place in OpenVINO's sources that the message names.
+
+    In the expanded body of a function that is one of the body's operators.
+    """
+    message = "" if error is None else str(error)
+    named = re.findall(r"^-- (\w+)-\d+ with a message", message, re.MULTILINE)
+    operator = named[-1] if named else case.operator
+    place = last_location(message, GENERIC)
+    return f"{operator}@{place}" if place else operator
 
 
 def _fitting(port: Any, feeds: dict[str, Value]) -> str:

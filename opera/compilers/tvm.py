@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 import warnings
 from collections.abc import Mapping
 from functools import cache
@@ -105,16 +106,24 @@ def unsupported(stage: str, error: BaseException) -> str | None:
 
 
 def conversion_function(case: Case, error: BaseException | None) -> str:
-    """Return the converter that TVM chooses for the operator and the model's opset: `onnx_frontend:Conv._impl_v11`."""
+    """Return the converter that raised, else the one that TVM chooses for the operator: `onnx_frontend:Conv._impl_v11`.
+
+    The expanded body of a function has many converters; where none raised, it is told as `expanded Softmax`.
+    """
     import onnx
     from tvm.relax.frontend.onnx import onnx_frontend
 
+    for frame, _ in traceback.walk_tb(error.__traceback__ if error is not None else None):
+        if frame.f_code.co_name.startswith("_impl_v") and frame.f_globals.get("__name__") == onnx_frontend.__name__:
+            return f"onnx_frontend:{frame.f_code.co_qualname}"
     name = case.operator.rsplit("::", 1)[-1]
+    model = onnx.load(case.model)
+    if [node.op_type for node in model.graph.node] != [name]:
+        return f"expanded {name}"
     converter = onnx_frontend._get_convert_map().get(name)
     if converter is None:
         return name
-    opsets = onnx.load(case.model).opset_import
-    opset = next((item.version for item in opsets if item.domain in ("", "ai.onnx")), 1)
+    opset = next((item.version for item in model.opset_import if item.domain in ("", "ai.onnx")), 1)
     function = converter.get_converter(opset)
     return f"{function.__module__.rsplit('.', 1)[-1]}:{function.__qualname__}"
 

@@ -1,0 +1,52 @@
+"""Reports: one module a format, each with the same function, behind one Protocol."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from opera.errors import UsageError
+
+if TYPE_CHECKING:
+    from opera.report.summary import Report
+
+FORMATS = {
+    "terminal": "opera.report.terminal",
+    "json": "opera.report.json",
+    "markdown": "opera.report.markdown",
+    "html": "opera.report.html",
+}
+
+
+class Format(Protocol):
+    """A report format."""
+
+    def render(self, report: Report) -> str:
+        """Return the whole report as text."""
+
+
+def get(name: str) -> Format:
+    """Import a format. Raises UsageError for an unknown name."""
+    if name not in FORMATS:
+        raise UsageError(f"there is no report format called {name!r}", fix=f"choose from {', '.join(FORMATS)}")
+    module: Format = import_module(FORMATS[name])
+    return module
+
+
+def write(format: Format, report: Report, output: Path | None) -> None:
+    """Write a report to a file, whole or not at all, or to standard output."""
+    text = format.render(report)
+    if output is None:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        return
+    temporary = output.with_name(f".{output.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(output)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise UsageError(f"{output} cannot be written: {error.strerror}", fix="choose another file") from None
+    print(f"report written to {output}")

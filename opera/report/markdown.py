@@ -1,0 +1,57 @@
+"""The report as Markdown, to paste into an issue or a pull request."""
+
+from __future__ import annotations
+
+from opera.report.summary import Report
+from opera.report.words import NOTHING_YET, gist, one_line, share, shown_verdicts, status, where
+
+
+def render(report: Report) -> str:
+    """Return the report."""
+    lines = ["# opera report", "", f"opera {report.opera_version}, {report.generated}", ""]
+    for library, sources in report.instances.items():
+        lines.append(f"- {library} instances: " + ", ".join(f"{count} from {name}" for name, count in sources.items()))
+    for library, count in report.invalid.items():
+        lines.append(f"- {count} instances of {library} are invalid (the library itself rejects them)")
+    lines.append("")
+    if not report.frontends:
+        return "\n".join([*lines, NOTHING_YET, ""])
+    columns = [f"{x.name} {x.compiler_version}" for x in report.frontends]
+    lines += _row("", *columns), _row("---", *["---:"] * len(columns))
+    lines.append(_row("tests", *(str(x.tests) for x in report.frontends)))
+    for name in shown_verdicts(report.frontends):
+        lines.append(_row(name, *(share(x.verdicts.get(name, 0), x.tests) for x in report.frontends)))
+    lines.append(_row("seconds inside", *(f"{x.seconds:.1f}" for x in report.frontends)))
+    lines.append(_row("wall seconds × workers", *(f"{x.wall_seconds:.1f} × {x.workers}" for x in report.frontends)))
+    lines.append(_row("efficiency", *(f"{x.efficiency:.2f}" for x in report.frontends)))
+    lines.append(_row("confirmation seconds", *(f"{x.confirmation_seconds:.1f}" for x in report.frontends)))
+    lines += ["", f"## {len(report.findings)} findings", ""]
+    lines += _row("id", "frontend", "stage", "symptom", "tests", "where", "says", "status"), _row(*["---"] * 8)
+    for x in report.findings:
+        told = (
+            x.id,
+            x.frontend,
+            x.stage,
+            x.symptom,
+            str(len(x.members)),
+            where(x),
+            gist(x.message, 120),
+            status(x),
+        )
+        lines.append(_row(*told))
+    for title, failures in (("opera's own failures", report.errors), ("Not extracted", report.extraction_failures)):
+        if failures:
+            lines += ["", f"## {title}", ""]
+            lines += [f"- {_cell(x.where)}: {_cell(x.what)}: {_cell(one_line(x.reason, 160))}" for x in failures]
+    return "\n".join([*lines, ""])
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(map(_cell, cells)) + " |"
+
+
+def _cell(text: str) -> str:
+    """Return a text that Markdown shows as it is, whatever it holds."""
+    for character in "\\`*_[]<>|#":
+        text = text.replace(character, "\\" + character) if character != "<" else text.replace("<", "&lt;")
+    return " ".join(text.split())

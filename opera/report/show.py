@@ -1,0 +1,193 @@
+"""`opera findings` and `opera show`: what is known of one thing, for a terminal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from opera import migrated
+from opera.errors import UsageError, WorkspaceError
+from opera.instance import Instance
+from opera.report.terminal import findings_table
+from opera.report.words import status, where
+from opera.triage.findings import Finding
+from opera.triage.findings import findings as all_findings
+from opera.values import Message, Optional, RandomTensor, Sequence, Tensor, Value
+from opera.workspace import Verdict, Workspace
+
+SHORT = 12
+"""Elements of a tensor that are shown."""
+MEMBERS = 20
+
+
+def findings(workspace: Workspace, frontend: str) -> None:
+    """Print a line for each finding."""
+    console = _console()
+    found = all_findings(workspace, frontend)
+    if not found:
+        console.print("No findings." if not frontend else f"No findings of {escape(frontend)}.")
+        return
+    console.print(findings_table(found))
+    unconfirmed = sum(not x.confirmed for x in found)
+    told = f", {unconfirmed} of them not yet confirmed (marked ?)" if unconfirmed else ""
+    console.print(f"{len(found)} findings{told}. opera show ID tells all of one; opera repro ID writes its script")
+
+
+def show(workspace: Workspace, name: str) -> None:
+    """Print all that is known of the finding, test or instance whose id begins so."""
+    console = _console()
+    matches = _matches(workspace, name)
+    if len(matches) != 1:
+        listed = ", ".join(f"{kind} {found}" for kind, found in matches[:5])
+        raise UsageError(
+            f"{len(matches)} things have an id that begins with {name!r}" + (f": {listed}" if matches else ""),
+            fix="give more of the id"
+            if matches
+            else "`opera findings` lists findings, `opera show FINDING` their tests",
+        )
+    kind, found = matches[0]
+    {"finding": _finding, "test": _test, "instance": _instance}[kind](console, workspace, found)
+
+
+def _console() -> Console:
+    width = None if os.isatty(1) else 120
+    return Console(highlight=False, width=width)
+
+
+def _matches(workspace: Workspace, name: str) -> list[tuple[str, str]]:
+    found = []
+    for kind, table in (("finding", "findings"), ("test", "tests"), ("instance", "instances")):
+        rows = workspace.query(f"SELECT id FROM {table} WHERE substr(id, 1, ?) = ? LIMIT 20", (len(name), name))
+        found += [(kind, row[0]) for row in rows]
+    return found if name else []
+
+
+def _finding(console: Console, workspace: Workspace, name: str) -> None:
+    found = [x for x in all_findings(workspace) if x.id == name]
+    if not found:
+        console.print(f"{name}: its failures are gone (flaky, or run again with another outcome)")
+        return
+    for x in found:
+        _finding_in(console, workspace, x)
+
+
+def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
+    console.print(f"[bold]{x.id}[/bold]  {escape(x.frontend)}, {x.compiler_version}  ({escape(status(x))})")
+    _pairs(
+        console,
+        ("verdict", f"{x.verdict} in {x.stage}: {x.symptom}"),
+        ("operator", ", ".join(x.operators[:8])),
+        ("converter", where(x)),
+        ("says", x.message.strip()[:1500]),
+        ("variants", ", ".join(x.variants)),
+        ("found after", f"{x.first_found} tests"),
+        ("script", str(workspace.root / x.reproducer) if x.reproducer else f"none yet: opera repro {x.id}"),
+    )
+    console.print(f"{len(x.members)} tests:")
+    for test in x.members[:MEMBERS]:
+        instance = workspace.query("SELECT instance FROM tests WHERE id = ?", (test,))[0][0]
+        seen = workspace.provenances(instance)
+        console.print(f"  {test}  {escape(seen[0].test if seen else instance)}")
+    if len(x.members) > MEMBERS:
+        console.print(f"  and {len(x.members) - MEMBERS} more (opera report --format json)")
+    for verdict in workspace.verdicts("finding = ? AND environment = ?", (x.id, x.environment)):
+        if verdict.details.get("predecessors"):
+            console.print(f"{verdict.test} fails only after: {', '.join(verdict.details['predecessors'])}")
+
+
+def _test(console: Console, workspace: Workspace, name: str) -> None:
+    instance, status_of, reason = workspace.query("SELECT instance, status, reason FROM tests WHERE id = ?", (name,))[0]
+    console.print(f"[bold]{name}[/bold]  {status_of} {escape(reason)}")
+    directory = migrated.folder(workspace.tests_folder, name)
+    if status_of == "valid":
+        try:
+            manifest = migrated.read_manifest(directory)
+        except WorkspaceError as error:
+            console.print(escape(str(error)))
+        else:
+            _pairs(
+                console,
+                ("folder", str(directory)),
+                ("artefacts", ", ".join(f"{key} ({x.file})" for key, x in manifest.artefacts.items())),
+                ("expected", f"by the {manifest.reference}; rtol {manifest.rtol}, atol {manifest.atol}"),
+                ("tags", ", ".join(manifest.tags)),
+                ("made by", ", ".join(f"{key} {version}" for key, version in manifest.exporter.items())),
+            )
+    versions = {key: document["version"] for key, document in workspace.environments().items()}
+    for verdict in workspace.verdicts("test = ?", (name,)):
+        _verdict(console, verdict, versions)
+    console.print()
+    _instance(console, workspace, instance)
+
+
+def _verdict(console: Console, x: Verdict, versions: dict[str, str]) -> None:
+    stage = f" in {x.stage}" if x.stage else ""
+    spent = ", ".join(f"{stage} {seconds:.3f} s" for stage, seconds in x.seconds.items())
+    title = f"{x.frontend} {versions.get(x.environment, '?')}, {x.variant}: {x.verdict}{stage} {x.symptom}"
+    console.print(f"\n[bold]{escape(title)}[/bold]  [dim]{escape(spent)}[/dim]")
+    told = [("finding", f"{x.finding} {x.confirmation}" if x.finding else ""), ("converter", x.conversion_function)]
+    told += [("at", x.location), ("says", x.message.strip())]
+    told += [(key, str(value)) for key, value in x.details.items() if value not in ("", None, [])]
+    _pairs(console, *told)
+
+
+def _instance(console: Console, workspace: Workspace, name: str) -> None:
+    instance: Instance = workspace.instance(name)
+    console.print(f"[bold]{name}[/bold]  {escape(instance.library)} {escape(instance.operator)}")
+    inputs = [(f"input {x.name}", short(x.value)) for x in instance.inputs]
+    params = [(f"param {key}", short(value)) for key, value in instance.params.items()]
+    context = [(key, short(value)) for key, value in instance.context.items()]
+    _pairs(console, *inputs, *params, ("outputs", ", ".join(instance.outputs)), *context)
+    for at in workspace.provenances(name)[:MEMBERS]:
+        console.print(f"  from {escape(at.source)}: {escape(at.test)} ({escape(at.file)})")
+    for test, status_of in workspace.query("SELECT id, status FROM tests WHERE instance = ?", (name,)):
+        console.print(f"  test {test} ({status_of})")
+
+
+def _pairs(console: Console, *pairs: tuple[str, str]) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for key, value in pairs:
+        if value:
+            table.add_row(escape(key), escape(value))
+    console.print(table)
+
+
+def short(value: Value) -> str:
+    """Return a value in a few words."""
+    match value:
+        case None:
+            return "left out"
+        case Tensor():
+            items = value.array().ravel()[:SHORT] if value.dtype == "string" else value.numbers().ravel()[:SHORT]
+            more = ", …" if len(items) < _count(value.shape) else ""
+            return f"{value.dtype}{list(value.shape)}: {', '.join(map(_number, items.tolist()))}{more}"
+        case RandomTensor():
+            return f"{value.dtype}{list(value.shape)} random in [{value.low}, {value.high}), seed {value.seed}"
+        case Sequence():
+            return f"sequence of {len(value.items)} {value.type}: " + "; ".join(map(short, value.items[:3]))
+        case Optional():
+            return f"optional {value.type}: {short(value.value) if value.value is not None else 'empty'}"
+        case Message():
+            return f"{value.type}, {len(value.data)} bytes"
+        case list() | tuple() if any(isinstance(x, msgspec.Struct) for x in value):
+            return f"{len(value)} values: " + "; ".join(map(short, value[:3]))
+    text = repr(value)
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+def _number(item: object) -> str:
+    return f"{item:.6g}" if isinstance(item, float) else repr(item)
+
+
+def _count(shape: Iterable[int]) -> int:
+    total = 1
+    for size in shape:
+        total *= size
+    return total
