@@ -13,12 +13,15 @@ from typing import Any
 
 import msgspec
 
-from opera.errors import CorpusError
-from opera.prioritize import Strategy, get
+from opera import libraries
+from opera.errors import CorpusError, UsageError
+from opera.prioritize import Strategy, get, registered
 from opera.prioritize.metrics import all_metrics, first_ranks
 from opera.prioritize.subspaces import Defaults, Row
 
 Id = int | str
+LIBRARY = "onnx"
+"""Labelled corpora name ONNX operators; their attributes' defaults are those of the installed onnx."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -134,3 +137,25 @@ def _read(file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise CorpusError(f"{file}: {error.strerror or error}", fix="check the path") from None
+
+
+def show(
+    instances: Path, equipped: Path | None, labels: Path, strategies: list[str], *, seeds: int, format: str
+) -> None:
+    """Score strategies on a labelled corpus of ONNX instances, and print a table or one JSON object."""
+    if format not in ("terminal", "json"):
+        raise UsageError(f"there is no format called {format!r}", fix="choose terminal or json")
+    corpus = load(instances, equipped, labels)
+    defaults = libraries.get(LIBRARY).equipped_defaults({row.operator for row in (*corpus.rows, *corpus.equipped)})
+    found = evaluate(corpus, strategies or list(registered()), defaults, seeds)
+    if format == "json":
+        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+        return
+    metrics = list(next(iter(found.values())))
+    print(f"{len(corpus.rows)} instances, {len(corpus.bugs)} bugs, {seeds} orders of ties (and corpus order)")
+    print(" ".join([f"{'strategy':<14}", *(f"{name:>28}" for name in metrics)]))
+    for name, figures in found.items():
+        cells = (
+            f"{x.mean:.3f} [{x.interval[0]:.3f}, {x.interval[1]:.3f}] ({x.corpus_order:.3f})" for x in figures.values()
+        )
+        print(" ".join([f"{name:<14}", *(f"{cell:>28}" for cell in cells)]))
