@@ -65,6 +65,7 @@ class Report(msgspec.Struct, frozen=True):
     """The whole report; its JSON form is described by docs/report.schema.json.
 
     Attributes:
+        root: The workspace's folder, as it was given; reproducers' paths are relative to it.
         instances: Library → migration source → distinct instances (an instance of two sources counts for both).
         invalid: Library → tests that the library itself rejects; `invalid_reasons` says why.
         matrix: Operator → "frontend version" → verdict → tests.
@@ -74,7 +75,7 @@ class Report(msgspec.Struct, frozen=True):
 
     opera_version: str
     generated: str
-    workspace: str
+    root: str
     frontends: list[Frontend]
     findings: list[Finding]
     instances: dict[str, dict[str, int]]
@@ -95,7 +96,7 @@ def summarise(workspace: Workspace) -> Report:
     return Report(
         opera_version=__version__,
         generated=time.strftime("%Y-%m-%d %H:%M:%S %z"),
-        workspace=workspace.root.name,
+        root=str(workspace.root),
         frontends=frontends,
         findings=found,
         instances=_nested(
