@@ -1,113 +1,213 @@
-"""The report as one self-contained HTML file: no request leaves the page."""
+"""The report as one HTML file that needs nothing else: style, script and charts are in it."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+from collections import Counter
 from pathlib import Path
-from typing import Any
 
-import jinja2
+import msgspec
 
-from opera import resources
 from opera.execute.records import FAILURES
-from opera.report import words
-from opera.report.summary import Frontend, Report, label
+from opera.report.summary import Frontend, Report
+from opera.report.words import LETTERS, MEANINGS, clean, gist, number, share, shown_verdicts, where
+from opera.resources import content
+from opera.workspace import COMBINED
 
-WIDTH, HEIGHT, LEFT, BOTTOM = 760, 280, 46, 34
-"""Size of the chart and its margins, in SVG units."""
-COLOURS = ("#2f6fde", "#d9662b", "#2a9d63", "#a349a4", "#b8860b", "#0f8b8d")
-SCRIPT_LIMIT = 24_000
-"""Characters of a reproducer that the page shows; a longer one is named by its path."""
+MEMBERS = 200
+"""Members of a finding that are listed."""
+SCRIPT_CHARACTERS = 40_000
+"""A longer reproducer is named, not shown."""
+WIDTH, HEIGHT = 900, 340
+LEFT, RIGHT, TOP, BOTTOM = 46, 690, 24, 290
+"""Size of the chart, and the edges of its plot, in its own units."""
+DASHES = ("", "7 4", "2 4")
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A frontend's line in the chart; `at` is where its label stands, `short` the label with the count."""
+
+    label: str
+    short: str
+    points: str
+    dash: str
+    last: tuple[int, int]
+    at: float
+
+
+class Chart(msgspec.Struct, frozen=True):
+    """The chart of findings over tests: lines, and (position, text) of ticks."""
+
+    lines: list[Line]
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    right: int = RIGHT
+    bottom: int = BOTTOM
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """An operator on a frontend: worst verdict, how many tests failed (or have that verdict) of how many, all counts."""
+
+    verdict: str
+    count: int
+    total: int
+    told: str
+
+
+class Row(msgspec.Struct, frozen=True):
+    """An operator's row of the matrix; `failing` counts failing tests over all frontends."""
+
+    operator: str
+    cells: list[Cell | None]
+    failing: int
 
 
 def render(report: Report) -> str:
-    """Return the page."""
+    """Return the file."""
+    import jinja2
+    from markupsafe import Markup
+
+    folder = content("templates") / "report"
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.content("templates") / "report"),
+        loader=jinja2.FileSystemLoader(folder),
         autoescape=True,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"gist": words.gist, "one_line": words.one_line}
+    style, script = ((folder / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     return environment.get_template("report.html.j2").render(
         report=report,
-        label=label,
-        verdicts=words.shown_verdicts(report.frontends),
-        letters=words.LETTERS,
-        share=words.share,
-        status=words.status,
-        where=words.where,
-        nothing_yet=words.NOTHING_YET,
-        failures=FAILURES,
-        counts=_findings_by_frontend(report),
-        worst=_worst,
-        chart=_chart(report.frontends),
+        style=Markup(style),
+        script=Markup(script),
+        # Only this very script may run: even a string that escaped escaping could not.
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        compilers=list(dict.fromkeys(x.compiler for x in report.frontends)),
+        labels={(x.environment, x.name): x.label for x in report.frontends},
+        counts=Counter((x.environment, x.frontend) for x in report.findings),
+        anchors=_anchors(report),
+        shown=shown_verdicts(report.frontends),
+        choices=_choices(report),
+        chart=chart(report.frontends),
+        matrix=matrix(report),
         scripts=_scripts(report),
+        trouble=bool(report.errors or report.extraction_failures),
+        members=MEMBERS,
+        letters=LETTERS,
+        meanings=MEANINGS,
+        share=share,
+        where=where,
+        gist=gist,
+        clean=clean,
+        number=number,
     )
 
 
-def _findings_by_frontend(report: Report) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for finding in report.findings:
-        counts[finding.environment] = counts.get(finding.environment, 0) + 1
-    return counts
-
-
-def _worst(cell: dict[str, int]) -> str:
-    """Return the verdict that a cell of the matrix shows: the worst that is there."""
-    return next(name for name in reversed(words.ORDER) if name in cell)
-
-
-def _scripts(report: Report) -> dict[str, str]:
-    """Return finding → its reproducer, where it is short enough to be shown."""
-    found = {}
-    for finding in report.findings:
-        if finding.reproducer:
-            try:
-                text = (Path(report.root) / finding.reproducer).read_text(encoding="utf-8")
-            except OSError:
-                continue
-            if len(text) <= SCRIPT_LIMIT:
-                found[finding.id] = text
-    return found
-
-
-def _chart(frontends: list[Frontend]) -> dict[str, Any]:
-    """Return the geometry of the chart of findings over tests run."""
-    most_tests = max((x.tests for x in frontends), default=0) or 1
+def chart(frontends: list[Frontend]) -> Chart:
+    """Lay out the chart of findings over tests run."""
+    most_tests = max((x.curve[-1][0] for x in frontends), default=0) or 1
     most_found = max((x.curve[-1][1] for x in frontends), default=0) or 1
-    right, top = WIDTH - 12, 12
 
-    def at(tests: float, found: float) -> tuple[float, float]:
-        x = LEFT + (right - LEFT) * tests / most_tests
-        y = HEIGHT - BOTTOM - (HEIGHT - BOTTOM - top) * found / most_found
-        return round(x, 1), round(y, 1)
+    def x_of(tests: float) -> float:
+        return round(LEFT + (RIGHT - LEFT) * tests / most_tests, 1)
 
+    def y_of(found: float) -> float:
+        return round(BOTTOM - (BOTTOM - TOP) * found / most_found, 1)
+
+    places = _apart([y_of(x.curve[-1][1]) + 4 for x in frontends])
     lines = [
-        {
-            "name": label(x),
-            "colour": COLOURS[number % len(COLOURS)],
-            "points": " ".join(f"{a},{b}" for a, b in (at(*point) for point in x.curve)),
-        }
-        for number, x in enumerate(frontends)
+        Line(
+            label=x.label,
+            short=f"{x.curve[-1][1]}  {x.label if len(x.label) <= 28 else x.label[:27] + '…'}",
+            points=" ".join(f"{x_of(tests)},{y_of(found)}" for tests, found in x.curve),
+            dash=DASHES[number // 6 % len(DASHES)],
+            last=x.curve[-1],
+            at=at,
+        )
+        for number, (x, at) in enumerate(zip(frontends, places, strict=True))
     ]
+    return Chart(
+        lines,
+        [(x_of(tick), str(tick)) for tick in ticks(most_tests)],
+        [(y_of(tick), str(tick)) for tick in ticks(most_found)],
+    )
+
+
+def ticks(most: int) -> list[int]:
+    """Return about five round numbers from 0 to `most`."""
+    step = 1
+    for factor in (2, 5, 10) * 12:
+        if most / step <= 6:
+            break
+        step = factor * 10 ** (len(str(step)) - 1)
+    return list(range(0, most + 1, step))
+
+
+def _apart(places: list[float], gap: float = 15.0) -> list[float]:
+    """Return the places moved so that no two are nearer than `gap`, in the order given, none below the plot."""
+    order = sorted(range(len(places)), key=lambda at: -places[at])
+    moved, free = list(places), float(BOTTOM + 4)
+    for at in order:
+        moved[at] = min(places[at], free)
+        free = moved[at] - gap
+    return moved
+
+
+def matrix(report: Report) -> list[Row]:
+    """Return the operator × frontend matrix, operators with most failing tests first."""
+    rows = []
+    for operator, columns in report.matrix.items():
+        cells = [_cell(columns.get(x.label, {})) for x in report.frontends]
+        rows.append(Row(operator, cells, sum(_failing(counts) for counts in columns.values())))
+    return sorted(rows, key=lambda row: (-row.failing, row.operator))
+
+
+def _cell(counts: dict[str, int]) -> Cell | None:
+    if not counts:
+        return None
+    worst = next(name for name in COMBINED if name in counts)
+    total = sum(counts.values())
+    told = ", ".join(f"{counts[name]} {name}" for name in COMBINED if name in counts)
+    return Cell(worst, _failing(counts) or counts[worst], total, f"{total} tests: {told}")
+
+
+def _failing(counts: dict[str, int]) -> int:
+    return sum(counts.get(name, 0) for name in FAILURES)
+
+
+def _anchors(report: Report) -> list[str]:
+    """Return a name for each finding within the page: one finding may be there for several versions of a compiler."""
+    seen: Counter[str] = Counter()
+    names = []
+    for finding in report.findings:
+        seen[finding.id] += 1
+        names.append(finding.id if seen[finding.id] == 1 else f"{finding.id}-{seen[finding.id]}")
+    return names
+
+
+def _choices(report: Report) -> dict[str, list[str]]:
     return {
-        "width": WIDTH,
-        "height": HEIGHT,
-        "left": LEFT,
-        "base": HEIGHT - BOTTOM,
-        "right": right,
-        "top": top,
-        "lines": lines,
-        "x": [(at(value, 0)[0], value) for value in _ticks(most_tests)],
-        "y": [(at(0, value)[1], value) for value in _ticks(most_found)],
+        "frontend": [x.label for x in report.frontends],
+        "operator": sorted({name for x in report.findings for name in x.operators}),
+        "symptom": sorted({x.symptom for x in report.findings}),
+        "stage": [name for name in ("load", "compile", "infer") if any(x.stage == name for x in report.findings)],
     }
 
 
-def _ticks(most: int) -> list[int]:
-    """Return about five round numbers from 0 to `most`."""
-    step = 1
-    while most / step > 6:
-        digit = int(str(step)[0])
-        step = step * 2 if digit in (1, 5) else step * 5 // 2
-    return list(range(0, most + 1, step))
+def _scripts(report: Report) -> dict[str, str]:
+    """Return finding → text of its reproducer, empty where there is none or it is too long."""
+    found = {}
+    for finding in report.findings:
+        text = ""
+        if finding.reproducer is not None:
+            path = Path(report.root) / finding.reproducer
+            try:
+                text = path.read_text(encoding="utf-8", errors="replace")
+            except OSError:  # deleted meanwhile
+                text = ""
+        found[finding.id] = text if len(text) <= SCRIPT_CHARACTERS else ""
+    return found

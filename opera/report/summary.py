@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from opera import __version__
-from opera.execute.records import SCREENED, UNSUPPORTED
-from opera.triage.findings import Finding, findings, first_tests
+from opera.execute.records import ERROR, SCREENED, UNSUPPORTED
+from opera.triage.findings import Finding, findings, first_tests, version_key
 from opera.workspace import COMBINED, Workspace
 
 CURVE_POINTS = 200
@@ -23,7 +24,9 @@ class Frontend(msgspec.Struct, frozen=True):
     """One frontend in one environment.
 
     Attributes:
+        label: What tells it from the others: name and version, and what differs where those are equal.
         tests: Tests with a verdict; unsupported ones are among them, invalid ones are not.
+        corpus: Valid instances of its library: what there is to run.
         verdicts: Verdict → tests; a test's verdict is the worst over its variants.
         seconds: Inside load, compile, infer (and export) of first executions.
         wall_seconds, workers: efficiency = seconds / (wall_seconds × workers), summed over runs.
@@ -33,6 +36,7 @@ class Frontend(msgspec.Struct, frozen=True):
     """
 
     name: str
+    label: str
     compiler: str
     library: str
     compiler_version: str
@@ -40,6 +44,7 @@ class Frontend(msgspec.Struct, frozen=True):
     environment: str
     options: dict[str, str]
     tests: int
+    corpus: int
     verdicts: dict[str, int]
     seconds: float
     wall_seconds: float
@@ -67,8 +72,9 @@ class Report(msgspec.Struct, frozen=True):
     Attributes:
         root: The workspace's folder, as it was given; reproducers' paths are relative to it.
         instances: Library → migration source → distinct instances (an instance of two sources counts for both).
-        invalid: Library → tests that the library itself rejects; `invalid_reasons` says why.
-        matrix: Operator → "frontend version" → verdict → tests.
+        unfinished: The newest run has not ended: it is going on, or was interrupted.
+        invalid: Library → instances that the library itself rejects; `invalid_reasons` says why.
+        matrix: Operator → label of the frontend → verdict → tests.
         errors: Where opera itself failed.
         extraction_failures: Test files that did not run to their end.
     """
@@ -76,6 +82,7 @@ class Report(msgspec.Struct, frozen=True):
     opera_version: str
     generated: str
     root: str
+    unfinished: bool
     frontends: list[Frontend]
     findings: list[Finding]
     instances: dict[str, dict[str, int]]
@@ -89,14 +96,15 @@ class Report(msgspec.Struct, frozen=True):
 
 def summarise(workspace: Workspace) -> Report:
     """Compute the report of a workspace in a fixed number of queries."""
-    found = findings(workspace)
-    verdicts = _test_verdicts(workspace)
-    operators = dict(workspace.query("SELECT t.id, i.operator FROM tests t JOIN instances i ON i.id = t.instance"))
-    frontends = _frontends(workspace, found, verdicts)
+    found, verdicts, newest = findings(workspace), _test_verdicts(workspace), _newest_tests(workspace)
+    frontends = _frontends(workspace, found, verdicts, newest)
+    invalid = [(library, reason) for library, _, status, reason in newest if status == "invalid"]
+    last_run = workspace.query("SELECT finished FROM runs ORDER BY id DESC LIMIT 1")
     return Report(
         opera_version=__version__,
         generated=time.strftime("%Y-%m-%d %H:%M:%S %z"),
         root=str(workspace.root),
+        unfinished=last_run == [(None,)],
         frontends=frontends,
         findings=found,
         instances=_nested(
@@ -111,27 +119,21 @@ def summarise(workspace: Workspace) -> Report:
                 " GROUP BY 1, 2 ORDER BY 1, 2"
             )
         ),
-        invalid=dict(
-            workspace.query(
-                "SELECT i.library, COUNT(DISTINCT i.id) FROM tests t JOIN instances i ON i.id = t.instance"
-                " WHERE t.status = 'invalid' GROUP BY 1"
-            )
-        ),
-        invalid_reasons=dict(
-            workspace.query(
-                "SELECT substr(reason, 1, 160), COUNT(*) FROM tests WHERE status = 'invalid' GROUP BY 1 ORDER BY 2 DESC"
-                " LIMIT 20"
-            )
-        ),
-        matrix=_matrix(frontends, verdicts, operators),
-        errors=_errors(workspace),
+        invalid=dict(Counter(library for library, _ in invalid)),
+        invalid_reasons=_top(Counter(reason[:160] for _, reason in invalid)),
+        matrix=_matrix(workspace, frontends, verdicts),
+        errors=_errors(workspace, newest),
         extraction_failures=_extraction_failures(workspace),
     )
 
 
-def label(frontend: Frontend) -> str:
-    """Return what tells a frontend's versions apart: `tvm-onnx 0.27.0`."""
-    return f"{frontend.name} {frontend.compiler_version}"
+def _newest_tests(workspace: Workspace) -> list[tuple[str, str, str, str]]:
+    """Return (library, instance, status, reason) of each instance's newest test: another exporter may judge anew."""
+    rows = workspace.query(
+        "SELECT i.library, t.instance, t.status, t.reason, MAX(t.rowid) FROM tests t JOIN instances i ON i.id = t.instance"
+        " GROUP BY t.instance ORDER BY 5"
+    )
+    return [row[:4] for row in rows]
 
 
 def _test_verdicts(workspace: Workspace) -> dict[tuple[str, str], dict[str, str]]:
@@ -147,23 +149,36 @@ def _test_verdicts(workspace: Workspace) -> dict[tuple[str, str], dict[str, str]
         tests = worst[frontend, environment]
         if test not in tests or rank[verdict] < rank[tests[test]]:
             tests[test] = verdict
-    return worst
+    return dict(worst)
 
 
 def _frontends(
-    workspace: Workspace, found: list[Finding], verdicts: dict[tuple[str, str], dict[str, str]]
+    workspace: Workspace,
+    found: list[Finding],
+    verdicts: dict[tuple[str, str], dict[str, str]],
+    newest: list[tuple[str, str, str, str]],
 ) -> list[Frontend]:
     accounts, environments = workspace.accounts(), workspace.environments()
     order = first_tests(workspace)
     strategies = {
         (row[0], row[1]): row[2] for row in workspace.query("SELECT library, compiler, strategy FROM rankings")
     }
+    corpus = Counter(
+        dict(
+            workspace.query(
+                "SELECT library, COUNT(*) FROM instances WHERE id IN (SELECT instance FROM provenances) GROUP BY 1"
+            )
+        )
+    )
+    corpus.subtract(library for library, _, status, _ in newest if status == "invalid")
+    keys = sorted(verdicts, key=lambda key: (key[0], version_key(environments[key[1]]["version"]), key[1]))
+    labels = _labels(keys, environments)
     reasons = _reasons(workspace, verdicts)
     first_found: dict[tuple[str, str], list[int]] = defaultdict(list)
     for finding in found:
         first_found[finding.frontend, finding.environment].append(finding.first_found)
     listed = []
-    for key in sorted(verdicts, key=lambda key: (key[0], environments[key[1]]["version"], key[1])):
+    for key in keys:
         environment, tests = environments[key[1]], verdicts[key]
         told = accounts.get(key, [])
         seconds, wall = (sum(x[name] for x in told) for name in ("seconds", "wall_seconds"))
@@ -172,6 +187,7 @@ def _frontends(
         listed.append(
             Frontend(
                 name=key[0],
+                label=labels[key],
                 compiler=environment["compiler"],
                 library=environment["library"],
                 compiler_version=environment["version"],
@@ -179,6 +195,7 @@ def _frontends(
                 environment=key[1],
                 options=environment["options"],
                 tests=len(tests),
+                corpus=corpus[environment["library"]],
                 verdicts={verdict: counts[verdict] for verdict in (*reversed(COMBINED),) if counts[verdict]},
                 seconds=seconds,
                 wall_seconds=wall,
@@ -193,6 +210,29 @@ def _frontends(
             )
         )
     return listed
+
+
+def _labels(keys: list[tuple[str, str]], environments: dict[str, dict[str, Any]]) -> dict[tuple[str, str], str]:
+    """Return (frontend, environment) → `tvm-onnx 0.27.0`, with what differs where several would be called so."""
+    groups: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for key in keys:
+        groups[f"{key[0]} {environments[key[1]]['version']}"].append(key)
+    labels = {}
+    for label, group in groups.items():
+        facts = {key: set(_flat(environments[key[1]])) for key in group}
+        common = set.intersection(*facts.values())
+        for key in group:
+            own = ", ".join(f"{name} {value}" for name, value in sorted(facts[key] - common))
+            labels[key] = label if len(group) == 1 else f"{label} ({own or key[1]})"
+    return labels
+
+
+def _flat(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in document.items():
+        if isinstance(value, dict):
+            yield from _flat(value)
+        else:
+            yield name, str(value)
 
 
 def _curve(places: list[int], tests: int) -> list[tuple[int, int]]:
@@ -212,7 +252,11 @@ def _reasons(
     seen: set[tuple[str, str, str]] = set()
     for verdict in workspace.verdicts("verdict IN (?, ?)", (SCREENED, UNSUPPORTED)):
         key = (verdict.frontend, verdict.environment)
-        if key not in verdicts or verdicts[key].get(verdict.test) != verdict.verdict or (*key, verdict.test) in seen:
+        if (
+            key not in verdicts
+            or verdicts.get(key, {}).get(verdict.test) != verdict.verdict
+            or (*key, verdict.test) in seen
+        ):
             continue
         seen.add((*key, verdict.test))
         reason = str(verdict.details.get("screen", "")) if verdict.verdict == SCREENED else verdict.message
@@ -227,22 +271,27 @@ def _top(counter: Counter[str]) -> dict[str, int]:
 
 
 def _matrix(
-    frontends: list[Frontend], verdicts: dict[tuple[str, str], dict[str, str]], operators: dict[str, str]
+    workspace: Workspace, frontends: list[Frontend], verdicts: dict[tuple[str, str], dict[str, str]]
 ) -> dict[str, dict[str, dict[str, int]]]:
+    operators = dict(workspace.query("SELECT t.id, i.operator FROM tests t JOIN instances i ON i.id = t.instance"))
     matrix: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for frontend in frontends:
         for test, verdict in verdicts[frontend.name, frontend.environment].items():
-            matrix[operators.get(test, "?")][label(frontend)][verdict] += 1
+            matrix[operators.get(test, "?")][frontend.label][verdict] += 1
     return {name: {column: dict(cell) for column, cell in matrix[name].items()} for name in sorted(matrix)}
 
 
-def _errors(workspace: Workspace) -> list[Failure]:
+def _errors(workspace: Workspace, newest: list[tuple[str, str, str, str]]) -> list[Failure]:
+    superseded = workspace.superseded()
     found = [
         Failure(f"test {verdict.test} on {verdict.frontend}", verdict.stage, verdict.message[:1000])
         for verdict in workspace.verdicts("verdict = 'error'")
+        if verdict.environment not in superseded
     ]
-    rows = workspace.query("SELECT instance, reason FROM tests WHERE status = 'error'")
-    return found + [Failure(f"instance {name}", "wrap", reason[:1000]) for name, reason in rows]
+    wrapped = [
+        Failure(f"instance {name}", "wrap", reason[:1000]) for _, name, status, reason in newest if status == ERROR
+    ]
+    return found + wrapped
 
 
 def _extraction_failures(workspace: Workspace) -> list[Failure]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from opera.report.summary import Frontend
 from opera.triage.findings import Finding
 
@@ -13,7 +15,24 @@ LETTERS = {
     "pass": "P", "unsupported": "u", "screened": "s", "inconsistent": "I", "crash": "C", "abort": "A", "timeout": "T",
     "out-of-memory": "M", "flaky": "f", "error": "E",
 }  # fmt: skip
+MEANINGS = {
+    "pass": "all outputs agree with the expected ones",
+    "unsupported": "the compiler says, in its own words, that it does not support the operator, dtype or attribute value",
+    "screened": "outputs differ, but something other than a fault of the compiler explains it (docs/oracle.md)",
+    "inconsistent": "number, shape, dtype, NaN mask or values of the outputs differ",
+    "crash": "an exception at load, compile or infer, other than unsupported",
+    "abort": "the process died: a signal or an exit code",
+    "timeout": "over the time limit, again when run alone with a larger one",
+    "out-of-memory": "over the memory limit, again when run alone with a larger one",
+    "flaky": "failed once and could not be made to fail again: no finding",
+    "error": "opera itself failed: neither a pass nor a finding",
+}
+"""Verdict → what it means."""
 NOTHING_YET = "Nothing was run yet. Next: opera extract onnx && opera prioritize && opera run"
+CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+"""Escape sequences of terminals: colours, titles, links."""
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Characters that act instead of being shown, among them those that turn the direction of text."""
 
 
 def share(count: int, total: int) -> str:
@@ -31,15 +50,25 @@ def where(finding: Finding) -> str:
     return finding.conversion_function or finding.operator
 
 
+def clean(text: str) -> str:
+    """Return a text without terminal codes and other control characters, which a compiler's message may hold."""
+    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", CODES.sub("", text)).strip("\r\n")
+
+
+def number(value: str | int | float | bool) -> str:
+    """Return a number as short as six digits allow, and anything else as it is."""
+    return f"{value:.6g}" if isinstance(value, float) else clean(str(value))
+
+
 def one_line(text: str, length: int) -> str:
     """Return the first characters of a text on one line."""
-    line = " ".join(text.split())
+    line = " ".join(clean(text[: 50 * length]).split())
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
 def gist(text: str, length: int) -> str:
     """Return the line of a message that says most, shortened: the first that does not only lead to the next (`...:`)."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in clean(text).splitlines() if line.strip()]
     return one_line(next((line for line in lines if not line.endswith(":")), " ".join(lines)), length)
 
 
