@@ -20,7 +20,7 @@ MEMBERS = 200
 SCRIPT_CHARACTERS = 40_000
 """A longer reproducer is named, not shown."""
 WIDTH, HEIGHT = 900, 340
-LEFT, RIGHT, TOP, BOTTOM = 46, 690, 24, 290
+LEFT, RIGHT, TOP, BOTTOM = 46, 660, 24, 290
 """Size of the chart, and the edges of its plot, in its own units."""
 DASHES = ("", "7 4", "2 4")
 

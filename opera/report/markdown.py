@@ -16,7 +16,7 @@ def render(report: Report) -> str:
     lines.append("")
     if not report.frontends:
         return "\n".join([*lines, NOTHING_YET, ""])
-    columns = [f"{x.name} {x.compiler_version}" for x in report.frontends]
+    columns = [x.label for x in report.frontends]
     lines += _row("", *columns), _row("---", *["---:"] * len(columns))
     lines.append(_row("tests", *(str(x.tests) for x in report.frontends)))
     for name in shown_verdicts(report.frontends):
@@ -30,7 +30,7 @@ def render(report: Report) -> str:
     for x in report.findings:
         told = (
             x.id,
-            x.frontend,
+            f"{x.frontend} {x.compiler_version}",
             x.stage,
             x.symptom,
             str(len(x.members)),
@@ -54,4 +54,4 @@ def _cell(text: str) -> str:
     """Return a text that Markdown shows as it is, whatever it holds."""
     for character in "\\`*_[]<>|#":
         text = text.replace(character, "\\" + character) if character != "<" else text.replace("<", "&lt;")
-    return " ".join(text.split())
+    return " ".join(clean(text).split())

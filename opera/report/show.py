@@ -14,7 +14,7 @@ from opera import migrated
 from opera.errors import UsageError, WorkspaceError
 from opera.instance import Instance
 from opera.report.terminal import findings_table
-from opera.report.words import status, where
+from opera.report.words import clean, number, status, where
 from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
 from opera.values import Message, Optional, RandomTensor, Sequence, Tensor, Value
@@ -32,7 +32,7 @@ def findings(workspace: Workspace, frontend: str) -> None:
     if not found:
         console.print("No findings." if not frontend else f"No findings of {escape(frontend)}.")
         return
-    console.print(findings_table(found))
+    console.print(findings_table(found, console.width))
     unconfirmed = sum(not x.confirmed for x in found)
     told = f", {unconfirmed} of them not yet confirmed (marked ?)" if unconfirmed else ""
     console.print(f"{len(found)} findings{told}. opera show ID tells all of one; opera repro ID writes its script")
@@ -86,13 +86,12 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
         ("says", x.message.strip()[:1500]),
         ("variants", ", ".join(x.variants)),
         ("found after", f"{x.first_found} tests"),
+        ("first test", ", ".join(f"{key} {number(value)}" for key, value in x.numbers.items())),
         ("script", str(workspace.root / x.reproducer) if x.reproducer else f"none yet: opera repro {x.id}"),
     )
     console.print(f"{len(x.members)} tests:")
-    for test in x.members[:MEMBERS]:
-        instance = workspace.query("SELECT instance FROM tests WHERE id = ?", (test,))[0][0]
-        seen = workspace.provenances(instance)
-        console.print(f"  {test}  {escape(seen[0].test if seen else instance)}")
+    for test, origin in list(zip(x.members, x.origins, strict=True))[:MEMBERS]:
+        console.print(f"  {test}  {escape(clean(origin))}")
     if len(x.members) > MEMBERS:
         console.print(f"  and {len(x.members) - MEMBERS} more (opera report --format json)")
     for verdict in workspace.verdicts("finding = ? AND environment = ?", (x.id, x.environment)):
@@ -102,7 +101,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
 
 def _test(console: Console, workspace: Workspace, name: str) -> None:
     instance, status_of, reason = workspace.query("SELECT instance, status, reason FROM tests WHERE id = ?", (name,))[0]
-    console.print(f"[bold]{name}[/bold]  {status_of} {escape(reason)}")
+    console.print(f"[bold]{name}[/bold]  {status_of} {escape(clean(reason))}")
     directory = migrated.folder(workspace.tests_folder, name)
     if status_of == "valid":
         try:
@@ -129,7 +128,7 @@ def _verdict(console: Console, x: Verdict, versions: dict[str, str]) -> None:
     stage = f" in {x.stage}" if x.stage else ""
     spent = ", ".join(f"{stage} {seconds:.3f} s" for stage, seconds in x.seconds.items())
     title = f"{x.frontend} {versions.get(x.environment, '?')}, {x.variant}: {x.verdict}{stage} {x.symptom}"
-    console.print(f"\n[bold]{escape(title)}[/bold]  [dim]{escape(spent)}[/dim]")
+    console.print(f"\n[bold]{escape(clean(title))}[/bold]  [dim]{escape(spent)}[/dim]")
     told = [("finding", f"{x.finding} {x.confirmation}" if x.finding else ""), ("converter", x.conversion_function)]
     told += [("at", x.location), ("says", x.message.strip())]
     told += [(key, str(value)) for key, value in x.details.items() if value not in ("", None, [])]
@@ -138,13 +137,13 @@ def _verdict(console: Console, x: Verdict, versions: dict[str, str]) -> None:
 
 def _instance(console: Console, workspace: Workspace, name: str) -> None:
     instance: Instance = workspace.instance(name)
-    console.print(f"[bold]{name}[/bold]  {escape(instance.library)} {escape(instance.operator)}")
+    console.print(f"[bold]{name}[/bold]  {escape(instance.library)} {escape(clean(instance.operator))}")
     inputs = [(f"input {x.name}", short(x.value)) for x in instance.inputs]
     params = [(f"param {key}", short(value)) for key, value in instance.params.items()]
     context = [(key, short(value)) for key, value in instance.context.items()]
     _pairs(console, *inputs, *params, ("outputs", ", ".join(instance.outputs)), *context)
     for at in workspace.provenances(name)[:MEMBERS]:
-        console.print(f"  from {escape(at.source)}: {escape(at.test)} ({escape(at.file)})")
+        console.print(f"  from {escape(clean(f'{at.source}: {at.test} ({at.file})'))}")
     for test, status_of in workspace.query("SELECT id, status FROM tests WHERE instance = ?", (name,)):
         console.print(f"  test {test} ({status_of})")
 
@@ -155,7 +154,7 @@ def _pairs(console: Console, *pairs: tuple[str, str]) -> None:
     table.add_column(overflow="fold")
     for key, value in pairs:
         if value:
-            table.add_row(escape(key), escape(value))
+            table.add_row(escape(clean(key)), escape(clean(value)))
     console.print(table)
 
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 import io
 import shutil
 import sys
+from collections import Counter
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
-from opera.report.summary import Report
-from opera.report.words import NOTHING_YET, gist, one_line, share, shown_verdicts, where
+from opera.report.summary import Frontend, Report
+from opera.report.words import NOTHING_YET, clean, gist, one_line, share, shown_verdicts, where
 from opera.triage.findings import Finding
 
 TOP = 15
 """Findings that the report lists; `opera findings` lists all."""
+NAMES_WIDTH, COLUMN_WIDTH = 17, 20
+"""Characters that the table of frontends needs for names, and for each frontend."""
+WIDE = 100
+"""A terminal of so many characters has room for what a finding says."""
 
 
 def render(report: Report) -> str:
@@ -30,32 +35,41 @@ def render(report: Report) -> str:
         console.print(f"[bold]{escape(library)}[/bold] instances: {escape(told)}")
     for compiler, libraries in report.equipped.items():
         console.print(f"equipped by {escape(compiler)}: {', '.join(f'{n} {name}' for name, n in libraries.items())}")
+    if report.unfinished:
+        console.print("[bold]The newest run has not ended[/bold]: this is what is stored so far")
     if not report.frontends:
         console.print(NOTHING_YET)
     else:
-        _frontends(console, report)
+        # As many frontends beside each other as the width holds: squeezed columns cannot be read.
+        beside = max(1, (console.width - NAMES_WIDTH) // COLUMN_WIDTH)
+        for at in range(0, len(report.frontends), beside):
+            _frontends(console, report, report.frontends[at : at + beside])
         _findings(console, report)
     _trouble(console, report)
     return out.getvalue()
 
 
-def _frontends(console: Console, report: Report) -> None:
-    table = Table("", *(f"{x.name}\n{x.compiler_version}" for x in report.frontends), box=None, header_style="bold")
-    table.add_row("tests", *(str(x.tests) for x in report.frontends))
+def _frontends(console: Console, report: Report, chosen: list[Frontend]) -> None:
+    heads = (f"{escape(x.name)}\n{escape(x.label.removeprefix(x.name).strip())}" for x in chosen)
+    table = Table("", *(Column(head, justify="right", overflow="fold") for head in heads), box=None, pad_edge=False)
+    table.header_style = "bold"
+    table.add_row("tests", *(f"{x.tests}" + (f" of {x.corpus}" if x.tests < x.corpus else "") for x in chosen))
     for name in shown_verdicts(report.frontends):
-        table.add_row(name, *(share(x.verdicts.get(name, 0), x.tests) for x in report.frontends))
-    counts = [sum(1 for f in report.findings if f.environment == x.environment) for x in report.frontends]
-    table.add_row("[bold]findings[/bold]", *(f"[bold]{count}[/bold]" for count in counts))
-    table.add_row("seconds inside", *(f"{x.seconds:.1f}" for x in report.frontends), style="dim")
-    table.add_row("wall seconds", *(f"{x.wall_seconds:.1f} × {x.workers}" for x in report.frontends), style="dim")
-    table.add_row("efficiency", *(f"{x.efficiency:.2f}" for x in report.frontends), style="dim")
-    table.add_row("confirmation s", *(f"{x.confirmation_seconds:.1f}" for x in report.frontends), style="dim")
+        table.add_row(name, *(share(x.verdicts.get(name, 0), x.tests) for x in chosen))
+    counts = Counter((f.frontend, f.environment) for f in report.findings)
+    table.add_row("[bold]findings[/bold]", *(f"[bold]{counts[x.name, x.environment]}[/bold]" for x in chosen))
+    table.add_row("seconds inside", *(f"{x.seconds:.1f}" for x in chosen), style="dim")
+    table.add_row("wall seconds", *(f"{x.wall_seconds:.1f} × {x.workers}" for x in chosen), style="dim")
+    table.add_row("efficiency", *(f"{x.efficiency:.2f}" for x in chosen), style="dim")
+    table.add_row("confirmation s", *(f"{x.confirmation_seconds:.1f}" for x in chosen), style="dim")
+    table.add_row("tests a second", *(f"{x.tests_per_second:.1f}" for x in chosen), style="dim")
     console.print()
     console.print(table)
-    for x in report.frontends:
-        if x.screened:
-            told = ", ".join(f"{count} {reason}" for reason, count in x.screened.items())
-            console.print(f"{x.name} screened: {escape(told)}")
+    for x in chosen:
+        for title, reasons in (("screened", x.screened), ("unsupported", x.unsupported)):
+            told = ", ".join(f"{count} {one_line(reason, 60)}" for reason, count in reasons.items())
+            if told:
+                console.print(f"[dim]{escape(one_line(f'{x.name} {title}: {told}', console.width))}[/dim]")
 
 
 def _findings(console: Console, report: Report) -> None:
@@ -64,24 +78,36 @@ def _findings(console: Console, report: Report) -> None:
         console.print("No findings.")
         return
     console.print(f"[bold]Findings[/bold], {min(TOP, len(report.findings))} of {len(report.findings)}:")
-    console.print(findings_table(report.findings[:TOP]))
+    console.print(findings_table(report.findings[:TOP], console.width))
     console.print(
         "next: opera findings; opera show ID; opera repro ID --verify; opera report --format html --output FILE"
     )
 
 
-def findings_table(findings: list[Finding]) -> Table:
-    """Return a table of findings."""
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    for title in ("id", "frontend", "stage", "symptom", "tests", "where", "says"):
-        table.add_column(
-            title, no_wrap=title not in ("where", "says"), overflow="fold" if title == "where" else "ellipsis"
-        )
+def findings_table(findings: list[Finding], width: int) -> Table:
+    """Return a table of findings, one line each, for a terminal of `width` characters."""
+    versions = {(x.frontend, x.compiler_version) for x in findings}
+    several = len(versions) > len({frontend for frontend, _ in versions})
+    rows = [("id", "frontend", *(["version"] if several else []), "stage", "symptom", "tests", "where", "says")]
     for x in findings:
-        where_at = escape(where(x).replace("onnx_frontend:", ""))
-        told = escape(gist(x.message, 70))
         state = "" if x.confirmed else "?"
-        table.add_row(x.id, x.frontend, x.stage, escape(x.symptom), f"{len(x.members)}{state}", where_at, told)
+        version = [x.compiler_version] if several else []
+        place = where(x).replace("onnx_frontend:", "")
+        rows.append(
+            (x.id, x.frontend, *version, x.stage, one_line(x.symptom, 16))
+            + (f"{len(x.members)}{state}", one_line(place, 80), gist(x.message, 200))
+        )
+    longest = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    # Whatever the columns before leave is for where and says; rich itself would squeeze all alike.
+    left = max(20, width - sum(longest[:-2]) - 2 * (len(longest) - 1))
+    at = min(longest[-2], left if width < WIDE else left * 2 // 5)
+    widths = [*longest[:-2], at, *([left - at] if width >= WIDE else [])]
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for title, size in zip(rows[0], widths, strict=False):
+        justify: JustifyMethod = "right" if title == "tests" else "left"
+        table.add_column(title, width=size, no_wrap=True, overflow="ellipsis", justify=justify)
+    for row in rows[1:]:
+        table.add_row(*map(escape, row[: len(widths)]))
     return table
 
 
@@ -91,10 +117,10 @@ def _trouble(console: Console, report: Report) -> None:
     if report.errors:
         console.print(f"[red]opera itself failed {len(report.errors)} times[/red]; the first:")
         first = report.errors[0]
-        console.print(f"  {escape(first.where)} ({escape(first.what)}): {escape(one_line(first.reason, 200))}")
+        console.print(f"  {escape(clean(first.where))} ({escape(first.what)}): {escape(one_line(first.reason, 200))}")
     for failure in report.extraction_failures[:5]:
         console.print(
-            f"not extracted: {escape(failure.where)}: {failure.what}: {escape(one_line(failure.reason, 120))}"
+            f"not extracted: {escape(clean(failure.where))}: {failure.what}: {escape(one_line(failure.reason, 120))}"
         )
     if len(report.extraction_failures) > 5:
         console.print(f"  and {len(report.extraction_failures) - 5} more files")
