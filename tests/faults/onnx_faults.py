@@ -1,0 +1,97 @@
+"""ONNX compilers with one planted fault each, which only the operator LeakyRelu brings out.
+
+`opera.compilers.get("faults.onnx_faults:wrong_value")` finds them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from opera.compilers import Case, Variant
+from opera.compilers.packing import of_numpy
+from opera.values import Value
+
+
+class Planted:
+    """ONNX's reference evaluator, but for what `fault` does to the outputs of LeakyRelu."""
+
+    PACKAGE = "onnx"
+    PRELOAD = ("onnx.reference",)
+    FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"onnx": (Variant("inputs", "onnx"),)}
+
+    def __init__(self, name: str, fault: Callable[[list[Any], int], Any], drop_attributes: bool = False) -> None:
+        self.NAME, self.fault, self.drop_attributes = name, fault, drop_attributes
+        self.runs = 0
+
+    def version(self) -> str:
+        return "1.0"
+
+    def options(self) -> dict[str, str]:
+        return {}
+
+    def prepare(self) -> None:
+        self.runs = 0
+
+    def load(self, case: Case) -> Any:
+        import onnx
+        from onnx.reference import ReferenceEvaluator
+
+        model = onnx.load(case.model)
+        if self.drop_attributes:
+            for node in model.graph.node:
+                del node.attribute[:]
+        return ReferenceEvaluator(model)
+
+    def compile(self, loaded: Any, case: Case) -> Any:
+        return loaded
+
+    def infer(self, compiled: Any, case: Case) -> list[Value]:
+        outputs = compiled.run(None, {name: value.array() for name, value in case.feeds.items()})
+        self.runs += 1
+        if case.operator == "LeakyRelu":
+            outputs = self.fault(outputs, self.runs)
+        return outputs if outputs is None else [of_numpy(x) for x in outputs]
+
+    def unsupported(self, stage: str, error: BaseException) -> str | None:
+        return None
+
+    def conversion_function(self, case: Case, error: BaseException | None) -> str:
+        return f"convert_{case.operator}"
+
+
+def _hang(outputs: list[Any], runs: int) -> Any:
+    while True:
+        time.sleep(0.01)
+
+
+def _eat(outputs: list[Any], runs: int) -> Any:
+    kept = []
+    while True:
+        kept.append(np.ones(8 << 20, dtype=np.uint8))
+
+
+def _raise(outputs: list[Any], runs: int) -> Any:
+    raise RuntimeError(f"shape {runs} of node_{runs} at {id(outputs):#x} is not understood")
+
+
+right = Planted("right", lambda outputs, runs: outputs)
+wrong_value = Planted("wrong-value", lambda outputs, runs: [x + 1 for x in outputs])
+dropped_attribute = Planted("dropped-attribute", lambda outputs, runs: outputs, drop_attributes=True)
+wrong_shape = Planted("wrong-shape", lambda outputs, runs: [x[None] for x in outputs])
+wrong_dtype = Planted("wrong-dtype", lambda outputs, runs: [x.astype(np.float64) for x in outputs])
+wrong_count = Planted("wrong-count", lambda outputs, runs: [*outputs, *outputs])
+not_a_number = Planted("not-a-number", lambda outputs, runs: [x * np.float32(np.nan) for x in outputs])
+random = Planted("random", lambda outputs, runs: [x + np.float32(os.urandom(1)[0] + runs) for x in outputs])
+segfault = Planted("segfault", lambda outputs, runs: ctypes.string_at(0))
+hang = Planted("hang", _hang)
+memory = Planted("memory", _eat)
+silent_exit = Planted("silent-exit", lambda outputs, runs: os._exit(0))
+no_answer = Planted("no-answer", lambda outputs, runs: None)
+crash = Planted("crash", _raise)
+leaks_state = Planted("leaks-state", lambda outputs, runs: outputs if runs == 1 else [x + 1 for x in outputs])

@@ -1,0 +1,98 @@
+"""Every planted fault is found by a whole run, as one confirmed finding, and costs the other tests nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from opera.execute import run as stage
+from opera.execute.records import Limits
+from opera.instance import Captured, Instance, Operand, Provenance
+from opera.triage.findings import findings
+from opera.values import Tensor
+
+pytest.importorskip("onnx")
+
+
+class Silent:
+    def say(self, text: str) -> None: ...
+    def begin(self, total: int) -> None: ...
+    def step(self, counts: Counter[str], done: int, efficiency: float) -> None: ...
+
+
+def relu(number: int, operator: str) -> Captured:
+    x = np.array([-4.0, 2.0, number], dtype=np.float32)
+    params = {"alpha": 0.5} if operator == "LeakyRelu" else {}
+    y = np.where(x < 0, x * np.float32(params.get("alpha", 0.0)), x)
+    instance = Instance("onnx", operator, params, (Operand("X", Tensor.of(x)),), ("Y",), {"opset": {"": 16}})
+    return Captured(instance, Provenance("suite", "file", f"{operator}{number}"), (Tensor.of(y),))
+
+
+FAULTS = {
+    "wrong_value": ("inconsistent", "value"),
+    "dropped_attribute": ("inconsistent", "value"),
+    "wrong_shape": ("inconsistent", "shape"),
+    "wrong_dtype": ("inconsistent", "dtype"),
+    "wrong_count": ("inconsistent", "count"),
+    "not_a_number": ("inconsistent", "nan-mask"),
+    "segfault": ("abort", "SIGSEGV"),
+    "hang": ("timeout", "timeout"),
+    "memory": ("out-of-memory", None),
+    "silent_exit": ("abort", "exit 0"),
+    "no_answer": ("crash", "no-answer"),
+    "crash": ("crash", "RuntimeError"),
+}
+
+
+def verdicts(workspace, compiler: str) -> dict[str, list]:
+    options = stage.Options(compilers=(f"faults.onnx_faults:{compiler}",), limits=Limits(2.0, 256 << 20))
+    stage.run(workspace, options, Silent())
+    operators = dict(workspace.query("SELECT t.id, i.operator FROM tests t JOIN instances i ON i.id = t.instance"))
+    found: dict[str, list] = {"Relu": [], "LeakyRelu": []}
+    for verdict in workspace.verdicts():
+        found[operators[verdict.test]].append(verdict)
+    return found
+
+
+@pytest.fixture
+def filled(workspace):
+    workspace.add_captured([relu(n, "Relu") for n in range(6)] + [relu(n, "LeakyRelu") for n in range(2)])
+    return workspace
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found(filled, fault):
+    found = verdicts(filled, fault)
+    verdict, symptom = FAULTS[fault]
+    assert {x.verdict for x in found["Relu"]} == {"pass"}
+    assert len(found["Relu"]) == 6
+    assert [x.verdict for x in found["LeakyRelu"]] == [verdict] * 2
+    assert symptom is None or {x.symptom for x in found["LeakyRelu"]} == {symptom}
+    assert {x.confirmation for x in found["LeakyRelu"]} == {"confirmed"}
+    [finding] = findings(filled)
+    assert (finding.operator, finding.conversion_function) == ("LeakyRelu", "convert_LeakyRelu")
+    assert len(finding.members) == 2
+    assert finding.stage == "infer"
+
+
+def test_a_right_compiler_passes_everything(filled):
+    found = verdicts(filled, "right")
+    assert {x.verdict for kind in found.values() for x in kind} == {"pass"}
+    assert findings(filled) == []
+
+
+def test_random_outputs_are_screened(filled):
+    found = verdicts(filled, "random")
+    assert {(x.verdict, x.details["screen"]) for x in found["LeakyRelu"]} == {("screened", "nondeterministic")}
+    assert findings(filled) == []
+
+
+def test_a_failure_that_needs_earlier_tests_keeps_their_list(filled):
+    found = verdicts(filled, "leaks_state")
+    failing = [x for x in found["LeakyRelu"] if x.verdict == "inconsistent"]
+    assert failing
+    for verdict in failing:
+        assert "state-dependent" in verdict.details["tags"]
+        assert verdict.details["predecessors"]
