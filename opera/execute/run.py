@@ -25,7 +25,7 @@ from opera.execute.plan import Frontend, Item, Selection
 from opera.execute.pool import DONE, UNAVAILABLE, Group, Pool, Result
 from opera.execute.records import ERROR, FAILURES, INCONSISTENT, SCREENED, UNSUPPORTED, Job, Limits, Outcome
 from opera.triage.signature import Signature
-from opera.workspace import Test, Verdict, Workspace
+from opera.workspace import COMBINED, Test, Verdict, Workspace
 
 WRAP_BATCH = 24
 """Instances wrapped by one library-side job."""
@@ -64,7 +64,7 @@ class Progress(Protocol):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What a run did: verdicts (test × variant) by frontend, findings that were not there before, seconds, efficiency."""
+    """What a run did: frontend → verdict → tests, findings that were not there before, seconds, efficiency."""
 
     run: int
     counts: dict[str, dict[str, int]]
@@ -141,7 +141,7 @@ class _Run:
         self.tests = {x.exporter: workspace.tests(x.exporter) for x in frontends}
         self.stored = {x.name: workspace.verdict_names(x.name, x.environment) for x in frontends}
         self.confirmations = Confirmations(workspace, frontends)
-        self.counts: dict[str, Counter[str]] = defaultdict(Counter)
+        self.worst: dict[tuple[str, str], str] = {}  # (frontend, test) → worst verdict over its variants
         self.taken: Counter[str] = Counter()  # tests that count towards the limit, by frontend
         self.waiting: dict[str, list[Item]] = {}  # instance → items that wait for it to be wrapped
         self.unwrapped: dict[str, list[str]] = defaultdict(list)  # exporter → instances to be wrapped next
@@ -180,8 +180,17 @@ class _Run:
                 left.unlink()
         wall = time.monotonic() - self.started
         self.workspace.save_run(self.number, self._account_documents(wall), finished=True)
-        counts = {name: dict(counter) for name, counter in self.counts.items()}
-        return Summary(self.number, counts, list(self.new_findings), wall, self.accounts.efficiency(wall), self.stopped)
+        counts: dict[str, Counter[str]] = defaultdict(Counter)
+        for (frontend, _), verdict in self.worst.items():
+            counts[frontend][verdict] += 1
+        return Summary(
+            self.number,
+            {name: dict(x) for name, x in counts.items()},
+            list(self.new_findings),
+            wall,
+            self.accounts.efficiency(wall),
+            self.stopped,
+        )
 
     def _total(self) -> int:
         limit = self.options.selection.limit
@@ -399,7 +408,6 @@ class _Run:
             if state == "pending":
                 self._submit_confirm(item, verdict, predecessors)
         self._store(verdict)
-        self.counts[item.frontend.name][verdict.verdict] += 1
         item.variant += 1
         self._advance(item)
 
@@ -486,8 +494,6 @@ class _Run:
         return msgspec.structs.replace(new, confirmation="confirmed", details=new.details | kept)
 
     def _flaky(self, item: Item, verdict: Verdict) -> None:
-        self.counts[item.frontend.name][verdict.verdict] -= 1
-        self.counts[item.frontend.name][records.FLAKY] += 1
         details = verdict.details | {"was": verdict.verdict, "finding": verdict.finding}
         self._store(
             msgspec.structs.replace(verdict, verdict=records.FLAKY, finding="", confirmation="", details=details)
@@ -498,7 +504,11 @@ class _Run:
 
     def _store(self, verdict: Verdict) -> None:
         self.verdicts[verdict.test, verdict.frontend, verdict.variant] = verdict
-        self.stored[verdict.frontend][verdict.test, verdict.variant] = (verdict.verdict, verdict.stage)
+        stored = self.stored[verdict.frontend]
+        stored[verdict.test, verdict.variant] = (verdict.verdict, verdict.stage)
+        variants = self.frontends[verdict.frontend].variants
+        found = {stored[verdict.test, x.name][0] for x in variants if (verdict.test, x.name) in stored}
+        self.worst[verdict.frontend, verdict.test] = next(name for name in COMBINED if name in found)
 
     def _finish(self, item: Item) -> None:
         self.active -= 1
@@ -516,10 +526,7 @@ class _Run:
             self.workspace.save_verdicts(self.number, self.verdicts.values(), self.signatures)
             self.verdicts, self.signatures = {}, {}
         self.workspace.save_run(self.number, self._account_documents(wall), finished=False)
-        total: Counter[str] = Counter()
-        for counter in self.counts.values():
-            total.update(counter)
-        self.progress.step(total, self.done, self.accounts.efficiency(wall))
+        self.progress.step(Counter(self.worst.values()), self.done, self.accounts.efficiency(wall))
 
 
 def outcome_of(result: Result) -> Outcome:

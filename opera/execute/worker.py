@@ -167,7 +167,7 @@ def _infer(compiler: Compiler, compiled: Any, case: Case, seconds: dict[str, flo
 def _failure(compiler: Compiler, case: Case, stop: _Stopped, seconds: dict[str, float]) -> Outcome:
     """Turn what a stage raised into unsupported, out-of-memory or a crash."""
     stage, error = stop.stage, stop.error
-    message = _cut(_text(error))
+    message = _cut(_text(error).replace(f"{case.model.parent}/", ""))
     if isinstance(error, MemoryError) or "std::bad_alloc" in message:
         return Outcome(OUT_OF_MEMORY, stage, type(error).__name__, message, seconds=seconds)
     try:
