@@ -76,6 +76,7 @@ def render(report: Report) -> str:
         loader=jinja2.FileSystemLoader(folder),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=lambda value: clean(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -102,7 +103,6 @@ def render(report: Report) -> str:
         share=share,
         where=where,
         gist=gist,
-        clean=clean,
         number=number,
     )
 

@@ -18,3 +18,8 @@ def schema() -> dict[str, Any]:
     """Return the JSON Schema of the object."""
     found: dict[str, Any] = msgspec.json.schema(Report)
     return found
+
+
+def schema_text() -> str:
+    """Return the text of docs/report.schema.json."""
+    return msgspec.json.format(msgspec.json.encode(schema()), indent=1).decode()

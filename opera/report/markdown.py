@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opera.report.summary import Report
-from opera.report.words import NOTHING_YET, gist, one_line, share, shown_verdicts, status, where
+from opera.report.words import NOTHING_YET, clean, gist, one_line, share, shown_verdicts, status, where
 
 
 def render(report: Report) -> str:
@@ -52,6 +52,7 @@ def _row(*cells: str) -> str:
 
 def _cell(text: str) -> str:
     """Return a text that Markdown shows as it is, whatever it holds."""
+    text = clean(text)
     for character in "\\`*_[]<>|#":
         text = text.replace(character, "\\" + character) if character != "<" else text.replace("<", "&lt;")
-    return " ".join(clean(text).split())
+    return " ".join(text.split())

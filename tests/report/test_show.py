@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+from filled import instance_of
+
+from opera.errors import UsageError
+from opera.report import show
+from opera.values import Optional, RandomTensor, Sequence, Tensor
+
+
+def shown(capsys, workspace, name: str) -> str:
+    show.show(workspace, name)
+    return capsys.readouterr().out
+
+
+def test_findings_are_listed_and_counted(workspace, environments, capsys):
+    show.findings(workspace, "")
+    text = capsys.readouterr().out
+    assert text.index("0.27.0") < text.index("0.9.0")
+    assert "6 findings, 2 of them not yet confirmed" in text
+    assert max(map(len, text.splitlines())) <= 120
+    show.findings(workspace, "nobody-onnx")
+    assert "No findings of nobody-onnx" in capsys.readouterr().out
+
+
+def test_a_finding_shows_everything_for_each_version(workspace, environments, capsys):
+    text = shown(capsys, workspace, "Faaa")
+    for part in (
+        "0.27.0",
+        "0.9.0",
+        "crash in load: KeyError",
+        "_impl_v1",
+        "test_Conv_0",
+        "Faaaaaaaa.py",
+        "[bold]{{ 7*7",
+    ):
+        assert part in text
+    assert "\x1b" not in text
+    assert "max_abs 0.5" in shown(capsys, workspace, "Fbbbbbbbb")
+    assert "t8 fails only after: t3, t0" in shown(capsys, workspace, "Fddd")
+
+
+def test_a_test_shows_its_verdicts_on_every_frontend(workspace, environments, capsys):
+    text = shown(capsys, workspace, "t9")
+    assert "tvm-onnx 0.27.0, inputs: timeout in compile" in text
+    assert "openvino-onnx 2026.4, inputs: out-of-memory in infer" in text
+    assert "TopK" not in text  # that is another test's operator
+    assert "Gemm" in text
+
+
+def test_an_instance_shows_inputs_params_and_where_it_was_seen(workspace, environments, capsys):
+    text = shown(capsys, workspace, instance_of(3)[:10])
+    for part in ("Relu", "float64[2]: 3, 1.5", "param axis", "node-tests: test_Relu_3 (cases.py)", "test t3 (valid)"):
+        assert part in text
+
+
+@pytest.mark.parametrize("name", ["zzz", "F", "", "%", "t1"])
+def test_unknown_and_ambiguous_ids_are_told(workspace, environments, name):
+    with pytest.raises(UsageError, match="have an id that begins with"):
+        show.show(workspace, name)
+
+
+def test_values_in_a_few_words():
+    assert show.short(Tensor.of(list(range(20)))).endswith("10, 11, …")
+    assert "seed 7" in show.short(RandomTensor("float32", (1000,), 7, 0.0, 1.0))
+    assert show.short(Sequence("float32", (Tensor.of([1.0]),))).startswith("sequence of 1 float32: ")
+    assert show.short(Optional("float32", None)) == "optional float32: empty"
+    assert show.short(None) == "left out"
+    assert len(show.short("x" * 1000)) == 300

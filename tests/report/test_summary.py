@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+from filled import HOSTILE, captured, document
+
+from opera import report as reports
+from opera.report.json import schema
+from opera.report.summary import Frontend, Report, summarise
+from opera.workspace import Test as MigratedTest
+from opera.workspace import Verdict, Workspace
+
+PUBLISHED = Path(__file__).parents[2] / "docs" / "report.schema.json"
+
+
+def frontend(report: Report, label: str) -> Frontend:
+    return next(x for x in report.frontends if x.label == label)
+
+
+def test_a_test_counts_once_with_its_worst_verdict(report):
+    tvm = frontend(report, "tvm-onnx 0.27.0")
+    assert tvm.verdicts == {
+        "unsupported": 1, "pass": 1, "screened": 1, "flaky": 1, "error": 1, "inconsistent": 1, "crash": 2, "abort": 1,
+        "timeout": 1,
+    }  # fmt: skip
+    assert tvm.tests == 10 == sum(tvm.verdicts.values())
+    assert tvm.corpus == 11  # twelve instances, of which one is invalid
+    assert frontend(report, "openvino-onnx 2026.4").verdicts == {"pass": 1, "out-of-memory": 1}
+
+
+def test_versions_side_by_side_are_separate_and_in_order(report):
+    assert [x.label for x in report.frontends] == ["openvino-onnx 2026.4", "tvm-onnx 0.9.0", "tvm-onnx 0.27.0"]
+    assert frontend(report, "tvm-onnx 0.9.0").tests == 2
+
+
+def test_frontends_of_one_version_are_told_apart_by_what_differs(workspace, environments):
+    other = workspace.save_environment(document("tvm", "0.27.0") | {"options": {"threads": "4"}})
+    workspace.save_verdicts(2, [Verdict("t3", "tvm-onnx", "inputs", other, "pass")], {})
+    report = summarise(workspace)
+    labels = [x.label for x in report.frontends if x.compiler_version == "0.27.0"]
+    assert sorted(labels) == ["tvm-onnx 0.27.0 (threads 1)", "tvm-onnx 0.27.0 (threads 4)"]
+    assert report.matrix["Relu"]["tvm-onnx 0.27.0 (threads 4)"] == {"pass": 1}
+
+
+def test_accounts_of_all_runs_are_summed(report):
+    tvm = frontend(report, "tvm-onnx 0.27.0")
+    assert (tvm.seconds, tvm.wall_seconds, tvm.workers, tvm.confirmation_seconds) == (6.0, 3.0, 2, 2.0)
+    assert tvm.efficiency == pytest.approx(6.0 / (3.0 * 2))
+    assert tvm.tests_per_second == pytest.approx(10 / 3)
+    old = frontend(report, "tvm-onnx 0.9.0")  # verdicts without an account, as after a kill
+    assert (old.seconds, old.efficiency, old.tests_per_second, old.workers) == (0.0, 0.0, 0.0, 0)
+
+
+def test_reasons_matrix_and_trouble(report):
+    tvm = frontend(report, "tvm-onnx 0.27.0")
+    assert tvm.screened == {"nondeterministic": 1}
+    assert tvm.unsupported == {"no converter for Pad": 1}
+    assert tvm.strategy == "opera"
+    assert report.matrix["Conv"]["tvm-onnx 0.27.0"] == {"crash": 1}
+    assert report.instances == {"onnx": {"node-tests": 12}}
+    assert report.equipped == {"tvm": {"onnx": 1}}
+    assert report.invalid == {"onnx": 1}
+    assert [x.where.split()[0] for x in report.errors] == ["test", "instance"]
+    assert all(HOSTILE in x.reason for x in report.errors)
+    assert [(x.where, x.what) for x in report.extraction_failures] == [("broken.py", "failed-import")]
+    assert report.unfinished
+
+
+def test_an_instance_whose_newer_test_is_valid_is_not_invalid(workspace, environments):
+    workspace.save_tests("newer", [MigratedTest("t10b", captured(10, "Bad").instance.id, "valid")])
+    assert summarise(workspace).invalid == {}
+
+
+def test_the_curve_climbs_to_all_findings_within_its_points(workspace, report):
+    curve = frontend(report, "tvm-onnx 0.27.0").curve
+    assert curve[0] == (0, 0)
+    assert curve[-1] == (10, 4)
+    assert curve == sorted(curve)
+    environment = frontend(report, "tvm-onnx 0.27.0").environment
+    many = [
+        Verdict(f"m{n}", "tvm-onnx", "inputs", environment, "crash", "load", finding=f"F{n:08}") for n in range(900)
+    ]
+    workspace.save_verdicts(2, many, {x.finding: b"{}" for x in many})
+    curve = frontend(summarise(workspace), "tvm-onnx 0.27.0").curve
+    assert len(curve) <= 500
+    assert curve[-1] == (910, 904)
+
+
+def test_the_json_report_fits_the_published_schema(report):
+    text = reports.get("json").render(report)
+    found = json.loads(text)
+    jsonschema.validate(found, json.loads(PUBLISHED.read_text(encoding="utf-8")))
+    for key in ("name", "compiler_version", "tests", "verdicts", "seconds", "wall_seconds", "workers", "efficiency"):
+        assert key in found["frontends"][0]
+    finding = next(x for x in found["findings"] if x["reproducer"])
+    assert finding["reproducer"] == "reproducers/Faaaaaaaa.py"
+    del found["findings"][0]["members"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(found, json.loads(PUBLISHED.read_text(encoding="utf-8")))
+
+
+def test_the_published_schema_is_up_to_date():
+    published = json.loads(PUBLISHED.read_text(encoding="utf-8"))
+    assert published == schema(), "docs/report.md says how to write it anew"
+
+
+def test_numbers_that_json_has_no_word_for(workspace, environments):
+    broken = {"max_abs": float("nan"), "max_rel": float("inf")}
+    verdict = Verdict("t1", "tvm-onnx", "inputs", environments["tvm"], "inconsistent", "infer", "value", finding="Fbbbbbbbb",
+                      details=broken)  # fmt: skip
+    workspace.save_verdicts(2, [verdict], {})
+    text = reports.get("json").render(summarise(workspace))
+    jsonschema.validate(json.loads(text, parse_constant=pytest.fail), schema())
+
+
+def test_fifty_thousand_verdicts_take_five_seconds(workspace):
+    names = ["Conv", "Cast", "Pad", "Add"]
+    records = [captured(n, names[n % 4]) for n in range(10_000)]
+    workspace.add_captured(records)
+    workspace.save_tests("x", [MigratedTest(f"t{n}", x.instance.id, "valid") for n, x in enumerate(records)])
+    environments = [workspace.save_environment(document("tvm", f"0.{n}")) for n in range(5)]
+    outcomes = [
+        {"verdict": "pass", "seconds": {"load": 0.1}},
+        {"verdict": "unsupported", "message": "no converter " * 40},
+        {"verdict": "crash", "stage": "load", "symptom": "E", "message": "m" * 500, "confirmation": "confirmed"},
+        {"verdict": "screened", "details": {"screen": "nondeterministic"}},
+    ]
+    verdicts = (
+        Verdict(f"t{n}", "tvm-onnx", "inputs", environment, **outcome,
+                finding=f"F{n % 700}" if outcome["verdict"] == "crash" else "")
+        for environment in environments
+        for n in range(10_000)
+        for outcome in [outcomes[n * 7 % 4]]
+    )  # fmt: skip
+    workspace.save_verdicts(1, verdicts, {})
+    start = time.process_time()
+    report = summarise(workspace)
+    assert time.process_time() - start < 5
+    assert sum(x.tests for x in report.frontends) == 50_000
+
+
+def test_a_reader_sees_what_a_running_writer_stored(workspace, environments):
+    with Workspace.open(workspace.root, write=False) as reader:
+        assert len(summarise(reader).findings) == 6
+        workspace.save_verdicts(2, [Verdict("t3", "tvm-onnx", "inputs", environments["tvm"], "crash", "load",
+                                            finding="Fnew")], {"Fnew": b"{}"})  # fmt: skip
+        assert len(summarise(reader).findings) == 7

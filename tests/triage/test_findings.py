@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import msgspec
+from filled import HOSTILE, fill, instance_of
+
+from opera.triage.findings import findings, first_tests, version_key
+from opera.workspace import Test as MigratedTest
+from opera.workspace import Verdict
+
+
+def by_id(found, environment):
+    return {x.id: x for x in found if x.environment == environment}
+
+
+def test_members_are_grouped_by_finding_and_environment(workspace):
+    names = fill(workspace)
+    found = findings(workspace)
+    assert len({(x.id, x.environment) for x in found}) == len(found) == 6
+    new, old = by_id(found, names["tvm"])["Faaaaaaaa"], by_id(found, names["old"])["Faaaaaaaa"]
+    assert (new.members, old.members) == (("t0", "t2"), ("t0",))
+    assert (new.compiler_version, old.compiler_version) == ("0.27.0", "0.9.0")
+    assert new.origins == ("test_Conv_0", f"test_{HOSTILE[:12]}_2")
+    assert new.message == HOSTILE
+    assert (new.operator, new.operators) == ("Conv", ("Conv", HOSTILE))
+    assert (new.confirmed, new.first_found, new.reproducer) == (1, 2, "reproducers/Faaaaaaaa.py")
+
+
+def test_flaky_verdicts_and_screened_ones_make_none(workspace):
+    fill(workspace)
+    members = {test for x in findings(workspace) for test in x.members}
+    assert members == {"t0", "t1", "t2", "t8", "t9"}
+
+
+def test_tags_and_numbers(workspace):
+    names = fill(workspace)
+    found = by_id(findings(workspace), names["tvm"])
+    assert found["Faaaaaaaa"].tags == ("passes-as-constants",)
+    assert found["Fbbbbbbbb"].tags == ("single-reference",)
+    assert found["Fbbbbbbbb"].numbers == {"max_abs": 0.5, "index": "[0]"}
+    assert found["Fdddddddd"].tags == ("state-dependent",)
+    assert by_id(findings(workspace), names["old"])["Faaaaaaaa"].tags == ()
+
+
+def test_only_some_of_the_tests_passing_as_constants_is_no_tag(workspace):
+    names = fill(workspace)
+    failing = Verdict("t2", "tvm-onnx", "constants", names["tvm"], "crash", "load", finding="Faaaaaaaa")
+    workspace.save_verdicts(1, [failing], {})
+    found = by_id(findings(workspace), names["tvm"])["Faaaaaaaa"]
+    assert found.tags == ()
+    assert (found.members, found.variants) == (("t0", "t2"), ("inputs", "constants"))
+
+
+def test_newest_compiler_first_then_confirmed_then_most_members(workspace):
+    fill(workspace)
+    order = [(x.id, x.compiler_version) for x in findings(workspace, "tvm-onnx")]
+    assert order[0] == ("Faaaaaaaa", "0.27.0")
+    assert {name for name, _ in order[1:3]} == {"Fbbbbbbbb", "Feeeeeeee"}
+    assert order[3:] == [("Fdddddddd", "0.27.0"), ("Faaaaaaaa", "0.9.0")]
+    assert sorted(["0.27.0", "0.9.0", "0.27.0.post1"], key=version_key) == ["0.9.0", "0.27.0", "0.27.0.post1"]
+
+
+def test_filters(workspace):
+    names = fill(workspace)
+    assert {x.frontend for x in findings(workspace, "openvino-onnx")} == {"openvino-onnx"}
+    assert [x.id for x in findings(workspace, "tvm-onnx", names["old"])] == ["Faaaaaaaa"]
+    assert findings(workspace, "nobody-onnx") == []
+
+
+def test_a_superseded_environment_shows_only_where_it_is_asked_for(workspace):
+    names = fill(workspace)
+    document = workspace.environments()[names["tvm"]] | {"oracle": "2"}
+    newer = workspace.save_environment(document)
+    workspace.save_verdicts(3, [Verdict("t0", "tvm-onnx", "inputs", newer, "pass")], {})
+    assert names["tvm"] not in {x.environment for x in findings(workspace)}
+    assert len(findings(workspace, environment=names["tvm"])) == 4
+
+
+def test_the_order_of_first_verdicts_survives_a_rerun(workspace):
+    names = fill(workspace)
+    before = first_tests(workspace)["tvm-onnx", names["tvm"]]
+    workspace.save_verdicts(2, [Verdict("t3", "tvm-onnx", "inputs", names["tvm"], "pass")], {})
+    assert first_tests(workspace)["tvm-onnx", names["tvm"]] == before == dict(before)
+    assert before["t3"] == 1
+    assert before["t0"] == 2
+
+
+def test_the_number_of_queries_does_not_grow(workspace, monkeypatch):
+    def queries() -> int:
+        asked = []
+        with monkeypatch.context() as patch:
+            for name in ("query", "stream"):
+                real = getattr(workspace, name)
+                patch.setattr(workspace, name, lambda *a, real=real: (asked.append(a), real(*a))[1])
+            findings(workspace)
+        return len(asked)
+
+    names = fill(workspace)
+    few = queries()
+    workspace.save_tests("exporter", [MigratedTest(f"n{n}", instance_of(0), "valid") for n in range(200)])
+    more = [
+        Verdict(f"n{n}", "tvm-onnx", "inputs", names["tvm"], "crash", "load", finding=f"F{n:08}") for n in range(200)
+    ]
+    workspace.save_verdicts(2, more, {x.finding: b"{}" for x in more})
+    assert len(findings(workspace)) == 206
+    assert queries() == few
+
+
+def test_findings_are_json(workspace):
+    fill(workspace)
+    for finding in findings(workspace):
+        assert msgspec.json.decode(msgspec.json.encode(finding), type=type(finding)) == finding
