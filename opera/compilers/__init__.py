@@ -49,7 +49,11 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Compiler(Protocol):
-    """The protocol. All functions but the attributes may raise anything: that is what is being tested."""
+    """The protocol. All functions but the attributes may raise anything: that is what is being tested.
+
+    A compiler that computes some dtype in a narrower one by design may say so in an attribute `COMPUTES_IN` (dtype →
+    dtype): its outputs of that dtype are then compared at the narrower one's tolerance.
+    """
 
     NAME: str
     """Name on the command line (`openvino`)."""

@@ -24,6 +24,9 @@ FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
 
 SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1}
 
+COMPUTES_IN = {"float64": "float32"}
+"""The CPU plugin has no double precision: it converts float64 to float32 (OpenVINO documentation, CPU device)."""
+
 UNSUPPORTED = (
     Rule(r"No conversion rule found for operations: ([^\n]{1,120})", r"no conversion rule for \1"),
     Rule(r"CPU plug-in doesn't support ([^\n.]{1,80})", r"the CPU plugin does not support \1"),

@@ -1,4 +1,4 @@
-"""What ONNX's own reference evaluator, and ONNX Runtime where it is not the one under test, compute for a model."""
+"""What ONNX's own reference evaluator, and the compilers that are asked for a second opinion, compute for a model."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from opera import compilers
+from opera import compilers, resources
 from opera.errors import InvalidTest
 from opera.libraries import Opinion, onnx_values
 from opera.migrated import Manifest
 from opera.values import Value
 
-EVALUATOR, SECOND = "reference-evaluator", "onnxruntime"
+EVALUATOR = "reference-evaluator"
 
 
 def evaluate(model: Any, feeds: dict[str, Value]) -> list[Value]:
@@ -48,13 +48,17 @@ def _brief(error: BaseException) -> str:
 def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> list[Opinion]:
     """See `opera.libraries.Library.opinions`.
 
-    The evaluator has no vote: the node tests' expected outputs and it are by the same authors, often the same code.
+    The evaluator has no vote: the node tests' expected outputs and it are by the same authors, often the same code. Which
+    others are asked is declared in instrumentation/onnx.toml: fewer where the test itself says what it expects, for compilers
+    agree in what they all leave out.
     """
     feeds = dict(zip(manifest.inputs, inputs, strict=True))
     path = directory / manifest.artefacts["onnx"].file
+    declared = resources.declaration("instrumentation", "onnx").get("independent", {})
     asked = [_ask_evaluator(path, feeds)]
-    if besides != SECOND:
-        asked.append(_ask_compiler(SECOND, manifest, path, feeds))
+    for name in declared.get(manifest.reference, ()):
+        if name != besides:
+            asked.append(_ask_compiler(name, manifest, path, feeds))
     return asked
 
 

@@ -45,7 +45,7 @@ def test_a_wrong_output_stands_where_a_second_reference_agrees(tmp_path):
 
 
 def test_it_stands_and_is_tagged_where_none_could_be_asked(tmp_path):
-    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)})
+    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)}, expected=f32(1, np.e))
     found = screen(tmp_path, manifest, instance, f32(1, 3), compiler="onnxruntime")
     assert (found.reason, found.tags) == ("", (screens.SINGLE_REFERENCE,))
 
@@ -181,3 +181,14 @@ def test_the_handlers_answer_whatever_they_are_asked(tmp_path):
     assert library_side.screen(ask).status == "kept"
     gone = msgspec.structs.replace(ask, actual=str(tmp_path / "nowhere.msgpack"))
     assert library_side.screen(gone).status == "error"
+
+
+def test_the_evaluator_alone_does_not_outweigh_two_compilers(tmp_path):
+    """Before opset 13, Softmax flattens to two dimensions; the evaluator knows the newer meaning only."""
+    pytest.importorskip("openvino")
+    x = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
+    manifest, instance = made(tmp_path, "Softmax", {"input": x}, opset=11)
+    flat = np.exp(x.reshape(2, 4) - x.reshape(2, 4).max(1, keepdims=True))
+    actual = (flat / flat.sum(1, keepdims=True)).reshape(x.shape).astype(np.float32)
+    found = screen(tmp_path, manifest, instance, actual, compiler="onnxruntime")
+    assert (found.reason, found.numbers["by"]) == (screens.DISPUTED, "openvino")

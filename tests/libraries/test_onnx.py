@@ -245,8 +245,16 @@ def test_onnx_runtime_agrees_or_refuses_and_the_evaluator_has_no_vote(tmp_path):
     ]  # fmt: skip
     for opinion in asked:
         assert not oracle.compare(expected, opinion.outputs, manifest.outputs, None, None).symptom
-    alone = library.opinions(manifest, tmp_path, migrated.read_values(tmp_path, "inputs"), besides="onnxruntime")
-    assert [x.name for x in alone] == ["reference-evaluator"]
+    stated = captured("Exp", [("input", f32(0, 1))], outputs=("output",), expected=(Tensor.of(f32(1, np.e)),))
+    manifest, _, _ = wrap(stated, tmp_path / "stated")
+    asked = library.opinions(
+        manifest, tmp_path / "stated", migrated.read_values(tmp_path, "inputs"), besides="openvino"
+    )
+    assert [x.name for x in asked] == ["reference-evaluator", "onnxruntime"]
+    alone = library.opinions(
+        manifest, tmp_path / "stated", migrated.read_values(tmp_path, "inputs"), besides="onnxruntime"
+    )
+    assert [x.name for x in alone] == ["reference-evaluator"], "the test's own word is doubted by fewer"
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,10 @@ def test_numbers_and_shapes_do_not_matter(shape, number, real):
         ("Name:'Conv_1' Status: axis 3 out of range", "Name:'Conv_7' Status: axis -1 out of range"),
         ("R.Tensor((1, 3), dtype=float32) lv3", "R.Tensor((4, 5, 6), dtype=float32) lv17"),
         ("R.power(X, Y) uses T.int32 and T.float32", "R.power(X, Y) uses T.float32 and T.int64"),
-        ("('a': tensor(float),'b','c': tensor(bool),) -> ('d': tensor(float),)", "('x': tensor(float16),) -> ('z','y',)"),
+        (
+            "('a': tensor(float),'b','c': tensor(bool),) -> ('d': tensor(float),)",
+            "('x': tensor(float16),) -> ('z','y',)",
+        ),
         ("scalar of shape [] or ()", "scalar of shape [1] or (2, 3)"),
     ],
 )
