@@ -183,7 +183,7 @@ def test_the_handlers_answer_whatever_they_are_asked(tmp_path):
     assert library_side.screen(gone).status == "error"
 
 
-def test_the_evaluator_alone_does_not_outweigh_two_compilers(tmp_path):
+def test_a_computed_reference_falls_by_any_contradiction(tmp_path):
     """Before opset 13, Softmax flattens to two dimensions; the evaluator knows the newer meaning only."""
     pytest.importorskip("openvino")
     x = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
