@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 ORACLE_VERSION = "1"
-"""Changes whenever the comparison or a tolerance changes: part of a verdict's identity."""
+"""Changes whenever a comparison, tolerance, screen or rule of `unsupported` changes: part of a verdict's identity."""
 
 PASS, INVALID, UNSUPPORTED = "pass", "invalid", "unsupported"
 CRASH, ABORT, TIMEOUT, OUT_OF_MEMORY = "crash", "abort", "timeout", "out-of-memory"

@@ -38,7 +38,7 @@ def exporter() -> dict[str, str]:
 
 @cache
 def _exporter() -> dict[str, str]:
-    declared = {key: _declared(key) for key in ("accumulating", "constants", "nondeterministic")}
+    declared = {key: _declared(key) for key in ("accumulating", "constants", "independent", "nondeterministic")}
     digest = hashlib.sha256(msgspec.json.encode(declared, order="sorted")).hexdigest()[:8]
     return {"onnx": version(), "opera-onnx": EXPORTER_VERSION, "onnx.toml": digest}
 
