@@ -197,7 +197,8 @@ def _judge(
     details |= _at(expected, actual, differs)
     message = _where(details)
     if distance is not None:
-        message += f"; by at most {distance:.4g}, relatively {details['max_rel']:.4g} (rtol {rtol:g}, atol {atol:g})"
+        message += f"; by at most {distance:.4g}"
+        message += f", relatively {details['max_rel']:.4g} (rtol {rtol:g}, atol {atol:g})" if rtol or atol else ""
     return _Result("value", message, distance, details)
 
 
