@@ -35,6 +35,7 @@ UNSUPPORTED = (
     Rule(r"Type '([^']+)' of input parameter \([^)]*\) of operator \((\w+)\)", r"\2 does not take \1"),
     Rule(r"NOT_IMPLEMENTED : ([^\n]{1,120})", r"\1"),
     Rule(r"([^\n.]{1,80} (?:is|are) not (?:yet |currently )?supported)\b", r"\1"),
+    Rule(r"Unsupported model IR version: (\d+)", r"models of IR version \1 are newer than it reads"),
     Rule(r"Unrecognized attribute: (\w+) for operator (\w+)", r"\2 has no attribute \1"),
     Rule(r"(Failed to construct locale with name:\S+?):", r"\1"),
 )
