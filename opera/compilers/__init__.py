@@ -8,15 +8,13 @@ msgspec. examples/opera-onnx-reference is a worked third-party one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
-from opera.errors import UsageError
+from opera import plugins
 from opera.values import Value
 
 
@@ -92,28 +90,14 @@ class Compiler(Protocol):
 GROUP = "opera.compilers"
 
 
-@cache
 def registered() -> dict[str, EntryPoint]:
-    """Return name → entry point of all compilers that this environment registers, installed or not, sorted by name."""
-    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+    """Return name → entry point of all compilers that this environment registers, sorted by name."""
+    return plugins.registered(GROUP)
 
 
 def get(name: str) -> Compiler:
-    """Import the module of a compiler (not the compiler itself). Raises UsageError for an unknown name.
-
-    A name with a dot or colon is that of a module or an object in it, for compilers that are not registered.
-    """
-    if "." in name or ":" in name:
-        where, _, attribute = name.partition(":")
-        found: Compiler = getattr(import_module(where), attribute) if attribute else import_module(where)
-        return found
-    if name not in registered():
-        raise UsageError(
-            f"there is no compiler called {name!r}",
-            cause="a spelling mistake, or a plugin that is not installed",
-            fix=f"choose from {', '.join(registered())}; `opera doctor` shows what is installed",
-        )
-    module: Compiler = registered()[name].load()
+    """Import the module of a compiler (not the compiler itself). Raises UsageError for an unknown name."""
+    module: Compiler = plugins.load(GROUP, "compiler", name)
     return module
 
 

@@ -7,14 +7,13 @@ A library is a module (or any object) that fits the `Library` protocol and is na
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from opera.errors import UsageError
+from opera import plugins
 from opera.instance import Captured, Instance
 from opera.migrated import Manifest
 from opera.values import Value
@@ -64,7 +63,7 @@ class Library(Protocol):
         """Return what the reproducer template of this library needs: literals only, never code from a value."""
 
     def equipped_defaults(self, operators: Iterable[str]) -> dict[str, dict[str, Value]]:
-        """Return operator → parameter name → schema default (absent where it has none), for prioritization."""
+        """Return operator → parameter name → schema default (opera.prioritize.subspaces.NO_DEFAULT where it has none), for prioritization."""
 
     def canaries(self) -> tuple[Captured, Captured]:
         """Return a test that every working compiler passes, and one whose expected output is wrong on purpose."""
@@ -73,15 +72,12 @@ class Library(Protocol):
 GROUP = "opera.libraries"
 
 
-@cache
 def registered() -> dict[str, EntryPoint]:
     """Return name → entry point of all libraries that this environment registers, sorted by name."""
-    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+    return plugins.registered(GROUP)
 
 
 def get(name: str) -> Library:
     """Import the module of a library. Raises UsageError for an unknown name."""
-    if name not in registered():
-        raise UsageError(f"there is no library called {name!r}", fix=f"choose from {', '.join(registered())}")
-    module: Library = registered()[name].load()
+    module: Library = plugins.load(GROUP, "library", name)
     return module

@@ -6,11 +6,10 @@ A strategy is an object that fits the `Strategy` protocol and is named in the en
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Protocol
 
-from opera.errors import UsageError
+from opera import plugins
 from opera.prioritize.subspaces import Defaults, Row
 
 
@@ -31,6 +30,35 @@ class Strategy(Protocol):
         Returns:
             A permutation: nothing is ever dropped.
         """
+
+
+GROUP = "opera.strategies"
+DEFAULT = "opera"
+
+
+def registered() -> dict[str, EntryPoint]:
+    """Return name → entry point of all strategies that this environment registers, sorted by name."""
+    return plugins.registered(GROUP)
+
+
+def get(name: str) -> Strategy:
+    """Import a strategy. Raises UsageError for an unknown name."""
+    strategy: Strategy = plugins.load(GROUP, "strategy", name)
+    return strategy
+
+
+def rank(self, rows: Iterable[Row], equipped: Iterable[Row], defaults: Defaults, seed: int | None) -> list[int]:
+    """Return the positions of `rows`, best first.
+
+    Args:
+        rows: The instances in corpus order; read once.
+        equipped: The compiler's own tests, empty where none are known.
+        defaults: Operator → attribute → default of the library's schema.
+        seed: None breaks ties by corpus order, a number by a permutation drawn with it.
+
+    Returns:
+        A permutation: nothing is ever dropped.
+    """
 
 
 GROUP = "opera.strategies"
