@@ -63,7 +63,7 @@ class Library(Protocol):
         """Return what the reproducer template of this library needs: literals only, never code from a value."""
 
     def equipped_defaults(self, operators: Iterable[str]) -> dict[str, dict[str, Value]]:
-        """Return operator → parameter name → schema default (opera.prioritize.subspaces.NO_DEFAULT where it has none), for prioritization."""
+        """Return operator → parameter name → default, `prioritize.subspaces.NO_DEFAULT` where the schema has none."""
 
     def canaries(self) -> tuple[Captured, Captured]:
         """Return a test that every working compiler passes, and one whose expected output is wrong on purpose."""

@@ -47,38 +47,6 @@ def get(name: str) -> Strategy:
     return strategy
 
 
-def rank(self, rows: Iterable[Row], equipped: Iterable[Row], defaults: Defaults, seed: int | None) -> list[int]:
-    """Return the positions of `rows`, best first.
-
-    Args:
-        rows: The instances in corpus order; read once.
-        equipped: The compiler's own tests, empty where none are known.
-        defaults: Operator → attribute → default of the library's schema.
-        seed: None breaks ties by corpus order, a number by a permutation drawn with it.
-
-    Returns:
-        A permutation: nothing is ever dropped.
-    """
-
-
-GROUP = "opera.strategies"
-DEFAULT = "opera"
-
-
-@cache
-def registered() -> dict[str, EntryPoint]:
-    """Return name → entry point of all strategies that this environment registers, sorted by name."""
-    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
-
-
-def get(name: str) -> Strategy:
-    """Import a strategy. Raises UsageError for an unknown name."""
-    if name not in registered():
-        raise UsageError(f"there is no strategy called {name!r}", fix=f"choose from {', '.join(registered())}")
-    strategy: Strategy = registered()[name].load()
-    return strategy
-
-
 def rank(
     strategy: str, rows: Iterable[Row], equipped: Iterable[Row], defaults: Defaults, seed: int | None = None
 ) -> list[int]:
