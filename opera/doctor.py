@@ -12,10 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from opera import __version__, compilers, libraries, resources
+from opera import __version__, compilers, libraries
 from opera.errors import OperaError
 from opera.execute import run as stage
 from opera.execute.records import INCONSISTENT, PASS, SCREENED
+from opera.migrate import suites
 from opera.workspace import Workspace
 
 
@@ -49,9 +50,9 @@ def examine(workers: int) -> list[Check]:
     there = [check.name for check in checks if check.ok]
     for name in compilers.registered():
         checks.extend(_compiler(name, there, workers))
-    for path in sorted(resources.content("sources").glob("*.toml")):
-        title = str(resources.declaration("sources", path.stem).get("title", "")) or path.name
-        checks.append(Check("source", path.stem, "", True, title))
+    for name, source in suites.sources().items():
+        held = ", ".join(suite.name for suite in source.suites)
+        checks.append(Check("source", name, "", True, f"{'equipped tests' if source.compiler else 'suites'}: {held}"))
     return checks
 
 
