@@ -219,6 +219,8 @@ class _Run:
         limit = self.options.selection.limit
         name = item.frontend.name
         known = self.tests[item.frontend.exporter].get(item.instance)
+        if known is not None and known.status == VALID and not (self._folder(item.test) / "manifest.json").is_file():
+            known = None  # its folder was deleted: it is made again
         if known is not None and known.status != VALID:
             self.done += 1
             return

@@ -31,10 +31,10 @@ class Trial(msgspec.Struct, frozen=True):
 
 def members(workspace: Workspace, names: Iterable[str] = ()) -> dict[str, list[Verdict]]:
     """Return finding → failing verdicts, in the order they were found; all findings where no names are given."""
-    wanted = set(names)
+    wanted, superseded = set(names), workspace.superseded()
     found: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in workspace.verdicts("finding != ''"):
-        if not wanted or verdict.finding in wanted:
+        if verdict.environment not in superseded and (not wanted or verdict.finding in wanted):
             found[verdict.finding].append(verdict)
     return dict(found)
 
@@ -42,9 +42,11 @@ def members(workspace: Workspace, names: Iterable[str] = ()) -> dict[str, list[V
 def choose(workspace: Workspace, verdicts: list[Verdict]) -> Verdict | None:
     """Return the member that shows a finding best: confirmed alone in a fresh process, and the smallest of those.
 
-    None where no member fails on its own: a state-dependent finding needs its predecessors (`opera show` lists them).
+    None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
+    the folders of its tests were deleted.
     """
     alone = [x for x in verdicts if "state-dependent" not in x.details.get("tags", ())]
+    alone = [x for x in alone if migrated.folder(workspace.tests_folder, x.test).is_dir()]
     confirmed = [x for x in alone if x.confirmation == "confirmed"] or alone
     return min(confirmed, key=lambda x: (_size(workspace, x.test), x.test), default=None)
 
@@ -86,7 +88,7 @@ def write_all(workspace: Workspace, names: Iterable[str] = ()) -> tuple[int, dic
             continue
         try:
             if write(workspace, finding, verdicts) is None:
-                missing[finding] = "no member fails on its own (state-dependent)"
+                missing[finding] = "no member fails on its own (state-dependent), or its tests were deleted"
             else:
                 written += 1
         except OperaError as error:
@@ -122,7 +124,10 @@ def show(workspace: Workspace, name: str, output: Path | None, *, check: bool) -
     for finding in wanted:
         path = write(workspace, finding, found[finding], output)
         if path is None:
-            print(f"{finding}: no single test shows it; `opera show {finding}` lists what must run before")
+            print(
+                f"{finding}: no script: it is state-dependent (`opera show {finding}` lists what must run before),"
+                " or its tests were deleted (`opera run` makes them again)"
+            )
             continue
         if not check:
             print(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,6 +73,22 @@ def test_extract_prioritize_run_report(filled):
     test = found[0]["members"][0]
     rerun = opera("run", "--test", test, "--rerun", "--compiler", "onnxruntime", "--workspace", root)
     assert rerun.returncode == 0, rerun.stderr
+
+
+def test_deleted_tests_are_made_again(filled):
+    root = filled()
+    run = ("run", "--compiler", "openvino", "--operator", "MaxPool", "--workspace", root)
+    assert opera(*run).returncode == 0
+    shutil.rmtree(root / "tests")
+    shutil.rmtree(root / "reproducers")
+    told = opera("repro", "all", "--workspace", root)
+    assert told.returncode == 0, told.stderr
+    assert "deleted" in told.stdout
+    before = verdicts(root)
+    again = opera(*run)
+    assert again.returncode == 0, again.stderr
+    assert verdicts(root) == before
+    assert list((root / "reproducers").iterdir())
 
 
 def test_new_findings_fail_a_pipeline_only_where_asked(filled):
