@@ -35,10 +35,11 @@ def main() -> None:
             shown = trial is not None and trial.code == scripts.SHOWN
             held += shown
             outcome = "fails, as found" if shown else f"exit {trial.code}" if trial else "no script"
-            said = trial.text.strip().splitlines()[-1][:90].replace("|", "\\|") if trial and trial.text.strip() else ""
+            told = trial.text.strip().splitlines() if trial else []
+            said = next((line for line in told if "failure is there" in line), told[-1] if told else "")
             print(
                 f"| {name} | {first.frontend} | {first.stage} | {first.symptom} | {first.conversion_function}"
-                f" | {len(verdicts)} | {outcome} | {said} |",
+                f" | {len(verdicts)} | {outcome} | {said[:90].replace('|', '/')} |",
                 flush=True,
             )
     print(f"\n{held} of {len(drawn)} fail alone in a fresh process.")
