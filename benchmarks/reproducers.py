@@ -32,7 +32,7 @@ def main() -> None:
             first = verdicts[0]
             path = scripts.write(opened, name, verdicts)
             trial = scripts.verify(path, name) if path else None
-            shown = trial is not None and trial.code == scripts.SHOWN
+            shown = trial is not None and trial.shown
             held += shown
             outcome = "fails, as found" if shown else f"exit {trial.code}" if trial else "no script"
             told = trial.text.strip().splitlines() if trial else []

@@ -11,6 +11,9 @@ PASS, INVALID, UNSUPPORTED = "pass", "invalid", "unsupported"
 CRASH, ABORT, TIMEOUT, OUT_OF_MEMORY = "crash", "abort", "timeout", "out-of-memory"
 INCONSISTENT, SCREENED, ERROR, FLAKY = "inconsistent", "screened", "error", "flaky"
 
+MARK = "opera runs "
+"""What a replay prints before each test, so that a death can be told to be the last test's."""
+
 FAILURES = (ABORT, CRASH, TIMEOUT, OUT_OF_MEMORY, INCONSISTENT)
 """Verdicts that make findings, worst first."""
 VERDICTS = (PASS, UNSUPPORTED, *FAILURES, SCREENED, FLAKY, ERROR)

@@ -21,7 +21,7 @@ from opera import compilers, migrated
 from opera.compilers import Case, Compiler
 from opera.execute import oracle
 from opera.execute.forkserver import note
-from opera.execute.records import CRASH, ERROR, INCONSISTENT, OUT_OF_MEMORY, PASS, UNSUPPORTED, Job, Outcome
+from opera.execute.records import CRASH, ERROR, INCONSISTENT, MARK, OUT_OF_MEMORY, PASS, UNSUPPORTED, Job, Outcome
 from opera.migrated import Manifest
 from opera.values import Optional, Sequence, Tensor, Value
 
@@ -119,7 +119,9 @@ def replay(jobs: list[Job]) -> Outcome:
     """Run tests one after the other in this process, and return what the last one showed."""
     *before, last = jobs
     for job in before:
+        print(MARK + job.test, flush=True)
         run(msgspec.structs.replace(job, repeat=False))
+    print(MARK + last.test, flush=True)
     return run(last)
 
 

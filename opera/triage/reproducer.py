@@ -20,8 +20,10 @@ from opera.execute import oracle
 from opera.execute.records import ABORT, CRASH, INCONSISTENT, OUT_OF_MEMORY, TIMEOUT, Limits
 from opera.instance import Instance
 from opera.migrated import Manifest, read_values
+from opera.triage.replay import Sequel
 from opera.triage.signature import normalise
 from opera.values import Optional, Sequence, Tensor, Value
+from opera.workspace import Workspace
 
 OTHER = "run_other.py.j2"
 
@@ -110,7 +112,7 @@ def _environment(library: str) -> jinja2.Environment:
 
 
 def _imports(kind: str, body: str) -> str:
-    names = {"sys", "tempfile"} | ({"os", "signal", "subprocess"} if kind == "death" else set())
+    names = {"os", "sys", "tempfile"} | ({"signal", "subprocess"} if kind == "death" else set())
     names |= {"base64", "zlib"} if "unpack(" in body else set()
     names |= {"ctypes"} if "ctypes." in body else set()
     lines = [f"import {name}" for name in sorted(names)]
@@ -173,3 +175,35 @@ def fragments(message: str) -> list[str]:
     kept = [piece.strip() for piece in re.split(r"\[#\]|[#@]", normalise(message))]
     flat = message[:4000]
     return [piece for piece in kept if len(piece) >= 8 and piece in flat][:3]
+
+
+def write_sequel(
+    finding: str, sequel: Sequel, before: tuple[str, ...], workspace: Workspace, limits: Limits, path: Path
+) -> None:
+    """Write the script of a state-dependent finding: it replays tests of the workspace, and needs opera."""
+    tests = workspace.tests_folder.resolve()
+    inside = path.resolve().parent.parent == tests.parent
+    frontend = f"{sequel.compiler}-{sequel.library}"
+    header = f"{finding}, found by opera: {_operator(workspace, sequel.test)} on {frontend}: {sequel.symptom} in {sequel.stage}"
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resources.content("templates")),
+        trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False,
+    )  # fmt: skip
+    text = environment.get_template("state_dependent.py.j2").render(
+        header=[literals.comment(header)],
+        tests='Path(__file__).resolve().parents[1] / "tests"' if inside else f"Path({literals.literal(str(tests))})",
+        before=[(literals.literal(test), literals.comment(_operator(workspace, test))) for test in before],
+        sequel=[(name, literals.literal(value)) for name, value in msgspec.structs.asdict(sequel).items()],
+        seconds=float(limits.seconds),
+        memory=int(limits.memory),
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _operator(workspace: Workspace, test: str) -> str:
+    rows = workspace.query(
+        "SELECT i.operator, i.id FROM tests t JOIN instances i ON i.id = t.instance WHERE t.id = ?", (test,)
+    )
+    seen = workspace.provenances(rows[0][1]) if rows else []
+    return f"{rows[0][0]} ({seen[0].test})" if seen else "?"

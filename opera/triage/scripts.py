@@ -13,20 +13,29 @@ import msgspec
 from opera import compilers, migrated
 from opera.errors import OperaError, UsageError
 from opera.execute.records import Limits
-from opera.triage import reproducer
+from opera.triage import replay, reproducer
 from opera.workspace import Verdict, Workspace
 
 FOLDER = "reproducers"
 SHOWN, GONE, CANNOT_RUN = 1, 0, 2
 """Exit codes of a reproducer."""
+SAYS = "the failure is there"
+"""What a reproducer prints where it is: an exit code alone could be an accident of the script's own."""
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """What a reproducer did in a fresh process: its exit code (negative for a signal), and the end of what it printed."""
+    """What a reproducer did in a fresh process.
+
+    Attributes:
+        code: Its exit code, negative for a signal.
+        text: The end of what it printed.
+        shown: Whether it exited with SHOWN and said so.
+    """
 
     finding: str
     code: int
     text: str
+    shown: bool = False
 
 
 def members(workspace: Workspace, names: Iterable[str] = ()) -> dict[str, list[Verdict]]:
@@ -52,10 +61,11 @@ def choose(workspace: Workspace, verdicts: list[Verdict]) -> Verdict | None:
 
 
 def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: Path | None = None) -> Path | None:
-    """Write the script of a finding; return its path, or None where no single test shows it."""
+    """Write the script of a finding; return its path, or None where nothing shows it."""
+    path = output or workspace.root / FOLDER / f"{finding}.py"
     verdict = choose(workspace, verdicts)
     if verdict is None:
-        return None
+        return _write_sequel(workspace, finding, verdicts, path)
     directory = migrated.folder(workspace.tests_folder, verdict.test)
     manifest = migrated.read_manifest(directory)
     environment = workspace.environments()[verdict.environment]
@@ -75,9 +85,36 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
         came_from=f"{seen[0].test} ({seen[0].file})" if seen else "",
         limits=options,
     )
-    path = output or workspace.root / FOLDER / f"{finding}.py"
     reproducer.write(exhibit, manifest, directory, workspace.instance(manifest.instance), path)
     return path
+
+
+def _write_sequel(workspace: Workspace, finding: str, verdicts: list[Verdict], path: Path) -> Path | None:
+    """Write the script of a state-dependent finding, with no more predecessors than it needs; None if it is gone."""
+    limits, environments = _limits(workspace), workspace.environments()
+    for verdict in verdicts:
+        before = tuple(verdict.details.get("predecessors", ()))
+        environment = environments[verdict.environment]
+        variants = compilers.get(environment["compiler"]).FRONTENDS[environment["library"]]
+        sequel = replay.Sequel(
+            compiler=environment["compiler"],
+            library=environment["library"],
+            variant=verdict.variant,
+            artefact=next(x.artefact for x in variants if x.name == verdict.variant),
+            first_artefact=variants[0].artefact,
+            test=verdict.test,
+            verdict=verdict.verdict,
+            stage=verdict.stage,
+            symptom=verdict.symptom,
+        )
+
+        def fails(part: tuple[str, ...], sequel: replay.Sequel = sequel) -> bool:
+            return replay.still_fails(workspace.tests_folder, sequel, part, limits)
+
+        if before and fails(before):
+            reproducer.write_sequel(finding, sequel, replay.reduce(before, fails), workspace, limits, path)
+            return path
+    return None
 
 
 def write_all(workspace: Workspace, names: Iterable[str] = ()) -> tuple[int, dict[str, str]]:
@@ -88,7 +125,7 @@ def write_all(workspace: Workspace, names: Iterable[str] = ()) -> tuple[int, dic
             continue
         try:
             if write(workspace, finding, verdicts) is None:
-                missing[finding] = "no member fails on its own (state-dependent), or its tests were deleted"
+                missing[finding] = "no member fails in a fresh process any more, or its tests were deleted"
             else:
                 written += 1
         except OperaError as error:
@@ -106,7 +143,7 @@ def verify(path: Path, finding: str, *, python: str = "", seconds: float = 300.0
     except subprocess.TimeoutExpired:
         return Trial(finding, 124, f"no end after {seconds:g} seconds")
     text = (done.stdout + done.stderr).decode(errors="replace")
-    return Trial(finding, done.returncode, text[-2000:])
+    return Trial(finding, done.returncode, text[-2000:], done.returncode == SHOWN and SAYS in text)
 
 
 def show(workspace: Workspace, name: str, output: Path | None, *, check: bool) -> bool:
@@ -125,18 +162,18 @@ def show(workspace: Workspace, name: str, output: Path | None, *, check: bool) -
         path = write(workspace, finding, found[finding], output)
         if path is None:
             print(
-                f"{finding}: no script: it is state-dependent (`opera show {finding}` lists what must run before),"
-                " or its tests were deleted (`opera run` makes them again)"
+                f"{finding}: no script: it is state-dependent and does not fail again after the tests that `opera show`"
+                " lists, or its tests were deleted (`opera run` makes them again)"
             )
             continue
         if not check:
             print(path)
             continue
         trial = verify(path, finding)
-        verdict = {SHOWN: "fails, as found", GONE: "does not fail", CANNOT_RUN: "cannot run here"}
-        print(f"{path}: {verdict.get(trial.code, f'ended with {trial.code}')}")
-        ok = ok and trial.code == SHOWN
-        if trial.code != SHOWN:
+        other = {GONE: "does not fail", CANNOT_RUN: "cannot run here"}.get(trial.code, f"ended with {trial.code}")
+        print(f"{path}: {'fails, as found' if trial.shown else other}")
+        ok = ok and trial.shown
+        if not trial.shown:
             print(trial.text)
     return ok
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from opera.execute import run as stage
 from opera.execute.records import Limits
 from opera.instance import Captured, Instance, Operand, Provenance
+from opera.triage import scripts
 from opera.triage.findings import findings
 from opera.values import Tensor
 
@@ -96,3 +99,10 @@ def test_a_failure_that_needs_earlier_tests_keeps_their_list(filled):
     for verdict in failing:
         assert "state-dependent" in verdict.details["tags"]
         assert verdict.details["predecessors"]
+    written, missing = scripts.write_all(filled)
+    assert (written, missing) == (1, {})
+    path = next((filled.root / scripts.FOLDER).iterdir())
+    assert len(re.findall("LeakyRelu|Relu", path.read_text())) >= 2
+    tests = str(Path(__file__).parents[1])
+    path.write_text(f"import sys; sys.path.append({tests!r})\n" + path.read_text())
+    assert scripts.verify(path, "F").shown

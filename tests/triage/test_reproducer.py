@@ -70,7 +70,7 @@ def test_a_planted_wrong_expectation_is_shown_and_a_right_one_is_gone(tmp_path, 
     assert code == 1, output
     assert "2.718" in output and "the failure is there" in output
     assert "import opera" not in script and "from opera" not in script
-    assert script.count("\n") < 115
+    assert script.count("\n") < 125
     manifest, instance = made(tmp_path, "Exp", inputs)
     code, output, _ = run(tmp_path, exhibit(compiler), manifest, instance)
     assert code == 0 and "gone" in output, output
