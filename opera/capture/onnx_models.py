@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -40,7 +40,7 @@ def instances_of_model(model: Any) -> Iterator[Instance | LeftOut]:
     opset, types, constants = nodes.opset_of(model), _types(model.graph), _constants(model.graph)
     for node in model.graph.node:
         try:
-            yield nodes.instance(node, _edges(node, types, constants), opset)
+            yield nodes.instance(node, _edges(node, types, constants, opset), opset)
         except LeftOut as left_out:
             yield left_out
         except OperaError as error:
@@ -84,26 +84,28 @@ def _constants(graph: Any) -> dict[str, Value]:
     return found
 
 
-def _edges(node: Any, types: dict[str, Any], constants: dict[str, Value]) -> dict[str, Value]:
+def _edges(node: Any, types: dict[str, Any], constants: dict[str, Value], opset: Mapping[str, int]) -> dict[str, Value]:
     edges: dict[str, Value] = {}
+    formals = nodes.formal_inputs(node, opset)
+    fixed: dict[str, int] = resources.declaration("instrumentation", "onnx").get("made_up", {})
     for name in (*node.input, *nodes.outer_names(node)):
         if not name or name in edges:
             continue
         if name in constants:
             edges[name] = constants[name]
         elif name in types:
-            edges[name] = made_up(types[name], len(edges), _range(node.op_type))
+            edges[name] = made_up(types[name], len(edges), _range(node.op_type), fixed.get(formals.get(name, "")))
     return edges
 
 
-def made_up(kind: Any, seed: int, bounds: tuple[float, float]) -> Value:
-    """Return a value of a type, the same for the same seed: small integers, floats in `bounds`.
+def made_up(kind: Any, seed: int, bounds: tuple[float, float], fixed: int | None = None) -> Value:
+    """Return a value of a type, the same for the same seed: small integers (all `fixed`, if given), floats in `bounds`.
 
     Raises LeftOut where the type lacks rank, a dimension or an element type.
     """
     match kind.WhichOneof("value"):
         case "tensor_type" if kind.tensor_type.elem_type in DTYPES:
-            return _tensor(kind.tensor_type, seed, bounds)
+            return _tensor(kind.tensor_type, seed, bounds, fixed)
         case "sequence_type":
             held = kind.sequence_type.elem_type
             return Sequence(type_name(held), tuple(made_up(held, seed + index, bounds) for index in range(2)))
@@ -113,7 +115,7 @@ def made_up(kind: Any, seed: int, bounds: tuple[float, float]) -> Value:
     raise LeftOut("input of unknown type")
 
 
-def _tensor(kind: Any, seed: int, bounds: tuple[float, float]) -> Tensor | RandomTensor:
+def _tensor(kind: Any, seed: int, bounds: tuple[float, float], fixed: int | None) -> Tensor | RandomTensor:
     if not kind.HasField("shape"):
         raise LeftOut("input of unknown rank")
     if not all(dim.HasField("dim_value") for dim in kind.shape.dim):
@@ -133,6 +135,8 @@ def _tensor(kind: Any, seed: int, bounds: tuple[float, float]) -> Tensor | Rando
     if dtype.startswith(("bfloat", "float")):
         low, high = bounds
         return from_array((low + (high - low) * random.random(shape)).astype(getattr(ml_dtypes, dtype)))
+    if fixed is not None:
+        return Tensor.of(np.full(shape, fixed).astype(CONTAINERS[dtype]), dtype)
     small = 2 if dtype in ("int2", "uint2") else SMALL
     return Tensor.of(random.integers(0, small, shape).astype(CONTAINERS[dtype]), dtype)
 

@@ -89,6 +89,12 @@ def _schema(node: Any, opset: Mapping[str, int]) -> Any:
         raise LeftOut("operator without a schema (custom domain or model-local function)") from None
 
 
+def formal_inputs(node: Any, opset: Mapping[str, int]) -> dict[str, str]:
+    """Return edge → formal name of a node's inputs. Raises LeftOut for an operator without a schema."""
+    formals = formal_names(_schema(node, opset).inputs, len(node.input))
+    return dict(zip(node.input, formals, strict=False))
+
+
 def formal_names(formals: Any, count: int) -> list[str]:
     """Return `count` formal names; a variadic one goes on as `name_1`, `name_2`, ..."""
     names = [formal.name for formal in formals[:count]]

@@ -72,6 +72,13 @@ def test_every_dtype_can_be_made_up(dtype: str) -> None:
     assert (first.dtype, first.shape) == (dtype, (2, 3))
 
 
+def test_made_up_indices_are_in_range() -> None:
+    text = "g (float[2,3,8,8] x, float[5,4] r, int64[5] b) => (float[5,3,1,1] y) { y = RoiAlign(x, r, b) }"
+    (found,) = instances_of_model(parsed(text))
+    assert found.inputs[2].name == "batch_indices"
+    np.testing.assert_array_equal(found.inputs[2].value.array(), np.zeros(5))
+
+
 def test_declared_ranges_are_used() -> None:
     (found,) = instances_of_model(parsed("g (float[9] x) => (float[9] y) { y = Acosh(x) }"))
     assert isinstance(found, Instance)
