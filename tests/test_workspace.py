@@ -12,7 +12,7 @@ import pytest
 
 from opera.errors import WorkspaceError
 from opera.instance import Captured, Instance, Operand, Provenance
-from opera.schema import SCHEMA_VERSION
+from opera.schema import SCHEMA, SCHEMA_VERSION
 from opera.values import Tensor
 from opera.workspace import Test as MigratedTest
 from opera.workspace import Verdict, Workspace
@@ -176,3 +176,8 @@ def test_a_killed_writer_leaves_whole_transactions_and_no_lock(tmp_path):
         count = opened.query("SELECT COUNT(*) FROM provenances")[0][0]
     assert count >= done * 10
     assert count % 10 == 0
+
+
+def test_the_documented_schema_is_the_schema():
+    text = (Path(__file__).parents[1] / "docs" / "workspace.md").read_text()
+    assert SCHEMA.strip() in text
