@@ -1,8 +1,9 @@
 """The migrated test on disk, where the library side and the compiler side meet.
 
 A test is one folder of the workspace, `tests/<first two digits>/<id>/`, holding `manifest.json`, `inputs.msgpack`,
-`expected.msgpack` and one file for each artefact that the manifest names. It carries everything that is needed to see a
-finding again. This module needs numpy and msgspec only.
+`expected.msgpack` and one file for each artefact that the manifest names. Artefacts that it only offers are made when a
+frontend first asks for them; `export-<artefact>.json` beside the file tells how that went. The folder carries everything
+that is needed to see a finding again. This module needs numpy and msgspec only.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ class Manifest(msgspec.Struct, frozen=True):
         library, operator: As in the instance.
         exporter: What made the artefacts, name → version.
         inputs, outputs: Names, in the order of `inputs.msgpack` and `expected.msgpack`.
-        artefacts: Artefact name (`onnx`, `onnx-constants`) → file and feeds.
-        reference: Where the expected outputs are from: `test`, or `evaluator` where the test states none.
+        artefacts: Artefact name (`onnx`, `onnx-constants`, `live`) → file and feeds.
+        offers: Names of the artefacts that `Library.export` can be asked for.
+        reference: Where the expected outputs are from: `test`, or what computed them where the test states none.
         rtol, atol: The test's own tolerance, or None for the dtype's.
         tags: Facts that oracles and screens use, such as `nondeterministic`.
     """
@@ -52,10 +54,20 @@ class Manifest(msgspec.Struct, frozen=True):
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     artefacts: dict[str, Artefact]
+    offers: tuple[str, ...] = ()
     reference: str = "test"
     rtol: float | None = None
     atol: float | None = None
     tags: tuple[str, ...] = ()
+
+
+class Export(msgspec.Struct, frozen=True):
+    """How it went to make an artefact that a test offers: the artefact, or the exporter's error, and seconds inside it."""
+
+    artefact: Artefact | None
+    symptom: str = ""
+    message: str = ""
+    seconds: float = 0.0
 
 
 def folder(root: Path, test: str) -> Path:
@@ -86,6 +98,27 @@ def read_manifest(directory: Path) -> Manifest:
             f"the migrated test in {directory} cannot be read: {error}",
             fix="delete that folder; the next `opera run` makes the test again",
         ) from None
+
+
+def save_export(directory: Path, name: str, export: Export) -> None:
+    """Store how the export of an artefact went, after its file is written."""
+    temporary = directory / f"export-{name}.{os.getpid()}"
+    temporary.write_bytes(msgspec.json.encode(export))
+    temporary.replace(directory / f"export-{name}.json")
+
+
+def read_export(directory: Path, name: str) -> Export | None:
+    """Return how the export of an artefact went, None where it was not tried (or its record is damaged: try again)."""
+    try:
+        return msgspec.json.decode((directory / f"export-{name}.json").read_bytes(), type=Export)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def artefact(manifest: Manifest, directory: Path, name: str) -> Artefact | None:
+    """Return an artefact that is there: one that was made with the test, or exported since."""
+    export = None if name in manifest.artefacts else read_export(directory, name)
+    return manifest.artefacts.get(name) if export is None else export.artefact
 
 
 def read_values(directory: Path, which: str) -> list[Value]:

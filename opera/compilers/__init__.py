@@ -7,7 +7,7 @@ msgspec. examples/opera-onnx-reference is a worked third-party one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,20 +23,27 @@ class Variant(msgspec.Struct, frozen=True):
 
     Attributes:
         name: Short name (`inputs`, `constants`).
-        artefact: The artefact it consumes (`onnx`, `onnx-constants`).
+        artefact: The artefact it consumes (`onnx`, `onnx-constants`); `live` is the library's own model in the process.
         after: When it is tried: `always`, or `rejected`: only where the variants before it ended in `unsupported`
             or failed at load, which decides whether the operator is supported at all.
+        preload: Modules imported once, before workers of this frontend are forked, beside the compiler's PRELOAD.
     """
 
     name: str
     artefact: str
     after: str = "always"
+    preload: tuple[str, ...] = ()
 
 
 class Case(msgspec.Struct, frozen=True):
     """What a compiler is given: the model file, what to feed, and the names of the outputs in order.
 
-    `feeds` is input name → value (Tensor, Sequence or Optional of opera.values), in the model's input order.
+    Attributes:
+        model: The artefact's file.
+        feeds: Input name → value (Tensor, Sequence or Optional of opera.values), in the model's input order.
+        outputs: Names of the outputs.
+        variant, artefact: Names of the route that is tried, and of what it consumes.
+        live: Rebuilds the library's own model (opera.libraries.Exporting.live), where the artefact is `live`.
     """
 
     library: str
@@ -44,6 +51,9 @@ class Case(msgspec.Struct, frozen=True):
     model: Path
     feeds: dict[str, Value]
     outputs: tuple[str, ...]
+    variant: str = ""
+    artefact: str = ""
+    live: Callable[[], Any] | None = None
 
 
 class Compiler(Protocol):
@@ -58,7 +68,7 @@ class Compiler(Protocol):
     PACKAGE: str
     """What `pip install` needs to get it, for messages."""
     PRELOAD: tuple[str, ...]
-    """Modules imported once, before workers are forked. Importing them must start no threads that matter."""
+    """Modules imported once, before workers of any frontend are forked. Importing them must start no threads that matter."""
     FRONTENDS: Mapping[str, tuple[Variant, ...]]
     """library → variants, in the order they are tried."""
 

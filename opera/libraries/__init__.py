@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from opera import plugins
 from opera.instance import Captured, Instance
-from opera.migrated import Manifest
+from opera.migrated import Artefact, Manifest
 from opera.values import Value
 
 
@@ -67,6 +67,16 @@ class Library(Protocol):
 
     def canaries(self) -> tuple[Captured, Captured]:
         """Return a test that every working compiler passes, and one whose expected output is wrong on purpose."""
+
+
+class Exporting(Library, Protocol):
+    """What a library has beside that if its tests offer artefacts (Manifest.offers) or hold the artefact `live`."""
+
+    def export(self, manifest: Manifest, directory: Path, artefact: str) -> Artefact:
+        """Write the file of an artefact that the test offers. Whatever it raises is the exporter's failure."""
+
+    def live(self, manifest: Manifest, directory: Path) -> Any:
+        """Rebuild the model in this process, for compilers that need the library itself; they know its type."""
 
 
 GROUP = "opera.libraries"
