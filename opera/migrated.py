@@ -17,6 +17,9 @@ from opera import values
 from opera.errors import WorkspaceError
 from opera.values import Value
 
+LIVE = "live"
+"""The artefact that is the library's own model, rebuilt in the process (opera.libraries.Exporting.live)."""
+
 
 class Artefact(msgspec.Struct, frozen=True):
     """One form of the model.

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from opera.errors import WorkspaceError
-from opera.execute.records import FAILURES, PASS, SCREENED, UNSUPPORTED
+from opera.execute.records import FAILURES, PASS, SCREENED, UNEXPORTED, UNSUPPORTED
 from opera.instance import Captured, Instance, Provenance, identity, parse_instance
 from opera.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
 
@@ -62,7 +62,7 @@ class Test(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
-COMBINED = (*FAILURES, "error", "flaky", SCREENED, PASS, UNSUPPORTED)
+COMBINED = (*FAILURES, "error", "flaky", SCREENED, PASS, UNSUPPORTED, UNEXPORTED)
 """A test's verdict on a frontend is the first of these that one of its variants has."""
 
 

@@ -55,6 +55,6 @@ class Accounts:
                 "workers": float(self.workers),
                 "confirmation_seconds": self.confirmation[target.name],
                 "tests": float(len(self.tests[target.name])),
-                "forks": float(groups[target.compiler].forks),
+                "forks": float(groups[target.name].forks),
             }
         return found

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
-from opera import libraries
+from opera import libraries, migrated
 from opera.errors import CorpusError, InvalidTest
 from opera.execute import screens
 from opera.execute.records import Outcome
 from opera.instance import parse_captured, parse_instance
-from opera.migrated import read_manifest, read_values
+from opera.migrated import Export, read_manifest, read_values
 
 MADE, INVALID, ERROR, KEPT, SCREENED = "made", "invalid", "error", "kept", "screened"
 
@@ -35,6 +36,14 @@ class WrapReply(msgspec.Struct, frozen=True):
     artefacts: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     seconds: float = 0.0
+
+
+class ExportRequest(msgspec.Struct, frozen=True):
+    """Make one artefact that the test in `directory` offers."""
+
+    library: str
+    artefact: str
+    directory: str
 
 
 class ScreenRequest(msgspec.Struct, frozen=True):
@@ -75,6 +84,25 @@ def _wrap(request: WrapRequest) -> WrapReply:
         return WrapReply(request.test, ERROR, _text(error), seconds=time.perf_counter() - start)
     seconds = time.perf_counter() - start
     return WrapReply(request.test, MADE, "", tuple(manifest.artefacts), manifest.tags, seconds)
+
+
+def export(payload: ExportRequest) -> Export:
+    """Make an artefact, and store how it went: an exporter that fails once is not asked again."""
+    directory = Path(payload.directory)
+    manifest = read_manifest(directory)
+    library = cast(libraries.Exporting, libraries.get(payload.library))
+    start = time.perf_counter()
+    try:
+        made = library.export(manifest, directory, payload.artefact)
+    except MemoryError:
+        raise
+    except BaseException as error:
+        seconds = time.perf_counter() - start
+        found = Export(None, type(error).__qualname__, _text(error), seconds)
+    else:
+        found = Export(made, seconds=time.perf_counter() - start)
+    migrated.save_export(directory, payload.artefact, found)
+    return found
 
 
 def screen(payload: ScreenRequest) -> ScreenReply:

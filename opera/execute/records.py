@@ -7,7 +7,7 @@ import msgspec
 ORACLE_VERSION = "1"
 """Changes whenever a comparison, tolerance, screen or rule of `unsupported` changes: part of a verdict's identity."""
 
-PASS, INVALID, UNSUPPORTED = "pass", "invalid", "unsupported"
+PASS, INVALID, UNSUPPORTED, UNEXPORTED = "pass", "invalid", "unsupported", "unexported"
 CRASH, ABORT, TIMEOUT, OUT_OF_MEMORY = "crash", "abort", "timeout", "out-of-memory"
 INCONSISTENT, SCREENED, ERROR, FLAKY = "inconsistent", "screened", "error", "flaky"
 
@@ -16,7 +16,7 @@ MARK = "opera runs "
 
 FAILURES = (ABORT, CRASH, TIMEOUT, OUT_OF_MEMORY, INCONSISTENT)
 """Verdicts that make findings, worst first."""
-VERDICTS = (PASS, UNSUPPORTED, *FAILURES, SCREENED, FLAKY, ERROR)
+VERDICTS = (PASS, UNSUPPORTED, UNEXPORTED, *FAILURES, SCREENED, FLAKY, ERROR)
 """Every verdict of a test on a frontend; `invalid` is a status of the test itself."""
 
 

@@ -10,30 +10,37 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
-from opera import compilers, libraries, migrated
+from opera import compilers, libraries
 from opera.errors import NotInstalled, UsageError
 from opera.execute import plan, records
 from opera.execute.accounts import Accounts
 from opera.execute.confirm import Confirmations
-from opera.execute.library_side import MADE, ScreenReply, ScreenRequest, WrapReply, WrapRequest
+from opera.execute.library_side import ScreenReply, ScreenRequest
 from opera.execute.plan import Frontend, Item, Selection
 from opera.execute.pool import DONE, UNAVAILABLE, Group, Pool, Result
-from opera.execute.records import ERROR, FAILURES, INCONSISTENT, SCREENED, UNSUPPORTED, Job, Limits, Outcome
+from opera.execute.prepare import VALID, Preparation
+from opera.execute.records import (
+    ERROR,
+    FAILURES,
+    INCONSISTENT,
+    SCREENED,
+    UNEXPORTED,
+    UNSUPPORTED,
+    Job,
+    Limits,
+    Outcome,
+)
+from opera.migrated import Artefact, Export
 from opera.triage.signature import Signature
-from opera.workspace import COMBINED, Test, Verdict, Workspace
+from opera.workspace import COMBINED, Verdict, Workspace
 
-WRAP_BATCH = 24
-"""Instances wrapped by one library-side job."""
 LOOKAHEAD = 96
 """Items taken up at a time: enough to keep every slot busy while the next ones are wrapped."""
 DEATHS = (records.ABORT, records.TIMEOUT, records.OUT_OF_MEMORY)
-VALID = "valid"
-"""Status of a test that its library accepts (`invalid` and `error` are the others)."""
 SAVE_SECONDS = 1.0
 """Verdicts are written at least this often."""
 
@@ -84,33 +91,38 @@ def run(workspace: Workspace, options: Options, progress: Progress) -> Summary:
             fix="run `opera extract onnx` first",
         )
     names = list(options.compilers or compilers.registered())
-    groups = {name: _compiler_group(name, options.python) for name in names}
+    pairs = [(name, library) for name in names for library in chosen if library in compilers.get(name).FRONTENDS]
+    if not pairs:
+        raise UsageError(f"none of {', '.join(names)} has a frontend for {', '.join(chosen)}")
+    groups = {compilers.frontend_name(*pair): compiler_group(*pair, options.python) for pair in pairs}
     groups |= {f"library {name}": _library_group(name) for name in chosen}
     with Pool(groups, workers=options.workers) as pool:
-        described = _describe(pool, names, options, progress)
+        described = _describe(pool, pairs, options, progress)
         frontends = [
-            plan.frontend(workspace, name, library, description)
-            for name, description in described.items()
-            for library in chosen
-            if library in compilers.get(name).FRONTENDS
+            plan.frontend(workspace, name, library, described[name]) for name, library in pairs if name in described
         ]
-        if not frontends:
-            raise UsageError(f"none of {', '.join(names)} has a frontend for {', '.join(chosen)}")
         return _Run(workspace, options, progress, pool, frontends).go()
 
 
-def _compiler_group(name: str, python: str) -> Group:
-    return Group(call="opera.execute.worker:run", python=python, preload=tuple(compilers.get(name).PRELOAD))
+def compiler_group(name: str, library: str, python: str = "") -> Group:
+    """Return the workers of a frontend."""
+    compiler = compilers.get(name)
+    preload = (*compiler.PRELOAD, *(module for variant in compiler.FRONTENDS[library] for module in variant.preload))
+    return Group(call="opera.execute.worker:run", python=python, preload=tuple(dict.fromkeys(preload)))
 
 
 def _library_group(name: str) -> Group:
     return Group(call="opera.execute.library_side:wrap_batch", preload=tuple(libraries.get(name).PRELOAD))
 
 
-def _describe(pool: Pool, names: list[str], options: Options, progress: Progress) -> dict[str, dict[str, Any]]:
+def _describe(
+    pool: Pool, pairs: list[tuple[str, str]], options: Options, progress: Progress
+) -> dict[str, dict[str, Any]]:
     """Return compiler → description (version, options, CPU, ...) of those that can be run."""
-    for name in names:
-        pool.submit(name, name, seconds=300, tag=name, call="opera.execute.worker:describe")
+    names = dict(pairs)  # the workers of any one frontend can describe its compiler
+    for name, library in names.items():
+        group = compilers.frontend_name(name, library)
+        pool.submit(group, name, seconds=300, tag=name, call="opera.execute.worker:describe")
     found: dict[str, dict[str, Any]] = {}
     missing: dict[str, str] = {}
     for result in pool.results():
@@ -138,13 +150,14 @@ class _Run:
         self.workspace, self.options, self.progress, self.pool = workspace, options, progress, pool
         self.frontends = {x.name: x for x in frontends}
         self.accounts = Accounts(frontends, options.workers)
-        self.tests = {x.exporter: workspace.tests(x.exporter) for x in frontends}
+        exporters = {x.exporter for x in frontends}
+        self.prepare = Preparation(
+            workspace, pool, options.limits, exporters, self._advance, self._dropped, self._paid_export
+        )
         self.stored = {x.name: workspace.verdict_names(x.name, x.environment) for x in frontends}
         self.confirmations = Confirmations(workspace, frontends)
         self.worst: dict[tuple[str, str], str] = {}  # (frontend, test) → worst verdict over its variants
         self.taken: Counter[str] = Counter()  # tests that count towards the limit, by frontend
-        self.waiting: dict[str, list[Item]] = {}  # instance → items that wait for it to be wrapped
-        self.unwrapped: dict[str, list[str]] = defaultdict(list)  # exporter → instances to be wrapped next
         self.active = 0  # items between being taken up and their last verdict
         self.done = 0
         self.verdicts: dict[tuple[str, str, str], Verdict] = {}  # to be written
@@ -210,17 +223,12 @@ class _Run:
             if item is None:
                 break
             self._take(item)
-        for exporter, instances in self.unwrapped.items():
-            while instances:
-                batch, instances[:] = instances[:WRAP_BATCH], instances[WRAP_BATCH:]
-                self._submit_wrap(exporter, batch)
+        self.prepare.submit()
 
     def _take(self, item: Item) -> None:
         limit = self.options.selection.limit
         name = item.frontend.name
-        known = self.tests[item.frontend.exporter].get(item.instance)
-        if known is not None and known.status == VALID and not (self._folder(item.test) / "manifest.json").is_file():
-            known = None  # its folder was deleted: it is made again
+        known = self.prepare.known(item)
         if known is not None and known.status != VALID:
             self.done += 1
             return
@@ -229,55 +237,17 @@ class _Run:
         self.taken[name] += 1
         self.active += 1
         if known is None:
-            if item.instance not in self.waiting:
-                self.waiting[item.instance] = []
-                self.unwrapped[item.frontend.exporter].append(item.instance)
-            self.waiting[item.instance].append(item)
+            self.prepare.wrap(item)
         else:
             self._advance(item)
 
-    # ------------------------------------------------------------------ wrapping
+    def _dropped(self, item: Item) -> None:
+        """Do not count an item towards the limit that its library rejects."""
+        self.taken[item.frontend.name] -= 1
+        self._finish(item)
 
-    def _submit_wrap(self, exporter: str, instances: list[str]) -> None:
-        library = self.waiting[instances[0]][0].frontend.library
-        requests = [self._wrap_request(library, name, exporter) for name in instances]
-        self.pool.submit(
-            f"library {library}", requests, seconds=120 + 5 * len(requests), tag=("wrap", exporter, instances)
-        )
-
-    def _wrap_request(self, library: str, instance: str, exporter: str) -> WrapRequest:
-        test = plan.test_id(instance, exporter)
-        captured = msgspec.json.encode(self.workspace.captured_form(instance))
-        return WrapRequest(library, test, captured, str(self._folder(test)))
-
-    def _folder(self, test: str) -> Path:
-        return migrated.folder(self.workspace.tests_folder, test).absolute()
-
-    def _wrapped(self, result: Result, exporter: str, instances: list[str]) -> None:
-        if result.status != DONE and len(instances) > 1:  # one of them kills the wrapper: find out which
-            for name in instances:
-                self._submit_wrap(exporter, [name])
-            return
-        if result.status == DONE:
-            answers = result.decode(list[WrapReply])
-        else:
-            why = f"wrapping ended in {result.status}: {result.exit} {result.message or result.log}"[:2000]
-            answers = [WrapReply(plan.test_id(instances[0], exporter), ERROR, why)]
-        tests = [
-            Test(
-                answer.test, instance, VALID if answer.status == MADE else answer.status, answer.reason, answer.seconds
-            )
-            for instance, answer in zip(instances, answers, strict=True)
-        ]
-        self.workspace.save_tests(exporter, tests)
-        for test in tests:
-            self.tests[exporter][test.instance] = test
-            for item in self.waiting.pop(test.instance):
-                if test.status == VALID:
-                    self._advance(item)
-                    continue
-                self.taken[item.frontend.name] -= 1
-                self._finish(item)
+    def _paid_export(self, item: Item, inside: float, occupied: float) -> None:
+        self.accounts.first(item.frontend.name, item.test, inside, occupied)
 
     # ------------------------------------------------------------------ executing
 
@@ -289,37 +259,45 @@ class _Run:
             variant = target.variants[item.variant]
             wanted = variant.after == "always" or self._rejected(item)
             rerun = self.options.selection.rerun
-            if wanted and (rerun or (item.test, variant.name) not in stored) and self._has(item, variant.artefact):
-                self._execute(item)
-                return
+            if wanted and (rerun or (item.test, variant.name) not in stored):
+                artefact = self.prepare.artefact(item.test, variant.artefact)
+                if isinstance(artefact, Artefact):
+                    self._execute(item)
+                    return
+                if artefact is not None and not artefact.symptom:
+                    self.prepare.export(item, variant.artefact)
+                    return
+                if artefact is not None:
+                    self._unexported(item, variant, artefact)
             item.variant += 1
         self._finish(item)
+
+    def _unexported(self, item: Item, variant: compilers.Variant, export: Export) -> None:
+        """Note that this route was closed by the exporter: no fault of the compiler's."""
+        outcome = Outcome(UNEXPORTED, "export", export.symptom, f"{variant.artefact}: {export.message}")
+        self._store(self._verdict(item.frontend, item.test, item.operator, variant.name, outcome))
 
     def _rejected(self, item: Item) -> bool:
         """Whether all variants so far ended in unsupported, or failed while the model was loaded."""
         stored = self.stored[item.frontend.name]
         before = [stored.get((item.test, x.name)) for x in item.frontend.variants[: item.variant]]
         return all(
-            found is not None and (found[0] == UNSUPPORTED or (found[0] in FAILURES and found[1] == "load"))
+            found is not None
+            and (found[0] in (UNSUPPORTED, UNEXPORTED) or (found[0] in FAILURES and found[1] == "load"))
             for found in before
         )
-
-    def _has(self, item: Item, artefact: str) -> bool:
-        if item.variant == 0:
-            return True  # every test has the artefact of the first variant
-        return artefact in migrated.read_manifest(self._folder(item.test)).artefacts
 
     def _job(self, target: Frontend, variant: compilers.Variant, test: str, save: str = "") -> Job:
         return Job(
             test=test, compiler=target.compiler, library=target.library, variant=variant.name,
-            artefact=variant.artefact, directory=str(self._folder(test)), save_outputs=save,
+            artefact=variant.artefact, directory=str(self.prepare.folder(test)), save_outputs=save,
         )  # fmt: skip
 
     def _execute(self, item: Item) -> None:
         target, variant = item.frontend, item.frontend.variants[item.variant]
         save = self._saved_outputs(item, variant.name)
         self.pool.submit(
-            target.compiler,
+            target.name,
             self._job(target, variant, item.test, save),
             seconds=self.options.limits.seconds,
             memory=self.options.limits.memory,
@@ -333,7 +311,8 @@ class _Run:
                 f"{result.group} stopped working: {result.message.strip()[-500:]}", fix="run the command again"
             )
         handlers: dict[str, Callable[..., None]] = {
-            "wrap": self._wrapped,
+            "wrap": self.prepare.wrapped,
+            "export": self.prepare.made,
             "first": self._executed,
             "locate": self._located,
             "screen": self._screened,
@@ -355,7 +334,7 @@ class _Run:
             return
         if outcome.verdict in DEATHS and not outcome.conversion_function:
             self.pool.submit(
-                item.frontend.compiler,
+                item.frontend.name,
                 self._job(item.frontend, item.frontend.variants[item.variant], item.test),
                 seconds=self.options.limits.seconds,
                 call="opera.execute.worker:locate",
@@ -376,7 +355,7 @@ class _Run:
         request = ScreenRequest(
             library=item.frontend.library,
             compiler=item.frontend.compiler,
-            directory=str(self._folder(item.test)),
+            directory=str(self.prepare.folder(item.test)),
             instance=self.workspace.instance(item.instance).canonical(),
             outcome=outcome,
             actual=self._saved_outputs(item, variant),
@@ -442,7 +421,7 @@ class _Run:
         variant = next(x for x in item.frontend.variants if x.name == verdict.variant)
         larger = 3 if verdict.verdict in (records.TIMEOUT, records.OUT_OF_MEMORY) else 1
         self.pool.submit(
-            item.frontend.compiler,
+            item.frontend.name,
             self._job(item.frontend, variant, item.test),
             seconds=self.options.limits.seconds * larger,
             memory=self.options.limits.memory * (2 if larger > 1 else 1),
@@ -459,7 +438,7 @@ class _Run:
             variant = next(x for x in item.frontend.variants if x.name == verdict.variant)
             before = [self._job(item.frontend, item.frontend.variants[0], test) for test in predecessors]
             self.pool.submit(
-                item.frontend.compiler,
+                item.frontend.name,
                 [*before, self._job(item.frontend, variant, item.test)],
                 seconds=self.options.limits.seconds * 10,
                 memory=self.options.limits.memory,

@@ -10,20 +10,20 @@ import platform
 import sys
 import time
 import traceback
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
 
-from opera import compilers, migrated
+from opera import compilers, libraries, migrated
 from opera.compilers import Case, Compiler
 from opera.execute import oracle
 from opera.execute.forkserver import note
 from opera.execute.records import CRASH, ERROR, INCONSISTENT, MARK, OUT_OF_MEMORY, PASS, UNSUPPORTED, Job, Outcome
-from opera.migrated import Manifest
-from opera.values import Optional, Sequence, Tensor, Value
+from opera.migrated import LIVE, Manifest
+from opera.values import Optional, RandomTensor, Sequence, Tensor, Value
 
 MESSAGE = 4000
 SAVED_OUTPUTS = 16 << 20
@@ -143,10 +143,23 @@ def _prepared(name: str) -> Compiler:
 
 def _case(job: Job, manifest: Manifest) -> Case:
     directory = Path(job.directory)
-    artefact = manifest.artefacts[job.artefact]
+    artefact = migrated.artefact(manifest, directory, job.artefact)
+    if artefact is None:
+        raise LookupError(f"the test has no artefact {job.artefact}")
     inputs = dict(zip(manifest.inputs, migrated.read_values(directory, "inputs"), strict=True))
-    feeds = {name: inputs[name] for name in artefact.feeds}
-    return Case(manifest.library, manifest.operator, directory / artefact.file, feeds, manifest.outputs)
+    feeds = {name: _made(inputs[name]) for name in artefact.feeds}
+    live = partial(_live, manifest, directory) if job.artefact == LIVE else None
+    model = directory / artefact.file
+    return Case(manifest.library, manifest.operator, model, feeds, manifest.outputs, job.variant, job.artefact, live)
+
+
+def _made(value: Value) -> Value:
+    return value.tensor() if isinstance(value, RandomTensor) else value
+
+
+def _live(manifest: Manifest, directory: Path) -> Any:
+    library = cast(libraries.Exporting, libraries.get(manifest.library))
+    return library.live(manifest, directory)
 
 
 def _timed(stage: str, seconds: dict[str, float], function: Any, *arguments: Any) -> Any:

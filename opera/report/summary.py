@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from opera import __version__
-from opera.execute.records import ERROR, SCREENED, UNSUPPORTED
+from opera.execute.records import ERROR, SCREENED, UNEXPORTED, UNSUPPORTED
 from opera.triage.findings import Finding, findings, first_tests, version_key
 from opera.workspace import COMBINED, Workspace
 
@@ -31,7 +31,7 @@ class Frontend(msgspec.Struct, frozen=True):
         seconds: Inside load, compile, infer (and export) of first executions.
         wall_seconds, workers: efficiency = seconds / (wall_seconds × workers), summed over runs.
         confirmation_seconds: Slot-seconds of confirmations and repeats, beside that.
-        screened, unsupported: Reason → tests.
+        screened, unsupported, unexported: Reason → tests.
         curve: [tests run, findings found], thinned.
     """
 
@@ -55,6 +55,7 @@ class Frontend(msgspec.Struct, frozen=True):
     strategy: str
     screened: dict[str, int]
     unsupported: dict[str, int]
+    unexported: dict[str, int]
     curve: list[tuple[int, int]]
 
 
@@ -206,6 +207,7 @@ def _frontends(
                 strategy=strategies.get((environment["library"], environment["compiler"]), ""),
                 screened=reasons[SCREENED].get(key, {}),
                 unsupported=reasons[UNSUPPORTED].get(key, {}),
+                unexported=reasons[UNEXPORTED].get(key, {}),
                 curve=_curve(sorted(first_found[key]), len(order[key])),
             )
         )
@@ -247,10 +249,12 @@ def _curve(places: list[int], tests: int) -> list[tuple[int, int]]:
 def _reasons(
     workspace: Workspace, verdicts: dict[tuple[str, str], dict[str, str]]
 ) -> dict[str, dict[tuple[str, str], dict[str, int]]]:
-    """Return verdict → (frontend, environment) → reason → tests, for what was screened or is unsupported."""
-    counted: dict[str, dict[tuple[str, str], Counter[str]]] = {SCREENED: {}, UNSUPPORTED: {}}
+    """Return verdict → (frontend, environment) → reason → tests, for what was screened, is unsupported, or was not exported."""
+    counted: dict[str, dict[tuple[str, str], Counter[str]]] = {
+        SCREENED: {}, UNSUPPORTED: {}, UNEXPORTED: {}
+    }  # fmt: skip
     seen: set[tuple[str, str, str]] = set()
-    for verdict in workspace.verdicts("verdict IN (?, ?)", (SCREENED, UNSUPPORTED)):
+    for verdict in workspace.verdicts("verdict IN (?, ?, ?)", (SCREENED, UNSUPPORTED, UNEXPORTED)):
         key = (verdict.frontend, verdict.environment)
         if (
             key not in verdicts

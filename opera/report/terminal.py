@@ -66,7 +66,8 @@ def _frontends(console: Console, report: Report, chosen: list[Frontend]) -> None
     console.print()
     console.print(table)
     for x in chosen:
-        for title, reasons in (("screened", x.screened), ("unsupported", x.unsupported)):
+        for title in ("screened", "unsupported", "unexported"):
+            reasons: dict[str, int] = getattr(x, title)
             told = ", ".join(f"{count} {one_line(reason, 60)}" for reason, count in reasons.items())
             if told:
                 console.print(f"[dim]{escape(one_line(f'{x.name} {title}: {told}', console.width))}[/dim]")

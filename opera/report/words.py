@@ -8,16 +8,18 @@ from opera.report.summary import Frontend
 from opera.triage.findings import Finding
 
 ORDER = (
-    "pass", "unsupported", "screened", "inconsistent", "crash", "abort", "timeout", "out-of-memory", "flaky", "error",
+    "pass", "unsupported", "unexported", "screened", "inconsistent", "crash", "abort", "timeout", "out-of-memory",
+    "flaky", "error",
 )  # fmt: skip
 """Verdicts in the order in which tables show them."""
 LETTERS = {
-    "pass": "P", "unsupported": "u", "screened": "s", "inconsistent": "I", "crash": "C", "abort": "A", "timeout": "T",
-    "out-of-memory": "M", "flaky": "f", "error": "E",
+    "pass": "P", "unsupported": "u", "unexported": "x", "screened": "s", "inconsistent": "I", "crash": "C",
+    "abort": "A", "timeout": "T", "out-of-memory": "M", "flaky": "f", "error": "E",
 }  # fmt: skip
 MEANINGS = {
     "pass": "all outputs agree with the expected ones",
     "unsupported": "the compiler says, in its own words, that it does not support the operator, dtype or attribute value",
+    "unexported": "the library's own exporter made no model of it: a failure of the exporter, which is a frontend of its own",
     "screened": "outputs differ, but something other than a fault of the compiler explains it (docs/oracle.md)",
     "inconsistent": "number, shape, dtype, NaN mask or values of the outputs differ",
     "crash": "an exception at load, compile or infer, other than unsupported",

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from opera import compilers, migrated
-from opera.execute.pool import DONE, Group, Pool, Result
+from opera import migrated
+from opera.execute.pool import DONE, Pool, Result
 from opera.execute.records import MARK, Job, Limits
-from opera.execute.run import outcome_of
+from opera.execute.run import compiler_group, outcome_of
 
 SECONDS = 60.0
 """Time after which a reduction ends with what it has."""
@@ -38,9 +38,10 @@ def still_fails(tests: Path, sequel: Sequel, before: tuple[str, ...], limits: Li
     """
     jobs = [_job(tests, sequel, test, sequel.first_artefact) for test in before]
     jobs.append(_job(tests, sequel, sequel.test, sequel.artefact))
-    group = Group(call="opera.execute.worker:replay", preload=tuple(compilers.get(sequel.compiler).PRELOAD))
-    with Pool({sequel.compiler: group}, workers=1) as pool:
-        pool.submit(sequel.compiler, jobs, seconds=limits.seconds * 10, memory=limits.memory, fresh=True)
+    group = compiler_group(sequel.compiler, sequel.library)
+    with Pool({"replay": group}, workers=1) as pool:
+        call = "opera.execute.worker:replay"
+        pool.submit("replay", jobs, seconds=limits.seconds * 10, memory=limits.memory, fresh=True, call=call)
         result = next(iter(pool.results()))
     outcome = outcome_of(result)
     same = (outcome.verdict, outcome.stage, outcome.symptom) == (sequel.verdict, sequel.stage, sequel.symptom)
