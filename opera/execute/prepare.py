@@ -13,7 +13,7 @@ from opera.execute import plan
 from opera.execute.library_side import MADE, ExportRequest, WrapReply, WrapRequest
 from opera.execute.plan import Item
 from opera.execute.pool import DONE, Pool, Result
-from opera.execute.records import ERROR, Limits
+from opera.execute.records import ABORT, ERROR, Limits
 from opera.migrated import Artefact, Export
 from opera.workspace import Test, Workspace
 
@@ -149,7 +149,7 @@ class Preparation:
             export = result.decode(Export)
         else:
             said = f"{result.status} {result.exit}: {result.message or result.log}"[:2000]
-            export = Export(None, result.exit or result.status, said, result.seconds)
+            export = Export(None, result.exit if result.status == ABORT else result.status, said, result.seconds)
             migrated.save_export(self.folder(test), name, export)
         first, *rest = self._exporting.pop((test, name))
         self.exported(first, export.seconds, result.seconds)

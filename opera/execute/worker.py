@@ -10,6 +10,7 @@ import platform
 import sys
 import time
 import traceback
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
@@ -60,6 +61,10 @@ class _Stopped(Exception):
     def __init__(self, stage: str, error: BaseException) -> None:
         super().__init__(stage)
         self.stage, self.error = stage, error
+
+
+class _NotRebuilt(Exception):
+    """opera could not rebuild the library's own model: its error, not the compiler's."""
 
 
 class _NoAnswer(Exception):
@@ -159,7 +164,10 @@ def _made(value: Value) -> Value:
 
 def _live(manifest: Manifest, directory: Path) -> Any:
     library = cast(libraries.Exporting, libraries.get(manifest.library))
-    return library.live(manifest, directory)
+    try:
+        return library.live(manifest, directory)
+    except Exception as error:
+        raise _NotRebuilt(f"the model cannot be rebuilt: {type(error).__name__}: {_text(error)}") from error
 
 
 def _timed(stage: str, seconds: dict[str, float], function: Any, *arguments: Any) -> Any:
@@ -194,10 +202,10 @@ def _failure(compiler: Compiler, case: Case, stop: _Stopped, seconds: dict[str, 
     message = _cut(_text(error).replace(f"{case.model.parent}/", ""))
     if isinstance(error, MemoryError) or "std::bad_alloc" in message:
         return Outcome(OUT_OF_MEMORY, stage, type(error).__name__, message, seconds=seconds)
-    try:
-        reason = compiler.unsupported(stage, error)
-    except BaseException:
-        reason = None
+    reason = None
+    if not isinstance(error, _NotRebuilt):
+        with suppress(BaseException):
+            reason = compiler.unsupported(stage, error)
     if reason is None and _ours(error):
         text = _cut("".join(traceback.format_exception(error)))
         return Outcome(ERROR, stage, type(error).__qualname__, text, seconds=seconds)
@@ -239,6 +247,8 @@ def _conversion_function(compiler: Compiler, case: Case, error: BaseException | 
 
 def _ours(error: BaseException) -> bool:
     """Whether opera's own module made the mistake: a programming error that no code of the compiler's raised."""
+    if isinstance(error, _NotRebuilt):
+        return True
     if not isinstance(error, TypeError | AttributeError | NameError | LookupError | ImportError):
         return False
     frames = list(traceback.walk_tb(error.__traceback__))
