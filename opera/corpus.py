@@ -166,9 +166,11 @@ def _check(instance: Instance, line: Line, known: dict[str, bool]) -> None:
         known[key] = _declared(instance)
     if not known[key]:
         raise CorpusError(f"{instance.library} declares no operator {instance.operator[:100]!r}")
-    elements = sum(_elements(value) for value in (*instance.params.values(), *(x.value for x in instance.inputs)))
-    if elements > values.MAX_ELEMENTS:
-        raise CorpusError(f"the tensors of the instance declare {elements} elements, more than {values.MAX_ELEMENTS}")
+    held = [*instance.params.values(), *(x.value for x in instance.inputs)]
+    for kind, limit in ((values.Tensor, values.MAX_ELEMENTS), (values.RandomTensor, values.MAX_DESCRIBED)):
+        elements = sum(_elements(value, kind) for value in held)
+        if elements > limit:
+            raise CorpusError(f"the tensors of the instance declare {elements} elements, more than {limit}")
     seen = [*line.provenances, *(at for found in line.equipped.values() for at in found)]
     if not seen or len(seen) > MAX_PROVENANCES:
         raise CorpusError(f"the instance has {len(seen)} provenances; 1 to {MAX_PROVENANCES} are allowed")
@@ -190,14 +192,17 @@ def _declared(instance: Instance) -> bool:
         ) from None
 
 
-def _elements(value: Value) -> int:
+def _elements(value: Value, kind: type) -> int:
+    """Count the elements of all tensors of one class, Tensor or RandomTensor."""
     match value:
         case values.Tensor() | values.RandomTensor():
-            return math.prod(value.shape)
+            return math.prod(value.shape) if isinstance(value, kind) else 0
         case values.Sequence():
-            return sum(_elements(item) for item in value.items)
+            return sum(_elements(item, kind) for item in value.items)
         case values.Optional():
-            return _elements(value.value)
+            return _elements(value.value, kind)
         case list() | tuple():
-            return sum(_elements(item) for item in value)
+            return sum(_elements(item, kind) for item in value)
+        case dict():
+            return sum(_elements(item, kind) for item in value.values())
     return 0

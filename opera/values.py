@@ -35,6 +35,8 @@ from opera.errors import CorpusError
 
 MAX_ELEMENTS = 1 << 26
 """A tensor that declares more elements than this is refused (64 Mi elements)."""
+MAX_DESCRIBED = 1 << 30
+"""Likewise for a RandomTensor, which costs no memory until it is made (and is not made above MAX_ELEMENTS)."""
 MAX_DEPTH = 64
 """Containers nested deeper than this are refused."""
 
@@ -62,6 +64,13 @@ LOW_PRECISION = {
     "float4_e2m1fn": (2, 1, 1, False, False),
 }
 """Bit layouts of the floats that numpy itself lacks (OCP Microscaling and FP8 specifications; ONNX docs, float8)."""
+
+
+DESCRIBED = frozenset(
+    ["bool", "bfloat16", "float16", "float32", "float64"]
+    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+)
+"""dtypes that a RandomTensor can have."""
 
 
 class Tensor(msgspec.Struct, frozen=True):
@@ -120,7 +129,10 @@ class Tensor(msgspec.Struct, frozen=True):
 
 
 class RandomTensor(msgspec.Struct, frozen=True):
-    """A large float tensor described by how to make it: uniform on [low, high), numpy PCG64 seeded with `seed`."""
+    """A large tensor described by how to make it, by numpy's PCG64 seeded with `seed`.
+
+    Floats are uniform on [low, high), integers and booleans on the whole numbers from low to high, both included.
+    """
 
     dtype: str
     shape: tuple[int, ...]
@@ -129,18 +141,34 @@ class RandomTensor(msgspec.Struct, frozen=True):
     high: float
 
     def __post_init__(self) -> None:
-        check_shape(self.dtype, self.shape)
-        if self.dtype not in ("float16", "float32", "float64"):
+        check_shape(self.dtype, self.shape, MAX_DESCRIBED)
+        if self.dtype not in DESCRIBED:
             raise CorpusError(f"a random tensor cannot be {self.dtype}")
-        if not (
-            math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high and 0 <= self.seed < 2**63
-        ):
-            raise CorpusError(f"a random tensor cannot have seed {self.seed} and range {self.low}..{self.high}")
+        finite = math.isfinite(self.low) and math.isfinite(self.high)
+        if not (finite and self.low <= self.high and 0 <= self.seed < 2**63 and self._fits()):
+            raise CorpusError(
+                f"a random {self.dtype} tensor cannot have seed {self.seed} and range {self.low}..{self.high}"
+            )
+
+    def _fits(self) -> bool:
+        """Whole numbers of the dtype, and such as float64 holds exactly."""
+        if "float" in self.dtype:
+            return True
+        least, most = (0, 1) if self.dtype == "bool" else (np.iinfo(self.dtype).min, np.iinfo(self.dtype).max)
+        whole = float(self.low).is_integer() and float(self.high).is_integer()
+        return whole and max(least, -(2**53)) <= self.low and self.high <= min(most, 2**53)
 
     def tensor(self) -> Tensor:
-        """Make the tensor."""
-        values = np.random.Generator(np.random.PCG64(self.seed)).random(self.shape)
-        return Tensor.of((self.low + (self.high - self.low) * values).astype(self.dtype))
+        """Make the tensor. Raises CorpusError for one of more than MAX_ELEMENTS elements."""
+        check_shape(self.dtype, self.shape)
+        generator = np.random.Generator(np.random.PCG64(self.seed))
+        if "float" not in self.dtype:
+            whole = generator.integers(int(self.low), int(self.high), self.shape, self.dtype, endpoint=True)
+            return Tensor.of(whole, self.dtype)
+        values = self.low + (self.high - self.low) * generator.random(self.shape)
+        if self.dtype == "bfloat16":  # the upper half of a float32
+            return Tensor.of((values.astype("float32").view("uint32") >> 16).astype("uint16"), "bfloat16")
+        return Tensor.of(values.astype(self.dtype))
 
 
 class Sequence(msgspec.Struct, frozen=True):
@@ -175,15 +203,15 @@ Value: TypeAlias = Any
 """None, bool, int, float, str, bytes, list, tuple, dict, or one of the classes above."""
 
 
-def check_shape(dtype: str, shape: tuple[int, ...]) -> None:
-    """Refuse unknown dtypes, negative dimensions and tensors of more than MAX_ELEMENTS elements."""
+def check_shape(dtype: str, shape: tuple[int, ...], limit: int = MAX_ELEMENTS) -> None:
+    """Refuse unknown dtypes, negative dimensions and tensors of more than `limit` elements."""
     if dtype not in CONTAINERS:
         raise CorpusError(f"unknown dtype {dtype!r}")
     if len(shape) > 64 or any(not isinstance(d, int) or isinstance(d, bool) or d < 0 for d in shape):
         raise CorpusError(f"{str(shape)[:80]} is no shape")
-    if math.prod(shape) > MAX_ELEMENTS or max(shape, default=0) > MAX_ELEMENTS:
+    if math.prod(shape) > limit or max(shape, default=0) > limit:
         raise CorpusError(
-            f"a tensor declares the shape {list(shape)[:8]}, which is more than {MAX_ELEMENTS} elements",
+            f"a tensor declares the shape {list(shape)[:8]}, which is more than {limit} elements",
             fix="leave the instance out of the corpus, or make the tensor smaller",
         )
 

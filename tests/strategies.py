@@ -26,8 +26,14 @@ def tensors(draw: st.DrawFn) -> Tensor:
 
 
 RANDOM = st.builds(
-    RandomTensor, st.sampled_from(["float16", "float32", "float64"]), SHAPES, st.integers(0, 2**63 - 1),
+    RandomTensor, st.sampled_from(["bfloat16", "float16", "float32", "float64"]), SHAPES, st.integers(0, 2**63 - 1),
     st.floats(-100, 0), st.floats(0, 100),
+) | st.builds(
+    RandomTensor, st.sampled_from(["int8", "int16", "int32", "int64"]), SHAPES, st.integers(0, 2**63 - 1),
+    st.integers(-128, 0).map(float), st.integers(0, 127).map(float),
+) | st.builds(
+    RandomTensor, st.sampled_from(["bool", "uint8", "uint16", "uint32", "uint64"]), SHAPES, st.integers(0, 2**63 - 1),
+    st.just(0.0), st.integers(0, 1).map(float),
 )  # fmt: skip
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)) | st.binary()
 NAMES = st.text(min_size=1, max_size=20)

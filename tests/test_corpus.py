@@ -68,7 +68,7 @@ def put(*path_and_value):
     return change
 
 
-HUGE = {"$random": {"dtype": "float64", "shape": [1 << 30], "seed": 0, "low": 0.0, "high": 1.0}}
+HUGE = {"$random": {"dtype": "float64", "shape": [1 << 31], "seed": 0, "low": 0.0, "high": 1.0}}
 ENEMIES = {
     "code as operator": put("instance", "operator", "__import__('os').system('true')"),
     "unknown operator": put("instance", "operator", "Frobnicate"),

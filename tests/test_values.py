@@ -94,7 +94,12 @@ HOSTILE = [
     {"$tensor": {"dtype": "string", "shape": [1], "strings": [1]}},
     {"$random": {"dtype": "float32", "shape": [1 << 20, 1 << 20], "seed": 0, "low": 0, "high": 1}},
     {"$random": {"dtype": "float32", "shape": [1], "seed": 0, "low": 0, "high": math.nan}},
-    {"$random": {"dtype": "int32", "shape": [1], "seed": 0, "low": 0, "high": 1}},
+    {"$random": {"dtype": "int32", "shape": [1], "seed": 0, "low": 0, "high": 0.5}},
+    {"$random": {"dtype": "int8", "shape": [1], "seed": 0, "low": 0, "high": 128}},
+    {"$random": {"dtype": "bool", "shape": [1], "seed": 0, "low": 0, "high": 2}},
+    {"$random": {"dtype": "int64", "shape": [1], "seed": 0, "low": 0, "high": 1e18}},
+    {"$random": {"dtype": "complex64", "shape": [1], "seed": 0, "low": 0, "high": 1}},
+    {"$random": {"dtype": "string", "shape": [1], "seed": 0, "low": 0, "high": 1}},
     {"$random": {"dtype": "float32", "shape": [1], "seed": -1, "low": 0, "high": 1}},
     {"$int": "1" * 5000},
     {"$int": "__import__('os')"},
@@ -140,6 +145,15 @@ def test_objects_of_other_classes_have_no_encoding():
         Tensor.of(np.array([1], dtype="datetime64[s]"))
 
 
+def test_described_integers_reach_both_ends():
+    assert set(RandomTensor("int8", (500,), 1, -1.0, 2.0).tensor().array()) == {-1, 0, 1, 2}
+    assert set(RandomTensor("bool", (50,), 1, 0.0, 1.0).tensor().array()) == {False, True}
+
+
 def test_a_gigabyte_declared_costs_no_memory():
+    large = RandomTensor("float64", (1 << 30,), 0, 0.0, 1.0)
+    assert values.loads(values.dumps(large)) == large
     with pytest.raises(CorpusError, match="more than"):
-        RandomTensor("float64", (1 << 30,), 0, 0.0, 1.0)
+        large.tensor()
+    with pytest.raises(CorpusError, match="more than"):
+        RandomTensor("float64", (2, 1 << 30), 0, 0.0, 1.0)
