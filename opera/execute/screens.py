@@ -120,13 +120,20 @@ def _disputed(manifest: Manifest, expected: list[Value], actual: list[Value], op
 
     One that agrees with the compiler disputes the reference. So does one that contradicts the reference in the same way and
     by no less than the compiler does. One that contradicts it otherwise says nothing for the compiler, and the finding stays,
-    where the test itself states what it expects; a reference that opera computed falls by any contradiction.
+    where the test itself states what it expects; a reference that opera computed falls by any contradiction. One that
+    computed the same in higher precision speaks for whoever is nearer to it, whether it contradicts the reference or not.
     """
     asked = [opinion for opinion in opinions if opinion.independent and opinion.outputs is not None]
     found = oracle.compare(expected, actual, manifest.outputs, manifest.rtol, manifest.atol)
     third = ""
     for opinion in asked:
         outputs = opinion.outputs or []
+        if opinion.precise:
+            shown = _nearer(manifest, expected, actual, outputs)
+            if shown is not None:
+                reason = DISPUTED if shown["reference_deviation"] > 1 else ILL_CONDITIONED
+                return Screening(reason, {"by": opinion.name, **shown})
+            continue
         against = oracle.compare(expected, outputs, manifest.outputs, manifest.rtol, manifest.atol)
         if not against.symptom:
             continue
@@ -148,6 +155,38 @@ def _disputed(manifest: Manifest, expected: list[Value], actual: list[Value], op
         refused = {opinion.name: opinion.error[:300] for opinion in opinions if opinion.independent}
         return Screening("", {f"{name}_error": error for name, error in refused.items()}, (SINGLE_REFERENCE,))
     return Screening("", {"agreeing": ", ".join(opinion.name for opinion in asked)})
+
+
+def _nearer(
+    manifest: Manifest, expected: list[Value], actual: list[Value], precise: list[Value]
+) -> dict[str, float] | None:
+    """Return the numbers that show that the compiler is as near to a more precise result as the reference is, else None.
+
+    Distances are taken where the compiler is off by the oracle, in tolerances. NaN or an infinity on one side only is an
+    infinite distance.
+    """
+    found = list(_tensors(expected, actual))
+    exact = [x for _, x in _tensors(expected, precise)]
+    if not len(found) == len(exact) == len(expected) == len(actual):
+        return None
+    worst = {"reference": 0.0, "compiler": 0.0}
+    for (want, got), right in zip(found, exact, strict=True):
+        off = _tolerances(manifest, want, got) > 1
+        for name, one in (("reference", want), ("compiler", got)):
+            worst[name] = max(worst[name], float(_tolerances(manifest, right, one)[off].max(initial=0.0)))
+    if worst["compiler"] > worst["reference"] or worst["compiler"] == np.inf:
+        return None
+    return {f"{name}_deviation": value for name, value in worst.items()}
+
+
+def _tolerances(manifest: Manifest, right: Tensor, other: Tensor) -> Array:
+    """Return how far each element is from the right one, in tolerances: more than 1 is off."""
+    distance, special = _distance(right, other)
+    rtol, atol = oracle.tolerance(right.dtype, manifest.rtol, manifest.atol)
+    size = np.nan_to_num(np.abs(_wide(right)), nan=0.0, posinf=0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(distance > 0, distance / (atol + rtol * size), 0.0)
+    return np.where(special, np.inf, share)
 
 
 def _as_far(against: oracle.Comparison, found: oracle.Comparison) -> bool:

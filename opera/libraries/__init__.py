@@ -27,12 +27,14 @@ class Opinion(msgspec.Struct, frozen=True):
         independent: False where it shares code or authors with the expected output (it then has no vote).
         outputs: Its outputs in the manifest's order, or None where it could not run the model.
         error: Why it could not.
+        precise: Whether it is the same computation in higher precision: who is nearer to it is right.
     """
 
     name: str
     independent: bool
     outputs: list[Value] | None
     error: str = ""
+    precise: bool = False
 
 
 class Library(Protocol):
