@@ -72,6 +72,12 @@ class Plugin:
         finally:
             self.recorder.flush()
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        """Watch the test itself, not its fixtures."""
+        with self.recorder.watching():
+            return (yield)
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count outcomes; an error in set-up counts as a failure."""
         if report.when == "call" or report.outcome != "passed":

@@ -7,7 +7,7 @@ import importlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ class Recorder:
         recorded: Lines written.
         left_out: Category → how many observations were not recorded for that reason.
         keys: What a capture module has seen in this file, for its own duplicate checks.
+        around: Makers of contexts in which a capture module wants tests and scripts to run.
     """
 
     def __init__(self, source: str) -> None:
@@ -42,6 +43,7 @@ class Recorder:
         self.calls = self.recorded = 0
         self.left_out: Counter[str] = Counter()
         self.keys: set[Any] = set()
+        self.around: list[Callable[[], AbstractContextManager[None]]] = []
         self._deferred: list[Callable[[], None]] = []
         self._spool: FileIO | None = None
         self._busy = threading.Lock()
@@ -79,6 +81,14 @@ class Recorder:
             self.left_out[f"capture failed: {type(error).__name__}"] += 1
         finally:
             self._busy.release()
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Run a test, or a whole script, in the contexts of the capture module."""
+        with ExitStack() as stack:
+            for make in self.around:
+                stack.enter_context(make())
+            yield
 
     @contextmanager
     def aside(self) -> Iterator[None]:

@@ -39,6 +39,7 @@ class Instrumentation(msgspec.Struct, frozen=True):
 
     operators: _Operators
     formals: dict[str, list[str]]
+    constructors: dict[str, list[str]]
     modules: _Modules
     deny: dict[str, list[str]]
 
@@ -132,7 +133,8 @@ def constructor_formals(operator: str) -> list[str]:
     """Return the formal names of a module's constructor, `self` left out. Raises CorpusError for what is no module."""
     if kind(operator) != "module":
         raise CorpusError(f"{operator[:100]} is no module")
-    return _positional(resolve(operator).__init__)[1:]
+    stated = instrumentation().constructors.get(operator)
+    return list(stated) if stated else _positional(resolve(operator).__init__)[1:]
 
 
 def _positional(func: Any) -> list[str]:

@@ -168,8 +168,8 @@ def _encode(item: Any, depth: int) -> Value:
         return item
     if kind is list:
         return [_encode(each, depth + 1) for each in item]
-    if isinstance(item, tuple):  # also torch.Size and the named tuples that operators return
-        return tuple(_encode(each, depth + 1) for each in tuple.__iter__(item))
+    if isinstance(item, tuple) and (kind is tuple or kind.__module__ in ("torch", "torch.return_types")):
+        return tuple(_encode(each, depth + 1) for each in item)  # torch.Size, and the tuples that operators return
     if kind is dict:
         return {_key(key): _encode(each, depth + 1) for key, each in item.items()}
     return _named(item)
