@@ -1,0 +1,35 @@
+"""Imports Keras on TensorFlow, quietly, whatever the user's environment and keras.json say.
+
+Importing this module is the way to have Keras in a worker: it is what library-side workers preload before they are forked.
+Importing runs no operation of TensorFlow, so that a process that did no more can still be forked.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+
+BACKEND = "tensorflow"
+QUIET = {
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "TF_CPP_MAX_VLOG_LEVEL": "0",
+    "TF_ENABLE_ONEDNN_OPTS": "0",  # its kernels round in other orders from one CPU to the next
+    "GRPC_VERBOSITY": "ERROR",
+    "ABSL_MIN_LOG_LEVEL": "3",
+}
+"""Set before TensorFlow is loaded, which reads them once."""
+
+os.environ.update(QUIET)
+os.environ["KERAS_BACKEND"] = BACKEND
+os.environ["KERAS_HOME"] = os.path.join(os.devnull, "opera")  # noqa: PTH118 - no keras.json is read there, and none written
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import keras
+    import tensorflow
+
+logging.getLogger("tensorflow").setLevel(logging.ERROR)
+logging.getLogger("absl").setLevel(logging.ERROR)
+
+__all__ = ["keras", "tensorflow"]

@@ -1,0 +1,55 @@
+"""The artefacts that a Keras test offers, each made by the exporter that Keras or TensorFlow themselves have for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+from opera.errors import InvalidTest
+from opera.libraries.keras_model import Live
+from opera.migrated import Artefact, Manifest
+
+FILES = {"saved_model": "saved_model", "tflite": "model.tflite", "onnx": "model.onnx", "openvino": "openvino"}
+"""Artefact → its file in the test's folder; two are folders."""
+
+
+def export(live: Live, manifest: Manifest, directory: Path, artefact: str) -> Artefact:
+    """Write one artefact. What the exporter raises passes through; what it prints does not reach the terminal."""
+    if artefact not in FILES:
+        raise InvalidTest(f"Keras exports no {artefact}")
+    path = directory / FILES[artefact]
+    temporary = directory / f"{path.name}.{os.getpid()}{path.suffix}"
+    with warnings.catch_warnings(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        warnings.simplefilter("ignore")
+        try:
+            _write(live, artefact, temporary)
+            if path.is_dir():
+                shutil.rmtree(path)
+            temporary.replace(path)
+        finally:
+            _remove(temporary)
+    return Artefact(FILES[artefact], manifest.inputs)
+
+
+def _write(live: Live, artefact: str, path: Path) -> None:
+    match artefact:
+        case "saved_model":
+            live.saved_model(path)
+        case "tflite":
+            path.write_bytes(live.tflite())
+        case "onnx":
+            live.onnx(path)
+        case _:
+            path.mkdir()
+            live.openvino(path / "model.xml")
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
