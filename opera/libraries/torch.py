@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import struct
 from collections.abc import Iterable
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,6 +32,11 @@ def version() -> str:
 
 def exporter() -> dict[str, str]:
     """Return what decides how models look: torch and this module."""
+    return dict(_exporter())
+
+
+@cache
+def _exporter() -> dict[str, str]:
     return {"torch": version(), "opera-torch": EXPORTER_VERSION}
 
 

@@ -1,8 +1,9 @@
 """Write a stand-alone script that shows one finding: library, compiler and numpy are all it needs.
 
 The script builds the model itself. No value of the finding can become code: values go through `opera.literals`, header
-lines through its `comment`, and the templates hold everything else. A compiler's recipe is
-templates/LIBRARY/run_COMPILER.py.j2; one without it is run through its opera plugin.
+lines through its `comment`, and the templates hold everything else: templates/reproducer.py.j2 what all scripts have,
+templates/LIBRARY/script.py.j2 how a library's models are made, and templates/LIBRARY/run_COMPILER.py.j2 a compiler's recipe;
+a compiler without one is run through its opera plugin.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from opera.instance import Instance
 from opera.migrated import Manifest, read_values
 from opera.triage.replay import Sequel
 from opera.triage.signature import normalise
-from opera.values import Optional, Sequence, Tensor, Value
+from opera.values import Optional, RandomTensor, Sequence, Tensor, Value
 from opera.workspace import Workspace
 
 OTHER = "run_other.py.j2"
@@ -68,9 +69,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, instance: Inst
     environment = _environment(manifest.library)
     runner = f"run_{exhibit.compiler}.py.j2"
     known = runner in environment.list_templates()
-    values: dict[str, Any] = {
-        "model": shown["model"],
-        "feeds": shown["feeds"],
+    values: dict[str, Any] = shown | {
         "kind": kind,
         "header": _header(exhibit, manifest, shown),
         "outputs": literals.literal(list(manifest.outputs)),
@@ -99,13 +98,14 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, instance: Inst
         "needs_attributes": "with_attributes(" in body,
         "imports": _imports(kind, body),
     }
-    text = environment.get_template("reproducer.py.j2").render(values)
+    text = environment.get_template("script.py.j2").render(values)
     return re.sub(r"\n{4,}", "\n\n\n", text).strip() + "\n"
 
 
 @cache
 def _environment(library: str) -> jinja2.Environment:
-    loader = jinja2.FileSystemLoader(resources.content("templates") / library)
+    templates = resources.content("templates")
+    loader = jinja2.FileSystemLoader([templates / library, templates])
     return jinja2.Environment(
         loader=loader, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False
     )  # the output is Python; what is inserted is source made by opera.literals
@@ -131,11 +131,15 @@ def _header(exhibit: Exhibit, manifest: Manifest, shown: dict[str, object]) -> l
         f"{exhibit.id}, found by opera: {manifest.operator} on {exhibit.frontend}: {what}",
         exhibit.message,
         "seen with " + ", ".join(f"{name} {version}" for name, version in sorted(exhibit.versions.items())),
-        f"opset {shown['opset']}; expected outputs by the {manifest.reference}" if shown["opset"] else "",
+        "; ".join(([f"opset {shown['opset']}"] if shown["opset"] else []) + [f"expected outputs by {_by(manifest)}"]),
         f"from {exhibit.came_from}" if exhibit.came_from else "",
         f"specification: {shown['spec']}" if shown["spec"] else "",
     ]
     return [literals.comment(line) for line in lines if line]
+
+
+def _by(manifest: Manifest) -> str:
+    return {"eager": f"eager {manifest.library}"}.get(manifest.reference, f"the {manifest.reference}")
 
 
 def _expected(manifest: Manifest, expected: list[Value]) -> str:
@@ -161,7 +165,7 @@ def _dtypes(values: list[Value]) -> set[str]:
     found: set[str] = set()
     for value in values:
         match value:
-            case Tensor():
+            case Tensor() | RandomTensor():
                 found.add(value.dtype)
             case Sequence(items=items):
                 found |= _dtypes(list(items))

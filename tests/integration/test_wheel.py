@@ -29,7 +29,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_holds_the_content(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    for kind in ("instrumentation/onnx.toml", "sources/onnx.toml", "templates/onnx/reproducer.py.j2"):
+    for kind in ("instrumentation/onnx.toml", "sources/onnx.toml", "templates/onnx/script.py.j2"):
         assert f"opera/_content/{kind}" in names
     assert not [name for name in names if name.startswith(("tests/", "results/"))]
 
