@@ -19,11 +19,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import CodeType, FrameType
+from types import BuiltinFunctionType, FrameType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType
 from typing import Any
 
 import torch
-from torch._C import _functorch, _get_tracing_state, _len_torch_dispatch_stack
+from torch._C import _functorch, _get_tracing_state, _len_torch_dispatch_stack, _len_torch_function_stack
+from torch.compiler import is_compiling
 from torch.overrides import TorchFunctionMode, _get_current_function_mode, _get_current_function_mode_stack
 
 from opera.capture import torch_calls as calls
@@ -35,6 +36,7 @@ from opera.libraries.torch_values import NotRepresentable
 
 RAISES = "the library raises"
 INTERNAL = "called by PyTorch itself"
+FACTS = "it reads facts of a tensor"
 NO_OPERATOR = "no public operator"
 MAKER = "it makes an input"
 TRANSFORMED = "within a transform, a trace or a dispatch mode"
@@ -53,6 +55,8 @@ _HOLDERS = (_TORCH + "nn/modules/module.py", _TORCH + "nn/modules/container.py",
 """Files whose calls of modules are those of their caller: modules that hold modules."""
 _DRIVERS = _TORCH + "testing" + os.sep
 USER, TORCH, HOLDER, TRANSPARENT = range(4)
+_LASTING = (BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType)
+"""Callables of these classes are PyTorch's own and may be remembered; others may hold tensors."""
 _INSTALLED: list[Watch] = []
 
 
@@ -89,7 +93,7 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
         super().__init__()
         self.recorder, self.drives, self.on = recorder, False, 0
         self._verdicts: dict[Any, tuple[str, str]] = {}
-        self._places: dict[CodeType, int] = {}
+        self._places: dict[str, int] = {}
         self._makers = frozenset(torch_api.instrumentation().operators.makers)
 
     @contextmanager
@@ -117,6 +121,18 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
                 self.__exit__(None, None, None)
 
     @contextmanager
+    def popped(self) -> Iterator[None]:
+        """Be off this thread's stack of modes, if on top of it."""
+        mine = _get_current_function_mode() is self
+        if mine:
+            self.__exit__(None, None, None)
+        try:
+            yield
+        finally:
+            if mine:
+                self.__enter__()
+
+    @contextmanager
     def driving(self) -> Iterator[None]:
         """Take calls that `torch.testing` makes for those of a test, and what usually makes inputs for what is tested."""
         self._set(True)
@@ -137,7 +153,7 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Look, then let the call go on as it would have."""
         kwargs = kwargs or {}
-        if self.on <= 0 or torch.compiler.is_compiling():
+        if self.on <= 0 or is_compiling():
             return func(*args, **kwargs)
         seen = self._look(func, args, kwargs, sys._getframe(1))
         if seen is None:
@@ -151,24 +167,32 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
         return result
 
     def _look(self, func: Any, args: Any, kwargs: Any, frame: FrameType | None) -> tuple[Any, Instance] | None:
-        """Return key and instance of a call that is to be recorded once it returned."""
+        """Return key and instance of a call that is to be recorded once it returned. Most calls end early here."""
         recorder = self.recorder
         recorder.calls += 1
         try:
             operator, category = self._verdicts.get(func) or self._judge(func)
             if not category and not self.by_test(frame):
                 category = INTERNAL
-            if not category and transformed():
-                category = TRANSFORMED
             if category:
                 recorder.left_out[category] += 1
                 return None
-            with off():
-                key = calls.key(operator, args, kwargs)
-                return None if key in recorder.keys else (key, calls.instance(operator, args, kwargs))
+            if _len_torch_function_stack():  # somebody else's modes are still there
+                with off():
+                    return self._new(operator, args, kwargs)
+            return self._new(operator, args, kwargs)
         except Exception as error:
             recorder.left_out[reason(error)] += 1
             return None
+
+    def _new(self, operator: str, args: Any, kwargs: Any) -> tuple[Any, Instance] | None:
+        key = calls.key(operator, args, kwargs)
+        if key in self.recorder.keys:
+            return None
+        if transformed():
+            raise NotRepresentable(TRANSFORMED)
+        with off():
+            return key, calls.instance(operator, args, kwargs)
 
     def keep(self, seen: tuple[Any, Instance], result: Any) -> None:
         """Record a call that returned."""
@@ -192,9 +216,12 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
         name = torch_api.public_name(func)
         if name is None:
             getter = getattr(func, "__name__", "") in ("__get__", "__set__")
-            return "", "it reads facts of a tensor" if getter else NO_OPERATOR
-        category = torch_api.denied(name) or (MAKER if name in self._makers and not self.drives else "")
-        self._verdicts[func] = verdict = ("" if category else name, category)
+            verdict = "", FACTS if getter else NO_OPERATOR
+        else:
+            category = torch_api.denied(name) or (MAKER if name in self._makers and not self.drives else "")
+            verdict = "" if category else name, category
+        if name is not None or type(func) in _LASTING:
+            self._verdicts[func] = verdict
         return verdict
 
     def by_test(self, frame: FrameType | None, module: bool = False) -> bool:
@@ -202,12 +229,16 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
 
         `module`: the call is one of a module.
         """
+        places = self._places
         while frame is not None:
-            place = self._places.get(frame.f_code)
+            file = frame.f_code.co_filename
+            place = places.get(file)
             if place is None:
-                place = self._places[frame.f_code] = self._place(frame.f_code.co_filename)
-            if place != TRANSPARENT and not (module and place == HOLDER):
+                place = places[file] = self._place(file)
+            if place in (USER, TORCH):
                 return place == USER
+            if place == HOLDER and not module:
+                return False
             frame = frame.f_back
         return False
 
@@ -259,11 +290,8 @@ def _hook_modules(watch: Watch) -> None:
     constructors.hook()
     original: Callable[..., Any] = torch.nn.Module.__call__
 
-    def look(module: Any, args: Any, kwargs: Any, frame: FrameType | None) -> tuple[Any, Instance] | None:
+    def look(operator: str, module: Any, args: Any, kwargs: Any) -> tuple[Any, Instance] | None:
         recorder = watch.recorder
-        operator = torch_api.public_name(type(module))
-        if operator is None or not watch.by_test(frame, module=True):
-            return None
         recorder.calls += 1
         try:
             if transformed():
@@ -280,16 +308,18 @@ def _hook_modules(watch: Watch) -> None:
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if watch.on <= 0 or torch.compiler.is_compiling():
+        operator = None if watch.on <= 0 or is_compiling() else torch_api.public_name(type(self))
+        if operator is None:
             return original(self, *args, **kwargs)
-        seen = look(self, args, kwargs, sys._getframe(1))
-        if seen is None:
-            return original(self, *args, **kwargs)
-        try:
-            result = original(self, *args, **kwargs)
-        except BaseException:
-            watch.recorder.left_out[RAISES] += 1
-            raise
+        seen = look(operator, self, args, kwargs) if watch.by_test(sys._getframe(1), module=True) else None
+        with watch.popped():  # modules of PyTorch take other paths where a mode is active
+            if seen is None:
+                return original(self, *args, **kwargs)
+            try:
+                result = original(self, *args, **kwargs)
+            except BaseException:
+                watch.recorder.left_out[RAISES] += 1
+                raise
         watch.keep(seen, result)
         return result
 

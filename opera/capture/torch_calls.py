@@ -111,7 +111,12 @@ def key(operator: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Hashab
 
     Raises NotRepresentable for some of what `instance` refuses, at little cost.
     """
-    return operator, _sketches(args, 0), tuple((name, _sketch(item, 0)) for name, item in kwargs.items())
+    sketches = tuple([_sketch(item, 0) for item in args])
+    return (
+        (operator, sketches, *[(name, _sketch(item, 0)) for name, item in kwargs.items()])
+        if kwargs
+        else (operator, sketches)
+    )
 
 
 def _sketches(items: Sequence[Any], depth: int) -> Hashable:
@@ -125,9 +130,10 @@ def _sketches(items: Sequence[Any], depth: int) -> Hashable:
 def _sketch(item: Any, depth: int) -> Hashable:
     kind = type(item)
     if kind in TENSORS:
-        if item.layout is not torch.strided or item.is_nested:
-            raise NotRepresentable("tensor that is not dense")
-        return item.dtype, item.shape, item.stride(), item.device.type
+        try:
+            return item.dtype, item.shape, item.stride()
+        except RuntimeError:  # sparse, nested and opaque tensors have no strides
+            raise NotRepresentable("tensor that is not dense") from None
     if kind in _ATOMS:
         return kind, item
     if kind is float:
