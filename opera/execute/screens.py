@@ -128,13 +128,14 @@ def _disputed(manifest: Manifest, expected: list[Value], actual: list[Value], op
     third = ""
     for opinion in asked:
         outputs = opinion.outputs or []
+        against = oracle.compare(expected, outputs, manifest.outputs, manifest.rtol, manifest.atol)
         if opinion.precise:
             shown = _nearer(manifest, expected, actual, outputs)
             if shown is not None:
-                reason = DISPUTED if shown["reference_deviation"] > 1 else ILL_CONDITIONED
+                reason = DISPUTED if against.symptom else ILL_CONDITIONED
                 return Screening(reason, {"by": opinion.name, **shown})
+            third = opinion.name if against.symptom else third
             continue
-        against = oracle.compare(expected, outputs, manifest.outputs, manifest.rtol, manifest.atol)
         if not against.symptom:
             continue
         beside = oracle.compare(actual, outputs, manifest.outputs, manifest.rtol, manifest.atol)

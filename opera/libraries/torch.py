@@ -6,7 +6,6 @@ import importlib.metadata
 import struct
 from collections.abc import Iterable
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 from opera import migrated, values
@@ -19,10 +18,7 @@ NAME = "torch"
 PACKAGE = "torch"
 EXPORTER_VERSION = "1"
 """Changes whenever `wrap` makes another model of the same instance, or tags it otherwise."""
-PRELOAD = (
-    "torch", "torch.export", "torch.export._trace", "torch.export.exported_program", "torch.utils._pytree", "torch.overrides",
-    *(("onnxscript", "torch.onnx._internal.exporter._core") if find_spec("onnxscript") else ()),
-)  # fmt: skip
+PRELOAD = ("torch", "opera.libraries.torch_preload")
 
 
 def version() -> str:

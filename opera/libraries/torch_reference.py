@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from opera.errors import CorpusError, InvalidTest
 from opera.instance import Instance
@@ -64,6 +65,13 @@ def _wide(instance: Instance, outputs: Outputs, inputs: list[Value], expected: l
     ):
         raise InvalidTest("an output that is never rounded is another one in float64")
     return found
+
+
+def _wider_range(expected: Value, found: Tensor) -> bool:
+    """Whether float64 gives an infinity or NaN where a finite number is expected: it has a larger one (`nan_to_num`)."""
+    if not isinstance(expected, Tensor):
+        return False
+    return bool((np.isfinite(expected.numbers()) & ~np.isfinite(found.numbers())).any())
 
 
 def _widened(value: Value) -> Value:

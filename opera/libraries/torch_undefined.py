@@ -2,6 +2,7 @@
 
 A rule that is too wide hides bugs: ties of argmax and of max over a dimension (the first wins), division by zero of floats,
 and reductions over nothing of sum, prod and mean are *defined*, and integer division by zero raises: none is excused here.
+What returns uninitialized memory (`torch.empty`) is no operator of opera's at all.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ Array = np.ndarray[Any, Any]
 
 NEVER_ROUNDED = """
 abs absolute adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d all amax amin aminmax and any argmax argmin
-argsort argwhere as_strided atleast_1d atleast_2d atleast_3d bincount bitwise_and bitwise_left_shift bitwise_not
-bitwise_or bitwise_right_shift bitwise_xor block_diag broadcast_tensors broadcast_to bucketize cartesian_prod cat
-ceil channel_shuffle chunk clamp clamp_max clamp_min clip clone column_stack combinations complex concat concatenate
-conj copysign count_nonzero cummax cummin diag diag_embed diagflat diagonal dsplit dstack embedding eq equal expand
-expand_as eye feature_dropout fill fix flatten flip fliplr flipud floor fmax fmin fold full full_like gather ge
-getitem greater greater_equal gt hardshrink hardtanh heaviside hsplit hstack imag index_copy index_fill index_put
-index_select invert isfinite isin isinf isnan isneginf isposinf isreal kthvalue le less less_equal logical_and
-logical_not logical_or logical_xor lshift lt masked_fill masked_scatter masked_select max max_pool1d max_pool2d
-max_pool3d maximum meshgrid min minimum mode moveaxis movedim msort nan_to_num narrow ne neg negative nextafter
-nonzero not_equal one_hot ones ones_like or pad permute pixel_shuffle pixel_unshuffle pos positive put ravel real
-relu relu6 repeat repeat_interleave reshape roll rot90 rshift scatter searchsorted select select_scatter setitem sgn
-sign signbit slice_scatter sort split split_with_sizes squeeze stack swapaxes swapdims t take take_along_dim
-tensor_split threshold tile topk transpose tril tril_indices triu triu_indices trunc unbind unflatten unfold unique
-unique_consecutive unsqueeze view view_as vsplit vstack where xor zeros zeros_like AdaptiveMaxPool1d
-AdaptiveMaxPool2d AdaptiveMaxPool3d ChannelShuffle CircularPad1d CircularPad2d CircularPad3d ConstantPad1d
-ConstantPad2d ConstantPad3d Embedding Flatten Hardshrink Hardtanh Identity MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d
-MaxUnpool2d MaxUnpool3d PixelShuffle PixelUnshuffle ReLU ReLU6 ReflectionPad1d ReflectionPad2d ReflectionPad3d
-ReplicationPad1d ReplicationPad2d ReplicationPad3d Threshold Unflatten Unfold ZeroPad1d ZeroPad2d ZeroPad3d
+argsort argwhere as_strided atleast_1d atleast_2d atleast_3d bitwise_and bitwise_left_shift bitwise_not bitwise_or
+bitwise_right_shift bitwise_xor block_diag broadcast_tensors broadcast_to bucketize cartesian_prod cat ceil
+channel_shuffle chunk clamp clamp_max clamp_min clip clone column_stack combinations complex concat concatenate conj
+copysign count_nonzero cummax cummin diag diag_embed diagflat diagonal dsplit dstack embedding eq expand expand_as
+eye fill fix flatten flip fliplr flipud floor fmax fmin full full_like gather ge getitem greater greater_equal gt
+hardshrink hardtanh heaviside hsplit hstack imag index_copy index_fill index_put index_select invert isfinite isin
+isinf isnan isneginf isposinf isreal kthvalue le less less_equal logical_and logical_not logical_or logical_xor
+lshift lt masked_fill masked_scatter masked_select max max_pool1d max_pool2d max_pool3d maximum meshgrid min minimum
+mode moveaxis movedim msort nan_to_num narrow ne neg negative nextafter nonzero not_equal one_hot ones ones_like or
+pad permute pixel_shuffle pixel_unshuffle pos positive put ravel real relu relu6 repeat repeat_interleave reshape
+roll rot90 rshift scatter searchsorted select select_scatter setitem sgn sign signbit slice_scatter sort split
+split_with_sizes squeeze stack swapaxes swapdims t take take_along_dim tensor_split threshold tile topk transpose
+tril tril_indices triu triu_indices trunc unbind unflatten unfold unique unique_consecutive unsqueeze view view_as
+vsplit vstack where xor zeros zeros_like AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d ChannelShuffle
+CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d Embedding Flatten Hardshrink
+Hardtanh Identity MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d PixelShuffle PixelUnshuffle ReLU
+ReLU6 ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d Threshold
+Unflatten Unfold ZeroPad1d ZeroPad2d ZeroPad3d
 """
 SUMS = """
 adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d addbmm addmm addmv avg_pool1d avg_pool2d avg_pool3d
@@ -58,6 +59,10 @@ EXACT = frozenset(NEVER_ROUNDED.split())
 differ on an exact input, so that no result of theirs is excused as ill-conditioned."""
 ACCUMULATING = frozenset(SUMS.split())
 """Operators that add many terms, in an order that is each implementation's own."""
+
+
+INDICES = {"arg1", "idx", "index", "indices", "key"}
+"""What the indices are called that index_put, put and assignment write to."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -100,7 +105,8 @@ def plain(operator: str) -> str:
 def tags(instance: Instance) -> set[str]:
     """Return facts for the screens: `exact` where no result is ever rounded, `accumulating` where many terms are added."""
     name = plain(instance.operator)
-    exact = name in EXACT and not _reduces(instance)
+    whole = not any(getattr(operand.value, "dtype", "").startswith("complex") for operand in instance.inputs)
+    exact = name in EXACT and whole and not _reduces(instance)  # the size of a complex number is rounded
     return ({"exact"} if exact else set()) | ({"accumulating"} if name in ACCUMULATING else set())
 
 
@@ -116,11 +122,6 @@ def undefined(instance: Instance, expected: list[Value]) -> str | None:
         return rule(Call(instance, expected)) if rule else None
     except (CorpusError, IndexError, ValueError, TypeError, AttributeError):
         return None  # an unusual call: nothing can be told, and so nothing is excused
-
-
-def _uninitialized(call: Call) -> str | None:
-    """torch.empty: "Returns a tensor filled with uninitialized data"."""
-    return f"{call.instance.operator} returns uninitialized data"
 
 
 def _shift(call: Call) -> str | None:
@@ -169,8 +170,9 @@ def _sort(call: Call) -> str | None:
 
 def _ties(numbers: Array, dim: Value) -> int:
     """Return how many elements equal their neighbour once sorted along a dimension; NaNs are equal."""
-    ordered = np.sort(numbers, axis=dim if isinstance(dim, int) else -1)
-    moved = np.moveaxis(ordered, dim if isinstance(dim, int) else -1, -1)
+    if not isinstance(dim, int):
+        raise TypeError("no dimension")
+    moved = np.sort(np.moveaxis(numbers, dim, -1))
     one, other = moved[..., 1:], moved[..., :-1]
     return int(((one == other) | ((one != one) & (other != other))).sum())
 
@@ -223,18 +225,13 @@ def _put(call: Call) -> str | None:
     if call.argument("accumulate") is True:
         return None
     shape = call.result.shape
-    prefix = {"put": "index", "setitem": "arg1", "index_put": "indices"}[plain(call.instance.operator)]
-    found = [x for x in call.instance.inputs if x.name == prefix or x.name.startswith(f"{prefix}.")]
-    found += [x for x in call.instance.inputs if x.name.partition(".")[0] in ("key", "idx")] if not found else []
-    arrays = [x.value.array() for x in found if isinstance(x.value, Tensor)]
+    values = call.instance.inputs[1:]  # after the tensor itself: indices, then what is written
+    arrays = [x.value.array() for x in values if isinstance(x.value, Tensor) and x.name.partition(".")[0] in INDICES]
     if not arrays or any(x.dtype.kind not in "iu" for x in arrays):
         return None
-    if prefix == "index":
-        arrays = [arrays[0] % max(int(np.prod(shape)), 1)]
+    sizes = (int(np.prod(shape)),) if plain(call.instance.operator) == "put" else shape[: len(arrays)]
     rows = np.stack([x.ravel() for x in np.broadcast_arrays(*arrays)], axis=1)
-    if prefix != "index" and len(arrays) == len(shape):
-        rows = rows % np.array(shape)
-    return _doubled(call, rows)
+    return _doubled(call, rows % np.array(sizes))
 
 
 def _doubled(call: Call, rows: Array) -> str | None:
@@ -256,7 +253,7 @@ def _unpool(call: Call) -> str | None:
 
 def _polar(call: Call) -> str | None:
     """torch.polar: "The behavior of this function is undefined if abs is negative or NaN, or if angle is infinite"."""
-    size, angle = call.tensor("abs"), call.tensor("angle")
+    size, angle = call.tensor("abs"), call.tensor("ang", "angle")
     if size is None or angle is None:
         return None
     bad = int((~(size.numbers() >= 0)).sum() + np.isinf(angle.numbers()).sum())
@@ -300,8 +297,6 @@ def _bits(dtype: str) -> int:
 
 Rule = Callable[[Call], str | None]
 RULES: Mapping[str, Rule] = {
-    **dict.fromkeys(("empty", "empty_like", "empty_permuted", "empty_strided"), _uninitialized),
-    **dict.fromkeys(("new_empty", "new_empty_strided"), _uninitialized),
     **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift", "lshift", "rshift", "ilshift", "irshift"), _shift),
     **dict.fromkeys(("rlshift", "rrshift"), _shift),
     **dict.fromkeys(("byte", "char", "copy", "int", "long", "short", "to", "type_as"), _cast),

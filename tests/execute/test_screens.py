@@ -192,3 +192,53 @@ def test_a_computed_reference_falls_by_any_contradiction(tmp_path):
     actual = (flat / flat.sum(1, keepdims=True)).reshape(x.shape).astype(np.float32)
     found = screen(tmp_path, manifest, instance, actual, compiler="onnxruntime")
     assert (found.reason, found.numbers["by"]) == (screens.DISPUTED, "openvino")
+
+
+class Precise:
+    """A library whose only independent reference computes the same in higher precision."""
+
+    def __init__(self, *numbers):
+        self.outputs = [Tensor.of(f32(*numbers))]
+
+    def undefined(self, instance, expected):
+        return None
+
+    def opinions(self, manifest, directory, inputs, besides):
+        return [Opinion("float64", True, self.outputs, precise=True)]
+
+
+@pytest.mark.parametrize(
+    ("exact", "actual", "reason"),
+    [
+        ((1, 3), (1, 3), screens.DISPUTED),  # the reference is off, the compiler is right
+        ((1, 2.6), (1, 3), screens.DISPUTED),  # both are off, the compiler by less
+        ((1, 2.4), (1, 3), ""),  # both are off, the compiler by more
+        ((1, 2), (1, 3), ""),  # the reference is right
+        ((1, 2.00012), (1, 2.00022), screens.ILL_CONDITIONED),  # both are as near as the tolerance asks
+        ((1, 2.0001), (1, 2.0003), ""),
+        ((9, 2), (1, 3), ""),  # where the compiler agrees with the reference, it does not matter who is right
+        ((1, 2), (1, np.nan), ""),
+        ((1, np.inf), (1, np.inf), screens.DISPUTED),
+        ((1, np.inf), (1, 3), ""),
+    ],
+)
+def test_a_more_precise_reference_speaks_for_who_is_nearer(tmp_path, exact, actual, reason):
+    manifest, instance = made(tmp_path, "Floor", {"X": f32(1, 2)})  # exact: nothing is tried by perturbation
+    answer = [Tensor.of(f32(*actual))]
+    result = outcome(manifest, tmp_path, answer)
+    found = screens.screen(Precise(*exact), "tvm", manifest, tmp_path, instance, answer, result)
+    assert found.reason == reason
+    if reason:
+        assert found.numbers["by"] == "float64"
+        assert found.numbers["compiler_deviation"] <= found.numbers["reference_deviation"]
+    else:
+        agrees = not oracle.compare([Tensor.of(f32(1, 2))], [Tensor.of(f32(*exact))], ("y",), None, None).symptom
+        assert found.numbers == ({"agreeing": "float64"} if agrees else {"contradicts_both": "float64"})
+        assert found.tags == (() if agrees else (screens.THREE_ANSWERS,))
+
+
+def test_a_more_precise_reference_says_nothing_of_another_form(tmp_path):
+    manifest, instance = made(tmp_path, "Floor", {"X": f32(1, 2)})
+    answer = [Tensor.of(f32(1, 2, 3))]
+    result = outcome(manifest, tmp_path, answer)
+    assert screens.screen(Precise(1, 3), "tvm", manifest, tmp_path, instance, answer, result).reason == ""
