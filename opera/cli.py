@@ -6,9 +6,10 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from opera import __version__
 from opera.errors import NEW_FINDINGS, OK, USAGE, OperaError, UsageError
@@ -60,31 +61,69 @@ def doctor(workspace: Root = RESULTS, workers: Workers = CORES) -> None:
     raise typer.Exit(OK if stage.show(workspace, workers) else USAGE)
 
 
-@app.command()
+class _Extract(TyperCommand):
+    """`opera extract`, whose --library takes a command that has options of its own."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = any(word.partition("=")[0] == "--library" for word in args)
+        if named and not {"--", "-h", "--help"} & set(args):
+            raise UsageError(
+                "--library needs a command after `--`",
+                cause="without `--`, options of the command would be taken for opera's",
+                fix="opera extract --library torch -- python train.py --epochs 1",
+            )
+        return super().parse_args(ctx, args)
+
+
+@app.command(cls=_Extract)
 def extract(
-    target: Annotated[str, typer.Argument(help="A checkout of a library, or the name of an installed one (onnx).")],
+    target: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TARGET | -- COMMAND",
+            help="A checkout of a library, the name of an installed one (onnx, torch), or with --library a command.",
+            show_default=False,
+        ),
+    ] = None,
+    library: Annotated[
+        str,
+        typer.Option(help="Record what the COMMAND after `--` calls of this library: python or pytest and arguments."),
+    ] = "",
     equipped: Annotated[
         str, typer.Option(help="TARGET is a checkout of this compiler: record what its own frontend suite covers.")
     ] = "",
     workspace: Root = RESULTS,
     workers: Workers = CORES,
-    timeout: Annotated[float | None, typer.Option(help="Seconds that one test file may take.", min=1)] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds that one test file, or the command, may take.", min=1)
+    ] = None,
     rerun: Annotated[bool, typer.Option("--rerun", help="Run again the files that are done.")] = False,
 ) -> None:
-    """Run a library's test suite under instrumentation and record its operator instances.
+    """Run a library's test suite, or a script or suite of your own, under instrumentation: record its operator instances.
 
     Example: opera extract onnx
 
     Example: opera extract ../onnx
 
     Example: opera extract --equipped tvm ../tvm
+
+    Example: opera extract --library torch -- python train.py --epochs 1
+
+    Example: opera extract --library torch -- pytest my_tests/
     """
+    from opera.migrate import command
     from opera.migrate import extract as stage
     from opera.workspace import Workspace
 
-    found = stage.recognised(target, equipped)  # a wrong path makes no workspace
-    with Workspace.open(workspace, write=True) as opened:
-        ok = stage.extract(opened, found, equipped=equipped, workers=workers, timeout=timeout, rerun=rerun)
+    words = target or []
+    if library or len(words) != 1:
+        program = command.parse(library, words, equipped)
+        with Workspace.open(workspace, write=True) as opened:
+            ok = command.extract(opened, program, timeout=timeout)
+    else:
+        found = stage.recognised(words[0], equipped)  # a wrong path makes no workspace
+        with Workspace.open(workspace, write=True) as opened:
+            ok = stage.extract(opened, found, equipped=equipped, workers=workers, timeout=timeout, rerun=rerun)
     raise typer.Exit(OK if ok else USAGE)
 
 

@@ -40,8 +40,9 @@ class Job(msgspec.Struct, frozen=True):
     """One file of a suite.
 
     Attributes:
-        kind: `modules`: executed under its dotted name in place of the installed one; `pytest`: run by pytest.
-        root, file: The target's root, and the path of the file below it.
+        kind: `modules`: executed under its dotted name in place of the installed one; `pytest`: run by pytest; `driver`:
+            left to the module `driver`, whose `run(recorder, file)` returns how many tests ran and how many of them failed.
+        root, file: The target's root, and the path of the file below it; the part that a driver is asked for.
         spool: Where captured instances go.
         arguments: Further arguments of pytest.
         path: Folders, relative to root, that are appended to sys.path.
@@ -59,6 +60,7 @@ class Job(msgspec.Struct, frozen=True):
     stop: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
     inert: tuple[str, ...] = ()
+    driver: str = ""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -109,7 +111,7 @@ def _run(job: Job, recorder: Recorder) -> Answer:
     start = time.perf_counter()
     recorder.begin(job.file, Path(job.spool))
     sys.path.extend(str(Path(job.root, entry)) for entry in job.path)
-    status, reason, tests, failed = (_run_pytest if job.kind == "pytest" else _run_module)(job, recorder)
+    status, reason, tests, failed = KINDS[job.kind](job, recorder)
     recorder.flush()
     recorder.close()
     seconds = time.perf_counter() - start
@@ -156,6 +158,22 @@ def _run_pytest(job: Job, recorder: Recorder) -> tuple[str, str, int, int]:
             failed,
         )
     return "done", "; ".join(plugin.problems[:1]), tests, failed
+
+
+def _run_driver(job: Job, recorder: Recorder) -> tuple[str, str, int, int]:
+    """Let a capture module's driver run one part of the suite that it knows."""
+    try:
+        driver = importlib.import_module(job.driver)
+    except Exception as error:
+        return "failed-import", f"{job.driver}: {type(error).__name__}: {error}"[:500], 0, 0
+    try:
+        tests, failed = driver.run(recorder, job.file)
+    except Exception as error:
+        return "failed", f"{type(error).__name__}: {error}"[:500], recorder.calls, 1
+    return "done", "", tests, failed
+
+
+KINDS = {"modules": _run_module, "pytest": _run_pytest, "driver": _run_driver}
 
 
 if __name__ == "__main__":

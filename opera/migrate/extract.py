@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 
 from opera.migrate import suites
 from opera.migrate.suites import FileReport, Target
@@ -38,6 +39,9 @@ def extract(
     done = workspace.extraction(key, told | {"equipped": equipped})
     where = f"checkout {target.version}, " if target.checkout else ""
     print(f"{target.name}: {where}tests run against the installed {target.installed}", file=sys.stderr)
+    if target.checkout and _series(target.version) != _series(target.installed):
+        hint = "names that one of the two lacks cost whole files; a checkout of the installed version loses fewest"
+        print(f"{target.version} on {target.installed}: {hint}", file=sys.stderr)
     if done:
         print(f"{len(done)} files were done before; --rerun runs them again", file=sys.stderr)
     totals: Counter[str] = Counter()
@@ -45,7 +49,7 @@ def extract(
     trouble: list[FileReport] = []
     progress = _Progress()
     for report in suites.extract(target, workers=workers, equipped=equipped or None, done=done, timeout=timeout):
-        new, captured = _store(workspace, key, report, equipped)
+        new, captured = store(workspace, key, report, equipped)
         totals.update(files=1, tests=report.tests, calls=report.calls, captured=captured, new=new)
         left_out.update(report.left_out)
         if report.status != DONE:
@@ -55,17 +59,24 @@ def extract(
     return bool(done) or not totals["files"] or len(trouble) < totals["files"]
 
 
-def _store(workspace: Workspace, key: str, report: FileReport, equipped: str) -> tuple[int, int]:
-    """Store one file's instances, then that the file is done: in this order nothing is lost by a kill in between."""
-    records = list(report.records())
-    captured, new = len(records), workspace.add_captured(records, equipped=equipped)
+def _series(version: str) -> str:
+    """The release that a version belongs to: 2.13 of 2.13.0+cpu."""
+    return ".".join(version.split("+")[0].split(".")[:2])
+
+
+def store(workspace: Workspace, key: str, report: FileReport, equipped: str) -> tuple[int, int]:
+    """Store one file's instances, then that the file is done: in this order nothing is lost by a kill in between.
+
+    Returns how many are new, and how many there are.
+    """
+    lines = Counter[bool]()
+    new = workspace.add_captured(report.records(lines), equipped=equipped)
     document = {
         name: getattr(report, name) for name in ("source", "reason", "tests", "failed", "calls", "left_out", "seconds")
     }
-    workspace.save_extraction_file(
-        key, report.file, report.status, document | {"captured": captured, "new": new, "damaged": report.damaged()}
-    )
-    return new, captured
+    counts = {"captured": lines[True], "new": new, "damaged": lines[False]}
+    workspace.save_extraction_file(key, report.file, report.status, document | counts)
+    return new, lines[True]
 
 
 class _Progress:
@@ -91,11 +102,15 @@ def _tell(
         f" {totals['new']} new {what}, {seconds:.0f} s"
     )
     if left_out:
-        told = ", ".join(f"{count} {category}" for category, count in left_out.most_common())
-        print(f"left out: {told}")
+        print(left_out_line(left_out))
     if trouble:
         print(f"{len(trouble)} files did not run to their end:")
         for report in trouble[:SHOWN]:
             print(f"  {report.file}: {report.status}: {' '.join(report.reason.split())[:160]}")
         if len(trouble) > SHOWN:
             print(f"  and {len(trouble) - SHOWN} more; `opera report` lists them all")
+
+
+def left_out_line(left_out: Mapping[str, int]) -> str:
+    """Return what was seen and not recorded, most frequent first."""
+    return "left out: " + ", ".join(f"{count} {category}" for category, count in Counter(left_out).most_common())

@@ -10,8 +10,10 @@ import importlib.util
 import re
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -43,8 +45,10 @@ class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         name: The migration source that provenances name.
-        kind: `modules` or `pytest` (opera.capture.child.Job).
+        kind: `modules`, `pytest` or `driver` (opera.capture.child.Job).
         globs, exclude: Which files, relative to the target's root.
+        driver, parts: For the kind `driver`, the module that runs the suite, and what it is asked for in place of files,
+            largest first. It belongs to the installed package, never to a checkout.
         library: Whose operators are captured; the source's own by default.
         arguments: Further arguments of pytest.
         path: Folders that its tests import helpers from.
@@ -57,8 +61,10 @@ class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     kind: str
-    globs: tuple[str, ...]
+    globs: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    driver: str = ""
+    parts: tuple[str, ...] = ()
     library: str = ""
     arguments: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
@@ -134,23 +140,29 @@ class FileReport(msgspec.Struct, frozen=True):
     seconds: float
     spool: Path
 
-    def records(self) -> Iterator[Captured]:
-        """Yield what was captured, without damaged lines (a process that died may leave one)."""
-        yield from (record for record in self._parsed() if record is not None)
+    def records(self, lines: Counter[bool] | None = None) -> Iterator[Captured]:
+        """Yield what was captured, without damaged lines (a process that died may leave one).
+
+        `lines` counts what was read: whole lines under True, damaged ones under False.
+        """
+        if not self.spool.exists():
+            return
+        with self.spool.open("rb") as spool:
+            for line in spool:
+                record = None
+                with suppress(CorpusError):
+                    record = parse_captured(line) if line.endswith(b"\n") else None
+                if lines is not None:
+                    lines[record is not None] += 1
+                if record is not None:
+                    yield record
 
     def damaged(self) -> int:
         """Return how many lines of the spool cannot be read."""
-        return sum(record is None for record in self._parsed())
-
-    def _parsed(self) -> Iterator[Captured | None]:
-        if not self.spool.exists():
-            return
-        with self.spool.open("rb") as lines:
-            for line in lines:
-                try:
-                    yield parse_captured(line) if line.endswith(b"\n") else None
-                except CorpusError:
-                    yield None
+        lines = Counter[bool]()
+        for _ in self.records(lines):
+            pass
+        return lines[False]
 
 
 def sources() -> dict[str, Source]:
@@ -165,19 +177,20 @@ def recognise(target: str) -> Target:
     Raises SourceError for anything else, NotInstalled where the library that its suites run against is missing.
     """
     declared = sources()
-    if target in declared and not declared[target].compiler:
-        return _installed(target, declared[target])
+    for name, source in declared.items():
+        if not source.compiler and target in (name, source.library):
+            return _installed(name, source)
     root = Path(target).expanduser()
     if not root.is_dir():
         raise SourceError(
             f"{target!r} is neither a library that opera knows nor a folder",
             cause="a spelling mistake, or a path relative to another folder",
-            fix=f"name one of {', '.join(n for n, s in declared.items() if not s.compiler)}, or the folder of a checkout",
+            fix=f"name one of {', '.join(s.library for s in declared.values() if s.library)}, or the folder of a checkout",
         )
     for name, source in declared.items():
         if all((root / entry).exists() for entry in source.checkout.files):
             root = root.resolve()
-            return Target(source, name, root, _stated_version(root, source), _version(source), True)
+            return Target(source, name, root, _stated_version(root, source), installed_version(source), True)
     expected = "; ".join(f"{name}: {', '.join(source.checkout.files)}" for name, source in declared.items())
     raise SourceError(
         f"{target} is no checkout that opera knows",
@@ -239,7 +252,9 @@ def extract(
 
 
 def files(target: Target, suite: Suite) -> list[str]:
-    """Return the files of a suite, relative to the target's root, sorted."""
+    """Return the files of a suite, relative to the target's root, sorted; of a driver, its parts."""
+    if suite.kind == "driver":
+        return [] if target.checkout else list(suite.parts)
     if not (target.checkout or suite.installed):
         return []
     found = {path.relative_to(target.root).as_posix() for glob in suite.globs for path in target.root.glob(glob)}
@@ -259,7 +274,7 @@ class _Pool:
     def run(self, number: int, suite: Suite, file: str) -> FileReport:
         spool = self._folder / f"{number}.jsonl"
         limit = self._timeout or suite.timeout
-        rest = (suite.arguments, suite.path, suite.stop, suite.resume, suite.inert)
+        rest = (suite.arguments, suite.path, suite.stop, suite.resume, suite.inert, suite.driver)
         job = Job(suite.kind, str(self._target.root), file, str(spool), *rest)
         child = self._child(suite, number)
         try:
@@ -327,14 +342,15 @@ def check_role(target: Target, equipped: str | None) -> None:
 
 
 def _installed(name: str, source: Source) -> Target:
-    version = _version(source)
+    version = installed_version(source)
     spec = importlib.util.find_spec(source.package)
     if spec is None or not spec.submodule_search_locations:
         raise NotInstalled(f"{name} is not installed", fix=f"pip install {source.distribution}")
     return Target(source, name, Path(next(iter(spec.submodule_search_locations))).parent, version, version, False)
 
 
-def _version(source: Source) -> str:
+def installed_version(source: Source) -> str:
+    """Return the version of the package that a source's suites run against. Raises NotInstalled."""
     try:
         return importlib.metadata.version(source.distribution)
     except importlib.metadata.PackageNotFoundError:

@@ -4,10 +4,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from opera.capture.child import KINDS
 from opera.errors import OperaError, SourceError
-from opera.migrate.suites import FileReport, extract, recognise, sources
+from opera.migrate.suites import FileReport, Suite, extract, files, recognise, sources
 
 from .conftest import CASES, GOOD
 
@@ -39,10 +41,60 @@ def test_targets_are_recognised(checkout: Checkout) -> None:
     assert target.key != installed.key
 
 
+def test_pytorch_is_recognised_by_either_name_and_by_its_files(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    installed = recognise("torch")
+    assert installed == recognise("pytorch") and not installed.checkout
+    assert [file.partition("/")[0] for suite in installed.source.suites for file in files(installed, suite)] == [
+        "opinfo"
+    ] * 16 + ["moduleinfo"] * 6
+    for name in ("test_torch", "test_jit_fuser", "test_ops_gradients", "test_shape_ops", "nn/test_pooling"):
+        file = tmp_path / "test" / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    (tmp_path / "version.txt").write_text("2.6.0a0\n")
+    checkout = recognise(str(tmp_path))
+    assert (checkout.name, checkout.version, checkout.checkout) == ("pytorch", "2.6.0a0", True)
+    found = [file for suite in checkout.source.suites for file in files(checkout, suite)]
+    assert found == ["test/nn/test_pooling.py", "test/test_shape_ops.py", "test/test_torch.py"]
+
+
+DRIVER = """
+from opera.instance import Instance
+
+def run(recorder, part):
+    if part == "bad":
+        raise ValueError("no such part")
+    recorder.observe(lambda: recorder.record(Instance("onnx", part, {}, (), (), {}), test="it"))
+    return 3, 1
+"""
+
+
+def test_a_driver_runs_the_parts_it_is_asked_for_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkout: Checkout
+) -> None:
+    (tmp_path / "a_driver.py").write_text(DRIVER)
+    site = recognise("onnx")
+    parts = Suite("driven", "driver", driver="a_driver", parts=("Relu", "bad", "Abs"), path=(str(tmp_path),))
+    lost = Suite("lost", "driver", driver="nowhere", parts=("x",))
+    target = msgspec.structs.replace(site, source=msgspec.structs.replace(site.source, suites=(parts, lost)))
+    found = [(report, [x.instance.operator for x in report.records()]) for report in extract(target, workers=1)]
+    assert [(x.file, x.status, x.tests, x.failed, operators) for x, operators in found] == [
+        ("Relu", "done", 3, 1, ["Relu"]),
+        ("bad", "failed", 0, 1, []),
+        ("Abs", "done", 3, 1, ["Abs"]),
+        ("x", "failed-import", 0, 0, []),
+    ]
+    assert "no such part" in found[1][0].reason and "nowhere" in found[3][0].reason
+    there = msgspec.structs.replace(target, checkout=True)
+    assert not [file for suite in (parts, lost) for file in files(there, suite)]
+
+
 def test_every_declaration_is_complete() -> None:
     for source in sources().values():
         assert source.library or source.compiler
-        assert all(suite.kind in ("modules", "pytest") for suite in source.suites)
+        assert all(suite.kind in KINDS and (suite.globs or suite.parts) for suite in source.suites)
+        assert all(bool(suite.driver) == (suite.kind == "driver") for suite in source.suites)
         assert all(suite.library or source.library for suite in source.suites)
 
 

@@ -1,0 +1,187 @@
+"""Extract from a script or test suite of the user's own: `opera extract --library torch -- python train.py`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from opera import capture, plugins, resources
+from opera.capture import script
+from opera.capture.child import Answer, Setup
+from opera.capture.script import Command
+from opera.errors import SourceError, UsageError
+from opera.migrate import suites
+from opera.migrate.extract import left_out_line, store
+from opera.migrate.suites import FileReport
+from opera.workspace import Workspace
+
+SOURCE = "command"
+"""The migration source that provenances name."""
+START = (
+    "import sys; sys.flags.safe_path or sys.path.pop(0); sys.path.append(sys.argv[2]);"
+    " from opera.capture.script import main; main(sys.argv[1])"
+)
+EXAMPLE = "opera extract --library torch -- python train.py"
+PYTHON = re.compile(r"python(\d+(\.\d+)?)?")
+
+
+def parse(library: str, words: Sequence[str], equipped: str = "") -> Command:
+    """Return what a command line means. Raises UsageError where opera cannot run it, SourceError for an unknown library."""
+    known = list(plugins.registered(capture.GROUP))
+    if equipped:
+        raise UsageError(
+            "--equipped takes one target, a checkout of a compiler", fix="opera extract --equipped tvm ../tvm"
+        )
+    if not library and not words:
+        raise UsageError(
+            "nothing to extract from was named", fix=f"opera extract onnx; opera extract CHECKOUT; {EXAMPLE}"
+        )
+    if not library:
+        raise UsageError(
+            f"of which library should the operators of `{shlex.join(words)}` be recorded?",
+            cause="a command was given without --library",
+            fix=f"name the library: {EXAMPLE}",
+        )
+    if library not in known:
+        raise SourceError(
+            f"opera does not know how to capture operators of {library!r}", fix=f"choose from {', '.join(known)}"
+        )
+    if not words:
+        raise UsageError(f"--library {library} needs a command after `--`", fix=EXAMPLE)
+    points = resources.declaration("instrumentation", library).get("points", {})
+    setup = Setup(SOURCE, library, points)
+    program, *rest = words
+    _check_interpreter(program)
+    if _is_pytest(program):
+        return Command(setup, "pytest", shlex.join(["pytest", *rest]), tuple(rest))
+    if rest[:2] == ["-m", "pytest"]:
+        return Command(setup, "pytest", shlex.join(["pytest", *rest[2:]]), tuple(rest[2:]), search=True)
+    if rest[:1] == ["-m"] and len(rest) > 1:
+        return Command(setup, "module", rest[1], tuple(rest[2:]))
+    if not rest or rest[0].startswith("-"):
+        raise UsageError(
+            f"opera cannot run `{shlex.join(words)}`",
+            cause="options of the interpreter are not passed on" if rest else "Python's prompt is no script",
+            fix="give a script or -m MODULE; PYTHONWARNINGS and the like do what Python's options do",
+        )
+    if not Path(rest[0]).is_file():
+        raise UsageError(f"there is no script {rest[0]}", fix="check the path")
+    return Command(setup, "script", rest[0], tuple(rest[1:]))
+
+
+def _is_pytest(program: str) -> bool:
+    return Path(program).name in ("pytest", "py.test")
+
+
+def _check_interpreter(program: str) -> None:
+    """Programs run in opera's own environment: say so where a name means another one, refuse a path to another one."""
+    if not (_is_pytest(program) or PYTHON.fullmatch(Path(program).name)):
+        raise UsageError(
+            f"{program!r} is neither python nor pytest",
+            cause="opera sees what a Python program calls from inside its process",
+            fix="give `python SCRIPT`, `python -m MODULE` or `pytest ...`, with arguments, after `--`",
+        )
+    found = shutil.which(program)
+    if found is None or Path(found).parent.resolve() == Path(sys.executable).parent.resolve():
+        return
+    if os.sep in program:
+        raise UsageError(
+            f"{program} is not of the environment that opera runs in ({sys.executable})",
+            fix=f"install opera there and call it from there, or write `{Path(program).name}`",
+        )
+    print(f"{program} is taken to be that of opera's own environment: {sys.executable}", file=sys.stderr)
+
+
+def extract(workspace: Workspace, command: Command, *, timeout: float | None) -> bool:
+    """Run a command, store what it calls, however it ends, and print a summary; False if nothing came of it.
+
+    Its exit code is told and not taken over. Every run extracts anew.
+    """
+    library = command.setup.library
+    version = _version(library)
+    line = shlex.join([command.file, *command.arguments]) if command.kind != "pytest" else command.file
+    key = f"{SOURCE} {line} in {Path.cwd()} on {library} {version}"
+    workspace.forget_extraction(key)
+    told = {"target": line, "name": SOURCE, "version": version, "installed": version, "equipped": ""}
+    workspace.extraction(key, told)
+    with tempfile.TemporaryDirectory(prefix="opera-extract-") as folder, _outlasting_interrupts() as interrupts:
+        report, ending = _run(command, line, Path(folder), timeout)
+        new, captured = store(workspace, key, report, "")
+    _tell(report, ending + (", interrupted" if interrupts else ""), new, captured, library)
+    return captured > 0 or (report.status == "done" and ending.endswith("exit code 0"))
+
+
+def _version(library: str) -> str:
+    for source in suites.sources().values():
+        if source.library == library:
+            return suites.installed_version(source)
+    return "unknown"
+
+
+@contextmanager
+def _outlasting_interrupts() -> Iterator[list[int]]:
+    """Ctrl-C reaches the program too: it decides what comes of it, and what was captured is stored.
+
+    Being a handler, and not SIG_IGN, this is not inherited by the program.
+    """
+    seen: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _run(command: Command, line: str, folder: Path, timeout: float | None) -> tuple[FileReport, str]:
+    """Run the program to its end; return what it left, and in words how it ended."""
+    (folder / script.COMMAND).write_bytes(msgspec.json.encode(command))
+    started = time.monotonic()
+    process = subprocess.Popen([sys.executable, "-c", START, str(folder), str(Path(suites.__file__).parents[2])])
+    status = ""
+    try:
+        code = process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        code, status = process.wait(), "timeout"
+    seconds = time.monotonic() - started
+    answer, reason = Answer(status or "done", "", 0, 0, 0, 0, {}, seconds), ""
+    if (folder / script.ANSWER).is_file():
+        answer = msgspec.json.decode((folder / script.ANSWER).read_bytes(), type=Answer)
+        reason = answer.reason
+    elif code >= 0:
+        reason = "it left by os._exit: what was left out is not counted"
+    ending = f"exit code {code}"
+    if code < 0:
+        ending = f"killed by {signal.Signals(-code).name}"
+        status = status or "died"
+    ending = f"still running after {timeout:g} s, and killed" if status == "timeout" and timeout else ending
+    return FileReport(
+        SOURCE, line, status or answer.status, "; ".join(filter(None, (reason, "" if not code else ending))), answer.tests,
+        answer.failed, answer.calls, answer.left_out, round(seconds, 3), folder / script.SPOOL,
+    ), ending  # fmt: skip
+
+
+def _tell(report: FileReport, ending: str, new: int, captured: int, library: str) -> None:
+    tests = f", {report.tests} tests ({report.failed} failed)" if report.tests else ""
+    print(
+        f"opera: {report.file}: {ending} after {report.seconds:.1f} s{tests}; {captured} captured: {new} new instances"
+    )
+    if report.left_out:
+        print(left_out_line(report.left_out))
+    for remark in report.reason.split("; "):
+        if remark and remark != ending:
+            print(f"note: {remark}")
+    if not captured:
+        print(f"note: it called no operator of {library} that can be recorded")
