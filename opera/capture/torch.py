@@ -22,9 +22,10 @@ from pathlib import Path
 from types import BuiltinFunctionType, FrameType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType
 from typing import Any
 
-import torch
+import torch.overrides
 from torch._C import _functorch, _get_tracing_state, _len_torch_dispatch_stack, _len_torch_function_stack
 from torch.compiler import is_compiling
+from torch.jit._builtins import _register_builtin
 from torch.overrides import TorchFunctionMode, _get_current_function_mode, _get_current_function_mode_stack
 
 from opera.capture import torch_calls as calls
@@ -100,11 +101,27 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
     def active(self) -> Iterator[None]:
         """Watch what this thread does inside, and threads that it starts, until the outermost one of these ends."""
         self.on += 1
+        query = torch.overrides.has_torch_function
+        torch.overrides.has_torch_function = self._truthful(query)
         try:
             with self.pushed():
                 yield
         finally:
+            torch.overrides.has_torch_function = query
             self.on -= 1
+
+    def _truthful(self, query: Callable[..., Any]) -> Callable[..., Any]:
+        """Tests that ask whether something overrides functions are told what holds without this mode."""
+
+        @functools.wraps(query)
+        def has_torch_function(*args: Any) -> Any:
+            with self.popped():
+                return query(*args)
+
+        _register_builtin(
+            has_torch_function, "aten::has_torch_function"
+        )  # torch.jit compiles it as it does the original
+        return has_torch_function
 
     @contextmanager
     def pushed(self) -> Iterator[None]:

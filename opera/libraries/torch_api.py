@@ -131,10 +131,15 @@ def _formals(operator: str) -> tuple[str, ...]:
 
 def constructor_formals(operator: str) -> list[str]:
     """Return the formal names of a module's constructor, `self` left out. Raises CorpusError for what is no module."""
+    return list(_constructor_formals(operator))
+
+
+@cache
+def _constructor_formals(operator: str) -> tuple[str, ...]:
     if kind(operator) != "module":
         raise CorpusError(f"{operator[:100]} is no module")
     stated = instrumentation().constructors.get(operator)
-    return list(stated) if stated else _positional(resolve(operator).__init__)[1:]
+    return tuple(stated or _positional(resolve(operator).__init__)[1:])
 
 
 def _positional(func: Any) -> list[str]:
