@@ -75,6 +75,7 @@ def quicken() -> None:
     thousands of registrations each evaluate an annotation, which `typing` keeps and `collections.abc` does not. Where this
     PyTorch looks different, nothing is done.
     """
+    logging.getLogger("torch.fx.experimental.symbolic_shapes").setLevel(logging.ERROR)
     utils = _module("torch._export.utils")
     collect = getattr(utils, "_collect_all_valid_cia_ops", None)
     if collect is not None:

@@ -294,3 +294,19 @@ def test_defaults_are_those_of_signatures():
     assert found["torch.nn.functional.conv2d"]["groups"] == 1 and found["torch.nn.Conv2d"]["padding_mode"] == "zeros"
     assert set(found) == {"torch.nn.functional.conv2d", "torch.nn.Conv2d", "torch.add"}
     assert found["torch.nn.Conv2d"]["in_channels"] == Named("opera", "no default")
+
+
+def test_onnx_models_are_the_same_again_though_the_exporter_is_made_quicker(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    made = {}
+    for number, name in enumerate(("function", "named tuple", "list", "function", "named tuple")):
+        folder = tmp_path / str(number)
+        manifest, expected = wrap(captured(*CALLS[name][0], **CALLS[name][1]), folder)
+        artefact = library.export(manifest, folder, "onnx")
+        data = (folder / artefact.file).read_bytes()
+        assert made.setdefault(name, data) == data
+        session = onnxruntime.InferenceSession(data)
+        feeds = {x: y.numpy() for x, y in zip(manifest.inputs, library.live(manifest, folder).args, strict=True)}
+        found = [Tensor.of(x) for x in session.run(list(manifest.outputs), feeds)]
+        assert found == expected
