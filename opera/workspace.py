@@ -220,6 +220,14 @@ class Workspace:
         )
         return [row[0] for row in rows]
 
+    def operators(self, library: str) -> set[str]:
+        """Return the operators that the corpus holds instances of."""
+        rows = self.query(
+            "SELECT DISTINCT operator FROM instances WHERE library = ? AND id IN (SELECT instance FROM provenances)",
+            (library,),
+        )
+        return {row[0] for row in rows}
+
     # ------------------------------------------------------------------ extractions
 
     def extraction(self, key: str, document: dict[str, Any]) -> set[str]:

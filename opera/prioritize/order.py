@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from opera import libraries, values
+from opera import libraries
 from opera.compilers import frontend_name, get
 from opera.errors import UsageError
-from opera.instance import parse_instance
 from opera.prioritize import rank
-from opera.prioritize.subspaces import Defaults, Row, from_instance
+from opera.prioritize.documents import from_document
+from opera.prioritize.subspaces import Defaults, Row
 from opera.workspace import Workspace
 
 
@@ -33,12 +33,10 @@ def prioritize(
 ) -> Iterator[Ranking]:
     """Rank the instances of each of the libraries `chosen` for each of `compilers`, and store the orders."""
     for library in chosen:
-        started = time.process_time()
         numbers: list[int] = []
-        rows = list(_rows(workspace, library, numbers))
-        operators = {row.operator for row in rows}
+        operators = workspace.operators(library)
         defaults: Defaults = libraries.get(library).equipped_defaults(operators)
-        loading, ranked = time.process_time() - started, {}
+        ranked: dict[str, list[int]] = {}
         for compiler in compilers:
             if library not in get(compiler).FRONTENDS:
                 continue
@@ -46,12 +44,11 @@ def prioritize(
             equipped = list(_rows(workspace, library, [], compiler))
             # What no equipped test tells apart is one order: with none, that of every other such compiler.
             key = compiler if equipped else ""
-            if key not in ranked:
-                ranked[key] = rank(strategy, rows, equipped, defaults, seed)
+            if key not in ranked:  # rows are read anew for each order: a hundred thousand of them take 300 MB
+                ranked[key] = rank(strategy, _rows(workspace, library, numbers), equipped, defaults, seed)
             result = Ranking(
-                library, compiler, strategy, len(rows), len(operators), len(equipped),
-                loading + time.process_time() - started,
-            )  # fmt: skip
+                library, compiler, strategy, len(numbers), len(operators), len(equipped), time.process_time() - started
+            )
             document = {"seed": seed, "equipped": len(equipped), "seconds": result.seconds}
             workspace.save_ranking(library, compiler, strategy, document, [numbers[at] for at in ranked[key]])
             yield result
@@ -59,13 +56,10 @@ def prioritize(
 
 def _rows(workspace: Workspace, library: str, numbers: list[int], equipped: str = "") -> Iterator[Row]:
     """Yield the rows of the corpus, or of a compiler's equipped tests, and note their sequence numbers."""
+    numbers.clear()
     for number, _, document, expectation in workspace.documents(library, equipped=equipped):
         numbers.append(number)
-        expected = None
-        if expectation is not None:
-            forms = msgspec.json.decode(expectation)["expected"]
-            expected = tuple(values.decode(form) for form in forms)
-        yield from_instance(parse_instance(document), expected)
+        yield from_document(document, expectation)
 
 
 def show(workspace: Workspace, strategy: str, *, chosen: list[str], compilers: list[str], seed: int | None) -> None:
