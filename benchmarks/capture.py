@@ -1,7 +1,7 @@
 """What capture of PyTorch costs and sees, on test files of a real checkout: `python benchmarks/capture.py CHECKOUT [FILE ...]`.
 
-Each file is run by pytest in processes of its own, with and without capture (the same plugin, the same seeds). CPU is the user time of
-pytest, the best of `--repeat` runs. Outcomes are compared test by test. The path of the checkout may also be in OPERA_PYTORCH.
+Each file is run by pytest in processes of its own, with and without capture (the same plugin, the same seeds). CPU is the user
+time of pytest, the best of `--repeat` runs. Outcomes are compared test by test. The checkout may also be named by OPERA_PYTORCH.
 """
 
 from __future__ import annotations
@@ -31,11 +31,15 @@ def main() -> int:
     parser.add_argument("files", nargs="*", default=FILES)
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=1800)
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     if not Path(given.checkout, "test", "test_torch.py").is_file() or not given.checkout:
-        print("skipped: no PyTorch checkout (name one, or set OPERA_PYTORCH; docs/performance.md says where to get one)")
+        print(
+            "skipped: no PyTorch checkout (name one, or set OPERA_PYTORCH; docs/performance.md says where to get one)"
+        )
         return 0
-    print("| file | tests | calls | distinct instances | operators | CPU without, with (s) | slowdown | outcomes changed |")
+    print(
+        "| file | tests | calls | distinct instances | operators | CPU without, with (s) | slowdown | outcomes changed |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     notes, changed = [], 0
     for file in given.files:
@@ -54,7 +58,10 @@ def main() -> int:
         own = seen["calls"] - sum(seen["left_out"].values())
         notes.append(f"{file}: {own:,} calls of operators by test code; left out:")
         notes += [f"  {count:,} {category}" for category, count in Counter(seen["left_out"]).most_common()]
-        notes += [f"  CHANGED {name}: {plain['outcomes'].get(name)} → {seen['outcomes'].get(name)}" for name in different[:SHOWN]]
+        notes += [
+            f"  CHANGED {name}: {plain['outcomes'].get(name)} → {seen['outcomes'].get(name)}"
+            for name in different[:SHOWN]
+        ]
     print("\n".join(["", *notes]))
     return 1 if changed else 0
 
@@ -68,7 +75,8 @@ def _run(checkout: Path, file: str, capture: bool, timeout: float) -> dict[str, 
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder, "answer.json")
         environment = os.environ | {
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0",
+            "OMP_NUM_THREADS": "1",
         }  # fmt: skip
         subprocess.run(
             [sys.executable, __file__, "--child", str(checkout), file, str(int(capture)), folder],
@@ -90,27 +98,38 @@ def child(checkout: Path, file: str, capture: bool, folder: Path) -> None:
     from opera.instance import parse_captured
 
     class Outcomes:
-        found: dict[str, str] = {}
+        def __init__(self) -> None:
+            self.found: dict[str, str] = {}
 
         def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
             if report.when == "call" or report.outcome != "passed":
                 self.found[report.nodeid.partition("::")[2]] = report.outcome
 
-    recorder = Recorder("benchmark")
+    outcomes, recorder = Outcomes(), Recorder("benchmark")
     if capture:
         capture_torch.install(recorder, resources.declaration("instrumentation", "torch")["points"])
     spool = folder / "spool"
     recorder.begin(file, spool)
     sys.path.append(str(checkout / "test"))
-    options = ["-c", os.devnull, "--rootdir", str(folder), "--import-mode=importlib", "-p", "no:cacheprovider", "-q", "--noconftest"]
+    options = [
+        "-c",
+        os.devnull,
+        "--rootdir",
+        str(folder),
+        "--import-mode=importlib",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "--noconftest",
+    ]
     start = resource.getrusage(resource.RUSAGE_SELF).ru_utime
-    pytest.main([*options, str(checkout / file)], plugins=[Plugin(recorder), Outcomes()])
+    pytest.main([*options, str(checkout / file)], plugins=[Plugin(recorder), outcomes])
     cpu = resource.getrusage(resource.RUSAGE_SELF).ru_utime - start
     recorder.close()
     instances = {found.id: found.operator for found in (parse_captured(line).instance for line in spool.open("rb"))}
     answer = {
-        "cpu": cpu, "outcomes": Outcomes.found, "calls": recorder.calls, "left_out": recorder.left_out, "distinct": len(instances),
-        "operators": len(set(instances.values())), "bytes": spool.stat().st_size,
+        "cpu": cpu, "outcomes": outcomes.found, "calls": recorder.calls, "left_out": recorder.left_out,
+        "distinct": len(instances), "operators": len(set(instances.values())), "bytes": spool.stat().st_size,
     }  # fmt: skip
     Path(folder, "answer.json").write_text(json.dumps(answer))
     os._exit(0)
