@@ -1,15 +1,17 @@
 """Ranking operator instances so that those likely to reveal different bugs come first.
 
-A strategy is an object that fits the `Strategy` protocol and is named in the entry-point group `opera.strategies`.
+A strategy is an object that fits the `Strategy` protocol, or `Informed` where it needs more than the instances, and is named
+in the entry-point group `opera.strategies`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import EntryPoint
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias, cast
 
 from opera import plugins
+from opera.errors import UsageError
 from opera.prioritize.subspaces import Defaults, Row
 
 
@@ -32,6 +34,21 @@ class Strategy(Protocol):
         """
 
 
+class Informed(Protocol):
+    """A strategy that needs to know more; `NEEDS` is one of the keys of `opera.prioritize.knowledge.KINDS`."""
+
+    NAME: str
+    NEEDS: str
+
+    def rank(
+        self, rows: Iterable[Row], equipped: Iterable[Row], defaults: Defaults, seed: int | None, known: Sequence[Any]
+    ) -> list[int]:
+        """As `Strategy.rank`; `known` has what is needed of each of `rows`."""
+
+
+Source: TypeAlias = Callable[[str], Sequence[Any]]
+"""Takes what a strategy NEEDS and returns it for every row; UsageError where it is not there."""
+
 GROUP = "opera.strategies"
 DEFAULT = "opera"
 
@@ -41,14 +58,32 @@ def registered() -> dict[str, EntryPoint]:
     return plugins.registered(GROUP)
 
 
-def get(name: str) -> Strategy:
+def get(name: str) -> Strategy | Informed:
     """Import a strategy. Raises UsageError for an unknown name."""
-    strategy: Strategy = plugins.load(GROUP, "strategy", name)
+    strategy: Strategy | Informed = plugins.load(GROUP, "strategy", name)
     return strategy
 
 
+def needs(name: str) -> str:
+    """Return what a strategy needs to know beside the instances, empty where that is nothing."""
+    return str(getattr(get(name), "NEEDS", ""))
+
+
+def nothing_known(need: str) -> Sequence[Any]:
+    """Be the source where there is no workspace. Raises UsageError."""
+    raise UsageError(f"no {need} is known of these tests", fix="leave out the strategies that need it")
+
+
 def rank(
-    strategy: str, rows: Iterable[Row], equipped: Iterable[Row], defaults: Defaults, seed: int | None = None
+    strategy: str,
+    rows: Iterable[Row],
+    equipped: Iterable[Row],
+    defaults: Defaults,
+    seed: int | None = None,
+    source: Source = nothing_known,
 ) -> list[int]:
     """Return the positions of `rows`, best first, as the strategy of that name ranks them (see `Strategy.rank`)."""
-    return get(strategy).rank(rows, equipped, defaults, seed)
+    need = needs(strategy)
+    if need:
+        return cast(Informed, get(strategy)).rank(rows, equipped, defaults, seed, source(need))
+    return cast(Strategy, get(strategy)).rank(rows, equipped, defaults, seed)

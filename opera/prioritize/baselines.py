@@ -1,4 +1,4 @@
-"""The random strategy, and what all strategies share about order."""
+"""Random and round-robin orders, and what all strategies share about order."""
 
 from __future__ import annotations
 
@@ -34,4 +34,30 @@ class Random:
         return ranked
 
 
+class RoundRobin:
+    """One test of each operator in turn: operators by their first test, an operator's tests by tie order."""
+
+    NAME = "round-robin"
+
+    def rank(self, rows: Iterable[Row], equipped: Iterable[Row], defaults: Defaults, seed: int | None) -> list[int]:
+        """Return a permutation of the positions of `rows`."""
+        numbers: dict[str, int] = {}
+        operators = np.array([numbers.setdefault(row.operator, len(numbers)) for row in rows], np.int64)
+        order = np.argsort(tie_order(len(operators), seed))
+        ranked: list[int] = order[np.argsort(turns(operators[order]), kind="stable")].tolist()
+        return ranked
+
+
+def turns(operators: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return for each entry how many equal ones stand before it, int64 (entries,)."""
+    by_operator = np.argsort(operators, kind="stable")
+    ordered = operators[by_operator]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(ordered) else ordered
+    counts = np.diff(np.append(starts, len(ordered)))
+    turn = np.empty(len(operators), np.int64)
+    turn[by_operator] = np.arange(len(ordered)) - np.repeat(starts, counts)
+    return turn
+
+
 RANDOM = Random()
+ROUND_ROBIN = RoundRobin()

@@ -335,5 +335,30 @@ class Diversity:
         return scores, first[sequence[np.array([row for _, row in picks], np.int64)]]
 
 
+def no_rate(facets: Facets, migrated: int, equipped: int) -> float:
+    """Return 1: the score is the parameters' alone."""
+    return 1.0
+
+
+class OperatorScore:
+    """An ablation: the operator's score alone; all tests of an operator tie."""
+
+    NAME = "opera-op"
+
+    def rank(self, rows: Iterable[Row], equipped: Iterable[Row], defaults: Defaults, seed: int | None) -> list[int]:
+        """Return the positions of `rows` best first: a permutation; see `opera.prioritize.Strategy`."""
+        spaces, count = encode(rows, equipped, defaults, ArtifactSubspaces())
+        scores = np.zeros(count)
+        for space in spaces.values():
+            members, codes, _ = space.migrated()
+            facets = Facets(np.concatenate([space.seen(), codes]), len(space.equipped) + 1)
+            scores[members] = round(artifact_rate(facets, len(members), len(space.equipped)), DIGITS)
+        ranked: list[int] = np.lexsort((tie_order(count, seed), -scores)).tolist()
+        return ranked
+
+
 OPERA = Diversity("opera", ArtifactSubspaces(), artifact_rate)
 OPERA_PAPER = Diversity("opera-paper", PaperSubspaces(), paper_rate)
+OPERA_PARA = Diversity("opera-para", ArtifactSubspaces(), no_rate)
+"""An ablation: the diversity of parameters alone."""
+OPERA_OP = OperatorScore()

@@ -15,7 +15,7 @@ import msgspec
 
 from opera import libraries
 from opera.errors import CorpusError, UsageError
-from opera.prioritize import Strategy, get, registered
+from opera.prioritize import rank, registered
 from opera.prioritize.metrics import all_metrics, first_ranks
 from opera.prioritize.subspaces import Defaults, Row
 
@@ -81,12 +81,12 @@ def evaluate(
     corpus: Labelled, strategies: Iterable[str], defaults: Defaults, seeds: int = 30
 ) -> dict[str, dict[str, Metric]]:
     """Return strategy → metric (`apfd`, `rauc25`, ...) → figures over seeds 0 to `seeds` − 1. Raises UsageError."""
-    return {name: _measure(corpus, get(name), defaults, seeds) for name in strategies}
+    return {name: _measure(corpus, name, defaults, seeds) for name in strategies}
 
 
-def _measure(corpus: Labelled, strategy: Strategy, defaults: Defaults, seeds: int) -> dict[str, Metric]:
+def _measure(corpus: Labelled, strategy: str, defaults: Defaults, seeds: int) -> dict[str, Metric]:
     def measure(seed: int | None) -> dict[str, float]:
-        ranking = strategy.rank(corpus.rows, corpus.equipped, defaults, seed)
+        ranking = rank(strategy, corpus.rows, corpus.equipped, defaults, seed)
         return all_metrics(first_ranks(ranking, corpus.bugs), len(corpus.rows))
 
     corpus_order = measure(None)
