@@ -270,18 +270,34 @@ class Workspace:
                 ((cursor.lastrowid, position, seq) for position, seq in enumerate(order)),
             )
 
-    def ranking(self, library: str, compiler: str) -> tuple[str, list[tuple[str, str]], int]:
-        """Return (strategy or "", [(instance id, operator)] best first, how many at the end are unranked)."""
+    def ranking(
+        self, library: str, compiler: str, corpus: dict[int, tuple[str, str]] | None = None
+    ) -> tuple[str, list[tuple[str, str]], int]:
+        """Return (strategy or "", [(instance id, operator)] best first, how many at the end are unranked).
+
+        `corpus` is what `corpus()` returned, for whoever asks for several rankings.
+        """
+        corpus = self.corpus(library) if corpus is None else corpus
         found = self.query("SELECT id, strategy FROM rankings WHERE library = ? AND compiler = ?", (library, compiler))
         ranking, strategy = found[0] if found else (None, "")
+        order = [
+            row[0] for row in self.query("SELECT instance FROM ranks WHERE ranking = ? ORDER BY position", (ranking,))
+        ]
+        ranked = [corpus[seq] for seq in order if seq in corpus]
+        if len(ranked) == len(corpus):
+            return strategy, ranked, 0
+        known = set(order)
+        rest = [instance for seq, instance in corpus.items() if seq not in known]
+        return strategy, ranked + rest, len(rest)
+
+    def corpus(self, library: str) -> dict[int, tuple[str, str]]:
+        """Return seq → (instance id, operator) of a library's instances, in corpus order."""
         rows = self.query(
-            "SELECT i.id, i.operator, r.position FROM instances i"
-            " LEFT JOIN ranks r ON r.ranking = ? AND r.instance = i.seq"
-            " WHERE i.library = ? AND i.id IN (SELECT instance FROM provenances)"
-            " ORDER BY r.position IS NULL, r.position, i.seq",
-            (ranking, library),
+            "SELECT seq, id, operator FROM instances WHERE library = ?"
+            " AND id IN (SELECT instance FROM provenances) ORDER BY seq",
+            (library,),
         )
-        return strategy, [(row[0], row[1]) for row in rows], sum(row[2] is None for row in rows)
+        return {seq: (name, operator) for seq, name, operator in rows}
 
     # ------------------------------------------------------------------ tests and verdicts
 

@@ -94,18 +94,25 @@ def items(
     A test that has its verdicts is among them; whoever runs them passes it over, for it counts towards the limit.
     """
     queues, unranked = [], {}
+    corpora = {library: workspace.corpus(library) for library in {target.library for target in frontends}}
     for number, target in enumerate(frontends):
-        _, ranked, missing = workspace.ranking(target.library, target.compiler)
-        wanted = [
-            Item(target, instance, operator, test_id(instance, target.exporter))
-            for instance, operator in ranked
-            if fnmatchcase(operator, selection.operator)
-        ]
+        _, ranked, missing = workspace.ranking(target.library, target.compiler, corpora[target.library])
+        if selection.operator != "*":
+            ranked = [pair for pair in ranked if fnmatchcase(pair[1], selection.operator)]
         if selection.test:
-            wanted = [x for x in wanted if x.test.startswith(selection.test) or x.instance.startswith(selection.test)]
-        total = len(wanted) or 1
-        queues.append([((at / total, number), item) for at, item in enumerate(wanted)])
+            ranked = [pair for pair in ranked if _chosen(pair[0], target.exporter, selection.test)]
+        queues.append(_queue(number, target, ranked))
         if missing:
             unranked[target.name] = missing
     merged = heapq.merge(*queues, key=lambda pair: pair[0])
     return (item for _, item in merged), unranked
+
+
+def _chosen(instance: str, exporter: str, name: str) -> bool:
+    return instance.startswith(name) or test_id(instance, exporter).startswith(name)
+
+
+def _queue(number: int, target: Frontend, ranked: list[tuple[str, str]]) -> Iterator[tuple[tuple[float, int], Item]]:
+    """Yield the items of one frontend, each with its relative rank: made when they are asked for, for there may be many."""
+    for at, (instance, operator) in enumerate(ranked):
+        yield (at / len(ranked), number), Item(target, instance, operator, test_id(instance, target.exporter))
