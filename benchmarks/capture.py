@@ -1,7 +1,7 @@
 """What capture of PyTorch costs and sees, on test files of a real checkout: `python benchmarks/capture.py CHECKOUT [FILE ...]`.
 
 Each file is run by pytest in processes of its own, with and without capture (the same plugin, the same seeds). CPU is the user
-time of pytest, the best of `--repeat` runs. Outcomes are compared test by test. The checkout may also be named by OPERA_PYTORCH.
+time of pytest, the best of `--repeat` runs. Outcomes are compared test by test. OPERA_PYTORCH may name the checkout too.
 """
 
 from __future__ import annotations

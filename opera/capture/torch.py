@@ -4,7 +4,8 @@
 
 - `mode`: a TorchFunctionMode is active while tests or scripts run (Recorder.around), in threads that they start as well. It
   sees outermost calls only, and looks at their arguments before the call, for in-place and `out=` calls change them;
-- `modules`: constructors and calls of torch.nn.Module.
+- `modules`: constructors and calls of torch.nn.Module;
+- `exports`, `graphs`: see torch_exports.
 
 A call is attributed to the frame that makes it: what PyTorch itself calls is left out. Nothing here consumes random numbers,
 keeps a tensor alive or raises.
@@ -29,6 +30,7 @@ from torch.jit._builtins import _register_builtin
 from torch.overrides import TorchFunctionMode, _get_current_function_mode, _get_current_function_mode_stack
 
 from opera.capture import torch_calls as calls
+from opera.capture import torch_exports
 from opera.capture import torch_modules as modules
 from opera.capture.recorder import LeftOut, Recorder
 from opera.instance import Instance
@@ -70,6 +72,7 @@ def install(recorder: Recorder, points: dict[str, list[str]]) -> None:
     if points.get("mode"):
         recorder.around.append(watch.active)
         _hook_threads(watch)
+    torch_exports.hook(recorder, watch.active, points)
     os.register_at_fork(after_in_child=watch.stop)
 
 
@@ -169,6 +172,7 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Look, then let the call go on as it would have."""
+        __tracebackhide__ = True  # else pytest prints the arguments of what raises, at whatever cost
         kwargs = kwargs or {}
         if self.on <= 0 or is_compiling():
             return func(*args, **kwargs)
@@ -325,6 +329,7 @@ def _hook_modules(watch: Watch) -> None:
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
         operator = None if watch.on <= 0 or is_compiling() else torch_api.public_name(type(self))
         if operator is None:
             return original(self, *args, **kwargs)

@@ -44,18 +44,23 @@ def tensor(item: Any) -> Tensor | RandomTensor:
 
     Raises NotRepresentable for what is no plain dense CPU tensor, or too large.
     """
-    import torch
-
     check_plain(item)
     dtype, shape = str(item.dtype).removeprefix("torch."), tuple(item.shape)
     count = math.prod(shape)
-    item = item.detach()
     if count > STORED:
-        return _described(item, dtype, shape, count)
-    item = item.resolve_conj().resolve_neg().contiguous()
+        return _described(item.detach(), dtype, shape, count)
+    return Tensor(dtype, shape, _array(item).tobytes())
+
+
+def _array(item: Any) -> Any:
+    """Return the elements, in a copy: a tensor that shared its memory with NumPy once can never be resized again."""
+    import torch
+
+    item = item.detach().clone(memory_format=torch.contiguous_format).resolve_conj().resolve_neg()
+    dtype = str(item.dtype).removeprefix("torch.")
     if CONTAINERS[dtype] != dtype:
         item = item.view(torch.int16 if item.element_size() == 2 else torch.uint8)
-    return Tensor(dtype, shape, item.numpy().tobytes())
+    return item.numpy()
 
 
 def check_plain(item: Any) -> None:
@@ -80,14 +85,10 @@ def check_plain(item: Any) -> None:
 
 def _described(item: Any, dtype: str, shape: tuple[int, ...], count: int) -> Tensor | RandomTensor:
     """Describe a large tensor by the range of its finite elements: indices stay in range, probabilities positive."""
-    import torch
-
     if dtype not in DESCRIBED:
         if count > MAX_STORED:
             raise NotRepresentable(f"large tensor of dtype {dtype}")
-        flat = item.resolve_conj().resolve_neg().contiguous()
-        flat = flat.view(torch.uint8) if CONTAINERS[dtype] != dtype else flat
-        return Tensor(dtype, shape, flat.numpy().tobytes())
+        return Tensor(dtype, shape, _array(item).tobytes())
     if 0 in item.stride():  # of an expanded tensor, one element of each repeated dimension says all
         item = item.as_strided([1 if s == 0 else d for d, s in zip(shape, item.stride(), strict=True)], item.stride())
     low, high = _range(item)
@@ -98,7 +99,7 @@ def _range(item: Any) -> tuple[float, float]:
     import torch
 
     if item.dtype in (torch.uint16, torch.uint32, torch.uint64, torch.bool):
-        array = item.resolve_neg().contiguous().numpy()
+        array = _array(item)
         low, high = float(array.min()), float(array.max())
     else:
         least, most = torch.aminmax(item)
@@ -132,7 +133,7 @@ def to_torch(value: Tensor | RandomTensor, strides: tuple[int, ...] | None = Non
         bits = value.array()
         made = torch.from_numpy(bits.view("int16") if bits.dtype.itemsize == 2 else bits).view(dtype)
     if strides is None:
-        return made
+        return made.clone()  # what shares memory with NumPy cannot be resized, as `out=` may need
     if len(strides) != made.dim() or overlapping(value.shape, strides) or span(value.shape, strides) > MAX_ELEMENTS:
         raise CorpusError(f"a tensor of shape {list(value.shape)[:8]} cannot have the strides {list(strides)[:8]}")
     return torch.zeros(span(value.shape, strides), dtype=dtype).as_strided(value.shape, strides).copy_(made)

@@ -267,6 +267,17 @@ try:
 except KeyError as error:
     results.append(str(error))
 """,
+    "results that are resized": """
+x = torch.empty([], dtype=torch.long)
+torch.nonzero(torch.tensor([0, 1, 1]), out=x)
+y = torch.tensor([1.0, 2.0])
+torch.exp(y), torch.nn.ReLU()(y)
+y.resize_(100)
+z = torch.tensor([True])
+torch.sum(z)
+torch.sort(torch.tensor([3, 1, 2]), out=(torch.empty(0, dtype=torch.long), x))
+results.append((x, y.shape))
+""",
     "odd objects": """
 class Odd:
     def __repr__(self): raise ValueError

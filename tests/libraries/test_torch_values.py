@@ -77,6 +77,14 @@ def test_views_are_resolved_and_layouts_kept() -> None:
     assert to_torch(tensor(torch.tensor(3.0))).shape == ()
 
 
+def test_tensors_stay_resizable() -> None:
+    x = torch.arange(3.0)
+    tensor(x), tensor(x.to(torch.uint16))
+    x.resize_(1000)
+    to_torch(Tensor.of(np.zeros(3))).resize_(1000)
+    assert x.shape == (1000,)
+
+
 @given(SHAPES, st.lists(st.integers(-1, 9), max_size=4).map(tuple))
 def test_a_layout_is_refused_or_obeyed(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
     value = Tensor.of(np.arange(math.prod(shape), dtype=np.int32).reshape(shape))
