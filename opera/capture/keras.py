@@ -213,7 +213,10 @@ class _Watch:
             config = layer.get_config()
         except Exception:  # whatever a layer that cannot say raises
             config, context = self._constructed(layer), {"config": "constructor"}
-        adapted = _adapted(layer)
+        try:
+            adapted = _adapted(layer)
+        except Exception:  # as a rule, in the graph of a data pipeline, where state has no value
+            raise LeftOut("adapted state that cannot be read") from None
         if adapted:
             context["state"] = sorted(adapted)
         config = {name: item for name, item in {**config, **adapted}.items() if name not in ("name", "build_config")}
@@ -307,7 +310,7 @@ def _vocabulary(layer: Any) -> dict[str, Any]:
     if lookup.input_vocabulary is not None or not lookup.vocabulary_size() > lookup._token_start_index():
         return {}
     found: dict[str, Any] = {"vocabulary": list(layer.get_vocabulary(include_special_tokens=False))}
-    if layer.output_mode == "tf_idf":
+    if lookup.output_mode == "tf_idf":
         found["idf_weights"] = _numbers(lookup.idf_weights_const)[lookup._token_start_index() :]
     return found
 

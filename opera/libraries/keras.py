@@ -147,8 +147,8 @@ def undefined(instance: Instance, expected: list[Value]) -> str | None:
 
 
 def reproducer(manifest: Manifest, directory: Path, instance: Instance, variant: str) -> dict[str, object]:
-    """Return the code that builds the model, and its inputs."""
-    return keras_source.reproducer(manifest, directory, instance)
+    """Return the code that builds the model, and its inputs; `variant` is the artefact that is made of it."""
+    return keras_source.reproducer(manifest, directory, instance, variant)
 
 
 def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:

@@ -33,11 +33,11 @@ RESERVED = {"keras", "np", "layer", "outputs", "unpack", "ml_dtypes", "build"}
 """Names that the source itself uses."""
 
 
-def reproducer(manifest: Manifest, directory: Path, instance: Instance) -> dict[str, object]:
+def reproducer(manifest: Manifest, directory: Path, instance: Instance, artefact: str) -> dict[str, object]:
     """See `opera.libraries.keras.reproducer`.
 
-    Returns `model` (source that defines `build()`) and `feeds` (name → expression, as source), `fed` (the values), `opset`
-    (nothing) and `spec` (a link).
+    Returns `model` (source that defines `build()`) and `feeds` (name → expression, as source), `fed` (the values), `artefact`
+    (what is made of the model), `opset` (nothing) and `spec` (a link).
     """
     fed = read_values(directory, "inputs")
     items = [f"{literal(name)}: {literals.source(value)}" for name, value in zip(manifest.inputs, fed, strict=True)]
@@ -45,6 +45,7 @@ def reproducer(manifest: Manifest, directory: Path, instance: Instance) -> dict[
         "model": model(instance),
         "feeds": fold("{", items, "}"),
         "fed": fed,
+        "artefact": artefact,
         "opset": "",
         "spec": link(instance.operator),
     }

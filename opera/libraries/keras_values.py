@@ -21,6 +21,7 @@ STORED = 1 << 14
 """Float tensors of more elements are described by their range, unless their dtype cannot be."""
 MAX_STORED = 1 << 20
 """Tensors of more elements that cannot be described are not representable."""
+CUSTOM = "custom object in the configuration"
 MAX_NESTED = 24
 """Containers may be nested this deep."""
 DESCRIBED = ("float16", "float32", "float64")
@@ -75,6 +76,8 @@ def encode(item: Any, depth: int = 0) -> Value:
 def _encode_dict(item: dict[Any, Any], depth: int) -> Value:
     if "class_name" in item and "config" in item:
         return _encode_object(item, depth)
+    if set(item) == {"value"} and isinstance(item["value"], tuple):  # so activations say a lambda: as its code
+        raise NotRepresentable(CUSTOM)
     if not all(isinstance(key, str | int | float | bool) for key in item):
         raise NotRepresentable("mapping with unusual keys")
     return {key: encode(value, depth) for key, value in item.items()}
@@ -86,7 +89,7 @@ def _encode_object(item: dict[str, Any], depth: int) -> Value:
     if module == "keras" and name in PLAIN_POLICIES:
         return str(item["config"]["name"])
     if not builtin(item):
-        raise NotRepresentable("custom object in the configuration")
+        raise NotRepresentable(CUSTOM)
     kept = {key: value for key, value in item.items() if key in OBJECT}
     if module == "keras.layers" and isinstance(item["config"], dict):
         kept["config"] = {key: value for key, value in item["config"].items() if key != "name"}
