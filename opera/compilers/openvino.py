@@ -1,7 +1,8 @@
-"""OpenVINO on the CPU."""
+"""OpenVINO on the CPU. What it does with PyTorch's models is in openvino_torch.py."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from opera.compilers import Case, Variant
+from opera.compilers import Case, Variant, openvino_torch
 from opera.compilers.messages import Rule, last_location
 from opera.compilers.messages import unsupported as first_rule
 from opera.compilers.packing import CannotCarry, of_numpy, pack, unpack
@@ -20,6 +21,11 @@ PACKAGE = "openvino"
 PRELOAD = ("openvino",)
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
     "onnx": (Variant("inputs", "onnx"), Variant("constants", "onnx-constants", after="rejected")),
+    "torch": (
+        Variant("exported-program", "pt2", preload=openvino_torch.PRELOAD),
+        Variant("torchscript", "torchscript", preload=openvino_torch.PRELOAD),
+        Variant("onnx", "onnx", after="rejected"),
+    ),
 }
 
 SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1}
@@ -41,6 +47,9 @@ UNSUPPORTED = (
 
 GENERIC = r"core/src/node\.cpp|inference/src/|unconverted_ops_report"
 """Files that stand in every trace and tell nothing about the operator."""
+
+INNER = r"prim::|ComplexTypeMark|<built-in function getitem>"
+"""What is reported unconverted besides the operator that is."""
 
 ELEMENT_TYPES = {
     "bf16": "bfloat16",
@@ -67,6 +76,8 @@ def options() -> dict[str, str]:
 
 
 def prepare() -> None:
+    """Start the runtime, with telemetry off: convert_model reports 15 events a model, each from a thread that forks."""
+    os.environ["CI"] = "true"  # where openvino_telemetry is told to be silent
     _core()
 
 
@@ -80,7 +91,8 @@ def _core() -> Any:
 
 
 def load(case: Case) -> Any:
-    return _core().read_model(case.model)
+    converted = openvino_torch.LOADERS.get(case.artefact)
+    return converted(case) if converted else _core().read_model(case.model)
 
 
 def compile(loaded: Any, case: Case) -> Any:
@@ -108,19 +120,24 @@ def infer(compiled: Any, case: Case) -> list[Value]:
 
 
 def unsupported(stage: str, error: BaseException) -> str | None:
-    return first_rule(UNSUPPORTED, stage, error)
+    return first_rule(UNSUPPORTED + openvino_torch.UNSUPPORTED, stage, error)
 
 
 def conversion_function(case: Case, error: BaseException | None) -> str:
     """Return the operator that failed, and the last specific place in OpenVINO's sources that the message names.
 
-    In the expanded body of a function that is one of the body's operators.
+    In the expanded body of a function, and in a decomposed PyTorch program, that is one of its operators. What fails
+    before any operator is looked at is told by its place alone.
     """
     message = "" if error is None else str(error)
-    named = re.findall(r"^-- (\w+)-\d+ with a message", message, re.MULTILINE)
-    operator = named[-1] if named else case.operator
+    named = re.findall(r"^-- (\S[^\n]*?)(?:-\d+)? with a message", message, re.MULTILINE)
+    operator = next((name for name in reversed(named) if not re.match(INNER, name)), (named or [""])[-1])
     place = last_location(message, GENERIC)
-    return f"{operator}@{place}" if place else operator
+    if place and not operator and re.match(openvino_torch.BEFORE_OPERATORS, place):
+        return place
+    if error is not None and not place and not operator:
+        return openvino_torch.raised(error) or case.operator
+    return f"{operator or case.operator}@{place}" if place else operator or case.operator
 
 
 def _fitting(port: Any, feeds: dict[str, Value]) -> str:
@@ -150,6 +167,8 @@ def _tensor(value: Value) -> Any:
         array = value.array()
         texts = [item.decode("utf-8", "surrogateescape") for item in array.ravel()]
         return openvino.Tensor(np.array(texts, dtype=np.str_).reshape(value.shape))
+    if value.dtype.startswith("complex"):
+        raise CannotCarry(f"opera cannot feed {value.dtype} to OpenVINO, which has no such type")
     if value.dtype not in NAMES:
         return openvino.Tensor(value.array())
     tensor = openvino.Tensor(getattr(openvino.Type, NAMES[value.dtype]), openvino.Shape(value.shape))

@@ -8,6 +8,7 @@ an annotation, which `typing` keeps and `collections.abc` does not. That is two 
 from __future__ import annotations
 
 import sys
+import traceback
 import typing
 from collections.abc import Callable
 from functools import cache
@@ -32,6 +33,13 @@ def remember() -> None:
                 setattr(sys.modules[name], LISTING, remembered)
     if getattr(torch._ops, "Callable", None) is Callable:
         torch._ops.Callable = typing.Callable
+
+
+def decomposing(error: BaseException | None) -> str:
+    """Return `run_decompositions` where an error came out of it, for that is PyTorch's own step, else an empty string."""
+    frames = traceback.walk_tb(error.__traceback__ if error is not None else None)
+    names = {frame.f_code.co_name for frame, _ in frames if str(frame.f_globals.get("__name__")) == USERS[1]}
+    return "torch.export:run_decompositions" if "run_decompositions" in names else ""
 
 
 def _remembered(original: Callable[[], set[Any]]) -> Callable[[], set[Any]]:

@@ -80,7 +80,7 @@ def _raised(error: BaseException | None) -> str:
     for caller, frame in itertools.pairwise(frames):
         if caller.f_code.co_name == "_translate_fx_graph" and "func_name" in caller.f_locals:
             return _called(frame.f_code, str(frame.f_globals.get("__name__")), str(caller.f_locals["func_name"]))
-    return ""
+    return torch_operators.decomposing(error)
 
 
 def _called(code: Any, module: str, key: str) -> str:
