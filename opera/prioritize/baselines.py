@@ -23,6 +23,16 @@ def with_rest(chosen: np.ndarray[Any, Any], count: int) -> list[int]:
     return ranked
 
 
+def with_turns(chosen: np.ndarray[Any, Any], operators: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> list[int]:
+    """Return `chosen` (positions, best first) and after it the others, one of each operator in turn, in tie order."""
+    rest = np.ones(len(operators), bool)
+    rest[chosen] = False
+    left = np.flatnonzero(rest)
+    left = left[np.argsort(order[left])]
+    ranked: list[int] = np.concatenate([chosen, left[np.argsort(turns(operators[left]), kind="stable")]]).tolist()
+    return ranked
+
+
 class Random:
     """Any order, drawn with the seed (0 where none is given)."""
 

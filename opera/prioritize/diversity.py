@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from opera.prioritize.baselines import tie_order, with_rest
+from opera.prioritize.baselines import tie_order, with_rest, with_turns
 from opera.prioritize.subspaces import (
     ArtifactSubspaces,
     Defaults,
@@ -42,6 +42,9 @@ FEW = 8
 """From this many groups on, numpy computes scores faster than Python does."""
 BLOCK = 1 << 21
 """Facets are numbered in blocks of places of about this many entries."""
+
+TENSORS = len(list(ArtifactSubspaces().tensors(Row("", {}))))
+"""Parameters that stand for the tensors, not for attributes."""
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -303,22 +306,32 @@ def paper_rate(facets: Facets, migrated: int, equipped: int) -> float:
     return migrated / (equipped + 1)
 
 
-class Diversity:
-    """A strategy that ranks by rate × diversity; see the module."""
+def wide_rate(facets: Facets, migrated: int, equipped: int) -> float:
+    """Return the artifact's rate × (1 + attributes of the operator): the more there are, the more can fail."""
+    return artifact_rate(facets, migrated, equipped) * (1 + facets.parameters - TENSORS)
 
-    def __init__(self, name: str, subspaces: Subspaces, rate: Rate) -> None:
-        self.NAME, self._subspaces, self._rate = name, subspaces, rate
+
+class Diversity:
+    """A strategy that ranks by rate × diversity; see the module.
+
+    What has no diversity left keeps corpus order, or with `turns` goes operator by operator in turn.
+    """
+
+    def __init__(self, name: str, subspaces: Subspaces, rate: Rate, *, turns: bool = False) -> None:
+        self.NAME, self._subspaces, self._rate, self._turns = name, subspaces, rate, turns
 
     def rank(self, rows: Iterable[Row], equipped: Iterable[Row], defaults: Defaults, seed: int | None) -> list[int]:
         """Return the positions of `rows` best first: a permutation; see `opera.prioritize.Strategy`."""
         spaces, count = encode(rows, equipped, defaults, self._subspaces)
         order = tie_order(count, seed)
+        operators = _numbers(spaces, count) if self._turns else None
         found = [self._solve(spaces.pop(operator), order) for operator in list(spaces)]  # frees what is solved
         scores, chosen = (
             np.concatenate(column) for column in zip(*found, (np.empty(0), np.empty(0, np.int64)), strict=True)
         )
         # Within an operator scores only fall, and rows of equal score come in tie order: sorting is merging.
-        return with_rest(chosen[np.lexsort((order[chosen], -scores))], count)
+        head = chosen[np.lexsort((order[chosen], -scores))]
+        return with_rest(head, count) if operators is None else with_turns(head, operators, order)
 
     def _solve(self, space: Space, order: Array) -> tuple[Array, Array]:
         """Return scores and positions of one operator's rows that had diversity when they were picked."""
@@ -338,6 +351,14 @@ class Diversity:
 def no_rate(facets: Facets, migrated: int, equipped: int) -> float:
     """Return 1: the score is the parameters' alone."""
     return 1.0
+
+
+def _numbers(spaces: dict[str, Space], count: int) -> Array:
+    """Return the number of each row's operator, int64 (rows,)."""
+    numbers = np.empty(count, np.int64)
+    for number, space in enumerate(spaces.values()):
+        numbers[space.positions()] = number
+    return numbers
 
 
 class OperatorScore:
@@ -362,3 +383,5 @@ OPERA_PAPER = Diversity("opera-paper", PaperSubspaces(), paper_rate)
 OPERA_PARA = Diversity("opera-para", ArtifactSubspaces(), no_rate)
 """An ablation: the diversity of parameters alone."""
 OPERA_OP = OperatorScore()
+OPERA_WIDE = Diversity("opera-wide", ArtifactSubspaces(), wide_rate, turns=True)
+"""OPERA with the operator's score weighted by its number of attributes; tuned as results/benchmarks/held-out.toml says."""

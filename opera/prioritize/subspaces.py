@@ -198,6 +198,10 @@ class Space:
         """Add a row of the compiler's own tests."""
         self.equipped.append(self._encode(row))
 
+    def positions(self) -> np.ndarray[Any, Any]:
+        """Return the positions of its rows in the corpus, int64 (members,), ascending."""
+        return np.array(self._members, np.int64)
+
     def seen(self) -> np.ndarray[Any, Any]:
         """Return the codes of the default row and of the equipped rows, int32 (1 + equipped, parameters)."""
         return np.array([self._default, *self._filled(self.equipped)], np.int32)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opera.prioritize.baselines import tie_order
-from opera.prioritize.diversity import OPERA, OPERA_PAPER
+from opera.prioritize.diversity import OPERA, OPERA_PAPER, OPERA_WIDE
 from opera.prioritize.subspaces import ABSENT, NO_DEFAULT, ArtifactSubspaces, PaperSubspaces, Row, Subspaces
 
 SHAPES = st.lists(st.lists(st.integers(0, 3), max_size=2), min_size=1, max_size=2)
@@ -131,3 +131,9 @@ def test_corner_cases(strategy: Any) -> None:
     assert strategy.rank([], [], {}, None) == []
     assert strategy.rank([Row("A", {})], [], {}, None) == [0]
     assert strategy.rank([Row("A", {})] * 3, [Row("B", {})], {}, None) == [0, 1, 2]
+
+
+def test_opera_wide_prefers_operators_of_many_attributes_and_takes_turns_when_nothing_is_new() -> None:
+    rows = [Row("A", {}), Row("A", {}), Row("A", {}), Row("B", {"p": 1, "q": 2}), Row("B", {"p": 1, "q": 2})]
+    assert OPERA.rank(rows, [], {}, None) == [0, 3, 1, 2, 4]
+    assert OPERA_WIDE.rank(rows, [], {}, None) == [3, 0, 1, 4, 2]
