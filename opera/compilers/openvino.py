@@ -28,6 +28,9 @@ FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
     ),
 }
 
+PYTHON_FRONTENDS = {"torch": ("openvino.frontend.pytorch",)}
+"""library → packages of its decoders, whose statements `opera coverage` traces; the converters are compiled."""
+
 SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1}
 
 COMPUTES_IN = {"float64": "float32"}

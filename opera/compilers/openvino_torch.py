@@ -10,7 +10,12 @@ from opera.compilers import Case, torch_operators
 from opera.compilers.messages import Rule
 from opera.values import Tensor, Value
 
-PRELOAD = ("torch", "torch.export", "openvino.frontend.pytorch.fx_decoder", "openvino.frontend.pytorch.ts_decoder")
+PRELOAD = (
+    "opera.libraries.torch_preload",
+    "openvino.frontend.pytorch.fx_decoder",
+    "openvino.frontend.pytorch.ts_decoder",
+    "openvino.frontend.pytorch.torchdynamo.export_decompositions",
+)
 
 UNSUPPORTED = (
     Rule(r"\[PyTorch Frontend\] ([^\n]{1,80} do(?:es)? not support [^\n.]{1,60})", r"\1", "load"),

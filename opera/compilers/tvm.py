@@ -27,10 +27,13 @@ FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
         Variant("constants", "onnx-constants", after="rejected", preload=FROM_ONNX),
     ),
     "torch": (
-        Variant("exported-program", "pt2", preload=("torch", "torch.export", "tvm.relax.frontend.torch")),
+        Variant("exported-program", "pt2", preload=("opera.libraries.torch_preload", "tvm.relax.frontend.torch")),
         Variant("onnx", "onnx", after="rejected", preload=FROM_ONNX),
     ),
 }
+
+PYTHON_FRONTENDS = {"onnx": FROM_ONNX, "torch": ("tvm.relax.frontend.torch",)}
+"""library → packages of the importer, whose statements `opera coverage` traces."""
 
 UNSUPPORTED = (
     Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),

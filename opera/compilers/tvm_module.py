@@ -53,6 +53,8 @@ def feed(value: Value) -> Any:
     if not isinstance(value, Tensor) or value.dtype == "string":
         called = "strings" if isinstance(value, Tensor) else "an empty optional"
         raise CannotCarry(f"opera cannot feed {called} to TVM, which has no such type")
+    if value.dtype.startswith("complex"):
+        raise CannotCarry(f"opera cannot feed {value.dtype} to TVM, which has no such type")
     if value.dtype in BITS:  # TVM's copies pack such elements, and its generated code reads them unpacked
         raise CannotCarry(f"opera cannot feed {value.dtype}: TVM's runtime has no settled layout for it")
     low = getattr(ml_dtypes, value.dtype, None)

@@ -41,6 +41,10 @@ class Live(msgspec.Struct):
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
+    def results(self, returned: Any) -> list[Value]:
+        """Return the outputs that a compiled form of the module returned. Raises InvalidTest for what has no encoding."""
+        return [encoded(x) for x in leaves(returned)]
+
     def program(self) -> Any:
         """Return the torch.export.ExportedProgram."""
         from opera.libraries import torch_export

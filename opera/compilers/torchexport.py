@@ -1,0 +1,69 @@
+"""torch.export as a compiler under test: it takes a module to an ExportedProgram, which all newer frontends read."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from opera.compilers import Case, Variant, torch_live
+from opera.compilers.messages import Rule
+from opera.values import Value
+
+NAME = "torchexport"
+PACKAGE = "torch"
+PRELOAD = ("torch", "opera.libraries.torch_preload")
+FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"torch": (Variant("live", "live"),)}
+
+UNSUPPORTED = (
+    Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),
+    Rule(r"([^\n:]{1,80} not implemented for [^\n]{1,40})", r"\1"),
+)
+
+
+def version() -> str:
+    import torch
+
+    return str(torch.__version__)
+
+
+def options() -> dict[str, str]:
+    return {"strict": "False"}
+
+
+def prepare() -> None:
+    import torch
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+
+
+def load(case: Case) -> tuple[Any, Any]:
+    live = torch_live.rebuilt(case)
+    return live.program(), live
+
+
+def compile(loaded: tuple[Any, Any], case: Case) -> tuple[Any, Any]:
+    """Save the program and load it again, as everybody does who hands it on."""
+    import torch
+
+    program, live = loaded
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    return torch.export.load(file).module(), live
+
+
+def infer(compiled: tuple[Any, Any], case: Case) -> list[Value]:
+    model, live = compiled
+    return torch_live.ran(live, model)
+
+
+def unsupported(stage: str, error: BaseException) -> str | None:
+    return torch_live.unsupported(UNSUPPORTED, stage, error)
+
+
+def conversion_function(case: Case, error: BaseException | None) -> str:
+    """Return the operator: torch.export has no converter for each of them."""
+    return case.operator
