@@ -156,6 +156,26 @@ def prioritize(
 
 
 @app.command()
+def coverage(
+    frontend: Annotated[str, typer.Option(help="A frontend written in Python (tvm-onnx).")],
+    workers: Workers = CORES,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one test may take.")] = 30.0,
+    rerun: Annotated[bool, typer.Option("--rerun", help="Trace again what has coverage.")] = False,
+    workspace: Root = RESULTS,
+) -> None:
+    """Record which statements of a frontend each test covers, for the strategies total and additional.
+
+    Example: opera coverage --frontend tvm-onnx
+    """
+    from opera.execute import collect, records
+    from opera.workspace import Workspace
+
+    collect.traceable(frontend)
+    with Workspace.open(workspace, write=True) as opened:
+        collect.show(opened, frontend, workers=workers, limits=records.Limits(timeout), rerun=rerun)
+
+
+@app.command()
 def run(
     compiler: Annotated[
         list[str] | None, typer.Option(help="Only this compiler (repeatable); default: all installed ones.")

@@ -1,7 +1,8 @@
 """The schema of the workspace's SQLite file, numbered; docs/workspace.md shows the same text."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # 1: the first.
+# 2: coverage.
 
 APPLICATION_ID = 0x6F706572  # "oper"
 
@@ -108,4 +109,15 @@ CREATE TABLE run_frontends (
     document BLOB NOT NULL,                 -- JSON: seconds, wall_seconds, workers, confirmation_seconds, ...
     PRIMARY KEY (run, frontend, environment)
 );
+CREATE TABLE coverage (                     -- statements of a frontend written in Python that a test covers
+    frontend TEXT NOT NULL,
+    environment TEXT NOT NULL,
+    instance TEXT NOT NULL,
+    seconds REAL NOT NULL,                  -- to collect it
+    document BLOB NOT NULL,                 -- MessagePack: file -> bitmap of line numbers, zlib where that pays
+    PRIMARY KEY (frontend, environment, instance)
+) WITHOUT ROWID;
 """
+
+MIGRATIONS = {1: SCHEMA[SCHEMA.index("CREATE TABLE coverage") :]}
+"""Version → what makes a workspace of it one of the next version."""

@@ -21,7 +21,7 @@ import msgspec
 from opera.errors import WorkspaceError
 from opera.execute.records import FAILURES, PASS, SCREENED, UNEXPORTED, UNSUPPORTED
 from opera.instance import Captured, Instance, Provenance, identity, parse_instance
-from opera.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+from opera.schema import APPLICATION_ID, MIGRATIONS, SCHEMA, SCHEMA_VERSION
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -60,6 +60,14 @@ class Test(msgspec.Struct, frozen=True):
     status: str
     reason: str = ""
     seconds: float = 0.0
+
+
+class Covered(msgspec.Struct, frozen=True):
+    """What a test (of an instance) covers of a frontend: file → bitmap of lines, and the seconds that it took to tell."""
+
+    instance: str
+    files: dict[str, bytes]
+    seconds: float
 
 
 COMBINED = (*FAILURES, "error", "flaky", SCREENED, PASS, UNSUPPORTED, UNEXPORTED)
@@ -370,6 +378,49 @@ class Workspace:
         )
         return {(row[0], row[1]): (row[2], row[3]) for row in rows}
 
+    # ------------------------------------------------------------------ coverage
+
+    def save_coverage(self, frontend: str, environment: str, covered: Iterable[Covered]) -> None:
+        """Store what tests cover of a frontend, each in place of what was stored."""
+        with self.transaction():
+            self._db.executemany(
+                "INSERT OR REPLACE INTO coverage VALUES (?, ?, ?, ?, ?)",
+                (
+                    (frontend, environment, x.instance, x.seconds, pack(msgspec.msgpack.encode(x.files)))
+                    for x in covered
+                ),
+            )
+
+    def coverage(self, frontend: str, environment: str = "") -> dict[str, dict[str, bytes]]:
+        """Return instance → file → bitmap of lines; without `environment`, of the one whose collection is the largest."""
+        if not self._has_coverage():
+            return {}
+        rows = self.stream(
+            "SELECT instance, document FROM coverage WHERE frontend = ? AND environment = ?",
+            (frontend, environment or self._covered_environment(frontend)),
+        )
+        return {instance: msgspec.msgpack.decode(unpack(document)) for instance, document in rows}
+
+    def coverage_seconds(self, frontend: str, environment: str = "") -> float:
+        """Return the seconds that collecting it has taken."""
+        if not self._has_coverage():
+            return 0.0
+        rows = self.query(
+            "SELECT TOTAL(seconds) FROM coverage WHERE frontend = ? AND environment = ?",
+            (frontend, environment or self._covered_environment(frontend)),
+        )
+        return float(rows[0][0])
+
+    def _has_coverage(self) -> bool:
+        """Whether the schema has it: a workspace that is only read is not brought up to date."""
+        return bool(self.query("SELECT 1 FROM sqlite_master WHERE name = 'coverage'"))
+
+    def _covered_environment(self, frontend: str) -> str:
+        rows = self.query(
+            "SELECT environment FROM coverage WHERE frontend = ? GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 1", (frontend,)
+        )
+        return str(rows[0][0]) if rows else ""
+
     # ------------------------------------------------------------------ runs
 
     def start_run(self, document: dict[str, Any]) -> int:
@@ -438,7 +489,16 @@ def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
                 f"BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID};"
                 f" PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
             )
+    elif write and version < SCHEMA_VERSION:
+        _migrate(connection, version, path.parent)
     return connection
+
+
+def _migrate(connection: sqlite3.Connection, version: int, root: Path) -> None:
+    """Bring an older workspace up to date, wholly or not at all."""
+    steps = "".join(MIGRATIONS[step] for step in range(version, SCHEMA_VERSION))
+    with _explained(root):
+        connection.executescript(f"BEGIN IMMEDIATE; {steps} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:

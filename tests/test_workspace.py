@@ -15,7 +15,7 @@ from opera.instance import Captured, Instance, Operand, Provenance
 from opera.schema import SCHEMA, SCHEMA_VERSION
 from opera.values import Tensor
 from opera.workspace import Test as MigratedTest
-from opera.workspace import Verdict, Workspace
+from opera.workspace import Covered, Verdict, Workspace
 
 
 def captured(number: int, test: str = "t", operator: str = "Relu", expected: bool = True) -> Captured:
@@ -88,6 +88,20 @@ def test_a_newer_schema_is_refused_and_left_alone(tmp_path):
         with pytest.raises(WorkspaceError, match="schema"):
             Workspace.open(tmp_path, write=write)
     assert (tmp_path / "opera.sqlite").read_bytes() == before
+
+
+def test_an_older_workspace_is_read_as_it_is_and_brought_up_to_date_when_written(tmp_path):
+    Workspace.open(tmp_path, write=True).close()
+    with sqlite3.connect(tmp_path / "opera.sqlite") as database:
+        database.execute("DROP TABLE coverage")
+        database.execute("PRAGMA user_version = 1")
+    with Workspace.open(tmp_path, write=False) as opened:
+        assert (opened.coverage("tvm-onnx"), opened.coverage_seconds("tvm-onnx")) == ({}, 0.0)
+    with Workspace.open(tmp_path, write=True) as opened:
+        opened.save_coverage("tvm-onnx", "e", [Covered("i", {"a.py": b"\x06"}, 0.5)])
+        assert opened.coverage("tvm-onnx") == opened.coverage("tvm-onnx", "e") == {"i": {"a.py": b"\x06"}}
+        assert opened.coverage_seconds("tvm-onnx") == 0.5
+        assert opened.query("PRAGMA user_version") == [(SCHEMA_VERSION,)]
 
 
 def test_a_foreign_database_is_refused(tmp_path):

@@ -95,7 +95,7 @@ def run(workspace: Workspace, options: Options, progress: Progress) -> Summary:
     if not pairs:
         raise UsageError(f"none of {', '.join(names)} has a frontend for {', '.join(chosen)}")
     groups = {compilers.frontend_name(*pair): compiler_group(*pair, options.python) for pair in pairs}
-    groups |= {f"library {name}": _library_group(name) for name in chosen}
+    groups |= {f"library {name}": library_group(name) for name in chosen}
     with Pool(groups, workers=options.workers) as pool:
         described = _describe(pool, pairs, options, progress)
         frontends = [
@@ -111,7 +111,8 @@ def compiler_group(name: str, library: str, python: str = "") -> Group:
     return Group(call="opera.execute.worker:run", python=python, preload=tuple(dict.fromkeys(preload)))
 
 
-def _library_group(name: str) -> Group:
+def library_group(name: str) -> Group:
+    """Return the workers of a library's side."""
     return Group(call="opera.execute.library_side:wrap_batch", preload=tuple(libraries.get(name).PRELOAD))
 
 

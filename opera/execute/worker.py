@@ -83,17 +83,17 @@ def describe(name: str) -> Description:
 
 def locate(job: Job) -> str:
     """Return the conversion function of a test, for a job that ended without telling; empty where it cannot be told."""
-    compiler = _prepared(job.compiler)
-    return _conversion_function(compiler, _case(job, migrated.read_manifest(Path(job.directory))), None)
+    compiler = prepared(job.compiler)
+    return _conversion_function(compiler, case_of(job, migrated.read_manifest(Path(job.directory))), None)
 
 
 def run(job: Job) -> Outcome:
     """Run a test through one variant of a frontend; `job.directory` and `job.save_outputs` are absolute paths."""
     try:
         note("prepare")
-        compiler = _prepared(job.compiler)
+        compiler = prepared(job.compiler)
         manifest = migrated.read_manifest(Path(job.directory))
-        case = _case(job, manifest)
+        case = case_of(job, manifest)
         expected = migrated.read_values(Path(job.directory), "expected")
     except MemoryError:
         raise
@@ -140,13 +140,15 @@ def _tolerance(compiler: Compiler, manifest: Manifest, expected: list[Value]) ->
 
 
 @cache
-def _prepared(name: str) -> Compiler:
+def prepared(name: str) -> Compiler:
+    """Return a compiler that is set up in this process."""
     compiler = compilers.get(name)
     compiler.prepare()
     return compiler
 
 
-def _case(job: Job, manifest: Manifest) -> Case:
+def case_of(job: Job, manifest: Manifest) -> Case:
+    """Return what a job gives to its compiler."""
     directory = Path(job.directory)
     artefact = migrated.artefact(manifest, directory, job.artefact)
     if artefact is None:

@@ -43,7 +43,7 @@ FEW = 8
 BLOCK = 1 << 21
 """Facets are numbered in blocks of places of about this many entries."""
 
-TENSORS = len(list(ArtifactSubspaces().tensors(Row("", {}))))
+TENSORS: int = len(list(ArtifactSubspaces().tensors(Row("", {}))))
 """Parameters that stand for the tensors, not for attributes."""
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -308,7 +308,8 @@ def paper_rate(facets: Facets, migrated: int, equipped: int) -> float:
 
 def wide_rate(facets: Facets, migrated: int, equipped: int) -> float:
     """Return the artifact's rate × (1 + attributes of the operator): the more there are, the more can fail."""
-    return artifact_rate(facets, migrated, equipped) * (1 + facets.parameters - TENSORS)
+    attributes: int = facets.parameters - TENSORS
+    return artifact_rate(facets, migrated, equipped) * (1 + attributes)
 
 
 class Diversity:
