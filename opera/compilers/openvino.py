@@ -51,7 +51,7 @@ UNSUPPORTED = (
 GENERIC = r"core/src/node\.cpp|inference/src/|unconverted_ops_report"
 """Files that stand in every trace and tell nothing about the operator."""
 
-INNER = r"prim::|ComplexTypeMark|<built-in function getitem>"
+INNER = r"prim::|\w+Mark$|<built-in function getitem>"
 """What is reported unconverted besides the operator that is."""
 
 ELEMENT_TYPES = {

@@ -1,0 +1,218 @@
+"""The frontends of PyTorch: what passes, what is refused, where it failed, and how tensors of every kind travel."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from opera.capture import torch_calls  # noqa: E402
+from opera.compilers import Case, inductor, onnxexport, openvino, torch_operators, torchexport, tvm  # noqa: E402
+from opera.execute.oracle import compare  # noqa: E402
+from opera.instance import Captured, Provenance  # noqa: E402
+from opera.libraries import torch as library  # noqa: E402
+from opera.migrated import read_values  # noqa: E402
+
+ROUTES: list[Any] = [
+    pytest.param(compiler, variant.artefact, id=f"{compiler.NAME}-{variant.name}")
+    for compiler in (tvm, openvino, inductor, torchexport, onnxexport)
+    for variant in compiler.FRONTENDS["torch"]
+]
+each = pytest.mark.parametrize(("compiler", "artefact"), ROUTES)
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Any:
+    """Wrap a call and export it; return the case and the expected outputs."""
+
+    def once(artefact: str, operator: str, *args: Any, **kwargs: Any) -> tuple[Case, list[Any]]:
+        instance = torch_calls.instance(operator, args, kwargs)
+        manifest = library.wrap(Captured(instance, Provenance("by-hand", "test.py", "here")), "t" * 20, tmp_path)
+        made = manifest.artefacts.get(artefact) or library.export(manifest, tmp_path, artefact)
+        feeds = dict(zip(manifest.inputs, read_values(tmp_path, "inputs"), strict=True))
+        live = partial(library.live, manifest, tmp_path) if artefact == "live" else None
+        case = Case("torch", operator, tmp_path / made.file, feeds, manifest.outputs, "", artefact, live)
+        return case, read_values(tmp_path, "expected")
+
+    return once
+
+
+@each
+def test_inputs_are_fed_in_their_order_and_a_wrong_expectation_is_caught(compiler, artefact, make, run):
+    case, expected = make(artefact, "torch.sub", X, X.flip(1))
+    stage, outputs = run(compiler, case)
+    assert stage == "done", outputs
+    assert compare(expected, outputs, case.outputs, None, None).symptom == ""
+    assert compare([case.feeds["input"]], outputs, case.outputs, None, None).symptom == "value"
+    assert "sub" in compiler.conversion_function(case, None).lower()
+
+
+@each
+def test_several_outputs_come_in_their_order(compiler, artefact, make, run):
+    case, expected = make(artefact, "torch.sort", X.flip(1))
+    stage, outputs = run(compiler, case)
+    assert stage == "done", outputs
+    assert compare(expected, outputs, case.outputs, None, None).symptom == ""
+
+
+KINDS = {
+    "scalar": torch.tensor(2.5),
+    "empty": X[:0],
+    "bool": X > 2,
+    "int8": X.to(torch.int8),
+    "float64": X.double(),
+    "float16": X.half(),
+    "bfloat16": X.bfloat16(),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("compiler", "artefact"), [(tvm, "pt2"), (openvino, "pt2"), (openvino, "torchscript")])
+def test_tensors_of_every_kind_travel_unchanged(compiler, artefact, kind, make, run):
+    call = ("torch.exp", KINDS[kind]) if kind == "empty" else ("torch.unsqueeze", KINDS[kind], 0)
+    case, expected = make(artefact, *call)
+    stage, outputs = run(compiler, case)
+    assert (stage, outputs) == ("done", expected)
+
+
+REFUSED = [
+    (tvm, "pt2", "load", "no converter for i0.default"),
+    (openvino, "pt2", "load", "no conversion rule for aten.i0.default"),
+    (openvino, "torchscript", "load", "no conversion rule for aten::i0"),
+    (onnxexport, "live", "load", "no ONNX function for prims.bessel_i0"),
+]
+
+
+@pytest.mark.parametrize(("compiler", "artefact", "stage", "reason"), REFUSED)
+def test_the_compilers_own_words_make_it_unsupported(compiler, artefact, stage, reason, make, run):
+    case, _ = make(artefact, "torch.i0", X)
+    failed, error = run(compiler, case)
+    assert (failed, compiler.unsupported(failed, error)) == (stage, reason)
+    assert "i0" in compiler.conversion_function(case, error)
+
+
+DEPENDS = "the shape of what aten._ctc_loss.default returns depends on data"
+
+
+@pytest.mark.parametrize(
+    ("compiler", "reason"), [(torchexport, DEPENDS), (onnxexport, DEPENDS), (inductor, "Dynamic shape operator")]
+)
+def test_what_depends_on_data_is_refused_by_the_exceptions_class(compiler, reason, make, run):
+    losses = (torch.log_softmax(torch.zeros(4, 1, 5), 2), torch.tensor([[1, 2]]), (4,), (2,))
+    failed, error = run(compiler, make("live", "torch.nn.functional.ctc_loss", *losses)[0])
+    assert (failed, compiler.unsupported(failed, error)) == ("load", reason)
+
+
+@pytest.mark.parametrize(("compiler", "artefact"), [(tvm, "pt2"), (openvino, "pt2"), (openvino, "torchscript")])
+def test_complex_numbers_are_unsupported_and_no_crash_of_opera(compiler, artefact, make, run):
+    case, _ = make(artefact, "torch.abs", torch.complex(X, X))
+    stage, error = run(compiler, case)
+    if artefact == "pt2":
+        assert "complex" in str(compiler.unsupported(stage, error))
+    else:  # convert_model fails on the type of its own table
+        assert compiler.unsupported(stage, error) is None
+        assert compiler.conversion_function(case, error) == "cli_parser:single_input_to_input_cut_info"
+
+
+def test_onnx_pairs_are_complex_numbers_again(make, run):
+    for operator, x in (
+        ("torch.fft.fft", X),
+        ("torch.mul", torch.complex(X, X)),
+        ("torch.view_as_real", X * 1j),
+    ):
+        case, expected = make("live", operator, *([x, x] if operator == "torch.mul" else [x]))
+        stage, outputs = run(onnxexport, case)
+        assert stage == "done" and compare(expected, outputs, case.outputs, None, None).symptom == "", operator
+
+
+CONVERTERS = [
+    ("torch.cos", (X,), "base_fx_graph_translator:BaseFXGraphImporter._unary_op[cos.default]"),
+    ("torch.sin", (X,), "base_fx_graph_translator:BaseFXGraphImporter._unary_op[sin.default]"),
+    ("torch.outer", (X[0], X[1]), "base_fx_graph_translator:BaseFXGraphImporter._binary_op[mul.Tensor]"),
+    ("torch.nn.functional.relu", (X,), "base_fx_graph_translator:BaseFXGraphImporter._unary_op[relu.default]"),
+    ("torch.clone", (X,), "exported_program_translator:ExportedProgramImporter.create_convert_map[clone.default]"),
+    ("torch.permute", (X, (1, 0)), "base_fx_graph_translator:BaseFXGraphImporter._permute"),
+    ("torch.nn.functional.softmin", (X,), "expanded softmin"),
+]
+
+
+@pytest.mark.parametrize(("operator", "args", "converter"), CONVERTERS, ids=[row[0] for row in CONVERTERS])
+def test_tvm_tells_closures_of_its_converter_map_apart(operator, args, converter, make):
+    assert tvm.conversion_function(make("pt2", operator, *args)[0], None) == converter
+
+
+def test_the_converter_that_raised_is_told(make, run):
+    case, _ = make("pt2", "torch.sum", torch.tensor(3.0), 0)
+    stage, error = run(tvm, case)
+    assert stage == "load" and tvm.unsupported(stage, error) is None
+    assert tvm.conversion_function(case, error) == "base_fx_graph_translator:BaseFXGraphImporter._sum"
+
+
+def test_openvino_tells_operator_and_place_of_its_translators(make, run):
+    case, _ = make("torchscript", "torch.gather", X, 1, torch.tensor([[0]]))
+    stage, error = run(openvino, case)
+    assert stage == "load" and openvino.unsupported(stage, error) is None
+    assert openvino.conversion_function(case, error) == "aten::gather@gather_elements_shape_inference.hpp:56"
+
+
+def test_openvino_reports_no_conversion(make, run):
+    """Each report is a process that it forks: with them a worker is six times slower."""
+    assert run(openvino, make("pt2", "torch.cos", X)[0])[0] == "done"
+    telemetry = pytest.importorskip("openvino_telemetry").Telemetry()
+    assert telemetry.consent is False and telemetry.sender.queue_size == 0
+
+
+def test_inductor_leaves_no_process_and_wants_a_compiler(make, run, monkeypatch):
+    assert run(inductor, make("live", "torch.cos", X)[0])[0] == "done"
+    assert not [x for task in Path("/proc/self/task").iterdir() for x in (task / "children").read_text().split()]
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CXX", raising=False)
+    inductor._compiler.cache_clear()
+    with pytest.raises(ImportError, match="needs a C\\+\\+ compiler"):
+        inductor.version()
+    inductor._compiler.cache_clear()
+
+
+def test_operators_are_remembered_until_one_is_registered():
+    """In a process of its own, so that nothing else has replaced the listing."""
+    code = """
+import torch
+from torch._export import utils
+from opera.compilers import torch_operators
+x = torch.ones(2, 2)
+class Model(torch.nn.Module):
+    def forward(self, a, b):
+        return torch.nn.functional.linear(a, b) + torch.linalg.norm(a)
+program = torch.export.export(Model(), (x, x))
+original, before = utils._collect_all_valid_cia_ops, program.run_decompositions().graph_module.code
+torch_operators.remember()
+assert utils._collect_all_valid_cia_ops is not original
+assert program.run_decompositions().graph_module.code == before
+assert utils._collect_all_valid_cia_ops() == original()
+library = torch.library.Library("opera_test", "DEF")
+library.define("twice(Tensor x) -> Tensor")
+library.impl("twice", lambda x: x + x, "CompositeImplicitAutograd")
+assert torch.ops.opera_test.twice.default in utils._collect_all_valid_cia_ops()
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+def test_a_failure_of_pytorchs_decomposition_is_told_as_such(make):
+    program = torch.export.load(make("pt2", "torch.cos", X)[0].model)
+    with pytest.raises(Exception, match="int") as caught:
+        program.run_decompositions(5)
+    assert torch_operators.decomposing(caught.value) == "torch.export:run_decompositions"
+    assert torch_operators.decomposing(ValueError()) == "" == torch_operators.decomposing(None)
+
+
+@pytest.mark.parametrize("name", ["inductor", "torchexport", "onnxexport", "tvm", "openvino"])
+def test_importing_the_module_imports_no_torch(name: str) -> None:
+    code = f"import sys, opera.compilers.{name}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
