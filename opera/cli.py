@@ -129,7 +129,7 @@ def extract(
 
 @app.command()
 def prioritize(
-    strategy: Annotated[str, typer.Option(help="How to rank: opera, opera-paper, random, or a plugin's.")] = "opera",
+    strategy: Annotated[str, typer.Option(help="How to rank (docs/benchmark.md lists them).")] = "opera",
     library: Annotated[list[str] | None, typer.Option(help="Only this library (repeatable).")] = None,
     compiler: Annotated[list[str] | None, typer.Option(help="Only for this compiler (repeatable).")] = None,
     seed: Annotated[int | None, typer.Option(help="Break ties at random with this seed, not by corpus order.")] = None,
@@ -299,20 +299,56 @@ def report(
 
 @app.command()
 def benchmark(
-    instances: Annotated[Path, typer.Option(help="JSON lines of operator instances.")],
-    labels: Annotated[Path, typer.Option(help="JSON object: fault → ids of the instances that reveal it.")],
-    equipped: Annotated[Path | None, typer.Option(help="JSON lines of the compiler's own tests.")] = None,
     strategy: Annotated[list[str] | None, typer.Option(help="Strategy to score (repeatable); default: all.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Orders of ties that are drawn.")] = 30,
-    format: Annotated[str, typer.Option(help="terminal or json.")] = "terminal",
+    seeds: Annotated[
+        int, typer.Option("--repeat", "--seeds", min=1, help="How often to rank, with other orders of ties and draws.")
+    ] = 30,
+    baseline: Annotated[str, typer.Option(help="Strategy that the others are compared to.")] = "opera",
+    labels: Annotated[
+        Path | None, typer.Option(help="Frozen labels; with --instances a JSON object: fault → ids of instances.")
+    ] = None,
+    freeze: Annotated[
+        Path | None, typer.Option(help="Only write the labels of the workspace to this new file.")
+    ] = None,
+    held_out: Annotated[Path | None, typer.Option(help="TOML that names the frontends that were tuned on.")] = None,
+    instances: Annotated[Path | None, typer.Option(help="JSON lines of operator instances: a labelled corpus.")] = None,
+    equipped: Annotated[Path | None, typer.Option(help="With --instances: JSON lines of the compiler's tests.")] = None,
+    costs: Annotated[Path | None, typer.Option(help="With --instances: JSON object, id → seconds, for APFDc.")] = None,
+    format: Annotated[str, typer.Option(help="terminal, markdown or json.")] = "terminal",
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for report.html, figures, ...; default: WORKSPACE/benchmarks/DATE.")
+    ] = None,
+    workers: Workers = CORES,
+    workspace: Root = RESULTS,
 ) -> None:
-    """Score strategies on a labelled corpus: APFD and RAUC over seeded orders of ties, and in corpus order.
+    """Score strategies: how early would each have found what was found? By APFD and RAUC, on live runs or labelled corpora.
+
+    Example: opera benchmark
+
+    Example: opera benchmark --freeze labels.json && opera benchmark --labels labels.json --strategy opera --repeat 5
 
     Example: opera benchmark --instances onnx.jsonl --equipped tvm.jsonl --labels bugs.json --format json
     """
-    from opera.prioritize import labelled
+    from opera import prioritize as strategies
+    from opera.benchmark import command
+    from opera.benchmark.result import Settings
+    from opera.workspace import Workspace
 
-    labelled.show(instances, equipped, labels, strategy or [], seeds=seeds, format=format)
+    command.check(format, strategy or [])
+    names = list(dict.fromkeys(strategy or strategies.registered()))
+    settings = Settings(names, bool(strategy), seeds, workers, baseline)
+    if instances is not None:
+        if labels is None:
+            raise UsageError("--instances goes with --labels", fix="see `opera benchmark --help`")
+        command.show_corpus(instances, equipped, labels, costs, settings, format, output)
+        return
+    if equipped is not None or costs is not None:
+        raise UsageError("--equipped and --costs go with --instances", fix="see `opera benchmark --help`")
+    with Workspace.open(workspace, write=False) as opened:
+        if freeze is not None:
+            command.freeze(opened, freeze)
+        else:
+            command.show_live(opened, labels, held_out, settings, format, output)
 
 
 @corpus_app.command("export")

@@ -35,7 +35,10 @@ class Strategy(Protocol):
 
 
 class Informed(Protocol):
-    """A strategy that needs to know more; `NEEDS` is one of the keys of `opera.prioritize.knowledge.KINDS`."""
+    """A strategy that needs to know more; `NEEDS` is one of the keys of `opera.prioritize.knowledge.KINDS`.
+
+    One that is a `Strategy` but of no use without equipped tests says NEEDS = "equipped".
+    """
 
     NAME: str
     NEEDS: str
@@ -51,6 +54,7 @@ Source: TypeAlias = Callable[[str], Sequence[Any]]
 
 GROUP = "opera.strategies"
 DEFAULT = "opera"
+EQUIPPED = "equipped"
 
 
 def registered() -> dict[str, EntryPoint]:
@@ -83,7 +87,19 @@ def rank(
     source: Source = nothing_known,
 ) -> list[int]:
     """Return the positions of `rows`, best first, as the strategy of that name ranks them (see `Strategy.rank`)."""
-    need = needs(strategy)
-    if need:
-        return cast(Informed, get(strategy)).rank(rows, equipped, defaults, seed, source(need))
+    need, known = needs(strategy), require(strategy, equipped := list(equipped), source)
+    if need and need != EQUIPPED:
+        return cast(Informed, get(strategy)).rank(rows, equipped, defaults, seed, known)
     return cast(Strategy, get(strategy)).rank(rows, equipped, defaults, seed)
+
+
+def require(strategy: str, equipped: Sequence[Row], source: Source) -> Sequence[Any]:
+    """Return what a strategy needs to know, empty where that is nothing. Raises UsageError where it is not there."""
+    need = needs(strategy)
+    if need == EQUIPPED and not equipped:
+        raise UsageError(
+            f"the strategy {strategy} cannot tell operators apart without equipped tests, and none are known",
+            cause="the compiler's own tests were not extracted",
+            fix="run `opera extract --equipped COMPILER CHECKOUT` (or give --equipped FILE), or choose another strategy",
+        )
+    return source(need) if need and need != EQUIPPED else ()

@@ -8,7 +8,7 @@ TSE 2001. A test without coverage is ranked last.
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -18,6 +18,11 @@ from opera.prioritize.baselines import tie_order
 from opera.prioritize.subspaces import Defaults, Row
 
 Array: TypeAlias = np.ndarray[Any, Any]
+
+
+def _read(rows: Iterable[Row]) -> None:
+    """Read rows to their end, as whoever hands them to a strategy expects."""
+    deque(rows, maxlen=0)
 
 
 class Total:
@@ -30,6 +35,7 @@ class Total:
         self, rows: Iterable[Row], equipped: Iterable[Row], defaults: Defaults, seed: int | None, known: Sequence[Array]
     ) -> list[int]:
         """Return the positions of `rows` best first; `known` are the statements of each, numbers without repeats."""
+        _read(rows)
         sizes = np.array([len(statements) for statements in known], np.int64)
         ranked: list[int] = np.lexsort((tie_order(len(known), seed), -sizes)).tolist()
         return ranked
@@ -45,6 +51,7 @@ class Additional:
         self, rows: Iterable[Row], equipped: Iterable[Row], defaults: Defaults, seed: int | None, known: Sequence[Array]
     ) -> list[int]:
         """Return the positions of `rows` best first; `known` are the statements of each, numbers without repeats."""
+        _read(rows)
         order = tie_order(len(known), seed)
         groups: dict[bytes, list[int]] = defaultdict(list)
         for position in np.argsort(order)[::-1].tolist():  # from behind, so that the first in tie order is popped first

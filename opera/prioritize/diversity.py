@@ -366,6 +366,7 @@ class OperatorScore:
     """An ablation: the operator's score alone; all tests of an operator tie."""
 
     NAME = "opera-op"
+    NEEDS = "equipped"
 
     def rank(self, rows: Iterable[Row], equipped: Iterable[Row], defaults: Defaults, seed: int | None) -> list[int]:
         """Return the positions of `rows` best first: a permutation; see `opera.prioritize.Strategy`."""

@@ -30,7 +30,7 @@ class Known:
             raise UsageError(
                 f"the coverage of {self._frontend} was not collected",
                 cause="a pass of its own collects it, of frontends written in Python",
-                fix=f"run `opera coverage --frontend {self._frontend}`, or choose another strategy",
+                fix=f"run `opera coverage --frontend {self._frontend}`; where it is compiled, choose another strategy",
             )
         return _statements([stored.get(instance, {}) for instance in instances])
 

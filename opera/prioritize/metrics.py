@@ -58,6 +58,25 @@ def rauc(ranks: Sequence[int], tests: int, percent: float) -> float:
     return area / ideal
 
 
+def apfdc(ranking: Sequence[int], bugs: Mapping[str, Iterable[int]], costs: Sequence[float]) -> float:
+    """Return cost-cognizant APFD with faults of equal severity: mean of (Σ_{j ≥ r_i} t_j − t_{r_i} / 2) / Σ t_j.
+
+    Source: Elbaum, Malishevsky, Rothermel, "Incorporating varying test costs and fault severities into test case
+    prioritization", ICSE 2001. Raises UsageError.
+
+    Args:
+        ranking: Positions of tests, best first.
+        bugs: Bug → positions of the tests that reveal it.
+        costs: Seconds of each test, by position; at least one above 0.
+    """
+    ranks, ordered = first_ranks(ranking, bugs), [costs[position] for position in ranking]
+    _check(ranks, len(ranking))
+    if not sum(ordered) > 0:
+        raise UsageError("tests that cost nothing cannot be weighed by their costs")
+    parts = [sum(ordered[rank - 1 :]) - ordered[rank - 1] / 2 for rank in ranks]
+    return sum(parts) / (len(parts) * sum(ordered))
+
+
 def all_metrics(ranks: Sequence[int], tests: int) -> dict[str, float]:
     """Return APFD and every RAUC-k by name."""
     return {"apfd": apfd(ranks, tests)} | {name: rauc(ranks, tests, percent) for name, percent in SHARES.items()}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import msgspec
 
 from opera import libraries
 from opera.compilers import frontend_name, get
 from opera.errors import UsageError
-from opera.prioritize import rank
+from opera.prioritize import knowledge, needs, rank
 from opera.prioritize.documents import from_document
 from opera.prioritize.subspaces import Defaults, Row
 from opera.workspace import Workspace
@@ -43,15 +45,22 @@ def prioritize(
             started = time.process_time()
             equipped = list(_rows(workspace, library, [], compiler))
             # What no equipped test tells apart is one order: with none, that of every other such compiler.
-            key = compiler if equipped else ""
+            key = compiler if equipped or needs(strategy) else ""
             if key not in ranked:  # rows are read anew for each order: a hundred thousand of them take 300 MB
-                ranked[key] = rank(strategy, _rows(workspace, library, numbers), equipped, defaults, seed)
+                source = partial(_known, workspace, library, compiler)
+                ranked[key] = rank(strategy, _rows(workspace, library, numbers), equipped, defaults, seed, source)
             result = Ranking(
                 library, compiler, strategy, len(numbers), len(operators), len(equipped), time.process_time() - started
             )
             document = {"seed": seed, "equipped": len(equipped), "seconds": result.seconds}
             workspace.save_ranking(library, compiler, strategy, document, [numbers[at] for at in ranked[key]])
             yield result
+
+
+def _known(workspace: Workspace, library: str, compiler: str, need: str) -> Sequence[Any]:
+    """Be the source of what informed strategies need of a frontend's tests."""
+    instances = [instance for instance, _ in workspace.corpus(library).values()]
+    return knowledge.Known(workspace, frontend_name(compiler, library)).of(instances, need)
 
 
 def _rows(workspace: Workspace, library: str, numbers: list[int], equipped: str = "") -> Iterator[Row]:

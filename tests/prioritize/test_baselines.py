@@ -28,16 +28,16 @@ SETS = st.lists(st.frozensets(st.integers(0, 9), max_size=5), max_size=12)
 
 
 def source(need: str) -> list[object]:
-    return {"coverage": list(COVERAGE), "verdicts": [()] * len(COVERAGE)}[need]
+    return {"coverage": list(COVERAGE)}[need]
 
 
 @pytest.mark.parametrize("name", list(registered()))
 def test_every_strategy_ranks_every_test_and_ties_are_seeded(name: str) -> None:
-    orders = {seed: rank(name, iter(ROWS), [], {}, seed, source) for seed in (None, 0, 1, 2)}
+    orders = {seed: rank(name, iter(ROWS), ROWS[:2], {}, seed, source) for seed in (None, 0, 1, 2)}
     assert all(sorted(order) == list(range(40)) for order in orders.values())
-    assert all(rank(name, ROWS, [], {}, seed, source) == order for seed, order in orders.items())
+    assert all(rank(name, ROWS, ROWS[:2], {}, seed, source) == order for seed, order in orders.items())
     assert len({tuple(orders[seed]) for seed in (0, 1, 2)}) == 3, "other seeds break ties otherwise"
-    assert rank(name, [], [], {}, 0, lambda need: []) == []
+    assert rank(name, [], ROWS, {}, 0, lambda need: []) == []
     assert rank(name, ROWS[:1], ROWS, {}, None, lambda need: source(need)[:1]) == [0]
 
 
@@ -46,6 +46,11 @@ def test_what_is_not_known_is_told(name: str) -> None:
     assert needs(name) == "coverage"
     with pytest.raises(UsageError, match="no coverage is known"):
         rank(name, ROWS, [], {})
+
+
+def test_without_equipped_tests_operators_have_no_score() -> None:
+    with pytest.raises(UsageError, match="opera extract --equipped"):
+        rank("opera-op", ROWS, [], {})
 
 
 def test_round_robin_takes_one_of_each_operator_in_turn() -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from opera.benchmark.command import evaluate
 from opera.errors import CorpusError, UsageError
 from opera.libraries.onnx_schemas import attribute_defaults
 from opera.prioritize import rank
-from opera.prioritize.labelled import Labelled, evaluate, load
+from opera.prioritize.labelled import Labelled, load
 from opera.prioritize.metrics import apfd, first_ranks
 
 
@@ -54,8 +55,29 @@ def test_evaluate_is_the_ranking_measured(tmp_path: Path) -> None:
     assert figures.corpus_order == pytest.approx(1 - 8 / 30 + 1 / 60)
     each = [apfd(first_ranks(rank("opera", corpus.rows, [], {}, seed), corpus.bugs), 30) for seed in range(5)]
     assert figures.mean == pytest.approx(sum(each) / 5)
-    assert min(each) <= figures.interval[0] <= figures.interval[1] <= max(each)
+    assert figures.interval == pytest.approx((figures.mean, figures.mean)), "one bug alone has no spread over bugs"
     assert figures.sd > 0
+
+
+def test_the_interval_is_over_bugs(tmp_path: Path) -> None:
+    files = write(tmp_path, [line(i, op=f"Op{i}") for i in range(10)], {"first": [2], "last": [9]})
+    figures = evaluate(load(files[0], None, files[1]), ["opera"], {}, seeds=1)["opera"]["apfd"]
+    order = rank("opera", load(files[0], None, files[1]).rows, [], {}, 0)
+    bugs = sorted(apfd([order.index(at) + 1], 10) for at in (2, 9))
+    assert figures.interval == pytest.approx(tuple(bugs)), "of two bugs, either may be drawn twice"
+
+
+def test_costs_give_apfdc_and_are_checked(tmp_path: Path) -> None:
+    files = write(tmp_path, [line(1, op="A"), line(2, op="B")], {"b": [2]})
+    costs = tmp_path / "c.json"
+    costs.write_text('{"1": 3.0, "2": 1.0}')
+    found = evaluate(load(files[0], None, files[1], costs), ["opera"], {}, seeds=1)["opera"]["apfdc"]
+    assert found.corpus_order == pytest.approx((1.0 - 0.5) / 4.0), (
+        "Elbaum et al.: what is left, less half of its own, of all"
+    )
+    costs.write_text('{"1": 3.0}')
+    with pytest.raises(CorpusError, match="no seconds of instance 2"):
+        load(files[0], None, files[1], costs)
 
 
 def test_one_seed_has_no_spread(tmp_path: Path) -> None:
@@ -79,8 +101,9 @@ def test_an_unknown_strategy_is_a_usage_error(tmp_path: Path) -> None:
         ([line(1, input_shapes=[["x"]])], {"b": [1]}, "i.jsonl:1: .*input_shapes"),
         ([line([1])], {"b": [1]}, "i.jsonl:1: .*id"),
         ([line(1), "", line(1)], {"b": [1]}, "i.jsonl:3: id 1 was given before, in line 1"),
-        ([line(1)], {"b": [2]}, "l.json: bug 'b' names id 2"),
-        ([line(1)], {"b": []}, "l.json: bug 'b' has no tests"),
+        ([line(1)], '{"a": [1],\n "b": [2]}', "l.json:2: bug 'b' names id 2.*\n.*\n.*opera benchmark --help"),
+        ([line(1)], '{"a": [1],\n\n "b": []}', "l.json:3: bug 'b' has no tests"),
+        ([line(1)], {"b": ["1"]}, "l.json:1: bug 'b' names id '1'"),
         ([line(1)], {}, "l.json: no bugs"),
         ([line(1)], [1], "l.json: "),
         ([line(1)], "nope", "l.json: "),

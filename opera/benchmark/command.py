@@ -1,0 +1,176 @@
+"""`opera benchmark` as its user sees it: a labelled corpus or a workspace scored, printed, and written to a folder."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from opera import libraries
+from opera.benchmark import labels as labelling
+from opera.benchmark import result
+from opera.benchmark.result import Benchmark, Settings
+from opera.benchmark.score import Metric
+from opera.benchmark.subjects import Subject, live
+from opera.errors import NotInstalled, UsageError
+from opera.prioritize import get, labelled, registered
+from opera.prioritize.labelled import Labelled
+from opera.prioritize.subspaces import Defaults
+from opera.workspace import Workspace
+
+BUGS = "bugs"
+"""Granularity of a labelled corpus: its labels as they are."""
+FORMATS = ("terminal", "json", "markdown")
+
+
+class HeldOut(msgspec.Struct, frozen=True):
+    """A file that names, before tuning, what a strategy was tuned on; see results/benchmarks/held-out.toml."""
+
+    named: datetime.date
+    baseline: str
+    tuning: list[str]
+    held_out: list[str]
+    metric: str = "apfd"
+    granularity: str = "signature"
+    tuning_labels: list[str] = []
+
+
+def check(format: str, strategies: list[str]) -> None:
+    """Raise UsageError for a format or strategy that is not there, before anything is read."""
+    if format not in FORMATS:
+        raise UsageError(f"there is no format called {format!r}", fix=f"choose from {', '.join(FORMATS)}")
+    for name in strategies:
+        get(name)
+
+
+def corpus(
+    corpus: Labelled, name: str, defaults: Defaults, strategies: list[str], *, seeds: int, workers: int = 1
+) -> Benchmark:
+    """Score strategies on a labelled corpus; those asked for by name must have what they need."""
+    subject = Subject(name, name, corpus.rows, corpus.equipped, defaults, {BUGS: corpus.bugs}, corpus.costs)
+    settings = Settings(strategies or list(registered()), bool(strategies), seeds, workers)
+    return result.run([subject], settings, labels="", environments={})
+
+
+def table(benchmark: Benchmark, granularity: str = BUGS) -> dict[str, dict[str, Metric]]:
+    """Return strategy → metric → figures of the only subject of a benchmark."""
+    return {x.strategy: x.metrics for x in benchmark.scores if x.granularity == granularity}
+
+
+def evaluate(
+    corpus_: Labelled, strategies: list[str], defaults: Defaults, seeds: int = 30
+) -> dict[str, dict[str, Metric]]:
+    """Return strategy → metric (`apfd`, `rauc25`, ...) → figures over seeds 0 to `seeds` − 1. Raises UsageError."""
+    return table(corpus(corpus_, "corpus", defaults, strategies, seeds=seeds))
+
+
+def show_corpus(
+    instances: Path,
+    equipped: Path | None,
+    labels: Path,
+    costs: Path | None,
+    settings: Settings,
+    format: str,
+    output: Path | None,
+) -> None:
+    """Score a labelled corpus of ONNX instances, and print strategy → metric → figures, or a table."""
+    loaded = labelled.load(instances, equipped, labels, costs)
+    operators = {row.operator for row in (*loaded.rows, *loaded.equipped)}
+    defaults = libraries.get(labelled.LIBRARY).equipped_defaults(operators)
+    asked = settings.strategies if settings.strict else []
+    found = corpus(loaded, labels.stem, defaults, asked, seeds=settings.seeds, workers=settings.workers)
+    _print(found, format, json_of=table(found))
+    if output is not None:
+        _write(found, output)
+
+
+def show_live(
+    workspace: Workspace,
+    labels: Path | None,
+    held_out: Path | None,
+    settings: Settings,
+    format: str,
+    output: Path | None,
+) -> None:
+    """Freeze labels where none are given, score every frontend of the workspace, print a table, and write all reports."""
+    output = output or workspace.root / "benchmarks" / time.strftime("%Y-%m-%d")
+    file = labels or output / "labels.json"
+    if labels is None and not file.exists():
+        freeze(workspace, file)
+    frozen = labelling.read(file)
+    scopes = _scopes(held_out, list(frozen.frontends), settings) if held_out else {}
+    settings = msgspec.structs.replace(settings, scopes=scopes)
+    result.check_baseline(settings)
+    environments = {
+        name: f"{x.compiler} {x.compiler_version}, {x.library} {x.library_version}"
+        for name, x in frozen.frontends.items()
+    }
+    found = result.run(live(workspace, frozen), settings, labels=_sha256(file), environments=environments)
+    _print(found, format, json_of=found)
+    _write(found, output)
+
+
+def freeze(workspace: Workspace, file: Path) -> None:
+    """Write the labels of a workspace to a new file, and say what they are."""
+    frozen = labelling.freeze(workspace)
+    labelling.write(frozen, file)
+    print(f"labels frozen in {file} (SHA-256 {_sha256(file)}):", file=sys.stderr)
+    for name, frontend in frozen.frontends.items():
+        counts = ", ".join(f"{len(faults)} by {granularity}" for granularity, faults in frontend.faults.items())
+        print(f"  {name}: {frontend.tests} tests, faults: {counts}", file=sys.stderr)
+
+
+def _scopes(file: Path, frontends: list[str], settings: Settings) -> dict[str, list[str]]:
+    """Return which frontends were tuned on and which were not; all that the file does not name for tuning is held out."""
+    try:
+        told = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), HeldOut)
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror or error}", fix="check the path") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise UsageError(f"{file}: {error}", fix="see results/benchmarks/held-out.toml") from None
+    tuning = [name for name in frontends if name.partition(" ")[0] in told.tuning]
+    rest = [name for name in frontends if name not in tuning]
+    return {"held out": rest, "tuning": tuning, "all": frontends}
+
+
+def _print(benchmark: Benchmark, format: str, json_of: object) -> None:
+    from opera.report import benchmark as report
+
+    if format == "json":
+        print(msgspec.json.format(msgspec.json.encode(json_of), indent=1).decode())
+    elif format == "markdown":
+        print(report.markdown(benchmark))
+    else:
+        print(report.terminal(benchmark))
+
+
+def _write(benchmark: Benchmark, output: Path) -> None:
+    """Write JSON, Markdown, HTML and figures. Raises UsageError or NotInstalled."""
+    from opera.report import benchmark as report
+
+    try:
+        from opera.report import benchmark_figures as figures
+    except ImportError:
+        raise NotInstalled(
+            "the figures need matplotlib", cause="it is not installed", fix='pip install "opera[benchmark]"'
+        ) from None
+    from opera.report import benchmark_html
+
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        (output / "benchmark.json").write_bytes(msgspec.json.format(msgspec.json.encode(benchmark), indent=1) + b"\n")
+        (output / "table.md").write_text(report.markdown(benchmark) + "\n", encoding="utf-8")
+        drawn = figures.write(benchmark, output)
+        (output / "report.html").write_text(benchmark_html.render(benchmark, drawn), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror}", fix="choose another --output") from None
+    print(f"reports in {output}: report.html, table.md, benchmark.json, figures/", file=sys.stderr)
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -1,0 +1,142 @@
+"""Labels of live runs: which tests reveal which fault, frozen to a file before any strategy is scored.
+
+A fault is a finding, so what was screened out, was flaky, or failed through opera itself is none. Findings are told apart at
+two granularities: `signature` is the finding's own (stage, symptom, converter, message), `converter` takes all failures of one
+conversion function, or of one operator where it is not known, as one fault.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from opera import __version__
+from opera.errors import CorpusError, UsageError
+from opera.triage.findings import Finding, findings
+from opera.workspace import Workspace
+
+GRANULARITIES = ("signature", "converter")
+VERSION = 1
+PLACE = re.compile(r"@[\w./-]+\.\w+:\d+$|:\d+$")
+"""Where in a converter it failed."""
+
+
+class Frontend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The labels of one frontend.
+
+    Attributes:
+        tests: Tests that were run; `tests_digest` is that of their ids.
+        faults: Granularity → fault → ids of the tests that reveal it.
+    """
+
+    frontend: str
+    compiler: str
+    compiler_version: str
+    library: str
+    library_version: str
+    environment: str
+    tests: int
+    tests_digest: str
+    faults: dict[str, dict[str, list[str]]]
+
+
+class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file."""
+
+    format: str
+    version: int
+    opera: str
+    frozen: str
+    frontends: dict[str, Frontend]
+
+
+def freeze(workspace: Workspace) -> Labels:
+    """Take the findings of a workspace as labels. Raises UsageError where nothing was run, or nothing found."""
+    environments, superseded = workspace.environments(), workspace.superseded()
+    tests: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for frontend, environment, test in workspace.stream("SELECT frontend, environment, test FROM verdicts"):
+        if environment not in superseded:
+            tests[frontend, environment].add(test)
+    found: dict[tuple[str, str], list[Finding]] = defaultdict(list)
+    for finding in findings(workspace):
+        found[finding.frontend, finding.environment].append(finding)
+    if not tests:
+        raise UsageError("nothing was run yet, so there are no faults to score by", fix="run `opera run` first")
+    if not found:
+        raise UsageError("no finding, so there are no faults to score by", fix="run more tests: `opera run`")
+    several = Counter(frontend for frontend, _ in found)
+    frontends = {}
+    for frontend, environment in sorted(found):
+        document = environments[environment]
+        name = frontend if several[frontend] == 1 else f"{frontend} {document['version']} {environment}"
+        frontends[name] = Frontend(
+            frontend,
+            document["compiler"],
+            document["version"],
+            document["library"],
+            document["library_version"],
+            environment,
+            len(tests[frontend, environment]),
+            digest(tests[frontend, environment]),
+            {
+                "signature": {x.id: sorted(x.members) for x in found[frontend, environment]},
+                "converter": _converters(found[frontend, environment]),
+            },
+        )
+    return Labels("opera-labels", VERSION, __version__, time.strftime("%Y-%m-%d %H:%M:%S %z"), frontends)
+
+
+def _converters(found: list[Finding]) -> dict[str, list[str]]:
+    members: dict[str, set[str]] = defaultdict(set)
+    for finding in found:
+        members[PLACE.sub("", finding.conversion_function) or finding.operator].update(finding.members)
+    return {name: sorted(tests) for name, tests in sorted(members.items())}
+
+
+def digest(tests: Iterable[str]) -> str:
+    """Return 16 hexadecimal digits that tell a set of tests."""
+    return hashlib.sha256("\n".join(sorted(tests)).encode()).hexdigest()[:16]
+
+
+def write(labels: Labels, file: Path) -> None:
+    """Write labels to a new file. Raises UsageError where it is there: frozen labels do not change."""
+    text = msgspec.json.format(msgspec.json.encode(labels), indent=1)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("xb") as stream:
+            stream.write(text + b"\n")
+    except FileExistsError:
+        raise UsageError(
+            f"{file} is there already, and frozen labels do not change",
+            fix=f"score them with --labels {file}, or name another file",
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}", fix="choose another file") from None
+
+
+def read(file: Path) -> Labels:
+    """Read labels. Raises CorpusError for what is no such file."""
+    try:
+        labels = msgspec.json.decode(file.read_bytes(), type=Labels)
+    except OSError as error:
+        raise CorpusError(f"{file}: {error.strerror or error}", fix="check the path") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise CorpusError(
+            f"{file}: {error}",
+            cause="labels of instances in a file go with --instances",
+            fix="make labels of a workspace with opera benchmark --freeze FILE",
+        ) from None
+    if labels.format != "opera-labels" or labels.version != VERSION:
+        raise CorpusError(f"{file}: labels of version {labels.version}; this opera knows {VERSION}")
+    for name, frontend in labels.frontends.items():
+        for granularity, faults in frontend.faults.items():
+            for fault, tests in faults.items():
+                if not tests:
+                    raise CorpusError(f"{file}: fault {fault!r} of {name} ({granularity}) has no tests")
+    return labels

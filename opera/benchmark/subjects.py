@@ -1,0 +1,109 @@
+"""What strategies are scored on: the tests of one frontend, and which of them reveal which fault."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from opera import libraries
+from opera.benchmark.labels import Labels, digest
+from opera.errors import UsageError
+from opera.prioritize import Source, knowledge, nothing_known
+from opera.prioritize.documents import from_document
+from opera.prioritize.subspaces import Defaults, Row
+from opera.workspace import Workspace
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """One thing to rank and score.
+
+    Attributes:
+        name: The frontend, or the name of a labelled corpus.
+        cluster: What is not independent of others of the same name: the compiler.
+        rows, equipped, defaults: As strategies take them.
+        faults: Granularity → fault → positions of the tests that reveal it.
+        costs: Seconds of each test, empty where they are not known.
+        source: Gives what informed strategies need.
+        preparation: What a strategy needs → seconds that finding it out has taken.
+        same: Subjects with the same key are ranked alike by strategies that need nothing more.
+    """
+
+    name: str
+    cluster: str
+    rows: Sequence[Row]
+    equipped: Sequence[Row]
+    defaults: Defaults
+    faults: dict[str, dict[str, list[int]]]
+    costs: list[float] = []
+    source: Source = nothing_known
+    preparation: dict[str, float] = {}
+    same: str = ""
+
+
+def live(workspace: Workspace, labels: Labels) -> list[Subject]:
+    """Return a subject for each frontend of frozen labels. Raises UsageError where the workspace has other tests by now."""
+    corpora: dict[str, dict[str, Row]] = {}
+    subjects = []
+    for name, frontend in labels.frontends.items():
+        if frontend.library not in corpora:
+            corpora[frontend.library] = _corpus(workspace, frontend.library)
+        corpus = corpora[frontend.library]
+        costs = _costs(workspace, frontend.frontend, frontend.environment)
+        if digest(costs) != frontend.tests_digest:
+            raise UsageError(
+                f"{name} has run other tests than when the labels were frozen ({len(costs)}, then {frontend.tests})",
+                cause="a later `opera run`, or another workspace",
+                fix="freeze labels anew: opera benchmark --freeze labels.json",
+            )
+        instance_of = dict(workspace.query("SELECT id, instance FROM tests"))
+        place = {instance: at for at, instance in enumerate(corpus)}
+        tests = sorted(costs, key=lambda test: (place.get(instance_of[test], len(place)), test))
+        instances = [instance_of[test] for test in tests]
+        equipped = list(_rows(workspace, frontend.library, frontend.compiler).values())
+        operators = {corpus[instance].operator for instance in instances}
+        position = {test: at for at, test in enumerate(tests)}
+        faults = {
+            granularity: {fault: [position[test] for test in members] for fault, members in found.items()}
+            for granularity, found in frontend.faults.items()
+        }
+        known = knowledge.Known(workspace, frontend.frontend, frontend.environment)
+        subjects.append(
+            Subject(
+                name,
+                frontend.compiler,
+                [corpus[instance] for instance in instances],
+                equipped,
+                libraries.get(frontend.library).equipped_defaults(operators),
+                faults,
+                [costs[test] for test in tests],
+                partial(known.of, instances),
+                known.seconds(),
+                f"{frontend.library} {frontend.tests_digest} {frontend.compiler if equipped else ''}",
+            )
+        )
+    return subjects
+
+
+def _corpus(workspace: Workspace, library: str) -> dict[str, Row]:
+    return _rows(workspace, library, "")
+
+
+def _rows(workspace: Workspace, library: str, equipped: str) -> dict[str, Row]:
+    """Return instance → row in corpus order."""
+    return {
+        name: from_document(document, expectation)
+        for _, name, document, expectation in workspace.documents(library, equipped=equipped)
+    }
+
+
+def _costs(workspace: Workspace, frontend: str, environment: str) -> dict[str, float]:
+    """Return test → seconds inside the compiler, over all variants that were tried."""
+    costs: dict[str, float] = defaultdict(float)
+    for test, seconds in workspace.stream(
+        "SELECT test, seconds FROM verdicts WHERE frontend = ? AND environment = ?", (frontend, environment)
+    ):
+        costs[test] += seconds
+    return dict(costs)
