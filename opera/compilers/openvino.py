@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from opera.compilers import Case, Variant, openvino_torch
+from opera.compilers import Case, Variant, openvino_torch, torch_operators
 from opera.compilers.messages import Rule, last_location
 from opera.compilers.messages import unsupported as first_rule
 from opera.compilers.packing import CannotCarry, of_numpy, pack, unpack
@@ -123,7 +123,7 @@ def infer(compiled: Any, case: Case) -> list[Value]:
 
 
 def unsupported(stage: str, error: BaseException) -> str | None:
-    return first_rule(UNSUPPORTED + openvino_torch.UNSUPPORTED, stage, error)
+    return torch_operators.refusal(error) or first_rule(UNSUPPORTED + openvino_torch.UNSUPPORTED, stage, error)
 
 
 def conversion_function(case: Case, error: BaseException | None) -> str:

@@ -1,4 +1,4 @@
-"""What every frontend of exported PyTorch programs shares: decomposition that costs what the program costs.
+"""What the frontends of PyTorch share: its refusals, and decomposition that costs what the program costs.
 
 `ExportedProgram.run_decompositions`, which most frontends begin with, asks the dispatcher 50 times a call for the
 operators of every namespace, in case somebody has registered one since, and its thousands of registrations each evaluate
@@ -17,6 +17,29 @@ from typing import Any
 LISTING = "_collect_all_valid_cia_ops"
 USERS = ("torch._export.utils", "torch.export.exported_program", "torch.export.decomp_utils")
 """Modules that hold that function by name."""
+
+REFUSALS = {
+    "Unsupported": "{}",
+    "GuardOnDataDependentSymNode": "control flow that depends on data",
+    "DataDependentOutputException": "{} returns a number that depends on data",
+    "DynamicOutputShapeException": "the shape of what {} returns depends on data",
+    "UnsupportedFakeTensorException": "{}",
+    "UnsupportedOperatorException": "{} has no implementation that computes only shapes",
+    "UnsupportedMutationAliasingException": "{}",
+    "UnsupportedOperatorError": "{}",
+}
+"""PyTorch's exceptions whose very name is a refusal → what is refused, from the first line of their text."""
+
+
+def refusal(error: BaseException) -> str | None:
+    """Return what PyTorch itself refuses; causes are looked at too, for the layers above wrap such exceptions."""
+    link: BaseException | None = error
+    while link is not None:
+        for kind in type(link).__mro__:
+            if kind.__name__ in REFUSALS and kind.__module__.startswith("torch."):
+                return REFUSALS[kind.__name__].format(str(link).strip().partition("\n")[0][:160])
+        link = link.__cause__
+    return None
 
 
 @cache

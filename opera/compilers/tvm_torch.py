@@ -39,9 +39,9 @@ def load(case: Case) -> Imported:
 
 
 def unsupported(stage: str, error: BaseException) -> str | None:
-    """Return the operators without converter; all other words of the importer are in UNSUPPORTED."""
+    """Return the operators without converter, or PyTorch's refusal; other words of the importer are in UNSUPPORTED."""
     missing = _missing(error)
-    return f"no converter for {missing}" if missing else None
+    return f"no converter for {missing}" if missing else torch_operators.refusal(error)
 
 
 def conversion_function(case: Case, error: BaseException | None) -> str:

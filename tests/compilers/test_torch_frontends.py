@@ -110,6 +110,13 @@ def test_what_depends_on_data_is_refused_by_the_exceptions_class(compiler, reaso
     assert (failed, compiler.unsupported(failed, error)) == ("load", reason)
 
 
+@pytest.mark.parametrize("compiler", [tvm, openvino])
+def test_what_pytorch_cannot_decompose_is_no_crash_of_the_compiler(compiler, make, run):
+    stage, error = run(compiler, make("pt2", "torch.geqrf", X)[0])
+    assert stage == "load"
+    assert compiler.unsupported(stage, error) == "aten.geqrf.default has no implementation that computes only shapes"
+
+
 @pytest.mark.parametrize(("compiler", "artefact"), [(tvm, "pt2"), (openvino, "pt2"), (openvino, "torchscript")])
 def test_complex_numbers_are_unsupported_and_no_crash_of_opera(compiler, artefact, make, run):
     case, _ = make(artefact, "torch.abs", torch.complex(X, X))
