@@ -1,0 +1,160 @@
+"""Live runs: what the labels are, that they are frozen, and what is scored and written."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from commands import opera
+from filled import HOSTILE, fill
+
+from opera.benchmark import labels as labelling
+from opera.errors import CorpusError, UsageError
+from opera.workspace import Verdict, Workspace
+
+
+@pytest.fixture
+def filled(workspace: Workspace) -> Workspace:
+    fill(workspace)
+    return workspace
+
+
+def test_faults_are_findings_at_two_granularities(filled: Workspace) -> None:
+    labels = labelling.freeze(filled)
+    newest = next(x for x in labels.frontends.values() if x.compiler_version == "0.27.0")
+    assert newest.tests == 10
+    assert newest.faults["signature"] == {
+        "Faaaaaaaa": ["t0", "t2"], "Fbbbbbbbb": ["t1"], "Fdddddddd": ["t8"], "Feeeeeeee": ["t9"],
+    }  # fmt: skip
+    assert newest.faults["converter"]["onnx_frontend:Conv._impl_v1"] == ["t0", "t2"]
+    assert sorted(len(x.faults["signature"]) for x in labels.frontends.values()) == [1, 1, 4]
+
+
+def test_where_in_a_converter_it_failed_does_not_tell_faults_apart_at_the_coarser_one() -> None:
+    for name in ("DFT@common.h:31", "DFT@src/op/dft.cpp:7", "DFT:12", "DFT"):
+        assert labelling.PLACE.sub("", name) == "DFT"
+    assert labelling.PLACE.sub("", "onnx_frontend:Conv._impl_v1") == "onnx_frontend:Conv._impl_v1"
+
+
+def test_nothing_run_and_nothing_found_are_told(workspace: Workspace) -> None:
+    with pytest.raises(UsageError, match="nothing was run"):
+        labelling.freeze(workspace)
+    environment = workspace.save_environment(
+        {"compiler": "tvm", "library": "onnx", "library_version": "", "version": "1"}
+    )
+    workspace.save_verdicts(1, [Verdict("t", "tvm-onnx", "inputs", environment, "pass")], {})
+    with pytest.raises(UsageError, match="no finding"):
+        labelling.freeze(workspace)
+
+
+def test_frozen_labels_do_not_change(filled: Workspace, tmp_path: Path) -> None:
+    labelling.write(labelling.freeze(filled), tmp_path / "labels.json")
+    with pytest.raises(UsageError, match="frozen labels do not change"):
+        labelling.write(labelling.freeze(filled), tmp_path / "labels.json")
+    assert labelling.read(tmp_path / "labels.json").frontends == labelling.freeze(filled).frontends
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"b": [1]}', '{"format": "other", "version": 1, "opera": "", "frozen": "", "frontends": {}}']
+)
+def test_other_files_are_no_labels(tmp_path: Path, text: str) -> None:
+    (tmp_path / "labels.json").write_text(text)
+    with pytest.raises(CorpusError, match=r"labels\.json"):
+        labelling.read(tmp_path / "labels.json")
+
+
+def test_one_command_scores_and_writes_every_report(filled: Workspace, tmp_path: Path) -> None:
+    filled.close()
+    output = tmp_path / "out"
+    arguments = (
+        "benchmark",
+        "--workspace",
+        str(filled.root),
+        "--output",
+        str(output),
+        "--repeat",
+        "3",
+        "--workers",
+        "1",
+    )
+    done = opera(*arguments, "--strategy", "opera", "--strategy", "random", "--strategy", "fast-pw")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"(?m)^opera +0\.\d+ ± ", done.stdout)
+    assert "labels frozen" in done.stderr
+    found = json.loads((output / "benchmark.json").read_text())
+    assert {x["strategy"] for x in found["scores"]} == {"opera", "random", "fast-pw"}
+    assert all(0 < x["metrics"]["apfd"]["mean"] < 1 for x in found["scores"])
+    assert {x["strategy"] for x in found["differences"]} == {"random", "fast-pw"}
+    assert len(found["comparisons"]) == 3 * 3 * 2
+    page = (output / "report.html").read_text()
+    assert HOSTILE not in page
+    assert (
+        page.count("<svg")
+        == len(list((output / "figures").glob("*.png")))
+        == len(list((output / "figures").glob("*.pdf")))
+    )
+    assert found["labels"] in page
+    again = opera(*arguments, "--strategy", "opera", "--format", "json")
+    assert again.returncode == 0, again.stderr
+    assert "labels frozen" not in again.stderr, "labels that are there are used as they are"
+    assert json.loads(again.stdout)["labels"] == found["labels"]
+
+
+def test_what_was_run_since_is_told(filled: Workspace, tmp_path: Path) -> None:
+    file = tmp_path / "labels.json"
+    labelling.write(labelling.freeze(filled), file)
+    environment = next(x.environment for x in labelling.read(file).frontends.values() if x.compiler_version == "0.27.0")
+    filled.save_verdicts(1, [Verdict("t11", "tvm-onnx", "inputs", environment, "pass")], {})
+    filled.close()
+    done = opera("benchmark", "--workspace", str(filled.root), "--labels", str(file), "--output", str(tmp_path / "out"))
+    assert (done.returncode, "freeze labels anew" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--strategy", "total"), "opera coverage --frontend"),
+        (("--strategy", "opera-op"), "opera extract --equipped"),
+        (("--strategy", "opra"), "no strategy called 'opra'"),
+        (("--format", "html"), "no format called 'html'"),
+        (("--strategy", "random"), "the baseline opera is not scored"),
+        (("--labels", "absent.json"), "absent.json: No such file"),
+        (("--equipped", "e.jsonl"), "--equipped and --costs go with --instances"),
+        (("--instances", "e.jsonl"), "--instances goes with --labels"),
+    ],
+)
+def test_bad_use_is_told(filled: Workspace, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    filled.close()
+    base = ("benchmark", "--workspace", str(filled.root), "--output", str(tmp_path / "out"), "--workers", "1")
+    extra = ("--strategy", "opera") if arguments[1] in ("total", "opera-op") else ()
+    done = opera(*base, *arguments, *extra)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_held_out_frontends_are_told_apart(filled: Workspace, tmp_path: Path) -> None:
+    filled.close()
+    (tmp_path / "held.toml").write_text(
+        'named = 2026-01-01\nbaseline = "opera"\ntuning = ["openvino-onnx"]\nheld_out = []\n'
+    )
+    done = opera(
+        "benchmark", "--workspace", str(filled.root), "--output", str(tmp_path / "out"), "--repeat", "2", "--workers", "1",
+        "--strategy", "opera", "--strategy", "random", "--held-out", str(tmp_path / "held.toml"), "--format", "json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    scopes = {x["scope"]: x["subjects"] for x in json.loads(done.stdout)["differences"]}
+    assert scopes["tuning"] == ["openvino-onnx"]
+    assert all(name.startswith("tvm-onnx") for name in scopes["held out"])
+    assert len(scopes["held out"]) == 2
+
+
+def test_the_published_file_of_held_out_frontends_is_one() -> None:
+    from opera.benchmark.command import HeldOut
+
+    file = Path(__file__).parents[2] / "results" / "benchmarks" / "held-out.toml"
+    told = msgspec.toml.decode(file.read_bytes(), type=HeldOut)
+    assert not set(told.tuning) & set(told.held_out)
