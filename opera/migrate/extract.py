@@ -39,7 +39,7 @@ def extract(
     done = workspace.extraction(key, told | {"equipped": equipped})
     where = f"checkout {target.version}, " if target.checkout else ""
     print(f"{target.name}: {where}tests run against the installed {target.installed}", file=sys.stderr)
-    if target.checkout and _series(target.version) != _series(target.installed):
+    if target.version != "unknown" and _series(target.version) != _series(target.installed):
         hint = "names that one of the two lacks cost whole files; a checkout of the installed version loses fewest"
         print(f"{target.version} on {target.installed}: {hint}", file=sys.stderr)
     if done:
