@@ -10,7 +10,15 @@ from pathlib import Path
 
 from opera import migrated, values
 from opera.instance import Captured, Instance, Operand, Provenance
-from opera.libraries import Opinion, torch_export, torch_module, torch_reference, torch_source, torch_undefined
+from opera.libraries import (
+    Opinion,
+    exported,
+    torch_export,
+    torch_module,
+    torch_reference,
+    torch_source,
+    torch_undefined,
+)
 from opera.migrated import LIVE, Artefact, Manifest
 from opera.values import Value
 
@@ -62,8 +70,14 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
 
 
 def export(manifest: Manifest, directory: Path, artefact: str) -> Artefact:
-    """Write the file of `pt2`, `torchscript` or `onnx`. Whatever it raises is the exporter's failure."""
-    return Artefact(torch_export.write(live(manifest, directory), artefact, directory), manifest.inputs)
+    """Write the file of `pt2`, `torchscript` or `onnx`. Whatever it raises is the exporter's failure.
+
+    An ONNX file is run before it is handed on: WrongExport where it does not compute what PyTorch does.
+    """
+    file = torch_export.write(live(manifest, directory), artefact, directory)
+    if artefact == "onnx":
+        exported.check_onnx(manifest, directory, directory / file)
+    return Artefact(file, manifest.inputs)
 
 
 def live(manifest: Manifest, directory: Path) -> torch_module.Live:

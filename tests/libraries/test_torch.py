@@ -310,3 +310,20 @@ def test_onnx_models_are_the_same_again_though_the_exporter_is_made_quicker(tmp_
         feeds = {x: y.numpy() for x, y in zip(manifest.inputs, library.live(manifest, folder).args, strict=True)}
         found = [Tensor.of(x) for x in session.run(list(manifest.outputs), feeds)]
         assert found == expected
+
+
+def test_an_onnx_file_that_computes_something_else_is_the_exporters_failure(tmp_path, monkeypatch):
+    from opera.libraries import exported, torch_export
+
+    right, _ = library.canaries()
+    manifest = library.wrap(right, "test", tmp_path)
+    assert library.export(manifest, tmp_path, "onnx").feeds == manifest.inputs
+
+    def other(live, artefact, directory):
+        live.module.forward = lambda input, other: input - other
+        torch_export.onnx(live, directory / "model.onnx")
+        return "model.onnx"
+
+    monkeypatch.setattr(torch_export, "write", other)
+    with pytest.raises(exported.WrongExport, match="something else"):
+        library.export(manifest, tmp_path, "onnx")
