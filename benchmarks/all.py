@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 
 def main() -> None:
     """Run them; a failing one stops the rest."""
-    for name in ("pipeline.py", "prioritize.py", "pool.py", "capture.py"):
+    for name in ("pipeline.py", "prioritize.py", "pool.py", "capture.py", "scale.py"):
         print(f"\n## {name}\n", flush=True)
         subprocess.run([sys.executable, HERE / name], check=True)
 
