@@ -7,13 +7,21 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+ALL = (
+    ["pipeline.py"],
+    ["pipeline.py", "--library", "torch", "--compiler", "tvm", "--compiler", "openvino", "--limit", "2000"],
+    ["prioritize.py"],
+    ["pool.py"],
+    ["capture.py"],
+    ["scale.py"],
+)
 
 
 def main() -> None:
     """Run them; a failing one stops the rest."""
-    for name in ("pipeline.py", "prioritize.py", "pool.py", "capture.py", "scale.py"):
-        print(f"\n## {name}\n", flush=True)
-        subprocess.run([sys.executable, HERE / name], check=True)
+    for name, *arguments in ALL:
+        print(f"\n## {' '.join([name, *arguments])}\n", flush=True)
+        subprocess.run([sys.executable, HERE / name, *arguments], check=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Measure the whole way over ONNX's node tests: extract, prioritize, and run on every installed compiler.
+"""Measure the whole way over what a library's package ships: extract, prioritize, and run.
 
-`python benchmarks/pipeline.py [--limit N]` prints a Markdown table; seconds are wall seconds, memory is the peak of the summed
+`python benchmarks/pipeline.py [--library onnx] [--compiler NAME ...] [--limit N]` prints a Markdown table; seconds are wall seconds, memory is the peak of the summed
 proportional set sizes (PSS) of all processes of a command.
 """
 
@@ -61,14 +61,18 @@ def _pss(pid: int) -> float:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--library", default="onnx")
+    parser.add_argument("--compiler", action="append", default=[])
     parser.add_argument("--limit", type=int)
-    limit = parser.parse_args().limit
-    more = ["--limit", limit] if limit else []
+    options = parser.parse_args()
+    more = ["--limit", options.limit] if options.limit else []
+    for name in options.compiler:
+        more += ["--compiler", name]
     with tempfile.TemporaryDirectory(prefix="opera-bench-") as folder:
         root = Path(folder) / "workspace"
         at = ["--workspace", root]
         print("| command | seconds | memory, MiB |\n|---|---|---|")
-        for command in (["extract", "onnx"], ["prioritize"], ["run", *more]):
+        for command in (["extract", options.library], ["prioritize"], ["run", *more]):
             seconds, peak = measured(*command, *at)
             print(f"| `opera {' '.join(map(str, command))}` | {seconds:.1f} | {peak:.0f} |", flush=True)
         text = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import sys
 from collections import Counter
@@ -19,6 +20,8 @@ TOP = 15
 """Findings that the report lists; `opera findings` lists all."""
 NAMES_WIDTH, COLUMN_WIDTH = 17, 20
 """Characters that the table of frontends needs for names, and for each frontend."""
+MODULE = re.compile(r"^[a-z0-9_]+:(?=[A-Z])")
+"""The module before the class of a conversion function: the class alone tells as much."""
 WIDE = 100
 """A terminal of so many characters has room for what a finding says."""
 
@@ -93,7 +96,7 @@ def findings_table(findings: list[Finding], width: int) -> Table:
     for x in findings:
         state = "" if x.confirmed else "?"
         version = [x.compiler_version] if several else []
-        place = where(x).replace("onnx_frontend:", "")
+        place = MODULE.sub("", where(x))
         rows.append(
             (x.id, x.frontend, *version, x.stage, one_line(x.symptom, 16))
             + (f"{len(x.members)}{state}", one_line(place, 80), gist(x.message, 200))
