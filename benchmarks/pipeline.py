@@ -1,7 +1,7 @@
 """Measure the whole way over what a library's package ships: extract, prioritize, and run.
 
-`python benchmarks/pipeline.py [--library onnx] [--compiler NAME ...] [--limit N]` prints a Markdown table; seconds are wall seconds, memory is the peak of the summed
-proportional set sizes (PSS) of all processes of a command.
+`python benchmarks/pipeline.py [--library onnx] [--compiler NAME ...] [--limit N]` prints a Markdown table; seconds are wall
+seconds, memory is the peak of the summed proportional set sizes (PSS) of all processes of a command.
 """
 
 from __future__ import annotations

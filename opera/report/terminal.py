@@ -110,9 +110,17 @@ def findings_table(findings: list[Finding], width: int) -> Table:
     for title, size in zip(rows[0], widths, strict=False):
         justify: JustifyMethod = "right" if title == "tests" else "left"
         table.add_column(title, width=size, no_wrap=True, overflow="ellipsis", justify=justify)
+    column = rows[0].index("where")
     for row in rows[1:]:
-        table.add_row(*map(escape, row[: len(widths)]))
+        cells = list(row[: len(widths)])
+        cells[column] = _end(cells[column], at)
+        table.add_row(*map(escape, cells))
     return table
+
+
+def _end(text: str, width: int) -> str:
+    """Shorten a place from its beginning, for its end says most (`…Importer._conv2d`), unless it begins with an operator."""
+    return text if len(text) <= width or "@" in text else f"…{text[1 - width :]}"
 
 
 def _trouble(console: Console, report: Report) -> None:
