@@ -33,6 +33,7 @@ MEANINGS = {
 NOTHING_YET = "Nothing was run yet. Next: opera extract onnx && opera prioritize && opera run"
 CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 """Escape sequences of terminals: colours, titles, links."""
+ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that act instead of being shown, among them those that turn the direction of text."""
 
@@ -70,7 +71,7 @@ def one_line(text: str, length: int) -> str:
 
 def gist(text: str, length: int) -> str:
     """Return the line of a message that says most, shortened: the first that does not only lead to the next (`...:`)."""
-    lines = [line.strip() for line in clean(text).splitlines() if line.strip()]
+    lines = [line.strip() for line in clean(text).splitlines() if line.strip() and not ADDRESS.fullmatch(line.strip())]
     return one_line(next((line for line in lines if not line.endswith(":")), " ".join(lines)), length)
 
 
