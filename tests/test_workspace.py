@@ -14,8 +14,8 @@ from opera.errors import WorkspaceError
 from opera.instance import Captured, Instance, Operand, Provenance
 from opera.schema import SCHEMA, SCHEMA_VERSION
 from opera.values import Tensor
-from opera.workspace import Test as MigratedTest
 from opera.workspace import Covered, Verdict, Workspace
+from opera.workspace import Test as MigratedTest
 
 
 def captured(number: int, test: str = "t", operator: str = "Relu", expected: bool = True) -> Captured:

@@ -118,6 +118,6 @@ def formals(call: Callable[..., Any]) -> tuple[str, ...]:
 
 def defaults(operator: str) -> dict[str, Any]:
     """Return parameter → default (inspect.Parameter.empty where there is none) of a constructor or function."""
-    found = resolve(operator)
-    stated = parameters(found.__init__ if isinstance(found, type) else found)
+    found: Any = resolve(operator)
+    stated = parameters(getattr(found, "__init__") if isinstance(found, type) else found)  # noqa: B009
     return {name: x.default for name, x in stated.items() if name != "name"}

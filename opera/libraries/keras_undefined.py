@@ -8,6 +8,7 @@ an index out of range (zeros) and `saturate_cast` are all *defined*: none is exc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ def undefined(instance: Instance, expected: list[Value]) -> str | None:
         return None  # a malformed call: nothing can be told, and so nothing is excused
 
 
-def _array(instance: Instance, place: int) -> np.ndarray | None:  # type: ignore[type-arg]
+def _array(instance: Instance, place: int) -> np.ndarray[Any, Any] | None:
     """Return the tensor input that comes at a place, None where there is none."""
     if place >= len(instance.inputs):
         return None
@@ -36,7 +37,7 @@ def _array(instance: Instance, place: int) -> np.ndarray | None:  # type: ignore
     return keras_values.to_array(value) if isinstance(value, Tensor | RandomTensor) else None
 
 
-def _argument(instance: Instance, name: str, place: int) -> np.ndarray | None:  # type: ignore[type-arg]
+def _argument(instance: Instance, name: str, place: int) -> np.ndarray[Any, Any] | None:
     """Return an argument by its name, be it a tensor or a plain number."""
     for operand in instance.inputs:
         if operand.name == name:

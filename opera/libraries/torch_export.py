@@ -77,12 +77,12 @@ def quicken() -> None:
     """
     logging.getLogger("torch.fx.experimental.symbolic_shapes").setLevel(logging.ERROR)
     utils = _module("torch._export.utils")
-    collect = getattr(utils, "_collect_all_valid_cia_ops", None)
+    collect: Any = getattr(utils, "_collect_all_valid_cia_ops", None)
     if collect is not None:
-        kept = cache(collect)
+        kept, called = cache(collect), str(collect.__name__)
         for name in ("torch._export.utils", "torch.export.exported_program", "torch.export.decomp_utils"):
-            if getattr(_module(name), collect.__name__, None) is collect:
-                setattr(_module(name), collect.__name__, lambda: set(kept()))
+            if getattr(_module(name), called, None) is collect:
+                setattr(_module(name), called, lambda: set(kept()))
     operators = _module("torch._ops")
     if getattr(operators, "Callable", None) is Callable:
         operators.Callable = typing.Callable
@@ -92,11 +92,11 @@ def quicken() -> None:
 def quicken_onnx() -> None:
     """Keep the registry and the decomposition table of torch.onnx.export, and silence what it logs."""
     logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
-    registry = getattr(_module("torch.onnx._internal.exporter._registration"), "ONNXRegistry", None)
+    registry: Any = getattr(_module("torch.onnx._internal.exporter._registration"), "ONNXRegistry", None)
     if hasattr(registry, "from_torchlib"):
         registry.from_torchlib = staticmethod(cache(registry.from_torchlib))
     table = _module("torch.onnx._internal.exporter._decomp")
-    build = getattr(table, "create_onnx_friendly_decomposition_table", None)
+    build: Any = getattr(table, "create_onnx_friendly_decomposition_table", None)
     if build is not None:
         kept = cache(lambda operators: build(set(operators)))
         table.create_onnx_friendly_decomposition_table = lambda operators: dict(kept(frozenset(operators)))
