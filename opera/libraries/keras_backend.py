@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
+import tempfile
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 BACKEND = "tensorflow"
 QUIET = {
@@ -24,8 +28,30 @@ os.environ.update(QUIET)
 os.environ["KERAS_BACKEND"] = BACKEND
 os.environ["KERAS_HOME"] = os.path.join(os.devnull, "opera")  # noqa: PTH118 - no keras.json is read there, and none written
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what is written to file descriptor 2 from the terminal, unless the import fails.
+
+    A TensorFlow built for GPUs reports a missing CUDA there before any setting of its log level holds.
+    """
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with tempfile.TemporaryFile() as kept, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            kept.seek(0)
+            os.write(terminal, kept.read())
+            raise
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
+
+
+with _quiet():
     import keras
     import tensorflow
 
