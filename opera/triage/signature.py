@@ -9,9 +9,10 @@ import msgspec
 
 from opera.execute.records import CRASH, Outcome
 
-SIGNATURE_VERSION = 1
+SIGNATURE_VERSION = 2
 """Changes whenever equal failures may get another signature; findings of another version are made anew.
 
+2: as 1, and the names of variables that a compiler's own function is called with do not count (`R.add(p_bias, lv4)`).
 1: frontend, stage, symptom, conversion function (else the operator), and for crashes the normalised message where the
    conversion function does not name the failing line.
 """
@@ -74,6 +75,7 @@ RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\btensor\((\w+)\)", r"\1"),
         (rf"(?<![\w@])(?:T\.)?(?:{DTYPE}|bool|float|double|half)(?!\w)", "dtype"),
         (r"@(?:: ?dtype)?(?:,\s*(?:@(?:: ?dtype)?)?)+", "@"),  # lists of named and typed arguments
+        (r"\b((?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*)\([A-Za-z_]\w*#?(?:,\s*[A-Za-z_]\w*#?)*\)", r"\1(@)"),  # R.add(x, lv4)
         (r"\s+", " "),
     )
 )

@@ -9,7 +9,8 @@ from opera.triage.signature import LIMIT, Signature, normalise
 
 PIECES = st.sampled_from(
     ["shape [1, 2]", "(3,)", "0x7ffe12", "'conv_1'", '"x"', "/a/b/c.cpp:12", "lv12", "float32", "1.5e-3", "node: x", "-7",
-     "{?,3}", "[]", "()", "2x3x4", "\n", " ", "T.int64(3)", "@", "#", "[#]", "<", ">", "foo", "'", '"', "`", "a.b/c"]
+     "{?,3}", "[]", "()", "2x3x4", "\n", " ", "T.int64(3)", "@", "#", "[#]", "<", ">", "foo", "'", '"', "`", "a.b/c",
+     "R.add(lv4, x)", "a.b("]
 )  # fmt: skip
 
 
@@ -47,6 +48,7 @@ def test_numbers_and_shapes_do_not_matter(shape, number, real):
             "('a': tensor(float),'b','c': tensor(bool),) -> ('d': tensor(float),)",
             "('x': tensor(float16),) -> ('z','y',)",
         ),
+        ("R.add(p_layer_bias, lv4) differ", "R.add(input, lv) differ"),
         ("scalar of shape [] or ()", "scalar of shape [1] or (2, 3)"),
     ],
 )
