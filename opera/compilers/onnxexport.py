@@ -7,12 +7,13 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from opera.compilers import Case, Variant, onnxruntime, torch_live
+from opera.compilers import Case, Variant, keras_live, onnxruntime, torch_live
 from opera.compilers.messages import Rule
 from opera.values import Tensor, Value
 
@@ -21,6 +22,7 @@ PACKAGE = "onnx onnxscript onnxruntime"
 PRELOAD = ("onnx", "onnxruntime")
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
     "torch": (Variant("live", "live", preload=("torch", "opera.libraries.torch_preload")),),
+    "keras": (Variant("live", "live", preload=(keras_live.BACKEND,)),),
 }
 
 UNSUPPORTED = (
@@ -28,6 +30,7 @@ UNSUPPORTED = (
         r"No (?:ONNX function|decompositions?)[\w ]* (?:found|registered) for '?(?:<OpOverload\(op=')?([\w.:]+)",
         r"no ONNX function for \1",
     ),
+    Rule(r"requires the (tf2onnx) module", r"\1 is not installed", "load"),
     Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1", "load"),
     Rule(r"([\w ]{1,60} not implemented\b)", r"\1", "load"),
 )
@@ -60,8 +63,11 @@ def prepare() -> None:
 
 def load(case: Case) -> Exported:
     """Export: the library's own code, which is under test here."""
-    live = torch_live.rebuilt(case)
-    with tempfile.TemporaryDirectory() as folder:
+    if case.library == "keras":
+        keras_live.prepare()
+    live = (keras_live if case.library == "keras" else torch_live).rebuilt(case)
+    traced = keras_live.graph_of(live) if case.library == "keras" else nullcontext()
+    with traced, tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         live.onnx(path)
         return Exported(path.read_bytes(), live)
@@ -82,11 +88,17 @@ def compile(loaded: Exported, case: Case) -> Exported:
 def infer(compiled: Exported, case: Case) -> list[Value]:
     """Run it. ONNX has hardly an operator for complex numbers: PyTorch's exporter makes pairs of them, as its docs say."""
     feeds = {name: _paired(value) for name, value in case.feeds.items()}
-    outputs = onnxruntime.infer(compiled.session, msgspec.structs.replace(case, feeds=feeds))
+    outputs = run(compiled.session, msgspec.structs.replace(case, feeds=feeds))
     if case.library != "torch" or not any(isinstance(x, Tensor) and x.shape[-1:] == (2,) for x in outputs):
         return outputs
     eager = torch_live.ran(compiled.live, compiled.live.module)
     return [_unpaired(got, want) for got, want in zip(outputs, eager, strict=True)]
+
+
+def run(session: Any, case: Case) -> list[Value]:
+    """Return the outputs in the file's order: Keras's exporter does not let them be named."""
+    named = tuple(item.name for item in session.get_outputs())
+    return onnxruntime.infer(session, msgspec.structs.replace(case, outputs=named))
 
 
 def _paired(value: Value) -> Value:
@@ -104,15 +116,17 @@ def _unpaired(got: Value, want: Value) -> Value:
 
 
 def unsupported(stage: str, error: BaseException) -> str | None:
-    told = torch_live.unsupported(UNSUPPORTED, stage, error)
+    told = keras_live.no_graph(error) or torch_live.unsupported(UNSUPPORTED, stage, error)
     return told or (onnxruntime.unsupported(stage, error) if stage != "load" else None)
 
 
 def conversion_function(case: Case, error: BaseException | None) -> str:
-    """Return the exporter's function that raised (`torch_lib: aten_conv2d`), else the operator."""
+    """Return the exporter's function that raised (`torch_lib:aten_conv2d`, `tf2onnx:ConvOp.version_11`), else the operator."""
     cause = error
     while cause is not None:
         for frame, _ in traceback.walk_tb(cause.__traceback__):
+            if frame.f_globals.get("__name__", "").startswith("tf2onnx.onnx_opset."):
+                return f"tf2onnx:{frame.f_code.co_qualname}"
             if re.search(r"torch_?lib", frame.f_code.co_filename) and frame.f_code.co_name.startswith("aten_"):
                 return f"torch_lib:{frame.f_code.co_name}"
         cause = cause.__cause__

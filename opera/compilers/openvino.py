@@ -1,4 +1,4 @@
-"""OpenVINO on the CPU. What it does with PyTorch's models is in openvino_torch.py."""
+"""OpenVINO on the CPU. What it does with PyTorch's and Keras's models is in openvino_torch.py and openvino_keras.py."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 import re
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from opera.compilers import Case, Variant, openvino_torch, torch_operators
+from opera.compilers import Case, Variant, keras_live, openvino_keras, openvino_torch, torch_operators
 from opera.compilers.messages import Rule, last_location
 from opera.compilers.messages import unsupported as first_rule
 from opera.compilers.packing import CannotCarry, of_numpy, pack, unpack
@@ -26,7 +27,16 @@ FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
         Variant("torchscript", "torchscript", preload=openvino_torch.PRELOAD),
         Variant("onnx", "onnx", after="rejected"),
     ),
+    "keras": (
+        Variant("saved-model", "saved_model", preload=openvino_keras.PRELOAD),
+        Variant("live", "live", preload=openvino_keras.PRELOAD),
+        Variant("openvino", "openvino", after="rejected"),
+        Variant("onnx", "onnx", after="rejected"),
+    ),
 }
+
+LOADERS = openvino_torch.LOADERS | openvino_keras.LOADERS
+"""Artefact → what converts it; all others OpenVINO reads itself."""
 
 PYTHON_FRONTENDS = {"torch": ("openvino.frontend.pytorch",)}
 """library → packages of its decoders, whose statements `opera coverage` traces; the converters are compiled."""
@@ -94,8 +104,12 @@ def _core() -> Any:
 
 
 def load(case: Case) -> Any:
-    converted = openvino_torch.LOADERS.get(case.artefact)
-    return converted(case) if converted else _core().read_model(case.model)
+    converted = LOADERS.get(case.artefact)
+    return converted(case) if converted else _core().read_model(_file(case))
+
+
+def _file(case: Case) -> Path:
+    return case.model / "model.xml" if case.artefact == "openvino" else case.model
 
 
 def compile(loaded: Any, case: Case) -> Any:
@@ -123,7 +137,8 @@ def infer(compiled: Any, case: Case) -> list[Value]:
 
 
 def unsupported(stage: str, error: BaseException) -> str | None:
-    return torch_operators.refusal(error) or first_rule(UNSUPPORTED + openvino_torch.UNSUPPORTED, stage, error)
+    refused = torch_operators.refusal(error) or keras_live.no_graph(error)
+    return refused or first_rule(UNSUPPORTED + openvino_torch.UNSUPPORTED + openvino_keras.UNSUPPORTED, stage, error)
 
 
 def conversion_function(case: Case, error: BaseException | None) -> str:

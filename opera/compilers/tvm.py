@@ -1,6 +1,6 @@
 """TVM (Relax) on the CPU, by the recipe of its own tests: import, decompose, legalise, compile, run in the VM.
 
-Its importers are in tvm_onnx.py and tvm_torch.py.
+Its importers are in tvm_onnx.py, tvm_torch.py and tvm_keras.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from opera.compilers import Case, Variant, tvm_onnx, tvm_torch
+from opera.compilers import Case, Variant, tvm_keras, tvm_onnx, tvm_torch
 from opera.compilers.messages import Rule
 from opera.compilers.messages import unsupported as first_rule
 from opera.compilers.tvm_module import Imported
@@ -30,9 +30,13 @@ FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
         Variant("exported-program", "pt2", preload=("opera.libraries.torch_preload", "tvm.relax.frontend.torch")),
         Variant("onnx", "onnx", after="rejected", preload=FROM_ONNX),
     ),
+    "keras": (
+        Variant("tflite", "tflite", preload=tvm_keras.PRELOAD),
+        Variant("onnx", "onnx", after="rejected", preload=FROM_ONNX),
+    ),
 }
 
-PYTHON_FRONTENDS = {"onnx": FROM_ONNX, "torch": ("tvm.relax.frontend.torch",)}
+PYTHON_FRONTENDS = {"onnx": FROM_ONNX, "torch": ("tvm.relax.frontend.torch",), "keras": tvm_keras.PRELOAD}
 """library → packages of the importer, whose statements `opera coverage` traces."""
 
 UNSUPPORTED = (
@@ -86,8 +90,9 @@ def infer(compiled: tuple[Any, Imported], case: Case) -> list[Value]:
 
 
 def unsupported(stage: str, error: BaseException) -> str | None:
-    missing = tvm_torch.unsupported(stage, error)
-    return missing or first_rule(tvm_onnx.UNSUPPORTED + tvm_torch.UNSUPPORTED + UNSUPPORTED, stage, error)
+    missing = tvm_torch.unsupported(stage, error) or tvm_keras.unsupported(stage, error)
+    rules = tvm_onnx.UNSUPPORTED + tvm_torch.UNSUPPORTED + tvm_keras.UNSUPPORTED + UNSUPPORTED
+    return missing or first_rule(rules, stage, error)
 
 
 def conversion_function(case: Case, error: BaseException | None) -> str:
@@ -95,4 +100,4 @@ def conversion_function(case: Case, error: BaseException | None) -> str:
 
 
 def _importer(case: Case) -> ModuleType:
-    return tvm_torch if case.artefact == "pt2" else tvm_onnx
+    return {"pt2": tvm_torch, "tflite": tvm_keras}.get(case.artefact, tvm_onnx)

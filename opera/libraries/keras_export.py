@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 
 from opera.errors import InvalidTest
+from opera.libraries import keras_check
 from opera.libraries.keras_model import Live
 from opera.migrated import Artefact, Manifest
 
@@ -18,7 +19,10 @@ FILES = {"saved_model": "saved_model", "tflite": "model.tflite", "onnx": "model.
 
 
 def export(live: Live, manifest: Manifest, directory: Path, artefact: str) -> Artefact:
-    """Write one artefact. What the exporter raises passes through; what it prints does not reach the terminal."""
+    """Write one artefact. What the exporter raises passes through; what it prints does not reach the terminal.
+
+    A file is run before it is handed on: WrongExport where it does not compute what Keras does.
+    """
     if artefact not in FILES:
         raise InvalidTest(f"Keras exports no {artefact}")
     path = directory / FILES[artefact]
@@ -27,6 +31,7 @@ def export(live: Live, manifest: Manifest, directory: Path, artefact: str) -> Ar
         warnings.simplefilter("ignore")
         try:
             _write(live, artefact, temporary)
+            keras_check.check(live, manifest, directory, artefact, temporary)
             if path.is_dir():
                 shutil.rmtree(path)
             temporary.replace(path)

@@ -82,6 +82,7 @@ class Live:
 
         held = tf.Module()  # what from_keras_model does by way of a SavedModel on disk, three times as slowly
         held.variables_ = [variable.value for variable in self.model.variables]
+        held.tables = [layer.lookup_table for layer in self.model.layers if hasattr(layer, "lookup_table")]
         converter = tf.lite.TFLiteConverter.from_concrete_functions([self.concrete], held)
         data: bytes = converter.convert()
         return data

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from keras_instance import instance
 
 from opera import migrated
 from opera.errors import CorpusError, InvalidTest
@@ -29,15 +30,6 @@ from opera.libraries import (
 )
 
 FUNCTION = {"kind": "function"}
-
-
-def instance(operator, params, context=None, **inputs) -> Instance:
-    """An instance whose call passes its inputs by position, and everything that is no constructor's argument by keyword."""
-    operands = tuple(Operand(name, Tensor.of(np.asarray(value))) for name, value in inputs.items())
-    layer = operator.startswith("keras.layers")
-    kwargs = [name for name in params if not layer or name.startswith("call.")]
-    call = {"args": list(inputs), "kwargs": kwargs}
-    return Instance("keras", operator, params, operands, (), {"training": False, "call": call, **(context or {})})
 
 
 def wrapped(tmp_path: Path, made: Instance):

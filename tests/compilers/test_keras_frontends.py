@@ -1,0 +1,201 @@
+"""The frontends of Keras: what passes, what is refused, where it failed, and whose fault a wrong export is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from keras_instance import instance
+
+pytest.importorskip("keras")
+pytest.importorskip("tensorflow")
+pytest.importorskip("tf2onnx")
+
+from opera.compilers import Case, onnxexport, openvino, tflite, tvm, xla
+from opera.execute.oracle import compare
+from opera.instance import Captured, Provenance
+from opera.libraries import keras as library
+from opera.libraries import keras_model
+from opera.libraries.exported import WrongExport
+from opera.migrated import read_values
+
+needs_tflite = pytest.mark.skipif(find_spec("tflite") is None, reason="TVM reads TFLite's models by the package tflite")
+FROM_TFLITE = pytest.param(tvm, "tflite", id="tvm-tflite", marks=needs_tflite)
+ROUTES: list[Any] = [FROM_TFLITE] + [
+    pytest.param(compiler, variant.artefact, id=f"{compiler.NAME}-{variant.name}")
+    for compiler in (tvm, openvino, tflite, xla, onnxexport)
+    for variant in compiler.FRONTENDS["keras"]
+    if (compiler, variant.artefact) != (tvm, "tflite")
+]
+each = pytest.mark.parametrize(("compiler", "artefact"), ROUTES)
+X = np.array([[1, 2, 3], [4, 5, 6]], "float32")
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Any:
+    """Wrap a call and export it; return the case and the expected outputs."""
+
+    def once(artefact: str, operator: str, params: Any = None, **inputs: Any) -> tuple[Case, list[Any]]:
+        made = instance(operator, params or {}, **inputs)
+        manifest = library.wrap(Captured(made, Provenance("by-hand", "test.py", "here")), "t" * 20, tmp_path)
+        library._live.cache_clear()
+        found = manifest.artefacts.get(artefact) or library.export(manifest, tmp_path, artefact)
+        feeds = dict(zip(manifest.inputs, read_values(tmp_path, "inputs"), strict=True))
+        live = partial(library.live, manifest, tmp_path) if artefact == "live" else None
+        case = Case("keras", operator, tmp_path / found.file, feeds, manifest.outputs, "", artefact, live)
+        return case, read_values(tmp_path, "expected")
+
+    return once
+
+
+@each
+def test_inputs_are_fed_in_their_order_and_a_wrong_expectation_is_caught(compiler, artefact, make, run):
+    case, expected = make(artefact, "keras.ops.subtract", x1=X, x2=X[:, ::-1])
+    stage, outputs = run(compiler, case)
+    assert stage == "done", outputs
+    assert compare(expected, outputs, case.outputs, None, None).symptom == ""
+    assert compare([case.feeds["x1"]], outputs, case.outputs, None, None).symptom == "value"
+    assert "sub" in compiler.conversion_function(case, None).lower()
+
+
+@each
+def test_weights_travel(compiler, artefact, make, run):
+    case, expected = make(artefact, "keras.layers.Dense", {"units": 2, "bias_initializer": "ones"}, inputs=X)
+    stage, outputs = run(compiler, case)
+    assert stage == "done", outputs
+    assert compare(expected, outputs, case.outputs, None, None).symptom == ""
+
+
+@each
+def test_several_outputs_come_in_their_order(compiler, artefact, make, run):
+    case, expected = make(artefact, "keras.ops.top_k", {"k": 2}, x=X)
+    stage, outputs = run(compiler, case)
+    assert stage == "done", outputs
+    assert compare(expected, outputs, case.outputs, None, None).symptom == ""
+
+
+KINDS = {
+    "scalar": np.float32(2.5),
+    "bool": X > 2,
+    "int8": X.astype("int8"),
+    "float64": X.astype("float64"),
+    "float16": X.astype("float16"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("compiler", "artefact"), [FROM_TFLITE, (openvino, "saved_model"), (tflite, "live"), (xla, "live")]
+)
+def test_tensors_of_every_kind_travel_unchanged(compiler, artefact, kind, make, run):
+    case, expected = make(artefact, "keras.ops.expand_dims", {"axis": 0}, x=KINDS[kind])
+    stage, outputs = run(compiler, case)
+    assert (stage, outputs) == ("done", expected)
+
+
+SQUARE = {"x": np.array([[2.0, 1.0], [1.0, 3.0]], "float32")}
+PATCH = {"inputs": X, "start_indices": np.array([0, 1], "int32"), "updates": X[:1, :2]}
+REFUSED = [
+    pytest.param(
+        tvm,
+        "tflite",
+        "keras.ops.slice_update",
+        PATCH,
+        "load",
+        "no converter for DYNAMIC_UPDATE_SLICE",
+        marks=needs_tflite,
+    ),
+    (tvm, "onnx", "keras.ops.det", SQUARE, "load", "no converter for Det"),
+    (openvino, "saved_model", "keras.ops.det", SQUARE, "load", "no conversion rule for MatrixDeterminant"),
+    (openvino, "live", "keras.ops.det", SQUARE, "load", "no conversion rule for MatrixDeterminant"),
+    (tflite, "live", "keras.ops.det", SQUARE, "load", "no TFLite operator for tf.MatrixDeterminant"),
+    (xla, "live", "keras.ops.det", SQUARE, "load", "no XLA kernel for MatrixDeterminant"),
+    (onnxexport, "live", "keras.ops.inv", SQUARE, "compile", "operator MatrixInverse is not registered for opset 15"),
+]
+
+
+@pytest.mark.parametrize(("compiler", "artefact", "operator", "inputs", "stage", "reason"), REFUSED)
+def test_the_compilers_own_words_make_it_unsupported(compiler, artefact, operator, inputs, stage, reason, make, run):
+    case, _ = make(artefact, operator, **inputs)
+    failed, error = run(compiler, case)
+    assert (failed, compiler.unsupported(failed, error)) == (stage, reason)
+
+
+@pytest.mark.parametrize("compiler", [openvino, tflite, xla, onnxexport])
+def test_what_tensorflow_cannot_trace_is_no_crash_of_a_compiler(compiler, make, run):
+    case, _ = make("live", "keras.ops.kron", x1=X, x2=X)
+    stage, error = run(compiler, case)
+    reason = "TensorFlow cannot trace the model: TypeError: 'SymbolicTensor' object cannot be interpreted as an integer"
+    assert (stage, compiler.unsupported(stage, error)) == ("load", reason)
+
+
+def test_the_package_by_which_tvm_reads_tflite_may_be_missing():
+    assert tvm.unsupported("load", ModuleNotFoundError("No module named 'tflite'")) == (
+        "the Python package tflite is not installed"
+    )
+
+
+CONVERTERS = [
+    ("keras.ops.exp", {}, {"x": X}, "tflite_frontend:OperatorConverter._convert_unary_elemwise[EXP]"),
+    ("keras.layers.Dense", {"units": 2}, {"inputs": X}, "tflite_frontend:OperatorConverter.convert_fully_connected"),
+    ("keras.ops.reshape", {"newshape": [3, 2]}, {"x": X}, "tflite_frontend:OperatorConverter.convert_reshape"),
+    ("keras.ops.std", {}, {"x": X}, "expanded std"),
+]
+
+
+@needs_tflite
+@pytest.mark.parametrize(("operator", "params", "inputs", "converter"), CONVERTERS, ids=[row[0] for row in CONVERTERS])
+def test_tvm_tells_the_converter_of_what_a_layer_becomes(operator, params, inputs, converter, make):
+    assert tvm.conversion_function(make("tflite", operator, params, **inputs)[0], None) == converter
+
+
+@needs_tflite
+def test_the_converter_that_raised_is_told(make, run):
+    case, _ = make(
+        "tflite", "keras.ops.tensordot", {"axes": 1}, x1=np.ones((2, 3, 4), "float32"), x2=X[:, :1].repeat(2, 0)
+    )
+    stage, error = run(tvm, case)
+    assert stage == "load" and tvm.unsupported(stage, error) is None
+    assert tvm.conversion_function(case, error) == "tflite_frontend:OperatorConverter.convert_batch_matmul"
+
+
+def test_openvino_tells_operator_and_place_of_its_translators(make, run):
+    case, _ = make("saved_model", "keras.ops.flip", x=X)
+    stage, error = run(openvino, case)
+    assert stage == "load" and openvino.unsupported(stage, error) is None
+    assert openvino.conversion_function(case, error) == "ReverseV2@reverse.cpp:43"
+
+
+def test_a_stateful_layer_starts_anew_with_every_inference(make):
+    case, expected = make("live", "keras.layers.SimpleRNN", {"units": 2, "stateful": True}, sequence=X[None])
+    xla.prepare()
+    compiled = xla.compile(xla.load(case), case)
+    for _ in range(2):
+        assert compare(expected, xla.infer(compiled, case), case.outputs, None, None).symptom == ""
+
+
+@pytest.mark.parametrize("operator", ["keras.ops.svd", "keras.ops.argmax"])
+def test_a_file_that_its_own_runtime_refuses_is_the_exporters_fault(operator, make):
+    with pytest.raises(WrongExport, match="ONNX Runtime does not run the exported file"):
+        make("onnx", operator, **SQUARE)
+
+
+def test_a_file_that_computes_something_else_is_the_exporters_fault(make, monkeypatch, tmp_path):
+    case, _ = make("tflite", "keras.ops.subtract", x1=X, x2=X[:, ::-1])
+    swapped = case.model.read_bytes()
+    monkeypatch.setattr(keras_model.Live, "tflite", lambda self: swapped)
+    with pytest.raises(WrongExport, match="the TFLite interpreter computes something else"):
+        make("tflite", "keras.ops.add", x1=X, x2=X[:, ::-1])
+    assert case.model.read_bytes() == swapped and not list(tmp_path.glob("model.tflite.*"))
+
+
+@pytest.mark.parametrize("name", ["tflite", "xla", "onnxexport", "tvm", "openvino"])
+def test_importing_the_module_imports_no_tensorflow(name: str) -> None:
+    code = f"import sys, opera.compilers.{name}; sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
