@@ -380,3 +380,19 @@ def test_equal_calls_are_recorded_once_and_unequal_ones_told_apart(scripts: dict
     run = Run(scripts["equal"])
     assert run.operators.count("torch.sin") == 3
     assert run.operators.count("torch.mul") == 6
+
+
+def test_torch_jit_knows_no_function_that_is_dead() -> None:
+    """It takes functions for builtins by their id, which a test's own function may have once ours has died."""
+    import torch
+    from torch.jit import _builtins
+
+    from opera.capture.recorder import Recorder
+    from opera.capture.torch import Watch
+
+    watch = Watch(Recorder("tests"))
+    known = len(_builtins._get_builtin_table())
+    for _ in range(3):
+        with watch.active(), watch.active():
+            assert not torch.overrides.has_torch_function((torch.ones(1),))
+    assert len(_builtins._get_builtin_table()) == known
