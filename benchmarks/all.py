@@ -10,6 +10,7 @@ HERE = Path(__file__).parent
 ALL = (
     ["pipeline.py"],
     ["pipeline.py", "--library", "torch", "--compiler", "tvm", "--compiler", "openvino", "--limit", "2000"],
+    ["pipeline.py", "--library", "keras", "--compiler", "tvm", "--compiler", "openvino", "--limit", "1000"],
     ["prioritize.py"],
     ["pool.py"],
     ["capture.py"],

@@ -21,6 +21,11 @@ PRELOAD = (keras_live.BACKEND, "tensorflow")
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"keras": (Variant("live", "live"),)}
 
 UNSUPPORTED = (
+    Rule(
+        r"""(?s)'tf\.(\w+)' op is neither a custom op nor a flex op.{,2000}?"tf\.\1"\([^\n]*? : \(tensor<(?:[\d?x]*x)?(\w+)>""",
+        r"no TFLite operator for tf.\1 of \2",
+        "load",
+    ),
     Rule(r"'tf\.(\w+)' op is neither a custom op nor a flex op", r"no TFLite operator for tf.\1", "load"),
     Rule(r"Op type not registered '?(\w+)", r"no kernel for \1"),
     Rule(r"Didn't find op for builtin opcode '(\w+)'", r"no kernel for \1"),

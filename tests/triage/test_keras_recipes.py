@@ -90,7 +90,7 @@ def test_a_compiler_without_recipe_is_run_by_its_plugin(script, monkeypatch):
     monkeypatch.setattr(environment, "list_templates", lambda: others)
     code, output, text = script(exhibit("xla", "live"), "keras.layers.Dense", {"units": 2}, inputs=X)
     assert code == 0 and "gone: the outputs are as expected" in output, output
-    assert 'compilers.get("xla")' in text
+    assert "compilers.get('xla')" in text
 
 
 CRASHES = {
