@@ -282,11 +282,19 @@ def repro(
 def report(
     format: Annotated[str, typer.Option(help="terminal, json, markdown or html.")] = "terminal",
     output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
+    balance: Annotated[
+        bool,
+        typer.Option(
+            "--balance", help="Compare migration sources by the same number of tests each, best-ranked first."
+        ),
+    ] = False,
     workspace: Root = RESULTS,
 ) -> None:
-    """Report from what is stored, also while a run goes on: verdicts, findings, efficiency.
+    """Report from what is stored, also while a run goes on: verdicts, findings, efficiency, what each source found.
 
     Example: opera report --format html --output report.html
+
+    Example: opera report --balance
     """
     from opera import report as stage
     from opera.report.summary import summarise
@@ -294,7 +302,7 @@ def report(
 
     chosen = stage.get(format)
     with Workspace.open(workspace, write=False) as opened:
-        stage.write(chosen, summarise(opened), output)
+        stage.write(chosen, summarise(opened, balance=balance), output)
 
 
 @app.command()

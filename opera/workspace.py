@@ -70,6 +70,8 @@ class Covered(msgspec.Struct, frozen=True):
     seconds: float
 
 
+REPRODUCERS = "reproducers"
+"""The folder of a workspace that holds the scripts of findings."""
 COMBINED = (*FAILURES, "error", "flaky", SCREENED, PASS, UNSUPPORTED, UNEXPORTED)
 """A test's verdict on a frontend is the first of these that one of its variants has."""
 

@@ -11,6 +11,7 @@ import msgspec
 
 from opera.execute.records import FAILURES
 from opera.report.summary import Frontend, Report
+from opera.report.venn import venn
 from opera.report.words import LETTERS, MEANINGS, clean, gist, number, share, shown_verdicts, where
 from opera.resources import content
 from opera.workspace import COMBINED
@@ -95,6 +96,7 @@ def render(report: Report) -> str:
         choices=_choices(report),
         chart=chart(report.frontends),
         matrix=matrix(report),
+        figures=[(x, venn(x)) for x in report.comparisons if len(x.yields) > 1],
         scripts=_scripts(report),
         trouble=bool(report.errors or report.extraction_failures),
         members=MEMBERS,

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from opera.report.sources import Comparison
 from opera.report.summary import Report
-from opera.report.words import NOTHING_YET, clean, gist, one_line, share, shown_verdicts, status, where
+from opera.report.words import (
+    NOTHING_YET,
+    SOURCE_COLUMNS,
+    clean,
+    gist,
+    one_line,
+    share,
+    shown_verdicts,
+    source_rows,
+    status,
+    where,
+)
 
 
 def render(report: Report) -> str:
@@ -25,6 +37,9 @@ def render(report: Report) -> str:
     lines.append(_row("wall seconds × workers", *(f"{x.wall_seconds:.1f} × {x.workers}" for x in report.frontends)))
     lines.append(_row("efficiency", *(f"{x.efficiency:.2f}" for x in report.frontends)))
     lines.append(_row("confirmation seconds", *(f"{x.confirmation_seconds:.1f}" for x in report.frontends)))
+    for compared in report.comparisons:
+        if len(compared.yields) > 1:
+            lines += _sources(report, compared)
     lines += ["", f"## {len(report.findings)} findings", ""]
     lines += _row("id", "frontend", "stage", "symptom", "tests", "where", "says", "status"), _row(*["---"] * 8)
     for x in report.findings:
@@ -44,6 +59,15 @@ def render(report: Report) -> str:
             lines += ["", f"## {title}", ""]
             lines += [f"- {_cell(x.where)}: {_cell(x.what)}: {_cell(one_line(x.reason, 160))}" for x in failures]
     return "\n".join([*lines, ""])
+
+
+def _sources(report: Report, compared: Comparison) -> list[str]:
+    each = f", the best-ranked {compared.tests_each} tests of each" if compared.tests_each else ""
+    lines = ["", f"## Sources on {_cell(compared.frontend)}{each}", ""]
+    lines += _row("source", *SOURCE_COLUMNS), _row("---", *["---:"] * len(SOURCE_COLUMNS))
+    lines += [_row(*row) for row in source_rows(report, compared)]
+    lines += ["", _row("findings of", "count"), _row("---", "---:")]
+    return lines + [_row(" and ".join(x.sources), str(len(x.findings))) for x in compared.overlaps]
 
 
 def _row(*cells: str) -> str:

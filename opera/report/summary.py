@@ -11,6 +11,8 @@ import msgspec
 
 from opera import __version__
 from opera.execute.records import ERROR, SCREENED, UNEXPORTED, UNSUPPORTED
+from opera.report import sources as migration
+from opera.report.sources import Comparison, Source
 from opera.triage.findings import Finding, findings, first_tests, version_key
 from opera.workspace import COMBINED, Workspace
 
@@ -73,6 +75,8 @@ class Report(msgspec.Struct, frozen=True):
     Attributes:
         root: The workspace's folder, as it was given; reproducers' paths are relative to it.
         instances: Library → migration source → distinct instances (an instance of two sources counts for both).
+        sources: Library → its families of sources: what they brought.
+        comparisons: For each frontend, what the tests of each family found; in the order of `frontends`.
         unfinished: The newest run has not ended: it is going on, or was interrupted.
         invalid: Library → instances that the library itself rejects; `invalid_reasons` says why.
         matrix: Operator → label of the frontend → verdict → tests.
@@ -87,6 +91,8 @@ class Report(msgspec.Struct, frozen=True):
     frontends: list[Frontend]
     findings: list[Finding]
     instances: dict[str, dict[str, int]]
+    sources: dict[str, list[Source]]
+    comparisons: list[Comparison]
     equipped: dict[str, dict[str, int]]
     invalid: dict[str, int]
     invalid_reasons: dict[str, int]
@@ -95,10 +101,15 @@ class Report(msgspec.Struct, frozen=True):
     extraction_failures: list[Failure]
 
 
-def summarise(workspace: Workspace) -> Report:
-    """Compute the report of a workspace in a fixed number of queries."""
+def summarise(workspace: Workspace, *, balance: bool = False) -> Report:
+    """Compute the report of a workspace in a fixed number of queries.
+
+    With `balance`, sources are compared by the same number of tests each (opera.report.sources.compare).
+    """
     found, verdicts, newest = findings(workspace), _test_verdicts(workspace), _newest_tests(workspace)
-    frontends = _frontends(workspace, found, verdicts, newest)
+    held = migration.held(workspace)
+    families = migration.by_family(held)
+    frontends = _frontends(workspace, found, verdicts, newest, migration.by_library(held))
     invalid = [(library, reason) for library, _, status, reason in newest if status == "invalid"]
     last_run = workspace.query("SELECT finished FROM runs ORDER BY id DESC LIMIT 1")
     return Report(
@@ -108,12 +119,9 @@ def summarise(workspace: Workspace) -> Report:
         unfinished=last_run == [(None,)],
         frontends=frontends,
         findings=found,
-        instances=_nested(
-            workspace.query(
-                "SELECT i.library, p.source, COUNT(DISTINCT i.id) FROM provenances p JOIN instances i ON i.id = p.instance"
-                " GROUP BY 1, 2 ORDER BY 1, 2"
-            )
-        ),
+        instances=migration.by_source(held),
+        sources=families,
+        comparisons=migration.compare(workspace, families, _runs(frontends, found, verdicts), balance=balance),
         equipped=_nested(
             workspace.query(
                 "SELECT e.compiler, i.library, COUNT(DISTINCT i.id) FROM equipped e JOIN instances i ON i.id = e.instance"
@@ -158,19 +166,14 @@ def _frontends(
     found: list[Finding],
     verdicts: dict[tuple[str, str], dict[str, str]],
     newest: list[tuple[str, str, str, str]],
+    instances: dict[str, int],
 ) -> list[Frontend]:
     accounts, environments = workspace.accounts(), workspace.environments()
     order = first_tests(workspace)
     strategies = {
         (row[0], row[1]): row[2] for row in workspace.query("SELECT library, compiler, strategy FROM rankings")
     }
-    corpus = Counter(
-        dict(
-            workspace.query(
-                "SELECT library, COUNT(*) FROM instances WHERE id IN (SELECT instance FROM provenances) GROUP BY 1"
-            )
-        )
-    )
+    corpus = Counter(instances)
     corpus.subtract(library for library, _, status, _ in newest if status == "invalid")
     keys = sorted(verdicts, key=lambda key: (key[0], version_key(environments[key[1]]["version"]), key[1]))
     labels = _labels(keys, environments)
@@ -212,6 +215,17 @@ def _frontends(
             )
         )
     return listed
+
+
+def _runs(
+    frontends: list[Frontend], found: list[Finding], verdicts: dict[tuple[str, str], dict[str, str]]
+) -> Iterator[migration.Run]:
+    groups: dict[tuple[str, str], list[Finding]] = defaultdict(list)
+    for finding in found:
+        groups[finding.frontend, finding.environment].append(finding)
+    for x in frontends:
+        key = (x.name, x.environment)
+        yield migration.Run(x.label, x.library, x.compiler, verdicts[key], groups[key])
 
 
 def _labels(keys: list[tuple[str, str]], environments: dict[str, dict[str, Any]]) -> dict[tuple[str, str], str]:

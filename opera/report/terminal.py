@@ -13,7 +13,17 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from opera.report.summary import Frontend, Report
-from opera.report.words import NOTHING_YET, clean, gist, one_line, share, shown_verdicts, where
+from opera.report.words import (
+    NOTHING_YET,
+    SOURCE_COLUMNS,
+    clean,
+    gist,
+    one_line,
+    share,
+    shown_verdicts,
+    source_rows,
+    where,
+)
 from opera.triage.findings import Finding
 
 TOP = 15
@@ -47,6 +57,7 @@ def render(report: Report) -> str:
         beside = max(1, (console.width - NAMES_WIDTH) // COLUMN_WIDTH)
         for at in range(0, len(report.frontends), beside):
             _frontends(console, report, report.frontends[at : at + beside])
+        _sources(console, report)
         _findings(console, report)
     _trouble(console, report)
     return out.getvalue()
@@ -74,6 +85,21 @@ def _frontends(console: Console, report: Report, chosen: list[Frontend]) -> None
             told = ", ".join(f"{count} {one_line(reason, 60)}" for reason, count in reasons.items())
             if told:
                 console.print(f"[dim]{escape(one_line(f'{x.name} {title}: {told}', console.width))}[/dim]")
+
+
+def _sources(console: Console, report: Report) -> None:
+    """Show what each source found, where there are several to compare."""
+    for compared in report.comparisons:
+        if len(compared.yields) < 2:
+            continue
+        table = Table("", *(Column(name, justify="right") for name in SOURCE_COLUMNS), box=None, pad_edge=False)
+        for row in source_rows(report, compared):
+            table.add_row(*map(escape, row))
+        each = f", the best-ranked {compared.tests_each} tests of each" if compared.tests_each else ""
+        console.print(f"\n[bold]Sources[/bold] on {escape(compared.frontend)}{each}:")
+        console.print(table)
+        shared = [f"{len(x.findings)} by {' and '.join(x.sources)}" for x in compared.overlaps if len(x.sources) > 1]
+        console.print(f"findings of several: {escape(clean(', '.join(shared) or 'none'))}")
 
 
 def _findings(console: Console, report: Report) -> None:

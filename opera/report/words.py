@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from opera.report.summary import Frontend
+from opera.report.sources import Comparison
+from opera.report.summary import Frontend, Report
 from opera.triage.findings import Finding
 
 ORDER = (
@@ -30,6 +31,8 @@ MEANINGS = {
     "error": "opera itself failed: neither a pass nor a finding",
 }
 """Verdict → what it means."""
+SOURCE_COLUMNS = ("instances", "operators", "only it", "tests", "failing", "findings", "only it")
+"""What tables say of a migration source."""
 NOTHING_YET = "Nothing was run yet. Next: opera extract onnx && opera prioritize && opera run"
 CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 """Escape sequences of terminals: colours, titles, links."""
@@ -41,6 +44,17 @@ CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\
 def share(count: int, total: int) -> str:
     """Return `47 (12.5 %)`."""
     return f"{count} ({100 * count / total:.1f} %)" if total else str(count)
+
+
+def source_rows(report: Report, compared: Comparison) -> list[tuple[str, ...]]:
+    """Return a line of a table for each source: its name, and a cell for each of SOURCE_COLUMNS."""
+    brought = {x.name: x for x in report.sources[compared.library]}
+    rows = []
+    for x in compared.yields:
+        source = brought[x.source]
+        counts = (source.instances, source.operators, source.operators_alone, x.tests, x.failing, x.findings)
+        rows.append((clean(x.source), *map(str, counts), str(x.findings_alone)))
+    return rows
 
 
 def shown_verdicts(frontends: list[Frontend]) -> list[str]:

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from opera.execute.records import PASS
-from opera.triage.scripts import FOLDER
-from opera.workspace import Verdict, Workspace
+from opera.workspace import REPRODUCERS, Verdict, Workspace
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -134,7 +133,7 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
     key = (first.frontend, first.environment)
     if all((*key, test) in known.passed for test in members):
         tags.add("passes-as-constants")
-    script = f"{FOLDER}/{first.finding}.py"
+    script = f"{REPRODUCERS}/{first.finding}.py"
     return Finding(
         id=first.finding,
         frontend=first.frontend,

@@ -14,9 +14,8 @@ from opera import compilers, migrated
 from opera.errors import OperaError, UsageError
 from opera.execute.records import Limits
 from opera.triage import replay, reproducer
-from opera.workspace import Verdict, Workspace
+from opera.workspace import REPRODUCERS, Verdict, Workspace
 
-FOLDER = "reproducers"
 SHOWN, GONE, CANNOT_RUN = 1, 0, 2
 """Exit codes of a reproducer."""
 SAYS = "the failure is there"
@@ -62,7 +61,7 @@ def choose(workspace: Workspace, verdicts: list[Verdict]) -> Verdict | None:
 
 def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: Path | None = None) -> Path | None:
     """Write the script of a finding; return its path, or None where nothing shows it."""
-    path = output or workspace.root / FOLDER / f"{finding}.py"
+    path = output or workspace.root / REPRODUCERS / f"{finding}.py"
     verdict = choose(workspace, verdicts)
     if verdict is None:
         return _write_sequel(workspace, finding, verdicts, path)
@@ -121,7 +120,7 @@ def write_all(workspace: Workspace, names: Iterable[str] = ()) -> tuple[int, dic
     """Write the scripts of findings that have none yet; return how many, and finding → why it has none."""
     written, missing = 0, {}
     for finding, verdicts in members(workspace, names).items():
-        if (workspace.root / FOLDER / f"{finding}.py").is_file():
+        if (workspace.root / REPRODUCERS / f"{finding}.py").is_file():
             continue
         try:
             if write(workspace, finding, verdicts) is None:

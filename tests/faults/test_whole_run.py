@@ -15,6 +15,7 @@ from opera.instance import Captured, Instance, Operand, Provenance
 from opera.triage import scripts
 from opera.triage.findings import findings
 from opera.values import Tensor
+from opera.workspace import REPRODUCERS
 
 pytest.importorskip("onnx")
 
@@ -101,7 +102,7 @@ def test_a_failure_that_needs_earlier_tests_keeps_their_list(filled):
         assert verdict.details["predecessors"]
     written, missing = scripts.write_all(filled)
     assert (written, missing) == (1, {})
-    path = next((filled.root / scripts.FOLDER).iterdir())
+    path = next((filled.root / REPRODUCERS).iterdir())
     assert len(re.findall("LeakyRelu|Relu", path.read_text())) >= 2
     tests = str(Path(__file__).parents[1])
     path.write_text(f"import sys; sys.path.append({tests!r})\n" + path.read_text())

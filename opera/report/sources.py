@@ -1,0 +1,240 @@
+"""Migration sources compared, by family (opera.families): what each brought, what its tests found, what no other found."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from opera.errors import UsageError
+from opera.execute.records import FAILURES
+from opera.families import family, order
+from opera.triage.findings import Finding
+from opera.workspace import Workspace
+
+
+class Source(msgspec.Struct, frozen=True):
+    """What a family of sources brought to a library's corpus.
+
+    Attributes:
+        name: `tests`, `docter`, ...
+        members: The migration sources that provenances name.
+        instances: Distinct instances; one that two families hold counts for both.
+        operators: Distinct operators among them; `operators_alone` are those that no other family has.
+    """
+
+    name: str
+    members: tuple[str, ...]
+    instances: int
+    operators: int
+    operators_alone: int
+
+
+class Yield(msgspec.Struct, frozen=True):
+    """What the tests of a family showed on one frontend.
+
+    Attributes:
+        tests: Tests with a verdict, of which `failing` failed.
+        findings: Findings that at least one of these tests is a member of.
+        findings_alone: Those of them that no test of another family is a member of.
+    """
+
+    source: str
+    tests: int
+    failing: int
+    findings: int
+    findings_alone: int
+
+
+class Overlap(msgspec.Struct, frozen=True):
+    """The findings (ids) that the tests of exactly these families show: one area of the paper's Venn figure."""
+
+    sources: tuple[str, ...]
+    findings: tuple[str, ...]
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """The families of a library on one frontend in one environment.
+
+    Attributes:
+        frontend: Its label.
+        tests_each: With `--balance`, how many tests of each family count, best-ranked first; null where all do.
+        yields: One for each family of the library, also those of which no test was run.
+    """
+
+    frontend: str
+    library: str
+    tests_each: int | None
+    yields: list[Yield]
+    overlaps: list[Overlap]
+
+
+class Run(msgspec.Struct, frozen=True):
+    """What `compare` needs of a frontend: test → verdict, and its findings."""
+
+    label: str
+    library: str
+    compiler: str
+    verdicts: dict[str, str]
+    findings: list[Finding]
+
+
+Held = Counter[tuple[str, str, tuple[str, ...]]]
+"""(library, operator, migration sources) → instances that exactly these sources hold."""
+_Tests = dict[str, tuple[str, tuple[str, ...]]]
+"""Test → its instance, and the families that hold it."""
+
+
+def held(workspace: Workspace) -> Held:
+    """Count the corpus in one pass."""
+    names = _names(workspace)
+    rows = workspace.query(
+        f"SELECT library, operator, {_numbers('i.id', names)} held, COUNT(*) FROM instances i GROUP BY 1, 2, 3", names
+    )
+    return Counter(
+        {(library, operator, _decoded(found, names)): count for library, operator, found, count in rows if found}
+    )
+
+
+def by_library(counts: Held) -> dict[str, int]:
+    """Return library → instances."""
+    found: Counter[str] = Counter()
+    for (library, _, _), count in counts.items():
+        found[library] += count
+    return dict(found)
+
+
+def by_source(counts: Held) -> dict[str, dict[str, int]]:
+    """Return library → migration source → instances; one that two sources hold counts for both."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for (library, _, names), count in counts.items():
+        for name in names:
+            found[library][name] += count
+    return {library: dict(sorted(found[library].items())) for library in sorted(found)}
+
+
+def by_family(counts: Held) -> dict[str, list[Source]]:
+    """Return library → its families."""
+    instances: dict[str, Counter[str]] = defaultdict(Counter)
+    members: dict[tuple[str, str], set[str]] = defaultdict(set)
+    operators: dict[tuple[str, str], set[str]] = defaultdict(set)  # (library, operator) → families
+    for (library, operator, names), count in counts.items():
+        for name in names:
+            members[library, family(name)].add(name)
+        families = {family(name) for name in names}
+        operators[library, operator] |= families
+        for name in families:
+            instances[library][name] += count
+    covered = Counter((library, name) for (library, _), families in operators.items() for name in families)
+    alone = Counter((library, *families) for (library, _), families in operators.items() if len(families) == 1)
+    return {
+        library: [
+            Source(
+                name,
+                tuple(sorted(members[library, name])),
+                instances[library][name],
+                covered[library, name],
+                alone[library, name],
+            )
+            for name in order(set(instances[library]))
+        ]
+        for library in sorted(instances)
+    }
+
+
+def compare(
+    workspace: Workspace, sources: dict[str, list[Source]], runs: Iterable[Run], *, balance: bool
+) -> list[Comparison]:
+    """Compare the families of each frontend's library.
+
+    With `balance`, only the same number of tests of each family counts: of each its best-ranked, as many as the family
+    with fewest tests has (families of which none was run are left out of that). Raises UsageError where no frontend has
+    run tests of two families.
+    """
+    told: dict[str, _Tests] = {}
+    found = []
+    for run in runs:
+        names = [source.name for source in sources.get(run.library, [])]
+        if run.library not in told:
+            told[run.library] = _families_of_tests(workspace, run.library) if len(names) > 1 else {}
+        known = told[run.library]  # empty where one family has them all
+        tests: dict[str, list[str]] = {name: [] if known else list(run.verdicts) for name in names}
+        for test in run.verdicts.keys() & known.keys():
+            for name in known[test][1]:
+                tests[name].append(test)
+        each = None
+        if balance and sum(map(bool, tests.values())) > 1:
+            each = min(len(members) for members in tests.values() if members)
+            tests = _best_ranked(workspace, run, tests, known, each)
+        found.append(_comparison(run, tests, each))
+    if balance and not any(comparison.tests_each for comparison in found):
+        raise UsageError(
+            "there is nothing to balance: no frontend has run tests of two sources",
+            cause="each library's instances come from one source, or the others' were not run yet",
+            fix="extract from another source and run with `opera run --balance`, or leave --balance out",
+        )
+    return found
+
+
+def _comparison(run: Run, tests: Mapping[str, list[str]], each: int | None) -> Comparison:
+    counted: dict[str, set[str]] = {name: set(members) for name, members in tests.items()}
+    areas: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for finding in run.findings:
+        area = tuple(name for name, members in counted.items() if not members.isdisjoint(finding.members))
+        if area:
+            areas[area].append(finding.id)
+    yields = [
+        Yield(
+            source=name,
+            tests=len(members),
+            failing=sum(run.verdicts[test] in FAILURES for test in members),
+            findings=sum(len(found) for area, found in areas.items() if name in area),
+            findings_alone=len(areas.get((name,), ())),
+        )
+        for name, members in counted.items()
+    ]
+    place = list(counted).index
+    listed = sorted(areas, key=lambda area: (len(area), *map(place, area)))
+    overlaps = [Overlap(area, tuple(areas[area])) for area in listed]
+    return Comparison(run.label, run.library, each, yields, overlaps)
+
+
+def _best_ranked(
+    workspace: Workspace, run: Run, tests: dict[str, list[str]], known: _Tests, each: int
+) -> dict[str, list[str]]:
+    _, ranked, _ = workspace.ranking(run.library, run.compiler)
+    place = {instance: at for at, (instance, _) in enumerate(ranked)}
+    return {
+        name: sorted(members, key=lambda test: (place[known[test][0]], test))[:each] for name, members in tests.items()
+    }
+
+
+def _families_of_tests(workspace: Workspace, library: str) -> _Tests:
+    """Look up the tests of a library."""
+    names = _names(workspace)
+    rows = workspace.query(
+        f"SELECT t.id, t.instance, {_numbers('t.instance', names)} FROM tests t JOIN instances i ON i.id = t.instance"
+        " WHERE i.library = ?",
+        (*names, library),
+    )
+    families = {
+        found: tuple(order({family(name) for name in _decoded(found, names)}))
+        for found in {row[2] for row in rows if row[2]}
+    }
+    return {test: (instance, families[found]) for test, instance, found in rows if found}
+
+
+def _names(workspace: Workspace) -> list[str]:
+    return [row[0] for row in workspace.query("SELECT DISTINCT source FROM provenances ORDER BY 1")]
+
+
+def _numbers(instance: str, names: list[str]) -> str:
+    """Return SQL, with `names` for parameters, of the numbers of the sources that hold an instance: names may hold commas."""
+    cases = "".join(f" WHEN ? THEN {number}" for number in range(len(names)))
+    number = f"CASE source{cases} END" if names else "NULL"
+    return f"(SELECT group_concat(DISTINCT {number}) FROM provenances WHERE instance = {instance})"
+
+
+def _decoded(numbers: str, names: list[str]) -> tuple[str, ...]:
+    return tuple(sorted(names[int(number)] for number in numbers.split(",")))
