@@ -189,6 +189,12 @@ def run(
     operator: Annotated[str, typer.Option(help="Only operators that match this glob: 'Conv*'.")] = "*",
     test: Annotated[str, typer.Option(help="Only the test (or instance) whose id begins so.")] = "",
     rerun: Annotated[bool, typer.Option("--rerun", help="Run again what has a verdict.")] = False,
+    balance: Annotated[
+        bool,
+        typer.Option(
+            "--balance", help="The same number of tests from each migration source; --limit is shared equally."
+        ),
+    ] = False,
     python: Annotated[
         str, typer.Option(help="Interpreter of another environment (opera and a compiler of another version in it).")
     ] = "",
@@ -206,6 +212,8 @@ def run(
     Example: opera run --compiler openvino --operator 'Conv*' --limit 200 --time-budget 10m
 
     Example: opera run --compiler onnxruntime --python ../old/bin/python
+
+    Example: opera run --library torch --balance --limit 3000
     """
     from opera.execute import records, show
     from opera.execute.plan import Selection
@@ -218,7 +226,7 @@ def run(
         python=python,
         workers=workers,
         time_budget=seconds(time_budget) if time_budget else None,
-        selection=Selection(limit, operator, test, rerun),
+        selection=Selection(limit, operator, test, rerun, balance),
         limits=records.Limits(timeout, int(memory * (1 << 30))),
     )
     show.check(options)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 
 from opera import resources
+from opera.workspace import Workspace
 
 TESTS = "tests"
 """The family of what people wrote: the suites that `sources/*.toml` declare, and scripts and suites of the user's own."""
 COMMAND = "command"
 """The source that `opera extract --library L -- COMMAND` names."""
+
+Held = Counter[tuple[str, str, tuple[str, ...]]]
+"""(library, operator, migration sources) → instances that exactly these sources hold."""
 
 
 def family(source: str) -> str:
@@ -17,12 +23,47 @@ def family(source: str) -> str:
     return TESTS if source == COMMAND or source in _suites() else source
 
 
-def order(names: set[str]) -> list[str]:
-    """Return families in the order in which reports show them: TESTS first."""
-    return sorted(names, key=lambda name: (name != TESTS, name))
+def ordered(sources: Iterable[str]) -> tuple[str, ...]:
+    """Return the families of sources in the order in which they are shown: TESTS first."""
+    return tuple(sorted({family(name) for name in sources}, key=lambda name: (name != TESTS, name)))
+
+
+def held(workspace: Workspace) -> Held:
+    """Count the corpus, in one pass."""
+    names = _names(workspace)
+    rows = workspace.query(
+        f"SELECT library, operator, {_holders(names)} holders, COUNT(*) FROM instances i GROUP BY 1, 2, 3", names
+    )
+    return Counter({(row[0], row[1], _decoded(row[2], names)): row[3] for row in rows if row[2]})
+
+
+def of_instances(workspace: Workspace, library: str, *, tested: bool = False) -> dict[str, tuple[str, ...]]:
+    """Return instance → the families that hold it, of a library's corpus, or only of what was made into tests."""
+    names = _names(workspace)
+    only = "AND i.id IN (SELECT instance FROM tests)" if tested else ""
+    rows = workspace.query(
+        f"SELECT i.id, {_holders(names)} FROM instances i WHERE i.library = ? {only}", (*names, library)
+    )
+    families = {found: ordered(_decoded(found, names)) for found in {row[1] for row in rows if row[1]}}
+    return {instance: families[found] for instance, found in rows if found}
 
 
 @cache
 def _suites() -> frozenset[str]:
     files = [path.stem for path in resources.content("sources").glob("*.toml")]
     return frozenset(suite["name"] for file in files for suite in resources.declaration("sources", file)["suites"])
+
+
+def _names(workspace: Workspace) -> list[str]:
+    return [row[0] for row in workspace.query("SELECT DISTINCT source FROM provenances ORDER BY 1")]
+
+
+def _holders(names: list[str]) -> str:
+    """Return SQL, with `names` for parameters, of the numbers of the sources that hold instance i: a name may hold commas."""
+    cases = "".join(f" WHEN ? THEN {number}" for number in range(len(names)))
+    number = f"CASE source{cases} END" if names else "NULL"
+    return f"(SELECT group_concat(DISTINCT {number}) FROM provenances WHERE instance = i.id)"
+
+
+def _decoded(numbers: str, names: list[str]) -> tuple[str, ...]:
+    return tuple(sorted(names[int(number)] for number in numbers.split(",")))

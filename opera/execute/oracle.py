@@ -13,6 +13,7 @@ must be equal. The rule of the paper (OPERA, ICSE 2025), Chebyshev distance > 1e
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import msgspec
@@ -100,6 +101,18 @@ def tolerance(dtype: str, rtol: float | None, atol: float | None) -> tuple[float
         return 0.0, 0.0
     least_rtol, least_atol = TOLERANCES[dtype]
     return max(rtol or 0.0, least_rtol), max(atol or 0.0, least_atol)
+
+
+def granted(
+    computes_in: Mapping[str, str], expected: list[Value], rtol: float | None, atol: float | None
+) -> tuple[float | None, float | None]:
+    """Return the test's tolerance, or that of the narrower dtype which a compiler computes an output in by design.
+
+    `computes_in` is the compiler's COMPUTES_IN: dtype → narrower dtype.
+    """
+    for dtype in sorted({value.dtype for value in expected if isinstance(value, Tensor)} & computes_in.keys()):
+        rtol, atol = tolerance(computes_in[dtype], rtol, atol)
+    return rtol, atol
 
 
 def _paper(results: list[_Result]) -> tuple[float | None, bool | None]:

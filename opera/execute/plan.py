@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
 
-from opera import compilers, libraries
+from opera import compilers, families, libraries
 from opera.compilers import Variant
 from opera.execute.records import ORACLE_VERSION
 from opera.instance import identity
@@ -35,22 +36,30 @@ class Frontend(msgspec.Struct, frozen=True):
 
 
 class Item(msgspec.Struct):
-    """One test on its way through one frontend; `test` is empty until it is wrapped."""
+    """One test on its way through one frontend; `test` is empty until it is wrapped.
+
+    `shares` are what it counts for where tests are limited: the families of its migration sources with `balance`, else one.
+    """
 
     frontend: Frontend
     instance: str
     operator: str
     test: str
     variant: int = 0
+    shares: tuple[str, ...] = ("",)
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """What of a ranking is wanted: the best `limit` tests of each frontend, by operator glob and by test or instance id."""
+    """What of a ranking is wanted: the best `limit` tests of each frontend, by operator glob and by test or instance id.
+
+    With `balance`, the same number of tests of each family of migration sources (opera.families).
+    """
 
     limit: int | None = None
     operator: str = "*"
     test: str = ""
     rerun: bool = False
+    balance: bool = False
 
 
 def exporter_id(library: str) -> str:
@@ -94,14 +103,21 @@ def items(
     A test that has its verdicts is among them; whoever runs them passes it over, for it counts towards the limit.
     """
     queues, unranked = [], {}
-    corpora = {library: workspace.corpus(library) for library in {target.library for target in frontends}}
+    names = {target.library for target in frontends}
+    sources = {library: families.of_instances(workspace, library) for library in names if selection.balance}
+    corpora = {library: workspace.corpus(library) for library in names}
     for number, target in enumerate(frontends):
         _, ranked, missing = workspace.ranking(target.library, target.compiler, corpora[target.library])
         if selection.operator != "*":
             ranked = [pair for pair in ranked if fnmatchcase(pair[1], selection.operator)]
         if selection.test:
             ranked = [pair for pair in ranked if _chosen(pair[0], target.exporter, selection.test)]
-        queues.append(_queue(number, target, ranked))
+        if selection.balance:
+            queues.append(
+                _turns(number, target, ranked, sources[target.library], _rejected(workspace, target.exporter))
+            )
+        else:
+            queues.append(_queue(number, target, ranked))
         if missing:
             unranked[target.name] = missing
     merged = heapq.merge(*queues, key=lambda pair: pair[0])
@@ -116,3 +132,33 @@ def _queue(number: int, target: Frontend, ranked: list[tuple[str, str]]) -> Iter
     """Yield the items of one frontend, each with its relative rank: made when they are asked for, for there may be many."""
     for at, (instance, operator) in enumerate(ranked):
         yield (at / len(ranked), number), Item(target, instance, operator, test_id(instance, target.exporter))
+
+
+def _turns(
+    number: int,
+    target: Frontend,
+    ranked: list[tuple[str, str]],
+    sources: dict[str, tuple[str, ...]],
+    rejected: set[str],
+) -> Iterator[tuple[tuple[float, int], Item]]:
+    """As `_queue`, but sources take turns: first the best of each, then the second best of each, ...
+
+    What is known to be rejected is left out, so that it takes nobody's turn.
+    """
+    seen: Counter[str] = Counter()
+    turns = []
+    for instance, operator in ranked:
+        if instance not in rejected:
+            shares = sources[instance]
+            turns.append((min(seen[share] for share in shares), instance, operator, shares))
+            seen.update(shares)
+    turns.sort(key=lambda turn: turn[0])
+    least = min(seen.values(), default=1)
+    for turn, instance, operator, shares in turns:
+        test = test_id(instance, target.exporter)
+        yield (turn / least, number), Item(target, instance, operator, test, shares=shares)
+
+
+def _rejected(workspace: Workspace, exporter: str) -> set[str]:
+    rows = workspace.query("SELECT instance FROM tests WHERE exporter = ? AND status != 'valid'", (exporter,))
+    return {row[0] for row in rows}

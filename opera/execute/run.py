@@ -16,13 +16,14 @@ import msgspec
 
 from opera import compilers, libraries
 from opera.errors import NotInstalled, UsageError
-from opera.execute import plan, records
+from opera.execute import plan, quota, records
 from opera.execute.accounts import Accounts
 from opera.execute.confirm import Confirmations
 from opera.execute.library_side import ScreenReply, ScreenRequest
 from opera.execute.plan import Frontend, Item, Selection
 from opera.execute.pool import DONE, UNAVAILABLE, Group, Pool, Result
 from opera.execute.prepare import VALID, Preparation
+from opera.execute.quota import Quota
 from opera.execute.records import (
     ERROR,
     FAILURES,
@@ -94,6 +95,8 @@ def run(workspace: Workspace, options: Options, progress: Progress) -> Summary:
     pairs = [(name, library) for name in names for library in chosen if library in compilers.get(name).FRONTENDS]
     if not pairs:
         raise UsageError(f"none of {', '.join(names)} has a frontend for {', '.join(chosen)}")
+    if options.selection.balance:
+        quota.check(workspace, list(dict.fromkeys(library for _, library in pairs)), options.selection)
     groups = {compilers.frontend_name(*pair): compiler_group(*pair, options.python) for pair in pairs}
     groups |= {f"library {name}": library_group(name) for name in chosen}
     with Pool(groups, workers=options.workers) as pool:
@@ -158,7 +161,6 @@ class _Run:
         self.stored = {x.name: workspace.verdict_names(x.name, x.environment) for x in frontends}
         self.confirmations = Confirmations(workspace, frontends)
         self.worst: dict[tuple[str, str], str] = {}  # (frontend, test) → worst verdict over its variants
-        self.taken: Counter[str] = Counter()  # tests that count towards the limit, by frontend
         self.active = 0  # items between being taken up and their last verdict
         self.done = 0
         self.verdicts: dict[tuple[str, str, str], Verdict] = {}  # to be written
@@ -180,7 +182,8 @@ class _Run:
             self.progress.say(f"{name}: {count} tests are unranked and run last; `opera prioritize` ranks them")
         self.items = list(self.source)
         self.upcoming = iter(self.items)
-        self.progress.begin(self._total())
+        self.quota = Quota(self.items, self.options.selection)
+        self.progress.begin(self.quota.total(self.items))
         self._resume_confirmations()
         try:
             self._feed()
@@ -206,11 +209,6 @@ class _Run:
             self.stopped,
         )
 
-    def _total(self) -> int:
-        limit = self.options.selection.limit
-        per_frontend = Counter(item.frontend.name for item in self.items)
-        return sum(min(count, limit) if limit is not None else count for count in per_frontend.values())
-
     def _over(self) -> bool:
         budget = self.options.time_budget
         if budget is not None and time.monotonic() - self.started >= budget and not self.stopped:
@@ -226,26 +224,27 @@ class _Run:
             self._take(item)
         self.prepare.submit()
 
-    def _take(self, item: Item) -> None:
-        limit = self.options.selection.limit
-        name = item.frontend.name
+    def _take(self, item: Item) -> bool:
+        """Take up an item; False where its library rejects it, or no more are wanted."""
         known = self.prepare.known(item)
         if known is not None and known.status != VALID:
             self.done += 1
-            return
-        if limit is not None and self.taken[name] >= limit:
-            return
-        self.taken[name] += 1
+            return False
+        if not self.quota.take(item):
+            return False
         self.active += 1
         if known is None:
             self.prepare.wrap(item)
         else:
             self._advance(item)
+        return True
 
     def _dropped(self, item: Item) -> None:
-        """Do not count an item towards the limit that its library rejects."""
-        self.taken[item.frontend.name] -= 1
+        """Take up another item in place of one that its library rejects."""
         self._finish(item)
+        for other in self.quota.replacements(item):
+            if self._over() or self._take(other):
+                break
 
     def _paid_export(self, item: Item, inside: float, occupied: float) -> None:
         self.accounts.first(item.frontend.name, item.test, inside, occupied)

@@ -23,6 +23,8 @@ def check(options: Options) -> None:
         compilers.get(name)
     for name in options.libraries:
         libraries.get(name)
+    if options.selection.balance and options.selection.test:
+        raise UsageError("--balance and --test do not go together", fix="leave one of them out")
     if options.python and not (shutil.which(options.python) or Path(options.python).is_file()):
         raise UsageError(
             f"there is no interpreter {options.python}",

@@ -9,7 +9,7 @@ import msgspec
 
 from opera.errors import UsageError
 from opera.execute.records import FAILURES
-from opera.families import family, order
+from opera.families import Held, family, of_instances, ordered
 from opera.triage.findings import Finding
 from opera.workspace import Workspace
 
@@ -80,21 +80,8 @@ class Run(msgspec.Struct, frozen=True):
     findings: list[Finding]
 
 
-Held = Counter[tuple[str, str, tuple[str, ...]]]
-"""(library, operator, migration sources) → instances that exactly these sources hold."""
 _Tests = dict[str, tuple[str, tuple[str, ...]]]
 """Test → its instance, and the families that hold it."""
-
-
-def held(workspace: Workspace) -> Held:
-    """Count the corpus in one pass."""
-    names = _names(workspace)
-    rows = workspace.query(
-        f"SELECT library, operator, {_numbers('i.id', names)} held, COUNT(*) FROM instances i GROUP BY 1, 2, 3", names
-    )
-    return Counter(
-        {(library, operator, _decoded(found, names)): count for library, operator, found, count in rows if found}
-    )
 
 
 def by_library(counts: Held) -> dict[str, int]:
@@ -122,8 +109,8 @@ def by_family(counts: Held) -> dict[str, list[Source]]:
     for (library, operator, names), count in counts.items():
         for name in names:
             members[library, family(name)].add(name)
-        families = {family(name) for name in names}
-        operators[library, operator] |= families
+        families = ordered(names)
+        operators[library, operator].update(families)
         for name in families:
             instances[library][name] += count
     covered = Counter((library, name) for (library, _), families in operators.items() for name in families)
@@ -137,7 +124,7 @@ def by_family(counts: Held) -> dict[str, list[Source]]:
                 covered[library, name],
                 alone[library, name],
             )
-            for name in order(set(instances[library]))
+            for name in ordered(instances[library])
         ]
         for library in sorted(instances)
     }
@@ -158,8 +145,8 @@ def compare(
         names = [source.name for source in sources.get(run.library, [])]
         if run.library not in told:
             told[run.library] = _families_of_tests(workspace, run.library) if len(names) > 1 else {}
-        known = told[run.library]  # empty where one family has them all
-        tests: dict[str, list[str]] = {name: [] if known else list(run.verdicts) for name in names}
+        known = told[run.library]
+        tests: dict[str, list[str]] = {name: [] if len(names) > 1 else list(run.verdicts) for name in names}
         for test in run.verdicts.keys() & known.keys():
             for name in known[test][1]:
                 tests[name].append(test)
@@ -211,30 +198,6 @@ def _best_ranked(
 
 
 def _families_of_tests(workspace: Workspace, library: str) -> _Tests:
-    """Look up the tests of a library."""
-    names = _names(workspace)
-    rows = workspace.query(
-        f"SELECT t.id, t.instance, {_numbers('t.instance', names)} FROM tests t JOIN instances i ON i.id = t.instance"
-        " WHERE i.library = ?",
-        (*names, library),
-    )
-    families = {
-        found: tuple(order({family(name) for name in _decoded(found, names)}))
-        for found in {row[2] for row in rows if row[2]}
-    }
-    return {test: (instance, families[found]) for test, instance, found in rows if found}
-
-
-def _names(workspace: Workspace) -> list[str]:
-    return [row[0] for row in workspace.query("SELECT DISTINCT source FROM provenances ORDER BY 1")]
-
-
-def _numbers(instance: str, names: list[str]) -> str:
-    """Return SQL, with `names` for parameters, of the numbers of the sources that hold an instance: names may hold commas."""
-    cases = "".join(f" WHEN ? THEN {number}" for number in range(len(names)))
-    number = f"CASE source{cases} END" if names else "NULL"
-    return f"(SELECT group_concat(DISTINCT {number}) FROM provenances WHERE instance = {instance})"
-
-
-def _decoded(numbers: str, names: list[str]) -> tuple[str, ...]:
-    return tuple(sorted(names[int(number)] for number in numbers.split(",")))
+    families = of_instances(workspace, library, tested=True)
+    rows = workspace.query("SELECT id, instance FROM tests")
+    return {test: (instance, families[instance]) for test, instance in rows if instance in families}

@@ -11,6 +11,7 @@ import msgspec
 
 from opera import __version__
 from opera.execute.records import ERROR, SCREENED, UNEXPORTED, UNSUPPORTED
+from opera.families import held
 from opera.report import sources as migration
 from opera.report.sources import Comparison, Source
 from opera.triage.findings import Finding, findings, first_tests, version_key
@@ -107,9 +108,9 @@ def summarise(workspace: Workspace, *, balance: bool = False) -> Report:
     With `balance`, sources are compared by the same number of tests each (opera.report.sources.compare).
     """
     found, verdicts, newest = findings(workspace), _test_verdicts(workspace), _newest_tests(workspace)
-    held = migration.held(workspace)
-    families = migration.by_family(held)
-    frontends = _frontends(workspace, found, verdicts, newest, migration.by_library(held))
+    counted = held(workspace)
+    families = migration.by_family(counted)
+    frontends = _frontends(workspace, found, verdicts, newest, migration.by_library(counted))
     invalid = [(library, reason) for library, _, status, reason in newest if status == "invalid"]
     last_run = workspace.query("SELECT finished FROM runs ORDER BY id DESC LIMIT 1")
     return Report(
@@ -119,7 +120,7 @@ def summarise(workspace: Workspace, *, balance: bool = False) -> Report:
         unfinished=last_run == [(None,)],
         frontends=frontends,
         findings=found,
-        instances=migration.by_source(held),
+        instances=migration.by_source(counted),
         sources=families,
         comparisons=migration.compare(workspace, families, _runs(frontends, found, verdicts), balance=balance),
         equipped=_nested(
