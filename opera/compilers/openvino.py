@@ -150,6 +150,7 @@ def conversion_function(case: Case, error: BaseException | None) -> str:
     message = "" if error is None else str(error)
     named = re.findall(r"^-- (\S[^\n]*?)(?:-\d+)? with a message", message, re.MULTILINE)
     operator = next((name for name in reversed(named) if not re.match(INNER, name)), (named or [""])[-1])
+    operator = openvino_torch.translator(operator)
     place = last_location(message, GENERIC)
     if place and not operator and re.match(openvino_torch.BEFORE_OPERATORS, place):
         return place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -54,6 +55,12 @@ def load_script(case: Case) -> Any:
 
 LOADERS: dict[str, Callable[[Case], Any]] = {"pt2": load_program, "torchscript": load_script}
 """Artefact → what converts it."""
+
+
+def translator(operator: str) -> str:
+    """Return one name for what has one translator: `aten.add.Tensor`, `aten::add` and `aten::add_` are `aten::add`."""
+    found = re.fullmatch(r"aten(?:::|\.)(\w*?[a-z\d])_?(?:\.\w+)?", operator)
+    return f"aten::{found[1]}" if found else operator
 
 
 def raised(error: BaseException) -> str:

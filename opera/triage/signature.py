@@ -76,6 +76,7 @@ RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"(?<![\w@])(?:T\.)?(?:{DTYPE}|bool|float|double|half)(?!\w)", "dtype"),
         (r"@(?:: ?dtype)?(?:,\s*(?:@(?:: ?dtype)?)?)+", "@"),  # lists of named and typed arguments
         (r"\b((?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*)\([A-Za-z_]\w*#?(?:,\s*[A-Za-z_]\w*#?)*\)", r"\1(@)"),  # R.add(x, lv4)
+        (r"\b((?:opset[\d#]+|util)::\w+) (?!@)[^\s()\[\],]+", r"\1 @"),  # opset1::Result Result_12: nodes of OpenVINO
         (r"\s+", " "),
     )
 )

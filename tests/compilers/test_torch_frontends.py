@@ -13,7 +13,16 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from opera.capture import torch_calls  # noqa: E402
-from opera.compilers import Case, inductor, onnxexport, openvino, torch_operators, torchexport, tvm  # noqa: E402
+from opera.compilers import (  # noqa: E402
+    Case,
+    inductor,
+    onnxexport,
+    openvino,
+    openvino_torch,
+    torch_operators,
+    torchexport,
+    tvm,
+)
 from opera.execute.oracle import compare  # noqa: E402
 from opera.instance import Captured, Provenance  # noqa: E402
 from opera.libraries import torch as library  # noqa: E402
@@ -223,3 +232,14 @@ def test_a_failure_of_pytorchs_decomposition_is_told_as_such(make):
 def test_importing_the_module_imports_no_torch(name: str) -> None:
     code = f"import sys, opera.compilers.{name}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("operator", "name"),
+    [
+        ("aten.add.Tensor", "aten::add"), ("aten::add_", "aten::add"), ("aten._to_copy.default", "aten::_to_copy"),
+        ("aten::__and__", "aten::__and__"), ("prim::ListConstruct", "prim::ListConstruct"), ("", ""),
+    ],
+)  # fmt: skip
+def test_openvino_has_one_translator_for_what_differs_in_its_place_or_overload(operator, name):
+    assert openvino_torch.translator(operator) == name

@@ -10,7 +10,7 @@ from opera.triage.signature import LIMIT, Signature, normalise
 PIECES = st.sampled_from(
     ["shape [1, 2]", "(3,)", "0x7ffe12", "'conv_1'", '"x"', "/a/b/c.cpp:12", "lv12", "float32", "1.5e-3", "node: x", "-7",
      "{?,3}", "[]", "()", "2x3x4", "\n", " ", "T.int64(3)", "@", "#", "[#]", "<", ">", "foo", "'", '"', "`", "a.b/c",
-     "R.add(lv4, x)", "a.b("]
+     "R.add(lv4, x)", "a.b(", "opset1::Add Add_1", "util::X"]
 )  # fmt: skip
 
 
@@ -49,6 +49,10 @@ def test_numbers_and_shapes_do_not_matter(shape, number, real):
             "('x': tensor(float16),) -> ('z','y',)",
         ),
         ("R.add(p_layer_bias, lv4) differ", "R.add(input, lv) differ"),
+        (
+            "Consumer: opset1::Result Result_1 (util::ComplexTypeMark fft/ComplexTypeMark[0]:dynamic[...])",
+            "Consumer: opset1::Result Result_1 (util::ComplexTypeMark ComplexTypeMark_22[0]:dynamic[...])",
+        ),
         ("scalar of shape [] or ()", "scalar of shape [1] or (2, 3)"),
     ],
 )
