@@ -39,6 +39,7 @@ class Exhibit(msgspec.Struct, frozen=True):
         verdict, stage, symptom, message: As in the outcome.
         came_from: The test that the instance was captured from.
         limits: Under which a time-out or out-of-memory was seen.
+        computes_in: The compiler's COMPUTES_IN, where it has one.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Exhibit(msgspec.Struct, frozen=True):
     message: str
     came_from: str = ""
     limits: Limits = Limits()
+    computes_in: dict[str, str] = {}
 
 
 def write(exhibit: Exhibit, manifest: Manifest, directory: Path, instance: Instance, out_path: Path) -> None:
@@ -73,7 +75,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, instance: Inst
         "kind": kind,
         "header": _header(exhibit, manifest, shown),
         "outputs": literals.literal(list(manifest.outputs)),
-        "expected": _expected(manifest, expected) if kind == "inconsistent" else "",
+        "expected": _expected(manifest, expected, exhibit.computes_in) if kind == "inconsistent" else "",
         "low_precision": any(dtype not in literals.NATIVE | {"string"} for dtype in _dtypes(involved)),
         "has_lists": any(isinstance(value, Sequence | Optional) for value in expected),
         "has_strings": "string" in _dtypes(expected),
@@ -142,22 +144,22 @@ def _by(manifest: Manifest) -> str:
     return {"eager": f"eager {manifest.library}"}.get(manifest.reference, f"the {manifest.reference}")
 
 
-def _expected(manifest: Manifest, expected: list[Value]) -> str:
-    items = []
+def _expected(manifest: Manifest, expected: list[Value], computes_in: dict[str, str]) -> str:
+    items, granted = [], oracle.granted(computes_in, expected, manifest.rtol, manifest.atol)
     for value in expected:
-        rtol, atol = _tolerance(value, manifest)
+        rtol, atol = _tolerance(value, *granted)
         items.append(literals.fold("(", [literals.source(value), literals.literal(rtol), literals.literal(atol)], ")"))
     return literals.fold("[", items, "]")
 
 
-def _tolerance(value: Value, manifest: Manifest) -> tuple[float | None, float | None]:
+def _tolerance(value: Value, rtol: float | None, atol: float | None) -> tuple[float | None, float | None]:
     """Return the tolerance that the oracle applies to an output; None where values must be equal."""
     while isinstance(value, Optional | Sequence):
         held = [value.value] if isinstance(value, Optional) else list(value.items)
         value = held[0] if held else None
     if not isinstance(value, Tensor) or value.dtype not in oracle.TOLERANCES:
         return None, None
-    return oracle.tolerance(value.dtype, manifest.rtol, manifest.atol)
+    return oracle.tolerance(value.dtype, rtol, atol)
 
 
 def _dtypes(values: list[Value]) -> set[str]:

@@ -68,7 +68,8 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
     directory = migrated.folder(workspace.tests_folder, verdict.test)
     manifest = migrated.read_manifest(directory)
     environment = workspace.environments()[verdict.environment]
-    variants = {x.name: x for x in compilers.get(environment["compiler"]).FRONTENDS[manifest.library]}
+    compiler = compilers.get(environment["compiler"])
+    variants = {x.name: x for x in compiler.FRONTENDS[manifest.library]}
     seen = workspace.provenances(manifest.instance)
     options = _limits(workspace)
     exhibit = reproducer.Exhibit(
@@ -83,6 +84,7 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
         message=verdict.message,
         came_from=f"{seen[0].test} ({seen[0].file})" if seen else "",
         limits=options,
+        computes_in=dict(getattr(compiler, "COMPUTES_IN", {})),
     )
     reproducer.write(exhibit, manifest, directory, workspace.instance(manifest.instance), path)
     return path

@@ -84,6 +84,15 @@ def test_low_precision_gets_through(script, compiler, artefact):
     assert code == 0 and "gone: the outputs are as expected" in output, output
 
 
+def test_a_compiler_is_granted_the_precision_that_it_computes_in(script):
+    """OpenVINO computes float64 in float32 by design."""
+    x, computes_in = np.linspace(0, 1, 6).reshape(2, 3), {"float64": "float32"}
+    code, output, _ = script(exhibit("openvino", "saved_model", computes_in=computes_in), "keras.ops.exp", x=x)
+    assert code == 0 and "gone: the outputs are as expected" in output, output
+    code, output, _ = script(exhibit("openvino", "saved_model"), "keras.ops.exp", x=x)
+    assert code == 1 and "the failure is there" in output, output
+
+
 def test_a_compiler_without_recipe_is_run_by_its_plugin(script, monkeypatch):
     environment = reproducer._environment("keras")
     others = set(environment.list_templates()) - {"run_xla.py.j2"}
@@ -94,16 +103,20 @@ def test_a_compiler_without_recipe_is_run_by_its_plugin(script, monkeypatch):
 
 
 CRASHES = {
-    "openvino": ("saved_model", "load", "OpConversionFailure", "Reverse", "keras.ops.flip", {"x": X}),
+    "openvino": (
+        "saved_model", "load", "OpConversionFailure", "LookupTableFindV2", "keras.layers.StringLookup",
+        {"vocabulary": ["a", "b"]}, {"inputs": np.array([["b", "z"]], dtype=object)},
+    ),
     "tvm": (
-        "onnx", "load", "TypeError", "Reshape requires the input new shape to be Shape", "keras.ops.diagonal", {"x": X[:, :2]},
+        "onnx", "load", "TypeError", "Reshape requires the input new shape to be Shape", "keras.ops.diagonal", {},
+        {"x": X[:, :2]},
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("compiler", CRASHES)
 def test_a_crash_happens_in_the_same_stage_with_the_same_words(script, compiler):
-    artefact, stage, symptom, words, operator, inputs = CRASHES[compiler]
+    artefact, stage, symptom, words, operator, params, inputs = CRASHES[compiler]
     shown = exhibit(compiler, artefact, CRASH, stage=stage, symptom=symptom, message=words)
-    code, output, _ = script(shown, operator, **inputs)
+    code, output, _ = script(shown, operator, params, **inputs)
     assert code == 1 and "the failure is there" in output, output
