@@ -65,12 +65,12 @@ class _Extract(TyperCommand):
     """`opera extract`, whose --library takes a command that has options of its own."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        named = any(word.partition("=")[0] == "--library" for word in args)
-        if named and not {"--", "-h", "--help"} & set(args):
+        options = {word.partition("=")[0] for word in args}
+        if "--library" in options and not {"--", "-h", "--help", "--source"} & options:
             raise UsageError(
                 "--library needs a command after `--`",
                 cause="without `--`, options of the command would be taken for opera's",
-                fix="opera extract --library torch -- python train.py --epochs 1",
+                fix="opera extract --library torch -- python train.py --epochs 1, or --source for a generator of inputs",
             )
         return super().parse_args(ctx, args)
 
@@ -89,6 +89,18 @@ def extract(
         str,
         typer.Option(help="Record what the COMMAND after `--` calls of this library: python or pytest and arguments."),
     ] = "",
+    source: Annotated[
+        str,
+        typer.Option(
+            help="Take inputs from this generator (docter, deeprel); TARGET is what it published, if anything."
+        ),
+    ] = "",
+    count: Annotated[int, typer.Option(min=0, help="With --source: inputs for each operator.", show_default=False)] = 0,
+    seed: Annotated[int, typer.Option(help="With --source: of all that is random.")] = 0,
+    violating: Annotated[
+        bool,
+        typer.Option("--violating", help="With --source docter: each input breaks one constraint, to find crashes."),
+    ] = False,
     equipped: Annotated[
         str, typer.Option(help="TARGET is a checkout of this compiler: record what its own frontend suite covers.")
     ] = "",
@@ -110,13 +122,26 @@ def extract(
     Example: opera extract --library torch -- python train.py --epochs 1
 
     Example: opera extract --library torch -- pytest my_tests/
+
+    Example: opera extract --source docter --library torch
+
+    Example: opera extract --source docter ../DocTer/constraints_extracted/pytorch1.5
     """
-    from opera.migrate import command
+    from opera.migrate import command, sources
     from opera.migrate import extract as stage
     from opera.workspace import Workspace
 
     words = target or []
-    if library or len(words) != 1:
+    if source:
+        if equipped or len(words) > 1:
+            raise UsageError("--source takes one folder at most", fix="see `opera extract --help`")
+        request = sources.Request("".join(words), library, workers, timeout, rerun, seed, count, violating)
+        work = sources.get(source)(request)
+        with Workspace.open(workspace, write=True) as opened:
+            ok = work(opened)
+    elif count or seed or violating:
+        raise UsageError("--count, --seed and --violating go with --source", fix="see `opera extract --help`")
+    elif library or len(words) != 1:
         program = command.parse(library, words, equipped)
         with Workspace.open(workspace, write=True) as opened:
             ok = command.extract(opened, program, timeout=timeout)
