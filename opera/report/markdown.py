@@ -22,7 +22,9 @@ def render(report: Report) -> str:
     """Return the report."""
     lines = ["# opera report", "", f"opera {report.opera_version}, {report.generated}", ""]
     for library, sources in report.instances.items():
-        lines.append(f"- {library} instances: " + ", ".join(f"{count} from {name}" for name, count in sources.items()))
+        lines.append(
+            f"- {library} instances: " + ", ".join(f"{count} from {_cell(name)}" for name, count in sources.items())
+        )
     for library, count in report.invalid.items():
         lines.append(f"- {count} instances of {library} are invalid (the library itself rejects them)")
     lines.append("")

@@ -45,7 +45,7 @@ def render(report: Report) -> str:
     )
     for library, sources in report.instances.items():
         told = ", ".join(f"{count} from {source}" for source, count in sources.items())
-        console.print(f"[bold]{escape(library)}[/bold] instances: {escape(told)}")
+        console.print(f"[bold]{escape(library)}[/bold] instances: {escape(clean(told))}")
     for compiler, libraries in report.equipped.items():
         console.print(f"equipped by {escape(compiler)}: {', '.join(f'{n} {name}' for name, n in libraries.items())}")
     if report.unfinished:
