@@ -367,6 +367,23 @@ class Workspace:
                 ),
             )
 
+    def move_verdicts(self, verdicts: Iterable[Verdict], signatures: dict[str, bytes], stale: Iterable[str]) -> None:
+        """Store which findings failing verdicts belong to now, and drop the findings `stale`, which have none left."""
+        with self.transaction():
+            self._db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in stale))
+            self._db.executemany(
+                "INSERT OR IGNORE INTO findings VALUES (?, ?, ?)",
+                ((name, signature, time.time()) for name, signature in signatures.items()),
+            )
+            self._db.executemany(
+                "UPDATE verdicts SET finding = ?, document = ?"
+                " WHERE test = ? AND frontend = ? AND variant = ? AND environment = ?",
+                (
+                    (v.finding, pack(msgspec.json.encode(v)), v.test, v.frontend, v.variant, v.environment)
+                    for v in verdicts
+                ),
+            )
+
     def verdicts(self, where: str = "1", parameters: Sequence[Any] = ()) -> Iterator[Verdict]:
         """Yield stored verdicts in the order they were written; `where` is SQL over the columns of `verdicts`."""
         for (document,) in self.stream(f"SELECT document FROM verdicts WHERE {where} ORDER BY rowid", parameters):

@@ -36,6 +36,7 @@ from opera.execute.records import (
     Outcome,
 )
 from opera.migrated import Artefact, Export
+from opera.triage import findings
 from opera.triage.signature import Signature
 from opera.workspace import COMBINED, Verdict, Workspace
 
@@ -91,6 +92,8 @@ def run(workspace: Workspace, options: Options, progress: Progress) -> Summary:
             cause="nothing was extracted yet",
             fix="run `opera extract onnx` first",
         )
+    if renewed := findings.renew(workspace):
+        progress.say(f"{renewed} findings are sorted anew: what makes two failures one is told apart differently now")
     names = list(options.compilers or compilers.registered())
     pairs = [(name, library) for name in names for library in chosen if library in compilers.get(name).FRONTENDS]
     if not pairs:

@@ -8,9 +8,10 @@ import re
 import msgspec
 
 from opera.execute.records import CRASH, Outcome
+from opera.workspace import Verdict
 
 SIGNATURE_VERSION = 2
-"""Changes whenever equal failures may get another signature; findings of another version are made anew.
+"""Changes whenever equal failures may get another signature; `opera run` sorts those of another version anew.
 
 2: as 1, and the names of variables that a compiler's own function is called with do not count (`R.add(p_bias, lv4)`).
 1: frontend, stage, symptom, conversion function (else the operator), and for crashes the normalised message where the
@@ -42,7 +43,7 @@ class Signature(msgspec.Struct, frozen=True):
     operator: str
 
     @classmethod
-    def of(cls, frontend: str, operator: str, outcome: Outcome) -> Signature:
+    def of(cls, frontend: str, operator: str, outcome: Outcome | Verdict) -> Signature:
         """Return the signature of a failing outcome."""
         converter = outcome.conversion_function
         located = re.search(r"\.\w+:\d+$", converter) is not None

@@ -3,9 +3,11 @@ from __future__ import annotations
 import msgspec
 from filled import HOSTILE, fill, instance_of
 
-from opera.triage.findings import findings, first_tests, version_key
+from opera.triage import signature
+from opera.triage.findings import findings, first_tests, renew, version_key
+from opera.triage.signature import Signature
+from opera.workspace import REPRODUCERS, Verdict
 from opera.workspace import Test as MigratedTest
-from opera.workspace import Verdict
 
 
 def by_id(found, environment):
@@ -109,3 +111,33 @@ def test_findings_are_json(workspace):
     fill(workspace)
     for finding in findings(workspace):
         assert msgspec.json.decode(msgspec.json.encode(finding), type=type(finding)) == finding
+
+
+def test_failures_that_another_version_of_the_signature_sorted_are_sorted_anew(workspace, monkeypatch):
+    names = fill(workspace)
+    failing = Verdict("", "tvm-onnx", "inputs", names["tvm"], "crash", "load", "ValueError", conversion_function="Add")
+    verdicts = [
+        msgspec.structs.replace(failing, test=test, message=f"R.add({name}, lv) differ")
+        for test, name in (("t0", "x"), ("t2", "y"))
+    ]
+    monkeypatch.setattr(signature, "SIGNATURE_VERSION", 0)
+    monkeypatch.setattr(signature, "normalise", str)
+    old = {x.test: Signature.of("tvm-onnx", "Conv", x) for x in verdicts}
+    workspace.save_verdicts(
+        7,
+        [msgspec.structs.replace(x, finding=old[x.test].id, confirmation="confirmed") for x in verdicts],
+        {x.id: msgspec.json.encode(x) for x in old.values()},
+    )
+    script = workspace.root / REPRODUCERS / f"{old['t0'].id}.py"
+    script.parent.mkdir(exist_ok=True)
+    script.touch()
+    assert len({x.id for x in old.values()}) == 2
+    monkeypatch.undo()
+
+    assert renew(workspace) >= 2  # what `fill` stores is of no version either
+    moved = [x for x in workspace.verdicts() if x.symptom == "ValueError"]
+    assert {x.finding for x in moved} == {Signature.of("tvm-onnx", "Conv", verdicts[0]).id}
+    assert {x.confirmation for x in moved} == {"confirmed"}
+    assert not script.exists()
+    assert workspace.query("SELECT DISTINCT run FROM verdicts WHERE symptom = 'ValueError'") == [(7,)]
+    assert renew(workspace) == 0
