@@ -84,8 +84,9 @@ def model(instance: Instance) -> str:
     if isinstance(operator, type):
         lines.append(f"layer = {layer(instance, operator)}")
         called = "layer"
-    lines.append(f"outputs = {called}{call(instance, names, operator)}")
-    lines.append(fold("return keras.Model(", [f"[{', '.join(names.values())}]", "keras.tree.flatten(outputs)"], ")"))
+    lines.append(f"outputs = keras.tree.flatten({called}{call(instance, names, operator)})")
+    inputs = fold("[", list(names.values()), "]")
+    lines.append(fold("return keras.Model(", [inputs, "outputs if len(outputs) > 1 else outputs[0]"], ")"))
     return "\n".join(["def build():", *(_indent(line) for line in lines)])
 
 
