@@ -95,6 +95,15 @@ def test_what_each_family_brought(compared):
     }
 
 
+def test_what_only_a_compilers_own_suite_covers_is_nobodys(workspace):
+    fill(workspace)
+    before = summarise(workspace).sources
+    workspace.add_captured([captured(50, "Elu"), captured(0, "Conv"), captured(4, "Relu")], equipped="tvm")
+    after = summarise(workspace)
+    assert after.sources == before
+    assert [x.corpus for x in after.frontends] == [len(RECORDS)]
+
+
 def test_a_finding_belongs_to_every_family_that_a_failing_test_of_it_came_from(compared):
     [comparison] = compared.comparisons
     assert (comparison.frontend, comparison.tests_each) == ("tvm-onnx 0.27.0", None)
