@@ -306,7 +306,7 @@ def repro(
     from opera.triage import scripts
     from opera.workspace import Workspace
 
-    with Workspace.open(workspace, write=True) as opened:
+    with Workspace.open(workspace, write=False) as opened:
         ok = scripts.show(opened, name, output, check=verify)
     raise typer.Exit(OK if ok else NEW_FINDINGS)
 
