@@ -26,16 +26,15 @@ class Quota:
         self._taken: Counter[Key] = Counter()
         self._aside: dict[Key, deque[Item]] = defaultdict(deque)  # what there was no room for, best first
         self._again: set[tuple[str, str]] = set()  # (frontend, instance) taken from there
-        self._most: dict[str, int | None] = {}
-        there: dict[str, Counter[str]] = defaultdict(Counter)
-        for item in items:
-            there[item.frontend.name].update(item.shares)
-        for name, shares in there.items():
-            parts = selection.limit
-            if selection.balance:
+        self._limit = selection.limit
+        self._parts: dict[str, int] = {}  # frontend → tests of each source
+        if selection.balance:
+            there: dict[str, Counter[str]] = defaultdict(Counter)
+            for item in items:
+                there[item.frontend.name].update(item.shares)
+            for name, shares in there.items():
                 least = min(shares.values())
-                parts = least if parts is None else min(least, parts // len(shares))
-            self._most[name] = parts
+                self._parts[name] = least if self._limit is None else min(least, self._limit // len(shares))
 
     def total(self, items: Iterable[Item]) -> int:
         """Return how many of the items will be taken if none is rejected."""
@@ -71,7 +70,7 @@ class Quota:
                     yield item
 
     def _room(self, item: Item, taken: Counter[Key]) -> bool:
-        most = self._most[item.frontend.name]
+        most = self._parts.get(item.frontend.name, self._limit)
         return most is None or any(taken[key] < most for key in _keys(item))
 
 
