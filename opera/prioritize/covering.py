@@ -7,7 +7,6 @@ TSE 2001. A test without coverage is ranked last.
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
@@ -63,71 +62,51 @@ class Additional:
 
 
 class _Covers:
-    """Groups of tests of equal coverage, over blocks: statements that the same groups cover.
-
-    Attributes:
-        blocks: Blocks of each group.
-        weights: Statements of each block, int64 (blocks,).
-    """
+    """Groups of tests of equal coverage, over blocks: statements that the same groups cover."""
 
     def __init__(self, covers: list[Array]) -> None:
-        group = np.repeat(np.arange(len(covers)), [len(statements) for statements in covers])
+        self._sizes = np.array([len(statements) for statements in covers], np.int64)
+        group = np.repeat(np.arange(len(covers)), self._sizes)
         statement = np.concatenate([np.empty(0, np.int64), *covers]).astype(np.int64)
         by_statement = np.argsort(statement, kind="stable")
         _, starts = np.unique(statement[by_statement], return_index=True)
         members = np.split(group[by_statement], starts[1:]) if len(starts) else []
         numbers: dict[bytes, int] = {}
         block_of = [numbers.setdefault(mine.tobytes(), len(numbers)) for mine in members]
-        self.weights = np.bincount(np.array(block_of, np.int64), minlength=len(numbers))
-        kinds = [np.frombuffer(data, group.dtype) for data in numbers]
-        pair_group = np.concatenate([np.empty(0, np.int64), *kinds])
-        pair_block = np.repeat(np.arange(len(kinds)), [len(mine) for mine in kinds])
-        self._flat = pair_block[np.argsort(pair_group, kind="stable")]
-        self._starts = np.searchsorted(np.sort(pair_group), np.arange(len(covers)))
-        self.blocks = np.split(self._flat, self._starts[1:])
+        self._weights: list[int] = np.bincount(np.array(block_of, np.int64), minlength=len(numbers)).tolist()
+        self._members = [np.frombuffer(data, group.dtype) for data in numbers]
+        self._blocks: list[list[int]] = [[] for _ in covers]
+        for block, mine in enumerate(self._members):
+            for number in mine.tolist():
+                self._blocks[number].append(block)
 
     def order(self, tests: list[list[int]], ties: Array) -> list[int]:
         """Return all tests; those of each group are taken from the end of its list."""
         left = sum(map(len, tests))
+        head = np.array([ties[members[-1]] for members in tests], np.int64)
+        gone = np.zeros(len(tests), bool)
         ranked: list[int] = []
         while len(ranked) < left:
-            ranked += self._cycle(tests, ties)
+            ranked += self._cycle(tests, ties, head, gone)
         return ranked
 
-    def _cycle(self, tests: list[list[int]], ties: Array) -> list[int]:
-        """Return picks until nothing is left to be covered.
-
-        Gains only fall, so the heap's are bounds: who is still first when its gain is computed anew has the largest one
-        and, among equals, the test that is first in tie order.
-        """
-        weights = self.weights.copy()
-        picks: list[int] = []
-        heap = self._heap(weights, tests, ties)
-        while heap:
-            bound, tie, group = heap[0]
-            gain = int(weights[self.blocks[group]].sum())
-            if not gain:
-                heapq.heappop(heap)
-            elif gain < -bound:
-                heapq.heapreplace(heap, (-gain, tie, group))
+    def _cycle(self, tests: list[list[int]], ties: Array, head: Array, gone: Array) -> list[int]:
+        """Return picks until nothing is left to be covered; `head` is the tie of each group's next test."""
+        gains, covered, picks = np.where(gone, 0, self._sizes), set[int](), list[int]()
+        while (most := gains.max()) > 0:
+            best = np.flatnonzero(gains == most)
+            group = int(best[head[best].argmin()]) if len(best) > 1 else int(best[0])
+            picks.append(tests[group].pop())
+            if tests[group]:
+                head[group] = ties[tests[group][-1]]
             else:
-                heapq.heappop(heap)
-                picks.append(tests[group].pop())
-                weights[self.blocks[group]] = 0
-                if len(picks) == 1:  # most of what is common to all is covered now: all bounds are far off
-                    heap = self._heap(weights, tests, ties)
+                gone[group] = True
+            new = [block for block in self._blocks[group] if block not in covered]
+            covered.update(new)
+            members = [self._members[block] for block in new]
+            weights = np.repeat([self._weights[block] for block in new], list(map(len, members)))
+            gains -= np.bincount(np.concatenate(members), weights, len(gains)).astype(np.int64)
         return picks
-
-    def _heap(self, weights: Array, tests: list[list[int]], ties: Array) -> list[tuple[int, int, int]]:
-        """Return (−gain, tie of the next test, group) of the groups that have tests and gain something."""
-        gains = np.add.reduceat(weights[self._flat], self._starts)
-        heap = [
-            (-gain, int(ties[tests[group][-1]]), group)
-            for group, gain in enumerate(gains.tolist())
-            if gain and tests[group]
-        ]
-        heapq.heapify(heap)
-        return heap
 
 
 TOTAL, ADDITIONAL = Total(), Additional()
