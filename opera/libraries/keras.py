@@ -148,6 +148,8 @@ def undefined(instance: Instance, expected: list[Value]) -> str | None:
 
 def reproducer(manifest: Manifest, directory: Path, instance: Instance, variant: str) -> dict[str, object]:
     """Return the code that builds the model, and its inputs; `variant` is the artefact that is made of it."""
+    from opera.libraries import keras_backend  # noqa: F401 - layers are made to see how they are spelled: quietly
+
     return keras_source.reproducer(manifest, directory, instance, variant)
 
 
