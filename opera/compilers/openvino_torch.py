@@ -34,7 +34,6 @@ def load_program(case: Case) -> Any:
     import openvino
     import torch
 
-    torch_operators.remember()
     program = torch.export.load(case.model)
     shapes = [openvino.PartialShape(list(_of(value).shape)) for value in case.feeds.values()]
     model = openvino.convert_model(program, input=shapes)

@@ -34,7 +34,6 @@ def load(case: Case) -> Imported:
     import torch
     from tvm.relax.frontend.torch import from_exported_program
 
-    torch_operators.remember()
     return Imported(from_exported_program(torch.export.load(case.model)), in_tuple=True)
 
 

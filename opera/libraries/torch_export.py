@@ -7,8 +7,6 @@ seconds; they are the same each time, and are kept here for the life of a worker
 from __future__ import annotations
 
 import logging
-import typing
-from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -24,7 +22,9 @@ def program(live: Live) -> Any:
     """Return the ExportedProgram of a model."""
     import torch
 
-    quicken()
+    from opera.libraries import torch_preload  # noqa: F401 - makes it quick, where no worker has it already
+
+    logging.getLogger("torch.fx.experimental.symbolic_shapes").setLevel(logging.ERROR)
     with quiet():
         return torch.export.export(live.module, live.args, strict=False)
 
@@ -65,27 +65,6 @@ def write(live: Live, artefact: str, directory: Path) -> str:
         case "onnx":
             onnx(live, path)
     return path.name
-
-
-@cache
-def quicken() -> None:
-    """Make `ExportedProgram.run_decompositions` cheap to call again and again, for this process.
-
-    It collects all operators that are made of others anew (they change only where custom operators are defined), and its
-    thousands of registrations each evaluate an annotation, which `typing` keeps and `collections.abc` does not. Where this
-    PyTorch looks different, nothing is done.
-    """
-    logging.getLogger("torch.fx.experimental.symbolic_shapes").setLevel(logging.ERROR)
-    utils = _module("torch._export.utils")
-    collect: Any = getattr(utils, "_collect_all_valid_cia_ops", None)
-    if collect is not None:
-        kept, called = cache(collect), str(collect.__name__)
-        for name in ("torch._export.utils", "torch.export.exported_program", "torch.export.decomp_utils"):
-            if getattr(_module(name), called, None) is collect:
-                setattr(_module(name), called, lambda: set(kept()))
-    operators = _module("torch._ops")
-    if getattr(operators, "Callable", None) is Callable:
-        operators.Callable = typing.Callable
 
 
 @cache

@@ -196,30 +196,6 @@ def test_inductor_leaves_no_process_and_wants_a_compiler(make, run, monkeypatch)
     inductor._compiler.cache_clear()
 
 
-def test_operators_are_remembered_until_one_is_registered():
-    """In a process of its own, so that nothing else has replaced the listing."""
-    code = """
-import torch
-from torch._export import utils
-from opera.compilers import torch_operators
-x = torch.ones(2, 2)
-class Model(torch.nn.Module):
-    def forward(self, a, b):
-        return torch.nn.functional.linear(a, b) + torch.linalg.norm(a)
-program = torch.export.export(Model(), (x, x))
-original, before = utils._collect_all_valid_cia_ops, program.run_decompositions().graph_module.code
-torch_operators.remember()
-assert utils._collect_all_valid_cia_ops is not original
-assert program.run_decompositions().graph_module.code == before
-assert utils._collect_all_valid_cia_ops() == original()
-library = torch.library.Library("opera_test", "DEF")
-library.define("twice(Tensor x) -> Tensor")
-library.impl("twice", lambda x: x + x, "CompositeImplicitAutograd")
-assert torch.ops.opera_test.twice.default in utils._collect_all_valid_cia_ops()
-"""
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
-
-
 def test_a_failure_of_pytorchs_decomposition_is_told_as_such(make):
     program = torch.export.load(make("pt2", "torch.cos", X)[0].model)
     with pytest.raises(Exception, match="int") as caught:
