@@ -153,6 +153,22 @@ def extract(
 
 
 @app.command()
+def constraints(
+    library: Annotated[
+        str, typer.Argument(help="An installed library that opera generates inputs for (torch, keras).")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write YAML files to, one an operator.")],
+) -> None:
+    """Write what a library documents of its operators' parameters, to read, edit, and generate inputs from.
+
+    Example: opera constraints torch --out constraints && opera extract --source docter constraints
+    """
+    from opera.migrate.docter import command
+
+    command.write(library, out)
+
+
+@app.command()
 def prioritize(
     strategy: Annotated[str, typer.Option(help="How to rank (docs/benchmark.md lists them).")] = "opera",
     library: Annotated[list[str] | None, typer.Option(help="Only this library (repeatable).")] = None,

@@ -1,0 +1,292 @@
+"""`opera extract --source docter`: inputs from constraints, run in child processes, their instances stored as a suite's are."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from opera import plugins, resources
+from opera.capture.child import Answer, Job, Setup
+from opera.errors import NotInstalled, SourceError, UsageError
+from opera.migrate import suites
+from opera.migrate.children import Child, Lost
+from opera.migrate.docter import driver, files, output, targets
+from opera.migrate.docter.constraints import Api
+from opera.migrate.docter.driver import Attempt, Crash, Plan, Result
+from opera.migrate.docter.files import Unread
+from opera.migrate.docter.tell import Totals
+from opera.migrate.sources import Extraction, Request
+from opera.migrate.suites import FileReport
+from opera.workspace import Workspace
+
+SOURCE = "docter"
+"""The migration source that provenances name."""
+DRIVER = "opera.migrate.docter.driver"
+INPUTS = 40
+"""Inputs for each API, unless --count says otherwise."""
+DEATHS = 3
+"""An API that killed its process so often is left at that."""
+TIMEOUT = 300.0
+"""Seconds that all inputs of one API may take."""
+T = TypeVar("T")
+
+
+class Work(msgspec.Struct, frozen=True):
+    """What is to be done: one API of one library, with inputs that were made elsewhere if there are any."""
+
+    library: str
+    api: Api
+    given: list[dict[str, object]] | None = None
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How one API went."""
+
+    work: Work
+    result: Result
+    crashes: tuple[Crash, ...]
+    report: FileReport
+
+
+def extraction(request: Request) -> Extraction:
+    """Check a request; see opera.migrate.sources."""
+    known = list(plugins.registered(targets.GROUP))
+    if request.library and request.library not in known:
+        raise UsageError(f"there are no constraints for {request.library!r}", fix=f"choose from {', '.join(known)}")
+    works, unread, origin = _imported(request) if request.target else _builtin(request, known)
+    names = [work.api.file for work in works]
+    assert len(names) == len(set(names)), "files of constraints have different names"
+
+    def extract(workspace: Workspace) -> bool:
+        return _extract(workspace, request, works, unread, origin)
+
+    return extract
+
+
+def _imported(request: Request) -> tuple[list[Work], list[Unread], str]:
+    """Read a folder of constraint files, or one that DocTer's fuzzer wrote."""
+    folder = Path(request.target).expanduser()
+    if output.recognised(folder):
+        if request.violating:
+            raise UsageError("--violating makes inputs, and a folder of inputs was given", fix="leave it away")
+        found, unread = output.read_folder(folder)
+        works = [Work(_library(api, request), api, given) for api, given in found]
+    else:
+        apis, unread = files.read_folder(folder)
+        works = [Work(_library(api, request), api) for api in apis]
+    unread += [
+        Unread(x.api.file, f"package {x.api.package!r} is none of opera's libraries") for x in works if not x.library
+    ]
+    works = [x for x in works if x.library and request.library in ("", x.library)]
+    for library in {x.library for x in works}:
+        _version(library)
+    if not works:
+        raise SourceError(
+            f"{folder} holds nothing of a library that opera calls", fix="give PyTorch's or TensorFlow's folder"
+        )
+    return works, unread, str(folder.resolve())
+
+
+def _library(api: Api, request: Request) -> str:
+    return files.PACKAGES.get(api.package.lower(), "")
+
+
+def _builtin(request: Request, known: Sequence[str]) -> tuple[list[Work], list[Unread], str]:
+    works = []
+    for library in [request.library] if request.library else known:
+        try:
+            _version(library)
+        except NotInstalled:
+            if request.library:
+                raise
+            continue
+        works += [Work(library, api) for api in targets.get(library).builtin()]
+    if not works:
+        raise NotInstalled(
+            "no library with constraints is installed", fix="pip install 'opera[torch]' or 'opera[keras]'"
+        )
+    return works, [], "what the installed library documents"
+
+
+def _version(library: str) -> str:
+    for source in suites.sources().values():
+        if source.library == library:
+            return suites.installed_version(source)
+    return "unknown"
+
+
+def _extract(workspace: Workspace, request: Request, works: list[Work], unread: list[Unread], origin: str) -> bool:
+    started = time.monotonic()
+    libraries = sorted({work.library for work in works})
+    installed = ", ".join(f"{name} {_version(name)}" for name in libraries)
+    count = request.count or INPUTS
+    how = f"{count} inputs, seed {request.seed}" + (", violating" if request.violating else "")
+    key = f"{SOURCE} {origin} on {installed}: {how}"
+    if request.rerun:
+        workspace.forget_extraction(key)
+    told = {"target": origin, "name": SOURCE, "version": installed, "installed": installed, "equipped": ""}
+    stated = {work.api.file: _digest(work) for work in works}
+    done = {
+        name
+        for name in workspace.extraction(key, told)
+        if name.rpartition("@")[2] == stated.get(name.rpartition("@")[0])
+    }
+    todo = [work for work in works if f"{work.api.file}@{stated[work.api.file]}" not in done]
+    if done:
+        print(f"{len(works) - len(todo)} APIs were done before; --rerun runs them again", file=sys.stderr)
+    totals = Totals(request.violating, unread)
+    for outcome in _run(todo, request, count):
+        new = _store(workspace, key, outcome, stated[outcome.work.api.file], request.violating)
+        totals.add(outcome.work.api.file, outcome.result, outcome.crashes, outcome.report, new)
+    totals.show(time.monotonic() - started)
+    return bool(done) or bool(totals.taken) or bool(request.violating and totals.inputs)
+
+
+def _digest(work: Work) -> str:
+    """What makes an API worth doing again: other constraints, or other inputs."""
+    form = msgspec.json.encode([files.document(work.api), work.given], order="sorted", enc_hook=repr)
+    return hashlib.sha256(form).hexdigest()[:8]
+
+
+def _store(workspace: Workspace, key: str, outcome: Outcome, digest: str, violating: bool) -> int:
+    """Store an API's instances, then that it is done; inputs that violate constraints are no tests of compilers."""
+    report, lines = outcome.report, Counter[bool]()
+    new = 0 if violating else workspace.add_captured(report.records(lines))
+    document = {
+        name: getattr(report, name) for name in ("source", "reason", "tests", "failed", "calls", "left_out", "seconds")
+    }
+    document |= {"captured": lines[True], "new": new, "damaged": lines[False]}
+    document |= {"result": msgspec.to_builtins(outcome.result), "crashes": msgspec.to_builtins(outcome.crashes)}
+    workspace.save_extraction_file(key, f"{report.file}@{digest}", report.status, document)
+    return new
+
+
+def _run(works: list[Work], request: Request, count: int) -> Iterator[Outcome]:
+    """Run all in child processes, in order; libraries one after the other, so that a child needs only one."""
+    with tempfile.TemporaryDirectory(prefix="opera-docter-") as folder:
+        pool = _Pool(Path(folder), request, count)
+        with ThreadPoolExecutor(request.workers) as executor:
+            futures = [executor.submit(pool.run, number, work) for number, work in enumerate(works)]
+            try:
+                for future in futures:
+                    outcome = future.result()
+                    yield outcome
+                    outcome.report.spool.unlink(missing_ok=True)
+            finally:
+                executor.shutdown(wait=False, cancel_futures=True)
+                pool.close()
+
+
+class _Pool:
+    """One child a thread and library."""
+
+    def __init__(self, folder: Path, request: Request, count: int) -> None:
+        self._folder, self._request, self._count = folder, request, count
+        self._mine = threading.local()
+        self._children: set[Child] = set()
+        self._started, self._closed = 0, False
+        self._lock = threading.Lock()
+
+    def run(self, number: int, work: Work) -> Outcome:
+        """Run the inputs of one API; after each that kills its process, go on with the next one."""
+        spool, plan = self._folder / f"{number}.jsonl", self._folder / f"{number}.plan"
+        crashes: list[Crash] = []
+        total, start, left_out = Result(), 0, Counter[str]()
+        calls, seconds, status, reason = 0, 0.0, "done", ""
+        while True:
+            made = Plan(
+                work.library, work.api, self._request.seed, self._count, start, self._request.violating, work.given
+            )
+            plan.write_bytes(msgspec.json.encode(made))
+            began = time.monotonic()
+            answer, lost = self._answer(work.library, plan, spool)
+            seconds += time.monotonic() - began
+            calls += answer.calls
+            left_out.update(answer.left_out)
+            attempt = _read(driver.attempt_file(plan), Attempt)
+            result = _read(driver.result_file(plan), Result) or (attempt and attempt.so_far) or Result()
+            for file in (driver.attempt_file(plan), driver.result_file(plan)):
+                file.unlink(missing_ok=True)
+            total.join(result)
+            if not lost:
+                status, reason = answer.status, answer.reason
+                break
+            if attempt is None:
+                status, reason = lost
+                break
+            total.operator = attempt.operator
+            crashes.append(Crash(_how(lost), attempt.operator, attempt.values, attempt.violates))
+            start = attempt.number + 1
+            if len(crashes) >= DEATHS:
+                reason = f"{len(crashes)} inputs ended the process; the rest was not tried"
+                break
+        plan.unlink(missing_ok=True)
+        report = FileReport(
+            SOURCE, work.api.file, status, reason, total.taken + total.refused, total.refused, calls, dict(left_out),
+            round(seconds, 3), spool,
+        )  # fmt: skip
+        return Outcome(work, total, tuple(crashes), report)
+
+    def _answer(self, library: str, plan: Path, spool: Path) -> tuple[Answer, tuple[str, str] | None]:
+        child = self._child(library)
+        try:
+            limit = self._request.timeout or TIMEOUT
+            return child.run(Job("driver", str(self._folder), str(plan), str(spool), driver=DRIVER), limit), None
+        except Lost as lost:
+            self._forget(child)
+            return Answer("died", "", 0, 0, 0, 0, {}, 0.0), (str(lost.args[0]), str(lost.args[1]))
+
+    def _child(self, library: str) -> Child:
+        child: Child | None = getattr(self._mine, "child", None)
+        if child is not None and child in self._children and child.setup.library == library:
+            return child
+        if child is not None:
+            self._forget(child)
+        points: dict[str, list[str]] = resources.declaration("instrumentation", library).get("points", {})
+        with self._lock:
+            if self._closed:
+                raise SourceError("the extraction was stopped")
+            self._started += 1
+            child = self._mine.child = Child(Setup(SOURCE, library, points), self._folder / f"child-{self._started}")
+            self._children.add(child)
+        return child
+
+    def _forget(self, child: Child) -> None:
+        with self._lock:
+            known = child in self._children
+            self._children.discard(child)
+        if known:
+            child.close()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            children, self._children = self._children, set()
+        for child in children:
+            child.close()
+
+
+def _how(lost: tuple[str, str]) -> str:
+    status, reason = lost
+    if status == "timeout" or "SIGALRM" in reason:
+        return "hangs"
+    found = re.match(r"killed by \w+", reason)
+    return found[0] if found else "ends the process"
+
+
+def _read(path: Path, kind: type[T]) -> T | None:
+    with suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    return None
