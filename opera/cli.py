@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -202,18 +203,24 @@ def coverage(
     workers: Workers = CORES,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one test may take.")] = 30.0,
     rerun: Annotated[bool, typer.Option("--rerun", help="Trace again what has coverage.")] = False,
+    only_run: Annotated[
+        bool, typer.Option("--only-run", help="Only the tests that were run on it: what opera benchmark scores.")
+    ] = False,
     workspace: Root = RESULTS,
 ) -> None:
     """Record which statements of a frontend each test covers, for the strategies total and additional.
 
     Example: opera coverage --frontend tvm-onnx
+
+    Example: opera coverage --frontend tvm-torch --only-run
     """
     from opera.execute import collect, records
     from opera.workspace import Workspace
 
     collect.traceable(frontend)
     with Workspace.open(workspace, write=True) as opened:
-        collect.show(opened, frontend, workers=workers, limits=records.Limits(timeout), rerun=rerun)
+        limits = records.Limits(timeout)
+        collect.show(opened, frontend, workers=workers, limits=limits, rerun=rerun, only_run=only_run)
 
 
 @app.command()
@@ -376,13 +383,18 @@ def benchmark(
         Path | None, typer.Option(help="Folder for report.html, figures, ...; default: WORKSPACE/benchmarks/DATE.")
     ] = None,
     workers: Workers = CORES,
-    workspace: Root = RESULTS,
+    workspace: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder that holds runs (repeatable); default: results.", envvar="OPERA_WORKSPACE"),
+    ] = None,
 ) -> None:
     """Score strategies: how early would each have found what was found? By APFD and RAUC, on live runs or labelled corpora.
 
     Example: opera benchmark
 
     Example: opera benchmark --freeze labels.json && opera benchmark --labels labels.json --strategy opera --repeat 5
+
+    Example: opera benchmark --workspace onnx-runs --workspace torch-runs --output report
 
     Example: opera benchmark --instances onnx.jsonl --equipped tvm.jsonl --labels bugs.json --format json
     """
@@ -395,13 +407,15 @@ def benchmark(
     names = list(dict.fromkeys(strategy or strategies.registered()))
     settings = Settings(names, bool(strategy), seeds, workers, baseline)
     if instances is not None:
-        if labels is None:
-            raise UsageError("--instances goes with --labels", fix="see `opera benchmark --help`")
+        if labels is None or freeze is not None or held_out is not None:
+            why = "without --freeze and --held-out, which are about workspaces"
+            raise UsageError(f"--instances goes with --labels, {why}", fix="see `opera benchmark --help`")
         command.show_corpus(instances, equipped, labels, costs, settings, format, output)
         return
     if equipped is not None or costs is not None:
         raise UsageError("--equipped and --costs go with --instances", fix="see `opera benchmark --help`")
-    with Workspace.open(workspace, write=False) as opened:
+    with ExitStack() as stack:
+        opened = [stack.enter_context(Workspace.open(root, write=False)) for root in workspace or [RESULTS]]
         if freeze is not None:
             command.freeze(opened, freeze)
         else:

@@ -7,6 +7,7 @@ import hashlib
 import sys
 import time
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -90,18 +91,18 @@ def show_corpus(
 
 
 def show_live(
-    workspace: Workspace,
+    workspaces: Sequence[Workspace],
     labels: Path | None,
     held_out: Path | None,
     settings: Settings,
     format: str,
     output: Path | None,
 ) -> None:
-    """Freeze labels where none are given, score every frontend of the workspace, print a table, and write all reports."""
-    output = output or workspace.root / "benchmarks" / time.strftime("%Y-%m-%d")
+    """Freeze labels where none are given, score every frontend of the workspaces, print a table, and write all reports."""
+    output = output or workspaces[0].root / "benchmarks" / time.strftime("%Y-%m-%d")
     file = labels or output / "labels.json"
     if labels is None and not file.exists():
-        freeze(workspace, file)
+        freeze(workspaces, file)
     frozen = labelling.read(file)
     scopes = _scopes(held_out, list(frozen.frontends), settings) if held_out else {}
     settings = msgspec.structs.replace(settings, scopes=scopes)
@@ -110,14 +111,14 @@ def show_live(
         name: f"{x.compiler} {x.compiler_version}, {x.library} {x.library_version}"
         for name, x in frozen.frontends.items()
     }
-    found = result.run(live(workspace, frozen), settings, labels=_sha256(file), environments=environments)
+    found = result.run(live(workspaces, frozen), settings, labels=_sha256(file), environments=environments)
     _print(found, format, json_of=found)
     _write(found, output)
 
 
-def freeze(workspace: Workspace, file: Path) -> None:
-    """Write the labels of a workspace to a new file, and say what they are."""
-    frozen = labelling.freeze(workspace)
+def freeze(workspaces: Sequence[Workspace], file: Path) -> None:
+    """Write the labels of workspaces to a new file, and say what they are."""
+    frozen = labelling.freeze(workspaces)
     labelling.write(frozen, file)
     print(f"labels frozen in {file} (SHA-256 {_sha256(file)}):", file=sys.stderr)
     for name, frontend in frozen.frontends.items():

@@ -11,7 +11,7 @@ import hashlib
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -56,8 +56,23 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     frontends: dict[str, Frontend]
 
 
-def freeze(workspace: Workspace) -> Labels:
-    """Take the findings of a workspace as labels. Raises UsageError where nothing was run, or nothing found."""
+def freeze(workspaces: Sequence[Workspace]) -> Labels:
+    """Take the findings of workspaces as labels. Raises UsageError where nothing was run, or nothing found."""
+    found = [frontend for workspace in workspaces for frontend in _frontends(workspace)]
+    several, frontends = Counter(x.frontend for x in found), {}
+    for x in sorted(found, key=lambda x: (x.frontend, x.environment)):
+        name = x.frontend if several[x.frontend] == 1 else f"{x.frontend} {x.compiler_version} {x.environment}"
+        if name in frontends:
+            raise UsageError(
+                f"two workspaces hold runs of {x.frontend} in the same environment",
+                cause="their tests would be counted as those of two frontends",
+                fix="score them one by one",
+            )
+        frontends[name] = x
+    return Labels("opera-labels", VERSION, __version__, time.strftime("%Y-%m-%d %H:%M:%S %z"), frontends)
+
+
+def _frontends(workspace: Workspace) -> list[Frontend]:
     environments, superseded = workspace.environments(), workspace.superseded()
     tests: dict[tuple[str, str], set[str]] = defaultdict(set)
     for frontend, environment, test in workspace.stream("SELECT frontend, environment, test FROM verdicts"):
@@ -67,29 +82,27 @@ def freeze(workspace: Workspace) -> Labels:
     for finding in findings(workspace):
         found[finding.frontend, finding.environment].append(finding)
     if not tests:
-        raise UsageError("nothing was run yet, so there are no faults to score by", fix="run `opera run` first")
+        raise UsageError(
+            f"nothing was run in {workspace.root} yet, so there are no faults to score by", fix="run `opera run` first"
+        )
     if not found:
-        raise UsageError("no finding, so there are no faults to score by", fix="run more tests: `opera run`")
-    several = Counter(frontend for frontend, _ in found)
-    frontends = {}
-    for frontend, environment in sorted(found):
-        document = environments[environment]
-        name = frontend if several[frontend] == 1 else f"{frontend} {document['version']} {environment}"
-        frontends[name] = Frontend(
+        raise UsageError(
+            f"no finding in {workspace.root} yet, so there are no faults to score by", fix="run more tests: `opera run`"
+        )
+    return [
+        Frontend(
             frontend,
-            document["compiler"],
-            document["version"],
-            document["library"],
-            document["library_version"],
+            environments[environment]["compiler"],
+            environments[environment]["version"],
+            environments[environment]["library"],
+            environments[environment]["library_version"],
             environment,
             len(tests[frontend, environment]),
             digest(tests[frontend, environment]),
-            {
-                "signature": {x.id: sorted(x.members) for x in found[frontend, environment]},
-                "converter": _converters(found[frontend, environment]),
-            },
+            {"signature": {x.id: sorted(x.members) for x in mine}, "converter": _converters(mine)},
         )
-    return Labels("opera-labels", VERSION, __version__, time.strftime("%Y-%m-%d %H:%M:%S %z"), frontends)
+        for (frontend, environment), mine in found.items()
+    ]
 
 
 def _converters(found: list[Finding]) -> dict[str, list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
@@ -43,14 +44,16 @@ class Subject(msgspec.Struct, frozen=True):
     same: str = ""
 
 
-def live(workspace: Workspace, labels: Labels) -> list[Subject]:
-    """Return a subject for each frontend of frozen labels. Raises UsageError where the workspace has other tests by now."""
-    corpora: dict[str, dict[str, Row]] = {}
+def live(workspaces: Sequence[Workspace], labels: Labels) -> list[Subject]:
+    """Return a subject for each frontend of frozen labels. Raises UsageError where a workspace has other tests by now."""
+    corpora: dict[tuple[Path, str], dict[str, Row]] = {}
     subjects = []
     for name, frontend in labels.frontends.items():
-        if frontend.library not in corpora:
-            corpora[frontend.library] = _corpus(workspace, frontend.library)
-        corpus = corpora[frontend.library]
+        workspace = next((x for x in workspaces if frontend.environment in x.environments()), workspaces[0])
+        held = workspace.root, frontend.library
+        if held not in corpora:
+            corpora[held] = _rows(workspace, frontend.library, "")
+        corpus = corpora[held]
         costs = _costs(workspace, frontend.frontend, frontend.environment)
         if digest(costs) != frontend.tests_digest:
             raise UsageError(
@@ -85,10 +88,6 @@ def live(workspace: Workspace, labels: Labels) -> list[Subject]:
             )
         )
     return subjects
-
-
-def _corpus(workspace: Workspace, library: str) -> dict[str, Row]:
-    return _rows(workspace, library, "")
 
 
 def _rows(workspace: Workspace, library: str, equipped: str) -> dict[str, Row]:

@@ -60,8 +60,13 @@ def traceable(name: str) -> tuple[str, str, tuple[str, ...]]:
     return *found, tuple(packages)
 
 
-def collect(workspace: Workspace, name: str, *, workers: int, limits: Limits, rerun: bool = False) -> Summary:
-    """Store the coverage of the tests that have none. Raises UsageError or NotInstalled where nothing can be traced."""
+def collect(
+    workspace: Workspace, name: str, *, workers: int, limits: Limits, rerun: bool = False, only_run: bool = False
+) -> Summary:
+    """Store the coverage of the tests that have none, with `only_run` of those that this frontend was run on.
+
+    Raises UsageError or NotInstalled where nothing can be traced.
+    """
     compiler, library, packages = traceable(name)
     if library not in workspace.libraries():
         raise UsageError(f"the workspace holds no instances of {library}", fix=f"run `opera extract {library}` first")
@@ -77,7 +82,23 @@ def collect(workspace: Workspace, name: str, *, workers: int, limits: Limits, re
             )
         description = {key: value for key, value in described.payload.items() if key != "error"}
         target = plan.frontend(workspace, compiler, library, description)
-        return _Pass(workspace, pool, target, packages, limits, rerun).go()
+        return _Pass(workspace, pool, target, packages, limits, rerun).go(_chosen(workspace, target, only_run=only_run))
+
+
+def _chosen(workspace: Workspace, target: Frontend, *, only_run: bool) -> Iterator[Item]:
+    items, _ = plan.items(workspace, [target], Selection())
+    if not only_run:
+        return items
+    rows = workspace.query(
+        "SELECT DISTINCT test FROM verdicts WHERE frontend = ? AND environment = ?", (target.name, target.environment)
+    )
+    if not rows:
+        raise UsageError(
+            f"{target.name} was not run yet in this environment",
+            fix=f"run `opera run --compiler {target.compiler}` first, or leave out --only-run",
+        )
+    ran = {test for (test,) in rows}
+    return (item for item in items if item.test in ran)
 
 
 class _Pass:
@@ -95,8 +116,7 @@ class _Pass:
         self.seen: dict[str, int] = {}  # file → union of bitmaps
         self.saved = self.said = self.started = time.monotonic()
 
-    def go(self) -> Summary:
-        items, _ = plan.items(self.workspace, [self.target], Selection())
+    def go(self, items: Iterator[Item]) -> Summary:
         upcoming = (item for item in items if item.instance not in self.before)
         try:
             self._feed(upcoming)
@@ -204,9 +224,9 @@ def _joined(first: Traced, second: Traced) -> Traced:
     return Traced(files, second.loaded, first.seconds + second.seconds)
 
 
-def show(workspace: Workspace, name: str, *, workers: int, limits: Limits, rerun: bool) -> None:
+def show(workspace: Workspace, name: str, *, workers: int, limits: Limits, rerun: bool, only_run: bool) -> None:
     """Collect, and say in a line what came of it."""
-    done = collect(workspace, name, workers=workers, limits=limits, rerun=rerun)
+    done = collect(workspace, name, workers=workers, limits=limits, rerun=rerun, only_run=only_run)
     print(
         f"{name}: {done.covered} tests traced ({done.before} were before, {done.failed} cover nothing),"
         f" {done.statements} statements, {done.seconds:.0f} s"

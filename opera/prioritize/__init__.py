@@ -75,7 +75,11 @@ def needs(name: str) -> str:
 
 def nothing_known(need: str) -> Sequence[Any]:
     """Be the source where there is no workspace. Raises UsageError."""
-    raise UsageError(f"no {need} is known of these tests", fix="leave out the strategies that need it")
+    raise UsageError(
+        f"no {need} is known of these tests",
+        cause="it is collected of tests in a workspace, such as by `opera coverage --frontend tvm-onnx`",
+        fix="leave out the strategies that need it, or score a workspace: `opera benchmark --workspace DIR`",
+    )
 
 
 def rank(

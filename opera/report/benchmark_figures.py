@@ -6,10 +6,11 @@ import io
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import matplotlib
 import msgspec
+import numpy as np
 
 from opera.benchmark.result import Benchmark
 from opera.report import benchmark as tables
@@ -17,6 +18,8 @@ from opera.report import benchmark as tables
 matplotlib.use("Agg")
 matplotlib.rcParams["svg.hashsalt"] = "opera"  # ids in the SVG are the same each time
 from matplotlib import pyplot  # noqa: E402 - the backend is chosen first
+
+Curve: TypeAlias = list[tuple[float, float]]
 
 KINDS = ("png", "pdf")
 DASHES = ("-", "--", ":", "-.")
@@ -57,6 +60,9 @@ def _figures(benchmark: Benchmark) -> Iterator[tuple[str, str, Callable[[], Any]
         caption = f"APFD by strategy, faults by {granularity}: mean over ties and bootstrap 95 % interval over faults"
         yield f"apfd-{granularity}", caption, partial(_intervals, benchmark, granularity)
     granularity = benchmark.granularities[0]
+    if len(benchmark.subjects) > 1:
+        caption = "Mean over the frontends: share of the faults found over share of the tests, and of the seconds"
+        yield "faults-mean", caption, partial(_mean_curves, benchmark, granularity)
     for subject in benchmark.subjects:
         caption = f"{subject.name}: faults found over tests run, and over seconds (ranking and collection counted)"
         yield (
@@ -90,18 +96,49 @@ def _intervals(benchmark: Benchmark, granularity: str) -> Any:
 
 def _curves(benchmark: Benchmark, subject: str, granularity: str) -> Any:
     scores = [x for x in benchmark.scores if (x.subject, x.granularity) == (subject, granularity)]
-    timed = [x for x in scores if x.seconds_curve]
+    lines = {x.strategy: (x.tests_curve, x.seconds_curve) for x in scores}
+    return _lines(lines, ("tests run", "seconds", "faults found"), benchmark.strategies)
+
+
+def _mean_curves(benchmark: Benchmark, granularity: str) -> Any:
+    """Draw strategies that every frontend has; the curves' places are at equal steps, so they are averaged one by one.
+
+    Seconds are shares of those that the tests of a frontend take, so ranking that takes long ends beyond 1.
+    """
+    facts = {x.name: x for x in benchmark.subjects}
+    lines = {}
+    for strategy in benchmark.strategies:
+        scores = [x for x in benchmark.scores if (x.strategy, x.granularity) == (strategy, granularity)]
+        if len(scores) < len(facts):
+            continue
+        faults = [facts[x.subject].faults[granularity] for x in scores]
+        tests = [np.array(x.tests_curve) / (facts[x.subject].tests, m) for x, m in zip(scores, faults, strict=True)]
+        seconds = [
+            np.array(x.seconds_curve) / (facts[x.subject].seconds, m)
+            for x, m in zip(scores, faults, strict=True)
+            if x.seconds_curve
+        ]
+        lines[strategy] = _averaged(tests), _averaged(seconds)
+    names = "share of the tests run", "share of the seconds of all tests", "share of the faults found"
+    return _lines(lines, names, benchmark.strategies)
+
+
+def _averaged(curves: list[Any]) -> Curve:
+    return [(float(x), float(y)) for x, y in np.mean(curves, axis=0)] if curves else []
+
+
+def _lines(lines: dict[str, tuple[Curve, Curve]], names: tuple[str, str, str], strategies: list[str]) -> Any:
+    """Draw strategy → curves over tests and over seconds (empty where seconds are not known); styles go by strategy."""
+    timed = all(seconds for _, seconds in lines.values())
     figure, axes = pyplot.subplots(1, 2 if timed else 1, squeeze=False, figsize=(11 if timed else 6, 3.8))
-    for number, score in enumerate(scores):
+    for strategy, curves in lines.items():
+        number = strategies.index(strategy)
         style = {"color": f"C{number % 10}", "linestyle": DASHES[number // 10 % len(DASHES)], "linewidth": 1.2}
-        axes[0][0].plot(*zip(*score.tests_curve, strict=True), label=score.strategy, **style)
-        if timed:
-            axes[0][1].plot(*zip(*score.seconds_curve, strict=True), label=score.strategy, **style)
-    axes[0][0].set_xlabel("tests run", fontsize=8)
-    axes[0][0].set_ylabel("faults found", fontsize=8)
-    if timed:
-        axes[0][1].set_xlabel("seconds", fontsize=8)
-    for axis in axes[0]:
+        for axis, curve in zip(axes[0], curves, strict=False):
+            axis.plot(*zip(*curve, strict=True), label=strategy, **style)
+    axes[0][0].set_ylabel(names[2], fontsize=8)
+    for axis, name in zip(axes[0], names[:2], strict=False):
+        axis.set_xlabel(name, fontsize=8)
         axis.set_xlim(left=0)
         axis.set_ylim(bottom=0)
         axis.tick_params(labelsize=8)

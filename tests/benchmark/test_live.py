@@ -9,10 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from commands import opera
-from filled import HOSTILE, fill
+from filled import HOSTILE, captured, document, fill
 
 from opera.benchmark import labels as labelling
 from opera.errors import CorpusError, UsageError
+from opera.triage.signature import Signature
+from opera.workspace import Test as MigratedTest
 from opera.workspace import Verdict, Workspace
 
 
@@ -23,7 +25,7 @@ def filled(workspace: Workspace) -> Workspace:
 
 
 def test_faults_are_findings_at_two_granularities(filled: Workspace) -> None:
-    labels = labelling.freeze(filled)
+    labels = labelling.freeze([filled])
     newest = next(x for x in labels.frontends.values() if x.compiler_version == "0.27.0")
     assert newest.tests == 10
     assert newest.faults["signature"] == {
@@ -41,20 +43,20 @@ def test_where_in_a_converter_it_failed_does_not_tell_faults_apart_at_the_coarse
 
 def test_nothing_run_and_nothing_found_are_told(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match="nothing was run"):
-        labelling.freeze(workspace)
+        labelling.freeze([workspace])
     environment = workspace.save_environment(
         {"compiler": "tvm", "library": "onnx", "library_version": "", "version": "1"}
     )
     workspace.save_verdicts(1, [Verdict("t", "tvm-onnx", "inputs", environment, "pass")], {})
     with pytest.raises(UsageError, match="no finding"):
-        labelling.freeze(workspace)
+        labelling.freeze([workspace])
 
 
 def test_frozen_labels_do_not_change(filled: Workspace, tmp_path: Path) -> None:
-    labelling.write(labelling.freeze(filled), tmp_path / "labels.json")
+    labelling.write(labelling.freeze([filled]), tmp_path / "labels.json")
     with pytest.raises(UsageError, match="frozen labels do not change"):
-        labelling.write(labelling.freeze(filled), tmp_path / "labels.json")
-    assert labelling.read(tmp_path / "labels.json").frontends == labelling.freeze(filled).frontends
+        labelling.write(labelling.freeze([filled]), tmp_path / "labels.json")
+    assert labelling.read(tmp_path / "labels.json").frontends == labelling.freeze([filled]).frontends
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_one_command_scores_and_writes_every_report(filled: Workspace, tmp_path:
 
 def test_what_was_run_since_is_told(filled: Workspace, tmp_path: Path) -> None:
     file = tmp_path / "labels.json"
-    labelling.write(labelling.freeze(filled), file)
+    labelling.write(labelling.freeze([filled]), file)
     environment = next(x.environment for x in labelling.read(file).frontends.values() if x.compiler_version == "0.27.0")
     filled.save_verdicts(1, [Verdict("t11", "tvm-onnx", "inputs", environment, "pass")], {})
     filled.close()
@@ -124,6 +126,7 @@ def test_what_was_run_since_is_told(filled: Workspace, tmp_path: Path) -> None:
         (("--labels", "absent.json"), "absent.json: No such file"),
         (("--equipped", "e.jsonl"), "--equipped and --costs go with --instances"),
         (("--instances", "e.jsonl"), "--instances goes with --labels"),
+        (("--instances", "e.jsonl", "--labels", "l.json", "--freeze", "f.json"), "about workspaces"),
     ],
 )
 def test_bad_use_is_told(filled: Workspace, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -134,6 +137,33 @@ def test_bad_use_is_told(filled: Workspace, tmp_path: Path, arguments: tuple[str
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_workspaces_are_scored_together(filled: Workspace, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    with Workspace.open(other, write=True) as opened:
+        opened.add_captured([captured(number, "Conv") for number in range(3)])
+        opened.save_tests(
+            "exporter", [MigratedTest(f"u{n}", captured(n, "Conv").instance.id, "valid") for n in range(3)]
+        )
+        environment = opened.save_environment(document("xla", "2.0"))
+        crash = {"stage": "load", "symptom": "KeyError", "finding": "Fxxxxxxxx", "confirmation": "confirmed"}
+        verdicts = [Verdict(f"u{n}", "xla-onnx", "inputs", environment, "pass", seconds={"load": 1.0}) for n in (0, 1)]
+        verdicts.append(Verdict("u2", "xla-onnx", "inputs", environment, "crash", seconds={"load": 1.0}, **crash))
+        signature = msgspec.json.encode(Signature("xla-onnx", "load", "KeyError", "", "Conv", ""))
+        opened.save_verdicts(1, verdicts, {"Fxxxxxxxx": signature})
+    filled.close()
+    roots = ("--workspace", str(filled.root), "--workspace", str(other), "--output", str(tmp_path / "out"))
+    done = opera("benchmark", *roots, "--repeat", "2", "--workers", "1", "--strategy", "opera", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    facts = {x["name"].partition(" ")[0]: x for x in json.loads(done.stdout)["subjects"]}
+    assert set(facts) == {"tvm-onnx", "openvino-onnx", "xla-onnx"}
+    assert (facts["xla-onnx"]["tests"], facts["xla-onnx"]["faults"]) == (3, {"signature": 1, "converter": 1})
+    assert (tmp_path / "out" / "figures" / "faults-mean.pdf").is_file()
+    twice = opera(
+        "benchmark", "--workspace", str(other), "--workspace", str(other), "--freeze", str(tmp_path / "l.json")
+    )
+    assert (twice.returncode, "two workspaces hold runs of xla-onnx" in twice.stderr) == (2, True)
 
 
 def test_held_out_frontends_are_told_apart(filled: Workspace, tmp_path: Path) -> None:

@@ -38,11 +38,17 @@ def test_coverage_is_collected_stored_and_ranked_by(tmp_path: Path) -> None:
     assert len(common) > 20, "and the importer's loop is common to all"
     again = opera("coverage", "--frontend", "tvm-onnx", "--workers", 1, "--workspace", root)
     assert "0 tests traced (4 were before" in again.stdout
+    unrun = opera("coverage", "--frontend", "tvm-onnx", "--only-run", "--workspace", root)
+    assert (unrun.returncode, "tvm-onnx was not run yet" in unrun.stderr) == (2, True)
     for strategy in ("total", "additional"):
         ranked = opera("prioritize", "--strategy", strategy, "--compiler", "tvm", "--workspace", root)
         assert ranked.returncode == 0, ranked.stderr
         with Workspace.open(root, write=False) as opened:
             assert opened.ranking("onnx", "tvm")[0] == strategy
+    ran = opera("run", "--compiler", "tvm", "--operator", "Abs", "--workers", 1, "--workspace", root)
+    assert ran.returncode == 0, ran.stderr
+    only = opera("coverage", "--frontend", "tvm-onnx", "--only-run", "--rerun", "--workers", 1, "--workspace", root)
+    assert "tvm-onnx: 1 tests traced" in only.stdout, only.stderr
 
 
 @pytest.mark.parametrize(
