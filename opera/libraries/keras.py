@@ -14,6 +14,7 @@ import msgspec
 
 from opera import migrated, values
 from opera.errors import CorpusError, InvalidTest
+from opera.execute import oracle
 from opera.instance import Captured, Instance, Operand, Provenance, parse_instance
 from opera.libraries import Opinion, keras_api, keras_export, keras_model, keras_source, keras_undefined, keras_values
 from opera.libraries.keras_model import Live
@@ -125,12 +126,21 @@ def _stored(directory: Path) -> Instance:
 
 
 def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> list[Opinion]:
-    """Ask Keras itself (without a vote), and Keras with everything in double precision."""
+    """Ask Keras itself (without a vote), the graph that TensorFlow traces of it, and Keras with everything in double precision.
+
+    The graph has a vote where it contradicts Keras run eagerly: then no compiler, which gets the graph, can be right.
+    """
     made = live(manifest, directory)
     fed = [keras_values.to_array(value) for value in inputs]
-    found = [_opinion("eager", False, lambda: made.run(fed))]
+    eager = _opinion("eager", False, lambda: made.run(fed))
+    graph = _opinion("graph", False, lambda: made.run_graph(fed))
+    if eager.outputs is not None and graph.outputs is not None:
+        differs = oracle.compare(eager.outputs, graph.outputs, manifest.outputs, manifest.rtol, manifest.atol).symptom
+        graph = msgspec.structs.replace(graph, independent=bool(differs))
+    found = [eager, graph]
     if besides != "float64":
-        found.append(_opinion("float64", True, lambda: keras_model.in_double(made, _stored(directory), fed)))
+        double = _opinion("float64", True, lambda: keras_model.in_double(made, _stored(directory), fed))
+        found.append(msgspec.structs.replace(double, precise=True))
     return found
 
 

@@ -25,6 +25,8 @@ MAX_BYTES = 256 << 20
 """Inputs of a test may take this much memory together."""
 NARROW = ("bfloat16", "float16", "float32")
 """dtypes that have a wider one to be checked against."""
+MIXED = ("mixed_bfloat16", "mixed_float16")
+"""Policies that compute in one of them and keep weights in another."""
 
 
 class Live:
@@ -43,12 +45,23 @@ class Live:
         """Run the model eagerly, from its first state; returns one array an output."""
         import keras
 
-        for layer in self.model.layers:
-            if getattr(layer, "stateful", False) is True:
-                layer.reset_state()
+        self._reset()
         fed = self.inputs if inputs is None else inputs
         found = self.model([keras.ops.convert_to_tensor(item, dtype=item_dtype(item)) for item in fed])
         return [np.asarray(keras.ops.convert_to_numpy(item)) for item in keras.tree.flatten(found)]
+
+    def run_graph(self, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        """Run the graph that TensorFlow traces of the model, which is what every compiler and exporter starts from."""
+        import tensorflow as tf
+
+        self._reset()
+        fed = [tf.constant(item, spec.dtype) for item, spec in zip(inputs, self.signature, strict=True)]
+        return [np.asarray(item) for item in tf.nest.flatten(self.concrete(*fed))]
+
+    def _reset(self) -> None:
+        for layer in self.model.layers:
+            if getattr(layer, "stateful", False) is True:
+                layer.reset_state()
 
     @cached_property
     def signature(self) -> list[Any]:
@@ -150,7 +163,7 @@ def in_double(live: Live, instance: Instance, fed: list[np.ndarray[Any, Any]]) -
     if not any(item.dtype.name in NARROW for item in fed):
         raise InvalidTest("no input is of a narrower float")
     wide = [item.astype("float64") if item.dtype.name in NARROW else item for item in fed]
-    if instance.params.get("dtype", "float32") not in NARROW:
+    if instance.params.get("dtype", "float32") not in (*NARROW, *MIXED):
         raise InvalidTest("the layer computes in several dtypes")
     operands = tuple(
         msgspec.structs.replace(operand, value=Tensor.of(item)) if item.dtype.name == "float64" else operand

@@ -191,14 +191,36 @@ def test_the_source_is_what_a_developer_would_write():
 
 def test_opinions_in_double_precision(tmp_path):
     manifest, folder = wrapped(tmp_path, instance("keras.layers.Dense", DENSE, inputs=X))
-    eager, double = keras.opinions(manifest, folder, migrated.read_values(folder, "inputs"), "none")
+    eager, graph, double = keras.opinions(manifest, folder, migrated.read_values(folder, "inputs"), "none")
     (expected,) = migrated.read_values(folder, "expected")
     assert (eager.name, eager.independent, eager.outputs) == ("eager", False, [expected])
+    assert (graph.name, graph.independent, graph.outputs) == ("graph", False, [expected])
     assert (double.name, double.independent) == ("float64", True) and double.outputs[0].dtype == "float32"
     assert np.allclose(double.outputs[0].array(), expected.array(), rtol=1e-5)
     integers = instance("keras.ops.add", {}, FUNCTION, x1=np.array([1]), x2=np.array([2]))
     manifest, folder = wrapped(tmp_path / "integers", integers)
-    assert keras.opinions(manifest, folder, migrated.read_values(folder, "inputs"), "none")[1].outputs is None
+    assert keras.opinions(manifest, folder, migrated.read_values(folder, "inputs"), "none")[2].outputs is None
+
+
+def test_a_layer_in_mixed_precision_has_an_opinion_in_double_precision_too(tmp_path):
+    mixed = {**DENSE, "dtype": "mixed_float16"}
+    manifest, folder = wrapped(tmp_path, instance("keras.layers.Dense", mixed, inputs=X))
+    double = keras.opinions(manifest, folder, migrated.read_values(folder, "inputs"), "none")[2]
+    (expected,) = migrated.read_values(folder, "expected")
+    assert double.outputs[0].dtype == expected.dtype == "float16"
+    assert np.allclose(double.outputs[0].array(), expected.array(), rtol=1e-2) and double.outputs[0] != expected
+
+
+def test_a_graph_that_contradicts_keras_run_eagerly_has_a_vote(tmp_path):
+    made = instance(
+        "keras.layers.RandomCrop",
+        {"height": 2, "width": 2, "dtype": "mixed_float16"},
+        data=np.ones((1, 3, 3, 4), "float32"),
+    )
+    manifest, folder = wrapped(tmp_path, made)
+    _, graph, _ = keras.opinions(manifest, folder, migrated.read_values(folder, "inputs"), "none")
+    (expected,) = migrated.read_values(folder, "expected")
+    assert (graph.independent, expected.dtype, graph.outputs[0].dtype) == (True, "float32", "float16")
 
 
 @pytest.mark.parametrize(
