@@ -125,7 +125,7 @@ def attempt_file(plan: Path) -> Path:
 def run(recorder: Recorder, part: str) -> tuple[int, int]:
     """Run a plan; return how many inputs were run, and how many the library refused."""
     path = Path(part)
-    plan = msgspec.json.decode(path.read_bytes(), type=Plan)
+    plan = msgspec.msgpack.decode(path.read_bytes(), type=Plan)
     target = targets.get(plan.library)
     recorder.file = plan.api.file or plan.api.title
     recorder.test = plan.api.title

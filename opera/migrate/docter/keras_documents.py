@@ -7,6 +7,8 @@ import re
 from functools import cache
 from typing import Any
 
+import msgspec
+
 from opera.libraries import keras_api
 from opera.migrate.docter import docstrings, rules
 from opera.migrate.docter.constraints import Api, Parameter
@@ -48,15 +50,25 @@ def _parameter(name: str, stated: inspect.Parameter, described: dict[str, Entry]
     entry = described.get(name, Entry("", ""))
     default = None if stated.default is stated.empty else repr(stated.default)
     made = rules.texts(name, entry.kind, entry.description, default)
-    names = _names(name)
-    if names and not made.get("enum"):
-        made = {"dtype": ["string"], "ndim": ["0"], "enum": list(names)}
+    if isinstance(stated.default, str) and not made.get("enum") and made.get("dtype") == ["string"]:
+        made["enum"] = [stated.default]
     elif tensor and not made.get("structure") and not made.get("tensor_t"):
         made = {"tensor_t": ["tensor"]} | {
             field: made[field] for field in ("shape", "ndim") if field in made and field != "ndim"
         }
     shown = default.strip("'\"") if default is not None else None
     return rules.parameter(name, made, shown, rules.clean(entry.description))
+
+
+def widened(api: Api) -> Api:
+    """Let parameters that name an activation, an initializer and the like take every such name that Keras knows."""
+    parameters = dict(api.parameters)
+    for name, parameter in api.parameters.items():
+        words = _names(name)
+        if words and len(parameter.enum) < 2:
+            texts = {"dtype": ["string"], "ndim": ["0"], "enum": list(words)}
+            parameters[name] = rules.parameter(name, texts, parameter.default, parameter.description)
+    return msgspec.structs.replace(api, parameters=parameters)
 
 
 @cache

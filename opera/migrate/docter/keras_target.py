@@ -13,7 +13,7 @@ from opera.capture.recorder import Recorder
 from opera.errors import CorpusError
 from opera.libraries import keras_api, keras_values
 from opera.migrate.docter.constraints import Api
-from opera.migrate.docter.keras_documents import CALL, api
+from opera.migrate.docter.keras_documents import CALL, api, widened
 from opera.migrate.docter.targets import Bound, Dead, adapted
 from opera.values import Named, RandomTensor, Tensor, Value
 
@@ -44,6 +44,7 @@ def bind(stated: Api) -> Bound:
     known = api(operator)
     formals = (*known.required, *known.optional)
     fitted, remarks, names = adapted(stated, formals, known.required, known)
+    fitted = widened(fitted)
     optional = tuple(name for name in fitted.optional if fitted.parameters[name].constrained)
     return Bound(operator, msgspec.structs.replace(fitted, optional=optional), tuple(remarks), names)
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from opera.migrate.docter.constraints import MAX_NDIM, Parameter
@@ -27,6 +28,8 @@ NDIM_WEIGHTS = {0: 0.04, 1: 0.22, 2: 0.3, 3: 0.2, 4: 0.18, 5: 0.06}
 RELATIONS = {"same": 0.45, "free": 0.12, "square": 0.16, "chain": 0.14, "batch": 0.08, "broadcast": 0.05}
 """How tensors whose shapes nobody states relate to each other."""
 NUMBERS = {"small": 0.5, "zero or one": 0.25, "signed": 0.25}
+SIGNS = {"positive": 0.7, "zero": 0.15, "negative": 0.15}
+WHOLE = {1: 4, 2: 3, 3: 2, 4: 1, 5: 1, 8: 0.5}
 EXTREMES = (0, 1, -1, 2**31 - 1, -(2**31))
 ITEMS = {1: 0.25, 2: 0.35, 3: 0.2, 4: 0.1, 5: 0.1}
 STRINGS = ("", "a", "mean", "same", "valid")
@@ -142,19 +145,33 @@ def scalar(scene: Scene, parameter: Parameter, odd: bool) -> Value:
 def number(scene: Scene, parameter: Parameter, whole: bool) -> int | float:
     """Make a number within the ranges, if there are any."""
     rng = scene.rng
+    sign = scene.guess(f"sign of {parameter.name}", SIGNS)
     if not parameter.ranges:
-        if not whole:
-            return round(rng.uniform(-2, 3), 3) if rng.random() < 0.4 else round(rng.random(), 3)
-        return int(weighted(rng, {0: 3, 1: 4, 2: 3, 3: 2, -1: 2, -2: 1, 4: 1, 5: 1, 8: 0.5}))
+        if sign == "zero":
+            return 0 if whole else 0.0
+        found = (
+            weighted(rng, WHOLE)
+            if whole
+            else round(rng.uniform(0, 3), 3)
+            if rng.random() < 0.4
+            else round(rng.random(), 3)
+        )
+        return -found if sign == "negative" else found
     interval = rng.choice(parameter.ranges)
     low, high = scene.scope.bounds(interval)
+    if sign == "zero" and low <= 0 <= high and inside(0, low, high, interval):
+        return 0 if whole else 0.0
+    low, closed = (
+        (0.0, (False, interval.closed[1])) if sign == "positive" and low <= 0 < high else (low, interval.closed)
+    )
+    interval = msgspec.structs.replace(interval, closed=closed)
     for _ in range(8):
         least = low if low > -math.inf else min(high, 0.0) - 8
         most = high if high < math.inf else max(low, 0.0) + rng.choice((2, 4, 8))
         if whole or interval.whole:
             if math.ceil(least) > math.floor(most):
                 break
-            found: int | float = rng.randint(math.ceil(least), math.floor(most))
+            found = rng.randint(math.ceil(least), math.floor(most))
         else:
             found = round(rng.uniform(least, most), 4)
         if inside(found, low, high, interval):

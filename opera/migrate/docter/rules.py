@@ -185,7 +185,7 @@ def _dimensions(made: Texts, kind: str, description: str) -> None:
         if not stated:
             made["ndim"] += _ndims(f"{kind} {description}".lower())
         return
-    scalar = bool(set(made["dtype"]) & {"int", "float", "bool", "numeric", "string", "dtype"})
+    scalar = bool(set(made["dtype"]) & {"int", "float", "bool", "numeric", "string"})
     if scalar and not made["tensor_t"]:
         alone = re.sub(
             r"\b(tuple|list|sequence|iterable)s?\b( of)?( \w+)?( (ints?|floats?|strings?|bools?|integers?))?", "", kind

@@ -209,7 +209,7 @@ class _Pool:
             made = Plan(
                 work.library, work.api, self._request.seed, self._count, start, self._request.violating, work.given
             )
-            plan.write_bytes(msgspec.json.encode(made))
+            plan.write_bytes(msgspec.msgpack.encode(made))
             began = time.monotonic()
             answer, lost = self._answer(work.library, plan, spool)
             seconds += time.monotonic() - began

@@ -24,8 +24,8 @@ _KINDS: dict[str, Texts] = {
     "float": {"dtype": ["float"], "ndim": ["0"]},
     "number": {"dtype": ["numeric"], "ndim": ["0"]},
     "bool": {"dtype": ["bool"], "ndim": ["0"]},
-    "str": {"dtype": ["string"], "ndim": ["0"]},
-    "ScalarType": {"dtype": ["dtype"], "ndim": ["0"]},
+    "str": {"dtype": ["string"]},
+    "ScalarType": {"dtype": ["dtype"]},
 }
 """What types of schemas mean."""
 SYMBOLS = {

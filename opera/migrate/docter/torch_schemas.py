@@ -41,7 +41,12 @@ def overloads(operator: str) -> list[list[Argument]]:
     found = list(_schemas(operator))
     if found:
         return found[:MAX_OVERLOADS]
-    return [[Argument(name.lstrip("*"), "") for name in torch_api.formals(operator)]]
+    formals = [name.lstrip("*") for name in torch_api.formals(operator)]
+    if operator.startswith("torch.Tensor."):
+        return [
+            [Argument(name, "" if place else "Tensor", "None" if place else None) for place, name in enumerate(formals)]
+        ]
+    return [[Argument(name, "") for name in formals]]
 
 
 def constructor(operator: str) -> list[Argument]:
@@ -103,7 +108,7 @@ def _schemas(operator: str) -> Iterator[list[Argument]]:
         found = torch._C._jit_get_schemas_for_operator(f"aten::{name}")
         for schema in found:
             made = _parse(str(schema))
-            if made is None or (not any(x.kind.startswith("Tensor") for x in made) and _wants_tensor(operator)):
+            if made is None or not _callable(operator, made):
                 continue
             key = tuple((x.name, x.kind) for x in made)
             if key not in seen:
@@ -113,9 +118,14 @@ def _schemas(operator: str) -> Iterator[list[Argument]]:
             return
 
 
-def _wants_tensor(operator: str) -> bool:
-    instrumentation = torch_api.instrumentation().operators
-    return operator not in instrumentation.makers and operator not in instrumentation.also
+def _callable(operator: str, arguments: list[Argument]) -> bool:
+    """Whether a schema is one of the operator, and not of what TorchScript does with numbers under the same name."""
+    if operator.startswith("torch.Tensor."):
+        return arguments[:1] != [] and arguments[0].kind == "Tensor"
+    declared = torch_api.instrumentation().operators
+    return (
+        operator in declared.makers or operator in declared.also or any(x.kind.startswith("Tensor") for x in arguments)
+    )
 
 
 def _names(operator: str) -> list[str]:
@@ -133,16 +143,18 @@ def _names(operator: str) -> list[str]:
 def _parse(text: str) -> list[Argument] | None:
     """Parse a schema; None where it asks for what cannot be generated (names of dimensions, outputs)."""
     inner = text[text.index("(") + 1 : text.rindex(") ->")]
-    made = []
+    made: list[Argument] = []
+    named = False
     for part in _split(inner):
         if part == "*":
+            named = True
             continue
         found = _ARGUMENT.fullmatch(part)
         if found is None:
             return None
         kind = re.sub(r"\([a-z]!?(?: -> \*)?\)", "", found["type"]).replace("SymInt", "int")
         name = found["name"]
-        if name == "out" or (kind.startswith("Dimname") and found["default"] is None):
+        if (named and "!" in found["type"]) or (kind.startswith("Dimname") and found["default"] is None):
             return None
         made.append(Argument("input" if name == "self" else name, kind, found["default"]))
     return made

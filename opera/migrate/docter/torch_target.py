@@ -44,14 +44,14 @@ def builtin() -> Iterator[Api]:
 def bind(api: Api) -> Bound:
     """Find an API of PyTorch."""
     operator = _operator(api.title)
-    known = _known(operator, api)
-    formals, required = torch_documents.formals(operator, known)
-    fitted, remarks, names = adapted(api, formals, required, known)
+    today = known(operator, api)
+    formals, required = torch_documents.formals(operator, today)
+    fitted, remarks, names = adapted(api, formals, required, today)
     optional = tuple(name for name in fitted.optional if name not in SKIPPED and fitted.parameters[name].constrained)
     return Bound(operator, msgspec.structs.replace(fitted, optional=optional), tuple(remarks), names)
 
 
-def _known(operator: str, api: Api) -> Api | None:
+def known(operator: str, api: Api) -> Api | None:
     """Return today's constraints: of several signatures, those that share most parameters with the API."""
     found = list(torch_documents.apis(operator))
     same = [x for x in found if x.file == api.file]
