@@ -43,6 +43,7 @@ class Plan(msgspec.Struct, frozen=True):
         seed, count: Of the generator, and how many inputs.
         start: The first input: those before it were run.
         violating: Break one constraint in each.
+        seconds: An input that takes longer hangs.
     """
 
     library: str
@@ -52,6 +53,7 @@ class Plan(msgspec.Struct, frozen=True):
     start: int = 0
     violating: bool = False
     given: list[dict[str, Any]] | None = None
+    seconds: float = SECONDS
 
 
 class Result(msgspec.Struct):
@@ -231,7 +233,7 @@ class _Run:
         attempt = Attempt(number, self.bound.operator, encoded, violates, self.result)
         self.attempt.write_bytes(msgspec.json.encode(attempt))
         _seed(self.plan.seed)
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, self.plan.seconds)
         try:
             call = self.target.prepare(self.bound, made, number)
             with watched():

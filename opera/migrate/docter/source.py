@@ -33,6 +33,8 @@ from opera.workspace import Workspace
 
 SOURCE = "docter"
 """The migration source that provenances name."""
+LOST = ("died", "timeout")
+"""What is said of a child that gave no answer."""
 DRIVER = "opera.migrate.docter.driver"
 INPUTS = 40
 """Inputs for each API, unless --count says otherwise."""
@@ -201,52 +203,48 @@ class _Pool:
 
     def run(self, number: int, work: Work) -> Outcome:
         """Run the inputs of one API; after each that kills its process, go on with the next one."""
-        spool, plan = self._folder / f"{number}.jsonl", self._folder / f"{number}.plan"
+        spool, path = self._folder / f"{number}.jsonl", self._folder / f"{number}.plan"
         crashes: list[Crash] = []
-        total, start, left_out = Result(), 0, Counter[str]()
-        calls, seconds, status, reason = 0, 0.0, "done", ""
+        total, left_out, calls, started = Result(), Counter[str](), 0, time.monotonic()
+        plan = Plan(
+            work.library, work.api, self._request.seed, self._count, 0, self._request.violating, work.given,
+            self._request.timeout or driver.SECONDS,
+        )  # fmt: skip
         while True:
-            made = Plan(
-                work.library, work.api, self._request.seed, self._count, start, self._request.violating, work.given
-            )
-            plan.write_bytes(msgspec.msgpack.encode(made))
-            began = time.monotonic()
-            answer, lost = self._answer(work.library, plan, spool)
-            seconds += time.monotonic() - began
+            answer, attempt = self._answer(plan, path, spool, total)
             calls += answer.calls
             left_out.update(answer.left_out)
-            attempt = _read(driver.attempt_file(plan), Attempt)
-            result = _read(driver.result_file(plan), Result) or (attempt and attempt.so_far) or Result()
-            for file in (driver.attempt_file(plan), driver.result_file(plan)):
-                file.unlink(missing_ok=True)
-            total.join(result)
-            if not lost:
-                status, reason = answer.status, answer.reason
+            status, reason = answer.status, answer.reason
+            if status not in LOST or attempt is None:
                 break
-            if attempt is None:
-                status, reason = lost
-                break
-            total.operator = attempt.operator
-            crashes.append(Crash(_how(lost), attempt.operator, attempt.values, attempt.violates))
-            start = attempt.number + 1
+            crashes.append(Crash(_how(status, reason), attempt.operator, attempt.values, attempt.violates))
+            plan = msgspec.structs.replace(plan, start=attempt.number + 1)
             if len(crashes) >= DEATHS:
-                reason = f"{len(crashes)} inputs ended the process; the rest was not tried"
+                status, reason = "done", f"{len(crashes)} inputs ended the process; the rest was not tried"
                 break
-        plan.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         report = FileReport(
             SOURCE, work.api.file, status, reason, total.taken + total.refused, total.refused, calls, dict(left_out),
-            round(seconds, 3), spool,
+            round(time.monotonic() - started, 3), spool,
         )  # fmt: skip
         return Outcome(work, total, tuple(crashes), report)
 
-    def _answer(self, library: str, plan: Path, spool: Path) -> tuple[Answer, tuple[str, str] | None]:
-        child = self._child(library)
+    def _answer(self, plan: Plan, path: Path, spool: Path, total: Result) -> tuple[Answer, Attempt | None]:
+        """Run a plan, add its result, and return the input that ran last."""
+        path.write_bytes(msgspec.msgpack.encode(plan))
+        child = self._child(plan.library)
         try:
-            limit = self._request.timeout or TIMEOUT
-            return child.run(Job("driver", str(self._folder), str(plan), str(spool), driver=DRIVER), limit), None
+            answer = child.run(Job("driver", str(self._folder), str(path), str(spool), driver=DRIVER), TIMEOUT)
         except Lost as lost:
             self._forget(child)
-            return Answer("died", "", 0, 0, 0, 0, {}, 0.0), (str(lost.args[0]), str(lost.args[1]))
+            answer = Answer(str(lost.args[0]), str(lost.args[1]), 0, 0, 0, 0, {}, 0.0)
+        attempt = _read(driver.attempt_file(path), Attempt)
+        result = _read(driver.result_file(path), Result) or (attempt.so_far if attempt else Result())
+        for file in (driver.attempt_file(path), driver.result_file(path)):
+            file.unlink(missing_ok=True)
+        total.join(result)
+        total.operator = total.operator or (attempt.operator if attempt else "")
+        return answer, attempt
 
     def _child(self, library: str) -> Child:
         child: Child | None = getattr(self._mine, "child", None)
@@ -278,8 +276,7 @@ class _Pool:
             child.close()
 
 
-def _how(lost: tuple[str, str]) -> str:
-    status, reason = lost
+def _how(status: str, reason: str) -> str:
     if status == "timeout" or "SIGALRM" in reason:
         return "hangs"
     found = re.match(r"killed by \w+", reason)

@@ -64,10 +64,15 @@ class Totals:
             print(f"generated {(self.inputs + self.repeated) / self.seconds:.0f} inputs a second of generation")
         if self.left_out:
             print(left_out_line(self.left_out))
-        self._list("no longer there", [f"{name}: {why}" for name, why in self.dead.items()])
-        self._list("cannot be satisfied", [f"{name}: {why}" for name, why in self.unsatisfied.items()])
-        self._list("could not be read", [f"{x.file}: {x.reason}" for x in self.unread])
-        self._list("did not run to their end", self.trouble)
+        self._list(
+            "that opera cannot call, because they are gone or are no operators",
+            [f"{name}: {why}" for name, why in self.dead.items()],
+        )
+        self._list(
+            "whose constraints cannot be satisfied", [f"{name}: {why}" for name, why in self.unsatisfied.items()]
+        )
+        self._list("that could not be read", [f"{x.file}: {x.reason}" for x in self.unread])
+        self._list("that did not run to their end", self.trouble)
         self._list("crashes of the library itself", self.crashes)
 
     def _list(self, what: str, lines: Sequence[str]) -> None:
