@@ -60,9 +60,11 @@ def read_folder(folder: Path) -> tuple[list[tuple[Api, list[dict[str, Any]]]], l
             if count > MAX_INPUTS:
                 return _apis(found), [*unread, Unread(str(folder), f"more than {MAX_INPUTS} inputs")]
             try:
-                found.setdefault(name, []).append(read(path))
+                made = read(path)
             except CorpusError as error:
                 unread.append(Unread(f"{name}/{path.name}", error.what))
+                continue
+            found.setdefault(name, []).append(made)
     if not found:
         reason = f"the first: {unread[0].reason}" if unread else "without --save, DocTer keeps only inputs that crash"
         raise SourceError(f"{folder} holds no input that can be read", cause=reason)
