@@ -56,7 +56,11 @@ def render(report: Report) -> str:
             status(x),
         )
         lines.append(_row(*told))
-    for title, failures in (("opera's own failures", report.errors), ("Not extracted", report.extraction_failures)):
+    for title, failures in (
+        ("opera's own failures", report.errors),
+        ("Not extracted", report.extraction_failures),
+        ("Crashes of the library itself", report.library_crashes),
+    ):
         if failures:
             lines += ["", f"## {title}", ""]
             lines += [f"- {_cell(x.where)}: {_cell(x.what)}: {_cell(one_line(x.reason, 160))}" for x in failures]

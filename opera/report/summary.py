@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from opera import __version__
+from opera import __version__, values
 from opera.execute.records import ERROR, SCREENED, UNEXPORTED, UNSUPPORTED
 from opera.families import held
 from opera.report import sources as migration
@@ -63,7 +63,7 @@ class Frontend(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A failure of opera's own, or of a test file, with its reason."""
+    """A failure of opera's own, of a test file, or of the library, with its reason."""
 
     where: str
     what: str
@@ -83,6 +83,7 @@ class Report(msgspec.Struct, frozen=True):
         matrix: Operator → label of the frontend → verdict → tests.
         errors: Where opera itself failed.
         extraction_failures: Test files that did not run to their end.
+        library_crashes: Inputs of generators that killed the library itself, or made it hang.
     """
 
     opera_version: str
@@ -100,6 +101,7 @@ class Report(msgspec.Struct, frozen=True):
     matrix: dict[str, dict[str, dict[str, int]]]
     errors: list[Failure]
     extraction_failures: list[Failure]
+    library_crashes: list[Failure]
 
 
 def summarise(workspace: Workspace, *, balance: bool = False) -> Report:
@@ -134,6 +136,7 @@ def summarise(workspace: Workspace, *, balance: bool = False) -> Report:
         matrix=_matrix(workspace, frontends, verdicts),
         errors=_errors(workspace, newest),
         extraction_failures=_extraction_failures(workspace),
+        library_crashes=_library_crashes(workspace),
     )
 
 
@@ -316,6 +319,29 @@ def _errors(workspace: Workspace, newest: list[tuple[str, str, str, str]]) -> li
 def _extraction_failures(workspace: Workspace) -> list[Failure]:
     rows = workspace.query("SELECT file, status, document FROM extraction_files WHERE status != 'done' ORDER BY file")
     return [Failure(file, status, str(_json(document).get("reason", ""))[:1000]) for file, status, document in rows]
+
+
+def _library_crashes(workspace: Workspace) -> list[Failure]:
+    rows = workspace.query(
+        "SELECT document FROM extraction_files WHERE instr(CAST(document AS TEXT), '\"crashes\":[{') ORDER BY file"
+    )
+    return [
+        Failure(
+            x["operator"], x["how"], _call(x["values"]) + (f"; it violates {x['violates']}" if x["violates"] else "")
+        )
+        for (document,) in rows
+        for x in _json(document)["crashes"]
+    ]
+
+
+def _call(arguments: dict[str, Any]) -> str:
+    """Write arguments briefly: of tensors, dtype and shape."""
+    told = []
+    for name, form in arguments.items():
+        value = values.decode(form)
+        shown = f"{value.dtype}{list(value.shape)}" if isinstance(value, values.Tensor) else repr(value)[:60]
+        told.append(f"{name}={shown}")
+    return ", ".join(told)[:1000]
 
 
 def _json(document: bytes) -> dict[str, Any]:

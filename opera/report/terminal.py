@@ -162,3 +162,7 @@ def _trouble(console: Console, report: Report) -> None:
         )
     if len(report.extraction_failures) > 5:
         console.print(f"  and {len(report.extraction_failures) - 5} more files")
+    if report.library_crashes:
+        console.print(f"[red]{len(report.library_crashes)} inputs crash a library itself[/red]:")
+    for crash in report.library_crashes[:5]:
+        console.print(f"  {escape(clean(crash.where))}: {crash.what}: {escape(one_line(crash.reason, 120))}")

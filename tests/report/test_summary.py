@@ -149,3 +149,20 @@ def test_a_reader_sees_what_a_running_writer_stored(workspace, environments):
         workspace.save_verdicts(2, [Verdict("t3", "tvm-onnx", "inputs", environments["tvm"], "crash", "load",
                                             finding="Fnew")], {"Fnew": b"{}"})  # fmt: skip
         assert len(summarise(reader).findings) == 7
+
+
+def test_crashes_of_the_library_are_told_apart_from_what_could_not_be_extracted(workspace):
+    before = len(summarise(workspace).extraction_failures)
+    crash = {
+        "how": "killed by SIGFPE",
+        "operator": "torch.f",
+        "values": {"n": -1, "mode": "a"},
+        "violates": "value of n",
+    }
+    workspace.extraction("docter", {})
+    workspace.save_extraction_file("docter", "torch.f@1", "done", {"crashes": [crash]})
+    workspace.save_extraction_file("docter", "torch.g@1", "done", {"crashes": []})
+    told = summarise(workspace)
+    assert [(x.where, x.what) for x in told.library_crashes] == [("torch.f", "killed by SIGFPE")]
+    assert told.library_crashes[0].reason == "n=-1, mode='a'; it violates value of n"
+    assert len(told.extraction_failures) == before
