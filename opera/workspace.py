@@ -300,6 +300,11 @@ class Workspace:
         rest = [instance for seq, instance in corpus.items() if seq not in known]
         return strategy, ranked + rest, len(rest)
 
+    def ranked_by(self, library: str, compiler: str) -> str:
+        """Return the strategy of the stored ranking, empty where there is none."""
+        found = self.query("SELECT strategy FROM rankings WHERE library = ? AND compiler = ?", (library, compiler))
+        return str(found[0][0]) if found else ""
+
     def corpus(self, library: str) -> dict[int, tuple[str, str]]:
         """Return seq → (instance id, operator) of a library's instances, in corpus order."""
         rows = self.query(

@@ -25,7 +25,11 @@ PACKAGES = ("numpy", "scipy", "datasketch", "coverage", "matplotlib")
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """A subject in numbers: tests, equipped tests, granularity → faults, seconds that all tests take."""
+    """A subject in numbers: tests, equipped tests, granularity → faults, seconds that all tests take.
+
+    Attributes:
+        corpus: Instances that could have been run (0: as many as tests), `chosen_by` the strategy of the stored ranking.
+    """
 
     name: str
     compiler: str
@@ -33,6 +37,8 @@ class Facts(msgspec.Struct, frozen=True):
     equipped: int
     faults: dict[str, int]
     seconds: float
+    corpus: int
+    chosen_by: str
 
 
 class Mean(msgspec.Struct, frozen=True):
@@ -158,7 +164,10 @@ def run(subjects: Sequence[Subject], settings: Settings, *, labels: str, environ
 
 def _facts(subject: Subject) -> Facts:
     faults = {name: len(found) for name, found in subject.faults.items()}
-    return Facts(subject.name, subject.cluster, len(subject.rows), len(subject.equipped), faults, sum(subject.costs))
+    return Facts(
+        subject.name, subject.cluster, len(subject.rows), len(subject.equipped), faults, sum(subject.costs),
+        subject.corpus, subject.chosen_by,
+    )  # fmt: skip
 
 
 def _mean(

@@ -30,6 +30,8 @@ class Subject(msgspec.Struct, frozen=True):
         source: Gives what informed strategies need.
         preparation: What a strategy needs → seconds that finding it out has taken.
         same: Subjects with the same key are ranked alike by strategies that need nothing more.
+        corpus: Instances of which `rows` were run, the first by `chosen_by`; 0 where that is all there is to know.
+        chosen_by: The strategy that the workspace holds a ranking of.
     """
 
     name: str
@@ -42,6 +44,8 @@ class Subject(msgspec.Struct, frozen=True):
     source: Source = nothing_known
     preparation: dict[str, float] = {}
     same: str = ""
+    corpus: int = 0
+    chosen_by: str = ""
 
 
 def live(workspaces: Sequence[Workspace], labels: Labels) -> list[Subject]:
@@ -85,6 +89,8 @@ def live(workspaces: Sequence[Workspace], labels: Labels) -> list[Subject]:
                 partial(known.of, instances),
                 known.seconds(),
                 f"{frontend.library} {frontend.tests_digest} {frontend.compiler if equipped else ''}",
+                len(corpus),
+                workspace.ranked_by(frontend.library, frontend.compiler),
             )
         )
     return subjects

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from opera.benchmark.result import Benchmark, Difference
+from opera.benchmark.result import Benchmark, Difference, Facts
 from opera.benchmark.score import Metric
 
 NAMES = {
     "apfd": "APFD", "apfdc": "APFDc", "rauc25": "RAUC-25", "rauc50": "RAUC-50", "rauc75": "RAUC-75", "rauc100": "RAUC-100",
 }  # fmt: skip
 MEAN = "mean"
+PART = (
+    "Where a small part of a corpus was run, strategies are compared within what the order of that run put first; what it put"
+    " later is nobody's loss or gain. That narrows the differences to the strategy that chose, and can turn them around."
+)
 
 
 def rows(benchmark: Benchmark, granularity: str, metric: str) -> list[tuple[str, list[Metric | None]]]:
@@ -44,9 +48,22 @@ def metrics(benchmark: Benchmark) -> list[str]:
     return [name for name in NAMES if any(name in score.metrics for score in benchmark.scores)]
 
 
+def part(facts: Facts) -> bool:
+    """Return whether less than half of the corpus was run: what ran was chosen, and by what matters."""
+    return 2 * facts.tests < facts.corpus
+
+
+def drawn(facts: Facts) -> str:
+    """Return what the tests were taken from."""
+    if not facts.corpus:
+        return ""
+    return f"{facts.corpus}, the first by `{facts.chosen_by}`" if part(facts) else str(facts.corpus)
+
+
 def terminal(benchmark: Benchmark) -> str:
     """Return the tables of APFD, the differences to the baseline, and where the rest is."""
     lines = [_head(benchmark)]
+    lines += [f"{x.name}: {x.tests} tests of {drawn(x)}".replace("`", "") for x in benchmark.subjects if part(x)]
     for granularity in benchmark.granularities:
         shown = metrics(benchmark) if len(benchmark.subjects) == 1 else ["apfd"]
         for metric in shown:
@@ -73,12 +90,14 @@ def markdown(benchmark: Benchmark) -> str:
         lines.append(f"- labels frozen before scoring: SHA-256 `{benchmark.labels}`")
     lines += [
         "",
-        "| frontend | tests | equipped | " + " | ".join(f"faults by {x}" for x in benchmark.granularities) + " |",
+        "| frontend | tests | of | equipped | " + " | ".join(f"faults by {x}" for x in benchmark.granularities) + " |",
     ]
-    lines.append("|---|" + "---:|" * (2 + len(benchmark.granularities)))
+    lines.append("|---|---:|---|" + "---:|" * (1 + len(benchmark.granularities)))
     for x in benchmark.subjects:
         counts = " | ".join(str(x.faults.get(name, "")) for name in benchmark.granularities)
-        lines.append(f"| {x.name} | {x.tests} | {x.equipped} | {counts} |")
+        lines.append(f"| {x.name} | {x.tests} | {drawn(x)} | {x.equipped} | {counts} |")
+    if any(part(x) for x in benchmark.subjects):
+        lines += ["", PART]
     for granularity in benchmark.granularities:
         for metric in metrics(benchmark):
             lines += ["", f"{NAMES[metric]}, faults by {granularity}", ""]
@@ -98,6 +117,17 @@ def markdown(benchmark: Benchmark) -> str:
             for x in benchmark.differences
         ]
     return "\n".join(lines)
+
+
+def compared(
+    benchmark: Benchmark, granularity: str, metric: str
+) -> tuple[list[tuple[str, tuple[str, ...]]], list[tuple[str, list[Difference]]]]:
+    """Return scopes with their subjects, and strategy → its difference in each scope; best in the first scope first."""
+    found = [x for x in benchmark.differences if (x.granularity, x.metric) == (granularity, metric)]
+    scopes = dict.fromkeys((x.scope, x.subjects) for x in found)
+    strategies = dict.fromkeys(x.strategy for x in found)
+    told = [(name, [x for x in found if x.strategy == name]) for name in strategies]
+    return list(scopes), sorted(told, key=lambda row: -row[1][0].mean)
 
 
 def difference(told: Difference) -> str:

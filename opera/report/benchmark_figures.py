@@ -76,7 +76,7 @@ def _intervals(benchmark: Benchmark, granularity: str) -> Any:
     names = tables.columns(benchmark)
     rows = tables.rows(benchmark, granularity, "apfd")[::-1]
     figure, axes = pyplot.subplots(
-        1, len(names), sharey=True, squeeze=False, figsize=(1 + 2.6 * len(names), 1 + 0.3 * len(rows))
+        1, len(names), sharex=True, sharey=True, squeeze=False, figsize=(1 + 2.6 * len(names), 1 + 0.3 * len(rows))
     )
     for number, (name, axis) in enumerate(zip(names, axes[0], strict=True)):
         for place, (strategy, cells) in enumerate(rows):

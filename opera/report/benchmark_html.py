@@ -31,8 +31,11 @@ def render(benchmark: Benchmark, figures: Sequence[Figure]) -> str:
         columns=tables.columns(benchmark),
         metrics=[(name, tables.NAMES[name]) for name in tables.metrics(benchmark)],
         rows=tables.rows,
+        compared=tables.compared,
         names=tables.NAMES,
         ranks=_ranks(benchmark),
+        facts=[(x, tables.drawn(x).replace("`", "")) for x in benchmark.subjects],
+        part=tables.PART if any(map(tables.part, benchmark.subjects)) else "",
     )
 
 
