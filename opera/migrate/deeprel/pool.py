@@ -1,0 +1,148 @@
+"""Runs plans in child processes; a call that hangs or kills its process is left out, and the plan goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from opera import resources
+from opera.capture.child import Answer, Job, Setup
+from opera.migrate.children import Child, Lost
+from opera.migrate.deeprel import plans as files
+from opera.migrate.deeprel.plans import Attempt, Outcome, Plan
+from opera.migrate.deeprel.replay import Replayed
+from opera.migrate.suites import FileReport
+
+DRIVER = "opera.migrate.deeprel.driver"
+PATIENCE = 900.0
+"""Seconds that a plan may take; single calls have their own limit."""
+MAX_DEATHS = 25
+"""A plan that costs more processes than this is given up."""
+
+
+class Crash(msgspec.Struct, frozen=True):
+    """A call that hung or killed its process.
+
+    Attributes:
+        operator: What was called.
+        instance: Id of the instance whose arguments it was given; that is one of `source`.
+        reason: The signal, in words.
+    """
+
+    operator: str
+    source: str
+    instance: str
+    reason: str
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What became of a plan."""
+
+    plan: Plan
+    report: FileReport
+    outcomes: list[Outcome]
+    replayed: Replayed
+    crashes: list[Crash]
+
+
+class Pool:
+    """One child a thread, each used for many plans. Use it as a context manager."""
+
+    def __init__(self, source: str, library: str, folder: Path, workers: int) -> None:
+        self.setup = Setup(source, library, resources.declaration("instrumentation", library).get("points", {}))
+        self._folder, self._workers = folder, workers
+        self._mine = threading.local()
+        self._children: set[Child] = set()
+        self._executor = ThreadPoolExecutor(workers)
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._closed = True
+            children, self._children = list(self._children), set()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        for child in children:
+            child.close()
+
+    def run(self, plans: Iterable[tuple[str, Plan]]) -> Iterator[Done]:
+        """Run (name, plan) one after the other, and yield what became of them in this order.
+
+        No more plans are taken from the iterable than are needed to keep the children busy.
+        """
+        waiting: deque[Future[Done]] = deque()
+        for number, (name, plan) in enumerate(plans):
+            waiting.append(self._executor.submit(self._run, name, plan, self._folder / f"{number}.plan"))
+            while len(waiting) > 2 * self._workers:
+                yield self._finished(waiting)
+        while waiting:
+            yield self._finished(waiting)
+
+    def _finished(self, waiting: deque[Future[Done]]) -> Done:
+        done = waiting.popleft().result()
+        return done
+
+    def _run(self, name: str, plan: Plan, path: Path) -> Done:
+        spool = path.with_suffix(".spool")
+        crashes: list[Crash] = []
+        for file in (spool, files.outcomes_file(path)):
+            file.unlink(missing_ok=True)
+        while True:
+            path.write_bytes(msgspec.json.encode(plan))
+            try:
+                answer = self._child().run(Job("driver", "", str(path), str(spool), driver=DRIVER), PATIENCE)
+                break
+            except Lost as lost:
+                status, reason = lost.args
+                self._forget()
+                blamed = _blamed(path)
+                if blamed is None or len(crashes) >= MAX_DEATHS or (blamed.pair, blamed.document) in plan.skip:
+                    answer = Answer(status, reason, 0, 0, 0, 0, {}, 0.0)
+                    break
+                crashes.append(Crash(blamed.operator, blamed.source, blamed.instance, str(reason)))
+                plan = msgspec.structs.replace(plan, skip=[*plan.skip, (blamed.pair, blamed.document)])
+        report = FileReport(
+            self.setup.source, name, answer.status, answer.reason, answer.tests, answer.failed, answer.calls,
+            answer.left_out, answer.seconds, spool,
+        )  # fmt: skip
+        found = [] if plan.title else files.outcomes(path)
+        replayed = files.replayed(path) if plan.title else Replayed()
+        for file in (path, files.outcomes_file(path), files.attempt_file(path)):
+            file.unlink(missing_ok=True)
+        return Done(plan, report, found, replayed, crashes)
+
+    def _child(self) -> Child:
+        child: Child | None = getattr(self._mine, "child", None)
+        if child is None:
+            with self._lock:
+                if self._closed:
+                    raise Lost("died", "closed")
+                child = self._mine.child = Child(
+                    self.setup, self._folder / f"child{id(self._mine)}-{threading.get_ident()}"
+                )
+                self._children.add(child)
+        return child
+
+    def _forget(self) -> None:
+        child: Child | None = getattr(self._mine, "child", None)
+        if child is not None:
+            with self._lock:
+                self._children.discard(child)
+            child.close()
+            self._mine.child = None
+
+
+def _blamed(path: Path) -> Attempt | None:
+    """Return the call that ran when the process died."""
+    try:
+        return msgspec.json.decode(files.attempt_file(path).read_bytes().strip(b"\0 "), type=Attempt)
+    except (OSError, msgspec.DecodeError):
+        return None

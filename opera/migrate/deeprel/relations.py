@@ -1,0 +1,83 @@
+"""Verified relations between operators, and how a workspace stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from opera.migrate.deeprel.plans import ARROW, LEAST, STATUS, VALUE, Outcome, Pair, supported
+from opera.workspace import Workspace
+
+SOURCE = "deeprel"
+"""The migration source that provenances name."""
+ORIGINAL = f"(source != '{SOURCE}' OR file NOT LIKE '%{ARROW}%')"
+"""SQL that is true of the provenances of what was not exchanged."""
+VERIFY = "verify "
+"""How the names of extraction files begin that hold what became of an operator's candidates."""
+
+
+class Relation(msgspec.Struct, frozen=True):
+    """A verified relation: what the source is called with, the target can be called with.
+
+    Attributes:
+        kind: `value`: both return the same; `status`: both return.
+        pair: Operators and how arguments are matched; its `relation` is `kind`.
+        agreed, tried: Invocations on which both returned the same (more than zeros), of those tried.
+        example: Id of an instance of the source on which they agree (on which both return).
+    """
+
+    kind: str
+    pair: Pair
+    agreed: int
+    tried: int
+    example: str
+
+
+def key(library: str, version: str, candidates: str = "") -> str:
+    """Return the identity of an extraction; `candidates` names a list of others than opera's own."""
+    return f"{SOURCE} on {library} {version}" + (f" with the candidates of {candidates}" if candidates else "")
+
+
+def verified(outcomes: Iterable[Outcome]) -> list[Relation]:
+    """Return the relations that hold: of all outcomes of both directions, none speaks against it.
+
+    Values that differ in one direction refute equal values in both; what one direction refuses does not
+    concern the other, for the one operator may take less than the other.
+    """
+    known = {(x.pair.source, x.pair.target): x for x in outcomes}
+    found = []
+    for (source, target), outcome in known.items():
+        kind = supported(outcome)
+        back = known.get((target, source))
+        if kind == VALUE and back is not None and back.differed:
+            kind = STATUS if not outcome.excused and outcome.tried >= LEAST else ""
+        if kind:
+            pair = msgspec.structs.replace(outcome.pair, relation=kind)
+            shown = outcome.examples.get("agreed") or outcome.examples.get("differed") or outcome.examples["hollow"]
+            found.append(Relation(kind, pair, outcome.agreed, outcome.tried, shown[0]))
+    return sorted(found, key=lambda x: (x.kind != VALUE, x.pair.source, x.pair.target))
+
+
+def pairs(relations: Iterable[Relation]) -> dict[tuple[str, str], str]:
+    """Return unordered pair → its best relation."""
+    found: dict[tuple[str, str], str] = {}
+    for relation in relations:
+        one, other = sorted((relation.pair.source, relation.pair.target))
+        if found.get((one, other)) != VALUE:
+            found[one, other] = relation.kind
+    return found
+
+
+def stored(workspace: Workspace, extraction: str) -> Iterator[Outcome]:
+    """Yield what an extraction found about candidates."""
+    rows = workspace.stream(
+        "SELECT document FROM extraction_files WHERE extraction = ? AND file LIKE ? ORDER BY file",
+        (extraction, f"{VERIFY}%"),
+    )
+    for (document,) in rows:
+        yield from msgspec.json.decode(document, type=_Document).outcomes
+
+
+class _Document(msgspec.Struct):
+    outcomes: list[Outcome] = []
