@@ -164,7 +164,7 @@ def _write(benchmark: Benchmark, output: Path) -> None:
 
     try:
         output.mkdir(parents=True, exist_ok=True)
-        (output / "benchmark.json").write_bytes(msgspec.json.format(msgspec.json.encode(benchmark), indent=1) + b"\n")
+        (output / "benchmark.json").write_bytes(msgspec.json.encode(benchmark) + b"\n")
         (output / "table.md").write_text(report.markdown(benchmark) + "\n", encoding="utf-8")
         drawn = figures.write(benchmark, output)
         (output / "report.html").write_text(benchmark_html.render(benchmark, drawn), encoding="utf-8")

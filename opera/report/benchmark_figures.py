@@ -41,7 +41,7 @@ def write(benchmark: Benchmark, output: Path) -> list[Figure]:
     for name, caption, draw in _figures(benchmark):
         figure = draw()
         for kind in KINDS:
-            figure.savefig(folder / f"{name}.{kind}", dpi=150, bbox_inches="tight", metadata=_undated(kind))
+            figure.savefig(folder / f"{name}.{kind}", dpi=120, bbox_inches="tight", metadata=_undated(kind))
         text = io.StringIO()
         figure.savefig(text, format="svg", bbox_inches="tight", metadata={"Date": None})
         pyplot.close(figure)
