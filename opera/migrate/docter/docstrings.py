@@ -11,9 +11,6 @@ HEADS = re.compile(
     r"(args|arguments|keyword args|keyword arguments|parameters|inputs?|call arguments|shape|shapes|inputs: [\w, ]+)\s*:?:?",
     re.IGNORECASE,
 )
-OTHER_HEADS = re.compile(
-    r"\s*(returns?|raises|yields|examples?|notes?|outputs?|references?|attributes|see also)\b.*:{1,2}\s*"
-)
 ENTRY = re.compile(
     r"\*{0,2}(`{0,2}[A-Za-z_][\w.]*`{0,2}(?:\s*,\s*`{0,2}[A-Za-z_]\w*`{0,2})*)\s*(?:\((.*?)\)\s*)?:(?!:|\w)\s*(.*)"
 )

@@ -25,7 +25,6 @@ _INPUTS = re.compile(
     re.DOTALL,
 )
 _ND = re.compile(r"(\d)(?:D\b| or more)|(?:dimension|rank) (\d) or higher")
-_IMAGES = re.compile(r"\b(images?|pictures?)\b", re.IGNORECASE)
 
 
 @cache
@@ -90,14 +89,9 @@ def _names(name: str) -> tuple[str, ...]:
 
 def _plain(kind: Any) -> bool:
     """Whether a class can be made without arguments, and does not only stand for others."""
-    try:
-        return bool(kind()) and type(kind()).__module__.rpartition(".")[2] not in (
-            "initializer",
-            "regularizer",
-            "constraint",
-        )
-    except Exception:  # whatever it says
+    if kind.__name__ in ("Initializer", "RandomInitializer", "Regularizer", "Constraint"):
         return False
+    return all(x.default is not x.empty for x in keras_api.parameters(kind.__init__).values())
 
 
 def _layer(operator: str) -> Api:

@@ -7,7 +7,6 @@ that is not negative, a probability lies in [0, 1]); its rules, mined from parse
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from opera.errors import CorpusError
 from opera.migrate.docter import constraints
@@ -239,9 +238,3 @@ def shape(text: str) -> str:
                 return ""
             made.append(part.replace(" ", "_"))
     return f"[{','.join(made)}]" if made and not all(x.isdigit() for x in made) else ""
-
-
-def union(first: Texts, second: Texts) -> Texts:
-    """Return both, without repetition."""
-    names: Iterable[str] = dict.fromkeys((*first, *second))
-    return {name: list(dict.fromkeys([*first.get(name, ()), *second.get(name, ())])) for name in names}
