@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from opera.execute.records import PASS
+from opera.triage import partners
 from opera.triage.signature import Signature
 from opera.workspace import REPRODUCERS, Verdict, Workspace
 
@@ -56,6 +57,7 @@ class _Known(msgspec.Struct):
     versions: dict[str, str]
     tests: dict[str, tuple[str, str]]  # test → operator, the library's test
     passed: set[tuple[str, str, str]]
+    partners: partners.Told
     order: dict[tuple[str, str], dict[str, int]]
 
 
@@ -74,6 +76,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "") ->
             )
         },
         _passed(workspace),
+        partners.tags(workspace),
         first_tests(workspace),
     )
     superseded = set() if environment else workspace.superseded()
@@ -160,6 +163,7 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
     key = (first.frontend, first.environment)
     if all((*key, test) in known.passed for test in members):
         tags.add("passes-as-constants")
+    tags.update(*(known.partners.get((*key, test), ()) for test in members))
     script = f"{REPRODUCERS}/{first.finding}.py"
     return Finding(
         id=first.finding,

@@ -94,8 +94,8 @@ class Target(Protocol):
     def agree(self, one: list[Any], other: list[Any]) -> bool:
         """Whether outputs are the same: number, dtypes, shapes, and values within tolerance."""
 
-    def telling(self, outputs: list[Any]) -> bool:
-        """Whether agreement on these outputs says anything: there are elements, and not all of them zero."""
+    def telling(self, outputs: list[Any], arguments: Mapping[str, Any]) -> bool:
+        """Whether agreement on these outputs says anything: not all are zero, and they are not just the arguments."""
 
     def watching(self, recorder: Recorder) -> AbstractContextManager[Callable[[], AbstractContextManager[None]]]:
         """Prepare for calls that are recorded; what is given wraps each of them."""

@@ -77,7 +77,7 @@ class _Trials:
         self.lines = stack.enter_context(files.outcomes_file(path).open("ab", buffering=0))
         self.attempt = stack.enter_context(files.attempt_file(path).open("wb", buffering=0))
         self.instances: dict[int, Instance] = {}
-        self.results: dict[tuple[str, int], list[Any] | str] = {}
+        self.results: dict[tuple[str, int], tuple[list[Any], bool] | str] = {}
 
     def all(self) -> tuple[int, int]:
         """Try all pairs."""
@@ -131,7 +131,7 @@ class _Trials:
         name = self.plan.documents[document][0]
         if {(-1, document), (place, document)} & self.skip:
             raise Unusable("it hung or killed the process")
-        expected = self._source(pair.source, document)
+        expected, telling = self._source(pair.source, document)
         given = self._expressed(pair, document)
         self._attempt(place, document, pair.target, pair.source, name)
         try:
@@ -144,13 +144,13 @@ class _Trials:
             outcome.error = outcome.error if excused else outcome.error or text
             return
         same = self.target.agree(expected, found)
-        what = ("agreed" if self.target.telling(expected) else "hollow") if same else "differed"
+        what = ("agreed" if telling else "hollow") if same else "differed"
         outcome.count(what, name)
         if pair.relation and (same or pair.relation == STATUS):
             self._record(pair, document, outcome)
 
-    def _source(self, operator: str, document: int) -> list[Any]:
-        """Return what the source returns; it is run once for all its partners. Raises Unusable."""
+    def _source(self, operator: str, document: int) -> tuple[list[Any], bool]:
+        """Return what the source returns, and whether that tells anything; once for all its partners. Raises Unusable."""
         found = self.results.get((operator, document))
         if found is None:
             found = self.results[operator, document] = self._run_source(operator, document)
@@ -158,18 +158,19 @@ class _Trials:
             raise Unusable(found)
         return found
 
-    def _run_source(self, operator: str, document: int) -> list[Any] | str:
+    def _run_source(self, operator: str, document: int) -> tuple[list[Any], bool] | str:
         try:
             self._attempt(-1, document, operator, operator, self.plan.documents[document][0])
             with self._limited(), self.recorder.aside():
                 one, other = (self.target.call(operator, self._arguments(document)) for _ in range(2))
+                telling = self.target.telling(one, self._arguments(document))
         except Unusable as reason:
             return str(reason)
         except Exception as error:
             return f"the source raises {type(error).__name__}"
         if not one:
             return "it returns no tensor"
-        return one if self.target.agree(one, other) else "its result is random"
+        return (one, telling) if self.target.agree(one, other) else "its result is random"
 
     def _arguments(self, document: int) -> dict[str, Any]:
         if document not in self.instances:

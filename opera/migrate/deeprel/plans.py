@@ -82,7 +82,8 @@ class Outcome(msgspec.Struct):
 
     Attributes:
         pair: What was tried.
-        agreed: Invocations on which both operators returned the same, and more than zeros; `hollow` of zeros or nothing.
+        agreed: Invocations on which both operators returned the same, and that tells something; `hollow` where it is all
+            zeros, or the argument itself.
         differed, raised: Invocations on which the target returned something else, or refused by an exception.
         excused: Invocations that it refused for want of a dtype.
         skipped: Why invocations could not be tried → how many.

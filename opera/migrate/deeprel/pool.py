@@ -21,7 +21,7 @@ from opera.migrate.suites import FileReport
 DRIVER = "opera.migrate.deeprel.driver"
 PATIENCE = 900.0
 """Seconds that a plan may take; single calls have their own limit."""
-MAX_DEATHS = 25
+MAX_DEATHS = 6
 """A plan that costs more processes than this is given up."""
 
 
