@@ -58,7 +58,10 @@ def test_constraints_become_instances_and_the_rest_is_listed(
     told = capsys.readouterr().out
     assert "that opera cannot call" in told and "rfft: PyTorch has it no longer" in told
     assert "cumprod: no number of dim lies in its range" in told and "bad.yaml: no YAML" in told
-    assert "2 crashes of the library itself" in told and "torch.special.legendre_polynomial_p: hangs" in told
+    assert (
+        "2 crashes of the library itself" in told
+        and "torch.special.legendre_polynomial_p: does not end in time" in told
+    )
     with Workspace.open(tmp_path / "w", write=False) as workspace:
         assert workspace.operators("torch") == {"torch.cumsum"}
         (name,) = {x[1] for x in list(workspace.documents("torch"))[:1]}
@@ -97,6 +100,20 @@ def test_inputs_that_docter_saved_are_run_under_todays_names(
         assert workspace.operators("torch") == {"torch.nn.Linear", "torch.abs"}
     with pytest.raises(UsageError, match="--violating"):
         extract(Request(str(tmp_path / "out"), violating=True), tmp_path / "w")
+
+
+def test_layers_and_functions_of_keras_become_instances(tmp_path: Path) -> None:
+    pytest.importorskip("keras")
+    (tmp_path / "abs.yaml").write_text(
+        "title: tf.keras.backend.abs\npackage: tensorflow\ninputs: {required: [x]}\nconstraints: {x: {tensor_t: [tensor]}}\n"
+    )
+    (tmp_path / "dense.yaml").write_text(
+        "title: tf.keras.layers.Dense\npackage: tensorflow\ninputs: {required: [units]}\n"
+        "constraints: {units: {dtype: [int], ndim: ['0'], range: ['[1,4]']}}\n"
+    )
+    assert extract(Request(str(tmp_path), count=5, workers=1), tmp_path / "w")
+    with Workspace.open(tmp_path / "w", write=False) as workspace:
+        assert workspace.operators("keras") == {"keras.layers.Dense", "keras.ops.abs"}
 
 
 def test_bad_requests_make_no_workspace(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ class Crash(msgspec.Struct, frozen=True):
     """An input that killed the library, or made it hang.
 
     Attributes:
-        how: `killed by SIGFPE`, `hangs`.
+        how: `killed by SIGFPE`, `does not end in time`.
         operator, values: The call; values as opera.values encodes them.
         violates: The constraint that the input breaks; empty for one that conforms.
     """

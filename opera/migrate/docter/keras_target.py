@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
@@ -88,7 +89,9 @@ def prepare(bound: Bound, values: Mapping[str, Value], number: int) -> Callable[
     found = keras_api.resolve(bound.operator)
     arguments = {name: decode(value) for name, value in values.items()}
     if keras_api.kind(bound.operator) == "function":
-        return lambda: found(**arguments)
+        namespace, _, last = bound.operator.rpartition(".")
+        function = getattr(importlib.import_module(namespace), last)  # as capture has wrapped it
+        return lambda: function(**arguments)
     called = {name.removeprefix(CALL): x for name, x in arguments.items() if name.startswith(CALL)}
     made = {name: x for name, x in arguments.items() if not name.startswith(CALL)}
     formals = keras_api.parameters(found.call)

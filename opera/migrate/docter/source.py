@@ -278,7 +278,7 @@ class _Pool:
 
 def _how(status: str, reason: str) -> str:
     if status == "timeout" or "SIGALRM" in reason:
-        return "hangs"
+        return "does not end in time"
     found = re.match(r"killed by \w+", reason)
     return found[0] if found else "ends the process"
 
