@@ -11,7 +11,7 @@ import msgspec
 
 from opera import libraries
 from opera.benchmark.labels import Labels, digest
-from opera.errors import UsageError
+from opera.errors import CorpusError, UsageError
 from opera.prioritize import Source, knowledge, nothing_known
 from opera.prioritize.documents import from_document
 from opera.prioritize.subspaces import Defaults, Row
@@ -73,7 +73,7 @@ def live(workspaces: Sequence[Workspace], labels: Labels) -> list[Subject]:
         operators = {corpus[instance].operator for instance in instances}
         position = {test: at for at, test in enumerate(tests)}
         faults = {
-            granularity: {fault: [position[test] for test in members] for fault, members in found.items()}
+            granularity: {fault: _positions(fault, members, position) for fault, members in found.items()}
             for granularity, found in frontend.faults.items()
         }
         known = knowledge.Known(workspace, frontend.frontend, frontend.environment)
@@ -94,6 +94,17 @@ def live(workspaces: Sequence[Workspace], labels: Labels) -> list[Subject]:
             )
         )
     return subjects
+
+
+def _positions(fault: str, tests: Sequence[str], position: dict[str, int]) -> list[int]:
+    unknown = next((test for test in tests if test not in position), None)
+    if unknown is not None:
+        raise CorpusError(
+            f"fault {fault!r} of the labels names test {unknown!r}, which was not run",
+            cause="the labels were edited, or are of another workspace",
+            fix="freeze labels anew: opera benchmark --freeze labels.json",
+        )
+    return [position[test] for test in tests]
 
 
 def _rows(workspace: Workspace, library: str, equipped: str) -> dict[str, Row]:

@@ -12,6 +12,7 @@ from commands import opera
 from filled import HOSTILE, captured, document, fill
 
 from opera.benchmark import labels as labelling
+from opera.benchmark.subjects import live
 from opera.errors import CorpusError, UsageError
 from opera.triage.signature import Signature
 from opera.workspace import Test as MigratedTest
@@ -113,6 +114,13 @@ def test_what_was_run_since_is_told(filled: Workspace, tmp_path: Path) -> None:
     filled.close()
     done = opera("benchmark", "--workspace", str(filled.root), "--labels", str(file), "--output", str(tmp_path / "out"))
     assert (done.returncode, "freeze labels anew" in done.stderr) == (2, True)
+
+
+def test_labels_of_unknown_tests_are_told(filled: Workspace, tmp_path: Path) -> None:
+    labels = labelling.freeze([filled])
+    next(iter(labels.frontends.values())).faults["signature"]["Fzzzzzzzz"] = ["t99"]
+    with pytest.raises(CorpusError, match="fault 'Fzzzzzzzz' of the labels names test 't99', which was not run"):
+        live([filled], labels)
 
 
 @pytest.mark.parametrize(
