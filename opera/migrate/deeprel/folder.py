@@ -77,7 +77,7 @@ class _Totals:
         self.apis.add(done.plan.title)
         if result.dead:
             self.dead[done.plan.title] = result.dead
-        self.crashes += [f"{x.operator} with {x.instance} of {done.plan.file}: {x.reason[:100]}" for x in done.crashes]
+        self.crashes += map(str, done.crashes)
 
 
 def _replay(workspace: Workspace, folder: Path, library: str, found: Published, settings: Settings) -> bool:

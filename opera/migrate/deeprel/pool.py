@@ -26,18 +26,22 @@ MAX_DEATHS = 6
 
 
 class Crash(msgspec.Struct, frozen=True):
-    """A call that hung or killed its process.
+    """A call that hung or killed its process, as opera.migrate.docter.driver.Crash is stored.
 
     Attributes:
+        how: `killed by SIGFPE`, `does not end in time`.
         operator: What was called.
-        instance: Id of the instance whose arguments it was given; that is one of `source`.
-        reason: The signal, in words.
+        values: The instance whose arguments it was given, in words.
+        violates: Always empty.
     """
 
+    how: str
     operator: str
-    source: str
-    instance: str
-    reason: str
+    values: dict[str, str]
+    violates: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.operator}, given the arguments of {self.values['arguments']}: {self.how}"
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -107,7 +111,8 @@ class Pool:
                 if blamed is None or len(crashes) >= MAX_DEATHS or (blamed.pair, blamed.document) in plan.skip:
                     answer = Answer(status, reason, 0, 0, 0, 0, {}, 0.0)
                     break
-                crashes.append(Crash(blamed.operator, blamed.source, blamed.instance, str(reason)))
+                how = "does not end in time" if "SIGALRM" in reason else str(reason)
+                crashes.append(Crash(how, blamed.operator, {"arguments": f"{blamed.source} {blamed.instance}"}))
                 plan = msgspec.structs.replace(plan, skip=[*plan.skip, (blamed.pair, blamed.document)])
         report = FileReport(
             self.setup.source, name, answer.status, answer.reason, answer.tests, answer.failed, answer.calls,

@@ -16,7 +16,7 @@ from opera.migrate.deeprel.apis import Target, Unusable
 from opera.values import CONTAINERS, Named, RandomTensor, Tensor, Value
 
 CALLED, SELF = "input_signature", "_input_tensor"
-MAX_ELEMENTS = 1 << 20
+MAX_ELEMENTS = 1 << 22
 """Elements of a tensor that is made for a record."""
 RANGES = ((0, 7), (0, 1))
 """A record says nothing of values: integers are drawn from these, the second where the library refuses the first."""

@@ -197,10 +197,7 @@ class _Run:
             f"{len(self.differing)} pairs of equal values differ on further invocations:",
             self.differing,
         )
-        show_list(
-            f"{len(self.crashes)} calls hung or killed the library's process:",
-            [f"{x.operator} with {x.instance} of {x.source}: {x.reason[:100]}" for x in self.crashes],
-        )
+        show_list(f"{len(self.crashes)} calls hung or killed the library's process:", list(map(str, self.crashes)))
 
 
 def stored(workspace: Workspace, done: Done) -> tuple[int, int, dict[str, Any]]:
