@@ -63,6 +63,11 @@ class Preparation:
             return None  # its folder was deleted: it is made again
         return test
 
+    def rejected(self, item: Item) -> bool:
+        """Return whether the library is known to reject the item's instance."""
+        test = self.tests[item.frontend.exporter].get(item.instance)
+        return test is not None and test.status != VALID
+
     def wrap(self, item: Item) -> None:
         """Have the item's instance wrapped by one of the next batches."""
         if item.instance not in self._waiting:

@@ -22,7 +22,7 @@ from opera.execute.confirm import Confirmations
 from opera.execute.library_side import ScreenReply, ScreenRequest
 from opera.execute.plan import Frontend, Item, Selection
 from opera.execute.pool import DONE, UNAVAILABLE, Group, Pool, Result
-from opera.execute.prepare import VALID, Preparation
+from opera.execute.prepare import Preparation
 from opera.execute.quota import Quota
 from opera.execute.records import (
     ERROR,
@@ -186,7 +186,7 @@ class _Run:
         self.items = list(self.source)
         self.upcoming = iter(self.items)
         self.quota = Quota(self.items, self.options.selection)
-        self.progress.begin(self.quota.total(self.items))
+        self.progress.begin(self.quota.total(item for item in self.items if not self.prepare.rejected(item)))
         self._resume_confirmations()
         try:
             self._feed()
@@ -229,12 +229,9 @@ class _Run:
 
     def _take(self, item: Item) -> bool:
         """Take up an item; False where its library rejects it, or no more are wanted."""
+        if self.prepare.rejected(item) or not self.quota.take(item):
+            return False
         known = self.prepare.known(item)
-        if known is not None and known.status != VALID:
-            self.done += 1
-            return False
-        if not self.quota.take(item):
-            return False
         self.active += 1
         if known is None:
             self.prepare.wrap(item)
@@ -246,7 +243,10 @@ class _Run:
         """Take up another item in place of one that its library rejects."""
         self._finish(item)
         for other in self.quota.replacements(item):
-            if self._over() or self._take(other):
+            if self._over():
+                break
+            if self._take(other):
+                self.done -= 1  # one of the two counts, else more would be done than there is to do
                 break
 
     def _paid_export(self, item: Item, inside: float, occupied: float) -> None:
