@@ -90,9 +90,11 @@ def infer(compiled: tuple[Any, Imported], case: Case) -> list[Value]:
 
 
 def unsupported(stage: str, error: BaseException) -> str | None:
-    missing = tvm_torch.unsupported(stage, error) or tvm_keras.unsupported(stage, error)
+    if missing := tvm_keras.missing(error):
+        return f"no converter for {missing}"
     rules = tvm_onnx.UNSUPPORTED + tvm_torch.UNSUPPORTED + tvm_keras.UNSUPPORTED + UNSUPPORTED
-    return missing or first_rule(rules, stage, error)
+    worded = tvm_torch.unsupported(stage, error) or first_rule(rules, stage, error)
+    return worded or tvm_keras.refusal(stage, error)
 
 
 def conversion_function(case: Case, error: BaseException | None) -> str:

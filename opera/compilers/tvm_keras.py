@@ -76,10 +76,8 @@ def _place(name: str) -> int:
     return int(name.rpartition("_")[2])
 
 
-def unsupported(stage: str, error: BaseException) -> str | None:
-    """Return the operators without converter, or what the importer refuses by its exception's class."""
-    if missing := _missing(error):
-        return f"no converter for {missing}"
+def refusal(stage: str, error: BaseException) -> str | None:
+    """Return what the importer refuses by its exception's class, where its words match no rule."""
     refused = stage == "load" and any(kind.__name__ in REFUSALS for kind in type(error).__mro__)
     return str(error).strip().partition("\n")[0][:160] if refused else None
 
@@ -93,9 +91,8 @@ def conversion_function(case: Case, error: BaseException | None) -> str:
     """
     from tvm.relax.frontend.tflite.tflite_frontend import ExprTable, OperatorConverter
 
-    missing = _missing(error)
-    if missing:
-        return missing
+    if lacking := missing(error):
+        return lacking
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__ if error is not None else None)]
     for frame in reversed(frames):  # the bodies of loops are converted inside the conversion of the loop
         if frame.f_code.co_name == "convert_op_to_relax" and "op_code_str" in frame.f_locals:
@@ -108,7 +105,7 @@ def conversion_function(case: Case, error: BaseException | None) -> str:
     return _called(converter, codes[0]) if len(codes) == 1 else f"expanded {case.operator.rpartition('.')[2]}"
 
 
-def _missing(error: BaseException | None) -> str:
+def missing(error: BaseException | None) -> str:
     """Return the operators without converter, which the importer lists in an order that changes from run to run."""
     found = re.search(r"operators are not supported in frontend TFLite: ([^\n]+)", str(error))
     return ", ".join(sorted(re.findall(r"\w+", found[1]))) if found else ""

@@ -124,7 +124,7 @@ REFUSED = [
         "no converter for DYNAMIC_UPDATE_SLICE",
         marks=needs_tflite,
     ),
-    (tvm, "onnx", "keras.ops.det", SQUARE, "load", "The following operators are not supported for frontend ONNX: Det"),
+    (tvm, "onnx", "keras.ops.det", SQUARE, "load", "no converter for Det"),
     (
         openvino,
         "saved_model",
