@@ -242,11 +242,10 @@ class _Run:
     def _dropped(self, item: Item) -> None:
         """Take up another item in place of one that its library rejects."""
         self._finish(item)
+        if self.options.selection.limit is not None or self.options.selection.balance:
+            self.done -= 1  # another one takes its place, now or when it is come to
         for other in self.quota.replacements(item):
-            if self._over():
-                break
-            if self._take(other):
-                self.done -= 1  # one of the two counts, else more would be done than there is to do
+            if self._over() or self._take(other):
                 break
 
     def _paid_export(self, item: Item, inside: float, occupied: float) -> None:
