@@ -31,7 +31,9 @@ def fill(workspace: Workspace, relation: str, source: str, partner: str) -> str:
     environment = workspace.save_environment({"compiler": "tvm", "version": "1", "library": "torch"})
     run = workspace.start_run({})
     verdicts = [
-        Verdict(test, "tvm-torch", "exported-program", environment, name, finding=f"F{test}" if name in FAILURES else "")
+        Verdict(
+            test, "tvm-torch", "exported-program", environment, name, finding=f"F{test}" if name in FAILURES else ""
+        )
         for test, name in (("t0", source), ("t1", partner))
     ]
     workspace.save_verdicts(run, verdicts, {x.finding: b"{}" for x in verdicts if x.finding})
