@@ -284,30 +284,15 @@ def _call(operator: str, found: Any, given: dict[str, Any]) -> Any:
     if kind == "property":
         return found.__get__(given["input"])
     if kind != "module":
-        args, kwargs = split(positional_names(operator), given)
+        args, kwargs = torch_signatures.split(positional_names(operator), given)
         return found(*args, **kwargs)
     training = given.pop(TRAINING, True)
     forward = {name.removeprefix(FORWARD): x for name, x in given.items() if name.startswith(FORWARD)}
     own = {name: x for name, x in given.items() if not name.startswith(FORWARD)}
-    args, kwargs = split(torch_api.constructor_formals(operator), own)
+    args, kwargs = torch_signatures.split(torch_api.constructor_formals(operator), own)
     made = found(*args, **kwargs).train(bool(training))
-    args, kwargs = split(torch_api.formals(operator), forward)
+    args, kwargs = torch_signatures.split(torch_api.formals(operator), forward)
     return made(*args, **kwargs)
-
-
-def split(formals: list[str], given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return positional and keyword arguments of a call."""
-    args: list[Any] = []
-    rest = dict(given)
-    for name in formals:
-        if name.startswith("*"):
-            several = rest.pop(name[1:], ())
-            args += several if isinstance(several, list | tuple) else [several]
-            break
-        if name not in rest:
-            break
-        args.append(rest.pop(name))
-    return args, rest
 
 
 def agree(one: list[Any], other: list[Any]) -> bool:

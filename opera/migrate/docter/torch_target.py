@@ -11,7 +11,7 @@ import msgspec
 
 from opera.capture.recorder import Recorder
 from opera.errors import CorpusError
-from opera.libraries import torch_api, torch_values
+from opera.libraries import torch_api, torch_signatures, torch_values
 from opera.migrate.docter import torch_documents
 from opera.migrate.docter.constraints import Api
 from opera.migrate.docter.targets import Bound, Dead, adapted
@@ -107,7 +107,7 @@ def prepare(bound: Bound, values: Mapping[str, Value], number: int) -> Callable[
     arguments = {name: decode(value) for name, value in values.items()}
     if torch_api.kind(bound.operator) == "module":
         return _module(bound.operator, found, arguments, number)
-    args, kwargs = _split(torch_api.formals(bound.operator), arguments)
+    args, kwargs = torch_signatures.split(torch_api.formals(bound.operator), arguments)
     if torch_api.kind(bound.operator) == "property":
         return lambda: found.__get__(args[0])
     return lambda: found(*args, **kwargs)
@@ -118,11 +118,11 @@ def _module(operator: str, kind: Any, arguments: dict[str, Any], number: int) ->
     import torch
 
     forward = {name.removeprefix(FORWARD): x for name, x in arguments.items() if name.startswith(FORWARD)}
-    args, kwargs = _split(
+    args, kwargs = torch_signatures.split(
         torch_api.constructor_formals(operator),
         {name: x for name, x in arguments.items() if not name.startswith(FORWARD)},
     )
-    called, named = _split(torch_api.formals(operator), forward)
+    called, named = torch_signatures.split(torch_api.formals(operator), forward)
 
     def call() -> Any:
         module = kind(*args, **kwargs)
@@ -132,20 +132,6 @@ def _module(operator: str, kind: Any, arguments: dict[str, Any], number: int) ->
         return module.train(number % 2 == 0)(*called, **named)
 
     return call
-
-
-def _split(formals: list[str], arguments: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    args: list[Any] = []
-    rest = dict(arguments)
-    for name in formals:
-        if name.startswith("*"):
-            several = rest.pop(name[1:], ())
-            args += several if isinstance(several, list | tuple) else [several]
-            break
-        if name not in rest:
-            break
-        args.append(rest.pop(name))
-    return args, rest
 
 
 def decode(value: Value) -> Any:
