@@ -295,3 +295,34 @@ def test_importing_is_quiet_runs_nothing_and_asks_no_keras_json(tmp_path, monkey
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     done = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_beginning_anew_gives_what_clearing_the_session_and_seeding_give():
+    def cleared():
+        keras_backend.keras.backend.clear_session(free_memory=False)
+        keras_backend.keras.utils.set_random_seed(0)
+
+    def made():
+        library = keras_backend.keras
+        layer = library.layers.Dense(3)
+        layer.build((None, 4))
+        return layer.name, layer.get_weights()[0], np.asarray(library.random.normal((5,)))
+
+    cleared()
+    name, weights, drawn = made()
+    made()
+    keras_backend.begin_anew()
+    again = made()
+    assert again[0] == name
+    np.testing.assert_array_equal(again[1], weights)
+    np.testing.assert_array_equal(again[2], drawn)
+
+
+def test_beginning_anew_keeps_the_kernels_of_tensorflow(monkeypatch):
+    from tensorflow.python.eager import context
+
+    dropped = []
+    monkeypatch.setattr(type(context.context()), "clear_kernel_cache", lambda _: dropped.append(1))
+    monkeypatch.setattr(context, "set_global_seed", lambda _: dropped.append(1))
+    keras_backend.begin_anew()
+    assert not dropped

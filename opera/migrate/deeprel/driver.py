@@ -131,8 +131,8 @@ class _Trials:
         name = self.plan.documents[document][0]
         if {(-1, document), (place, document)} & self.skip:
             raise Unusable("it hung or killed the process")
-        expected, telling = self._source(pair.source, document)
         given = self._expressed(pair, document)
+        expected, telling = self._source(pair.source, document)
         self._attempt(place, document, pair.target, pair.source, name)
         try:
             with self._limited(), self.recorder.aside():

@@ -210,9 +210,9 @@ def _live(value: Value) -> Any:
 
 def call(operator: str, arguments: Mapping[str, Any]) -> list[Any]:
     """Call an operator, seeded, and return the tensors that it returns, as arrays."""
-    import keras
+    from opera.libraries.keras_backend import begin_anew, keras
 
-    keras.utils.set_random_seed(0)
+    begin_anew()
     given = dict(arguments)
     if keras_api.kind(operator) == "function":
         namespace, _, name = operator.rpartition(".")
@@ -226,9 +226,6 @@ def call(operator: str, arguments: Mapping[str, Any]) -> list[Any]:
 
 
 def _call_layer(found: Any, given: dict[str, Any]) -> Any:
-    import keras
-
-    keras.backend.clear_session(free_memory=False)
     training = given.pop(TRAINING, False)
     called = {name.removeprefix(CALL): x for name, x in given.items() if name.startswith(CALL)}
     own = {name: x for name, x in given.items() if not name.startswith(CALL)}
