@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -84,6 +85,62 @@ class Child:
             log.seek(max(0, self._log.stat().st_size - 2000))
             lines = [line for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
         return f"; last output: {lines[-1].strip()[:300]}" if lines else ""
+
+
+class Children:
+    """The children of a pool of threads: each thread keeps one for as long as it asks for the same setup.
+
+    Attributes:
+        folder: Where the children's own folders are made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._mine = threading.local()
+        self._known: set[Child] = set()
+        self._started, self._closed = 0, False
+        self._lock = threading.Lock()
+
+    def run(self, setup: Setup, job: Job, timeout: float, *, keep: bool = True) -> Answer:
+        """Run one file in this thread's child, or in one for it alone if not `keep`. Raises Lost."""
+        child = self._child(setup, keep)
+        try:
+            answer = child.run(job, timeout)
+        except Lost:
+            self._end(child)
+            raise
+        if not keep:
+            self._end(child)
+        return answer
+
+    def close(self) -> None:
+        """End all; those that threads still wait for are lost to them."""
+        with self._lock:
+            self._closed = True
+            children, self._known = self._known, set()
+        for child in children:
+            child.close()
+
+    def _child(self, setup: Setup, keep: bool) -> Child:
+        child: Child | None = getattr(self._mine, "child", None)
+        if child is not None:
+            if keep and child in self._known and child.setup == setup:
+                return child
+            self._end(child)
+        with self._lock:
+            if self._closed:
+                raise Lost("died", "the extraction was stopped")
+            self._started += 1
+            child = self._mine.child = Child(setup, self.folder / f"child-{self._started}")
+            self._known.add(child)
+        return child
+
+    def _end(self, child: Child) -> None:
+        with self._lock:
+            known = child in self._known
+            self._known.discard(child)
+        if known:
+            child.close()
 
 
 def _ending(code: int) -> str:

@@ -9,7 +9,6 @@ import importlib.metadata
 import importlib.util
 import re
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +22,7 @@ from opera import resources
 from opera.capture.child import Answer, Job, Setup
 from opera.errors import CorpusError, NotInstalled, OperaError, SourceError
 from opera.instance import Captured, parse_captured
-from opera.migrate.children import Child, Lost
+from opera.migrate.children import Children, Lost
 
 
 class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -229,9 +228,11 @@ def extract(
     jobs = [(suite, file) for suite, file in jobs if file not in set(done)]
     reasons: list[str] = []
     with tempfile.TemporaryDirectory(prefix="opera-extract-") as folder:
-        pool = _Pool(target, Path(folder), timeout)
+        children = Children(Path(folder))
         with ThreadPoolExecutor(workers) as executor:
-            futures = [executor.submit(pool.run, number, *job) for number, job in enumerate(jobs)]
+            futures = [
+                executor.submit(_run, children, target, timeout, number, *job) for number, job in enumerate(jobs)
+            ]
             try:
                 for future in futures:
                     report = future.result()
@@ -241,7 +242,7 @@ def extract(
                     report.spool.unlink(missing_ok=True)
             finally:
                 executor.shutdown(wait=False, cancel_futures=True)
-                pool.close()
+                children.close()
     if jobs and len(reasons) == len(jobs) and not done:
         raise SourceError(
             f"not one of the {len(jobs)} test files of {target.root} could be run",
@@ -261,62 +262,20 @@ def files(target: Target, suite: Suite) -> list[str]:
     return sorted(name for name in found if not any(fnmatch(name, pattern) for pattern in suite.exclude))
 
 
-class _Pool:
-    """The children of an extraction: one a thread where a suite shares processes, else one a file."""
-
-    def __init__(self, target: Target, folder: Path, timeout: float | None) -> None:
-        self._target, self._folder, self._timeout = target, folder, timeout
-        self._mine = threading.local()
-        self._children: set[Child] = set()
-        self._closed = False
-        self._lock = threading.Lock()
-
-    def run(self, number: int, suite: Suite, file: str) -> FileReport:
-        spool = self._folder / f"{number}.jsonl"
-        limit = self._timeout or suite.timeout
-        rest = (suite.arguments, suite.path, suite.stop, suite.resume, suite.inert, suite.driver)
-        job = Job(suite.kind, str(self._target.root), file, str(spool), *rest)
-        child = self._child(suite, number)
-        try:
-            answer = child.run(job, limit)
-        except Lost as lost:
-            status, reason = lost.args
-            self._forget(child)
-            answer = Answer(status, reason, 0, 0, 0, 0, {}, limit if status == "timeout" else 0.0)
-        if not suite.shared_process:
-            self._forget(child)
-        return FileReport(
-            suite.name, file, answer.status, answer.reason, answer.tests, answer.failed, answer.calls,
-            answer.left_out, answer.seconds, spool,
-        )  # fmt: skip
-
-    def _child(self, suite: Suite, number: int) -> Child:
-        setup = _setup(self._target.source, suite)
-        child: Child | None = getattr(self._mine, "child", None)
-        if child in self._children and child is not None and child.setup == setup and suite.shared_process:
-            return child
-        if child is not None:
-            self._forget(child)
-        with self._lock:
-            if self._closed:
-                raise SourceError("the extraction was stopped")
-            child = self._mine.child = Child(setup, self._folder / f"child-{number}")
-            self._children.add(child)
-        return child
-
-    def _forget(self, child: Child) -> None:
-        with self._lock:
-            known = child in self._children
-            self._children.discard(child)
-        if known:
-            child.close()
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            children, self._children = self._children, set()
-        for child in children:
-            child.close()
+def _run(children: Children, target: Target, timeout: float | None, number: int, suite: Suite, file: str) -> FileReport:
+    """Run one file: in a process that others share where the suite allows that."""
+    spool, limit = children.folder / f"{number}.jsonl", timeout or suite.timeout
+    rest = (suite.arguments, suite.path, suite.stop, suite.resume, suite.inert, suite.driver)
+    job = Job(suite.kind, str(target.root), file, str(spool), *rest)
+    try:
+        answer = children.run(_setup(target.source, suite), job, limit, keep=suite.shared_process)
+    except Lost as lost:
+        status, reason = lost.args
+        answer = Answer(status, reason, 0, 0, 0, 0, {}, limit if status == "timeout" else 0.0)
+    return FileReport(
+        suite.name, file, answer.status, answer.reason, answer.tests, answer.failed, answer.calls,
+        answer.left_out, answer.seconds, spool,
+    )  # fmt: skip
 
 
 def _setup(source: Source, suite: Suite) -> Setup:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,7 +11,7 @@ import msgspec
 
 from opera import resources
 from opera.capture.child import Answer, Job, Setup
-from opera.migrate.children import Child, Lost
+from opera.migrate.children import Children, Lost
 from opera.migrate.deeprel import plans as files
 from opera.migrate.deeprel.plans import Attempt, Outcome, Plan
 from opera.migrate.deeprel.replay import Replayed
@@ -55,27 +54,19 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class Pool:
-    """One child a thread, each used for many plans. Use it as a context manager."""
+    """Runs plans in children, each used for many. Use it as a context manager."""
 
     def __init__(self, source: str, library: str, folder: Path, workers: int) -> None:
         self.setup = Setup(source, library, resources.declaration("instrumentation", library).get("points", {}))
-        self._folder, self._workers = folder, workers
-        self._mine = threading.local()
-        self._children: set[Child] = set()
+        self._children, self._workers = Children(folder), workers
         self._executor = ThreadPoolExecutor(workers)
-        self._lock = threading.Lock()
-        self._closed = False
 
     def __enter__(self) -> Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._closed = True
-            children, self._children = list(self._children), set()
         self._executor.shutdown(wait=False, cancel_futures=True)
-        for child in children:
-            child.close()
+        self._children.close()
 
     def run(self, plans: Iterable[tuple[str, Plan]]) -> Iterator[Done]:
         """Run (name, plan) one after the other, and yield what became of them in this order.
@@ -84,15 +75,14 @@ class Pool:
         """
         waiting: deque[Future[Done]] = deque()
         for number, (name, plan) in enumerate(plans):
-            waiting.append(self._executor.submit(self._run, name, plan, self._folder / f"{number}.plan"))
+            waiting.append(self._executor.submit(self._run, name, plan, self._children.folder / f"{number}.plan"))
             while len(waiting) > 2 * self._workers:
                 yield self._finished(waiting)
         while waiting:
             yield self._finished(waiting)
 
     def _finished(self, waiting: deque[Future[Done]]) -> Done:
-        done = waiting.popleft().result()
-        return done
+        return waiting.popleft().result()
 
     def _run(self, name: str, plan: Plan, path: Path) -> Done:
         spool = path.with_suffix(".spool")
@@ -102,11 +92,11 @@ class Pool:
         while True:
             path.write_bytes(msgspec.json.encode(plan))
             try:
-                answer = self._child().run(Job("driver", "", str(path), str(spool), driver=DRIVER), PATIENCE)
+                job = Job("driver", "", str(path), str(spool), driver=DRIVER)
+                answer = self._children.run(self.setup, job, PATIENCE)
                 break
             except Lost as lost:
                 status, reason = lost.args
-                self._forget()
                 blamed = _blamed(path)
                 if blamed is None or len(crashes) >= MAX_DEATHS or (blamed.pair, blamed.document) in plan.skip:
                     answer = Answer(status, reason, 0, 0, 0, 0, {}, 0.0)
@@ -123,26 +113,6 @@ class Pool:
         for file in (path, files.outcomes_file(path), files.attempt_file(path)):
             file.unlink(missing_ok=True)
         return Done(plan, report, found, replayed, crashes)
-
-    def _child(self) -> Child:
-        child: Child | None = getattr(self._mine, "child", None)
-        if child is None:
-            with self._lock:
-                if self._closed:
-                    raise Lost("died", "closed")
-                child = self._mine.child = Child(
-                    self.setup, self._folder / f"child{id(self._mine)}-{threading.get_ident()}"
-                )
-                self._children.add(child)
-        return child
-
-    def _forget(self) -> None:
-        child: Child | None = getattr(self._mine, "child", None)
-        if child is not None:
-            with self._lock:
-                self._children.discard(child)
-            child.close()
-            self._mine.child = None
 
 
 def _blamed(path: Path) -> Attempt | None:

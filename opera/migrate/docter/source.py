@@ -6,7 +6,6 @@ import hashlib
 import re
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ from opera import plugins, resources
 from opera.capture.child import Answer, Job, Setup
 from opera.errors import NotInstalled, SourceError, UsageError
 from opera.migrate import suites
-from opera.migrate.children import Child, Lost
+from opera.migrate.children import Children, Lost
 from opera.migrate.docter import driver, files, output, targets
 from opera.migrate.docter.constraints import Api
 from opera.migrate.docter.driver import Attempt, Crash, Plan, Result
@@ -178,7 +177,8 @@ def _store(workspace: Workspace, key: str, outcome: Outcome, digest: str, violat
 def _run(works: list[Work], request: Request, count: int) -> Iterator[Outcome]:
     """Run all in child processes, in order; libraries one after the other, so that a child needs only one."""
     with tempfile.TemporaryDirectory(prefix="opera-docter-") as folder:
-        pool = _Pool(Path(folder), request, count)
+        children = Children(Path(folder))
+        pool = _Pool(children, request, count)
         with ThreadPoolExecutor(request.workers) as executor:
             futures = [executor.submit(pool.run, number, work) for number, work in enumerate(works)]
             try:
@@ -188,22 +188,19 @@ def _run(works: list[Work], request: Request, count: int) -> Iterator[Outcome]:
                     outcome.report.spool.unlink(missing_ok=True)
             finally:
                 executor.shutdown(wait=False, cancel_futures=True)
-                pool.close()
+                children.close()
 
 
 class _Pool:
-    """One child a thread and library."""
+    """Runs APIs in children, each of one library."""
 
-    def __init__(self, folder: Path, request: Request, count: int) -> None:
-        self._folder, self._request, self._count = folder, request, count
-        self._mine = threading.local()
-        self._children: set[Child] = set()
-        self._started, self._closed = 0, False
-        self._lock = threading.Lock()
+    def __init__(self, children: Children, request: Request, count: int) -> None:
+        self._children, self._request, self._count = children, request, count
 
     def run(self, number: int, work: Work) -> Outcome:
         """Run the inputs of one API; after each that kills its process, go on with the next one."""
-        spool, path = self._folder / f"{number}.jsonl", self._folder / f"{number}.plan"
+        folder = self._children.folder
+        spool, path = folder / f"{number}.jsonl", folder / f"{number}.plan"
         crashes: list[Crash] = []
         total, left_out, calls, started = Result(), Counter[str](), 0, time.monotonic()
         plan = Plan(
@@ -232,11 +229,11 @@ class _Pool:
     def _answer(self, plan: Plan, path: Path, spool: Path, total: Result) -> tuple[Answer, Attempt | None]:
         """Run a plan, add its result, and return the input that ran last."""
         path.write_bytes(msgspec.msgpack.encode(plan))
-        child = self._child(plan.library)
+        points: dict[str, list[str]] = resources.declaration("instrumentation", plan.library).get("points", {})
+        job = Job("driver", str(path.parent), str(path), str(spool), driver=DRIVER)
         try:
-            answer = child.run(Job("driver", str(self._folder), str(path), str(spool), driver=DRIVER), TIMEOUT)
+            answer = self._children.run(Setup(SOURCE, plan.library, points), job, TIMEOUT)
         except Lost as lost:
-            self._forget(child)
             answer = Answer(str(lost.args[0]), str(lost.args[1]), 0, 0, 0, 0, {}, 0.0)
         attempt = _read(driver.attempt_file(path), Attempt)
         result = _read(driver.result_file(path), Result) or (attempt.so_far if attempt else Result())
@@ -245,35 +242,6 @@ class _Pool:
         total.join(result)
         total.operator = total.operator or (attempt.operator if attempt else "")
         return answer, attempt
-
-    def _child(self, library: str) -> Child:
-        child: Child | None = getattr(self._mine, "child", None)
-        if child is not None and child in self._children and child.setup.library == library:
-            return child
-        if child is not None:
-            self._forget(child)
-        points: dict[str, list[str]] = resources.declaration("instrumentation", library).get("points", {})
-        with self._lock:
-            if self._closed:
-                raise SourceError("the extraction was stopped")
-            self._started += 1
-            child = self._mine.child = Child(Setup(SOURCE, library, points), self._folder / f"child-{self._started}")
-            self._children.add(child)
-        return child
-
-    def _forget(self, child: Child) -> None:
-        with self._lock:
-            known = child in self._children
-            self._children.discard(child)
-        if known:
-            child.close()
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            children, self._children = self._children, set()
-        for child in children:
-            child.close()
 
 
 def _how(status: str, reason: str) -> str:
