@@ -301,12 +301,16 @@ def findings(
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(metavar="ID", help="A finding, test or instance, or how its id begins.")],
+    name: Annotated[
+        str, typer.Argument(metavar="ID", help="A finding, test or instance, or how its id begins; or an operator.")
+    ],
     workspace: Root = RESULTS,
 ) -> None:
-    """Show all that is known of a finding, a test or an operator instance.
+    """Show all that is known of a finding, a test, an operator instance or an operator.
 
     Example: opera show F3a09c11
+
+    Example: opera show torch.bmm
     """
     from opera.report import show as stage
     from opera.workspace import Workspace

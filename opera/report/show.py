@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Iterable
 
@@ -13,6 +14,7 @@ from rich.table import Table
 from opera import migrated
 from opera.errors import UsageError, WorkspaceError
 from opera.instance import Instance
+from opera.report.operators import Operator, operators
 from opera.report.terminal import findings_table
 from opera.report.words import clean, number, status, where
 from opera.triage.findings import Finding
@@ -39,17 +41,15 @@ def findings(workspace: Workspace, frontend: str) -> None:
 
 
 def show(workspace: Workspace, name: str) -> None:
-    """Print all that is known of the finding, test or instance whose id begins so."""
+    """Print all that is known of the operator of that name, or of the finding, test or instance whose id begins so."""
     console = _console()
+    if known := operators(workspace, name):
+        for operator in known:
+            _operator(console, workspace, operator)
+        return
     matches = _matches(workspace, name)
     if len(matches) != 1:
-        listed = ", ".join(f"{kind} {found}" for kind, found in matches[:5])
-        raise UsageError(
-            f"{len(matches)} things have an id that begins with {name!r}" + (f": {listed}" if matches else ""),
-            fix="give more of the id"
-            if matches
-            else "`opera findings` lists findings, `opera show FINDING` their tests",
-        )
+        raise _unclear(workspace, name, matches)
     kind, found = matches[0]
     {"finding": _finding, "test": _test, "instance": _instance}[kind](console, workspace, found)
 
@@ -65,6 +65,41 @@ def _matches(workspace: Workspace, name: str) -> list[tuple[str, str]]:
         rows = workspace.query(f"SELECT id FROM {table} WHERE substr(id, 1, ?) = ? LIMIT 20", (len(name), name))
         found += [(kind, row[0]) for row in rows]
     return found if name else []
+
+
+def _unclear(workspace: Workspace, name: str, matches: list[tuple[str, str]]) -> UsageError:
+    listed = ", ".join(f"{kind} {found}" for kind, found in matches[:5])
+    told = f"{len(matches)} things have an id that begins with {name!r}" + (f": {listed}" if matches else "")
+    if matches:
+        return UsageError(told, fix="give more of the id")
+    names = {operator for library in workspace.libraries() for operator in workspace.operators(library)}
+    near = [x for x in names if x.rpartition(".")[2].lower() == name.lower()] or difflib.get_close_matches(name, names)
+    return UsageError(
+        f"{told}, and no operator is called so",
+        cause=f"operators of a similar name: {', '.join(sorted(near)[:8])}" if near else "",
+        fix="`opera findings` lists findings, `opera show FINDING` their tests and operators",
+    )
+
+
+def _operator(console: Console, workspace: Workspace, x: Operator) -> None:
+    console.print(f"[bold]{escape(clean(x.name))}[/bold]  {escape(x.library)}")
+    related: dict[str, list[str]] = {"value": [], "status": []}
+    for other in x.related:
+        related[other.kind].append(f"{other.operator} ({other.agreed} of {other.tried})")
+    _pairs(
+        console,
+        ("instances", ", ".join(f"{count} from {source}" for source, count in x.instances.items())),
+        ("returns the same as", ", ".join(related["value"])),
+        ("accepts the same as", ", ".join(name.partition(" ")[0] for name in related["status"])),
+        *(
+            (" ".join(key), ", ".join(f"{count} {name}" for name, count in told.items()))
+            for key, told in x.tests.items()
+        ),
+    )
+    found = [finding for finding in all_findings(workspace) if x.name in finding.operators]
+    found = [finding for finding in found if finding.frontend.rpartition("-")[2] == x.library]
+    if found:
+        console.print(findings_table(found, console.width))
 
 
 def _finding(console: Console, workspace: Workspace, name: str) -> None:

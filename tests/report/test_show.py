@@ -4,6 +4,8 @@ import pytest
 from filled import instance_of
 
 from opera.errors import UsageError
+from opera.migrate.deeprel import relations
+from opera.migrate.deeprel.plans import Outcome, Pair
 from opera.report import show
 from opera.values import Optional, RandomTensor, Sequence, Tensor
 
@@ -58,6 +60,43 @@ def test_an_instance_shows_inputs_params_and_where_it_was_seen(workspace, enviro
 def test_unknown_and_ambiguous_ids_are_told(workspace, environments, name):
     with pytest.raises(UsageError, match="have an id that begins with"):
         show.show(workspace, name)
+
+
+def test_an_operator_shows_its_sources_verdicts_and_findings(workspace, environments, capsys):
+    text = shown(capsys, workspace, "Conv")
+    assert "Conv  onnx" in text
+    assert "1 from node-tests" in text
+    assert "tvm-onnx 0.27.0       1 crash" in text  # one of its variants passes
+    assert "openvino-onnx 2026.4  1 pass" in text
+    assert "Faaaaaaaa" in text and "Fbbbbbbbb" not in text
+    assert "returns the same as" not in text
+
+
+def test_an_operator_shows_its_verified_relations(workspace, environments, capsys):
+    pairs = [
+        ("Conv", "Pad", 3, 0),
+        ("Pad", "Conv", 2, 0),
+        ("Conv", "Relu", 0, 4),
+        ("Gemm", "TopK", 5, 0),
+        ("If", "Conv", 0, 1),
+    ]
+    outcomes = [Outcome(Pair(*pair, {}), agreed=agreed, differed=differed) for *pair, agreed, differed in pairs]
+    for outcome in outcomes:
+        outcome.examples = {"agreed": ["x"], "differed": ["y"]}
+    key = relations.key("onnx", "1.2")
+    workspace.extraction(key, {})
+    workspace.save_extraction_file(key, f"{relations.VERIFY}Conv", "done", {"outcomes": outcomes})
+    text = shown(capsys, workspace, "Conv")
+    assert "returns the same as   Pad (3 of 3) " in text
+    assert "accepts the same as   Relu " in text
+    assert "TopK" not in text and "If" not in text
+
+
+@pytest.mark.parametrize(("name", "near"), [("conv", "Conv"), ("Cnov", "Conv"), ("topk", "TopK")])
+def test_an_unknown_name_is_answered_with_operators_of_similar_names(workspace, environments, name, near):
+    with pytest.raises(UsageError) as told:
+        show.show(workspace, name)
+    assert near in told.value.cause
 
 
 def test_values_in_a_few_words():

@@ -69,14 +69,24 @@ def pairs(relations: Iterable[Relation]) -> dict[tuple[str, str], str]:
     return found
 
 
-def stored(workspace: Workspace, extraction: str) -> Iterator[Outcome]:
-    """Yield what an extraction found about candidates."""
+def stored(workspace: Workspace, extraction: str, operator: str = "") -> Iterator[Outcome]:
+    """Yield what an extraction found about candidates: about all, or at least what concerns an operator."""
     rows = workspace.stream(
-        "SELECT document FROM extraction_files WHERE extraction = ? AND file LIKE ? ORDER BY file",
-        (extraction, f"{VERIFY}%"),
+        "SELECT document FROM extraction_files WHERE extraction = ? AND file LIKE ? AND instr(document, ?) ORDER BY file",
+        (extraction, f"{VERIFY}%", f'"{operator}'.encode()),
     )
     for (document,) in rows:
         yield from msgspec.json.decode(document, type=_Document).outcomes
+
+
+def about(workspace: Workspace, library: str, operator: str) -> list[Relation]:
+    """Return an operator's relations by the library's newest extraction; empty where there was none."""
+    rows = workspace.query(
+        "SELECT key FROM extractions WHERE substr(key, 1, ?) = ? ORDER BY started DESC LIMIT 1",
+        (len(begin := f"{SOURCE} on {library} "), begin),
+    )
+    found = verified(stored(workspace, rows[0][0], operator)) if rows else []
+    return [x for x in found if operator in (x.pair.source, x.pair.target)]
 
 
 class _Document(msgspec.Struct):

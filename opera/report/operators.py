@@ -1,0 +1,86 @@
+"""What is known of one operator, for `opera show`: where its instances come from, what it is related to, how it fares."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+
+import msgspec
+
+from opera.workspace import COMBINED, Workspace
+
+
+class Related(msgspec.Struct, frozen=True):
+    """A verified relation to another operator (opera.migrate.deeprel.relations).
+
+    Attributes:
+        operator: The other one.
+        kind: `value` or `status`.
+        agreed, tried: Invocations on which both returned the same, of those tried; of the direction that was tried more.
+    """
+
+    operator: str
+    kind: str
+    agreed: int
+    tried: int
+
+
+class Operator(msgspec.Struct, frozen=True):
+    """An operator of one library.
+
+    Attributes:
+        instances: Source → instances.
+        related: Equal values first, then by name.
+        tests: Frontend and compiler version → verdict → tests, each by its worst verdict over variants.
+    """
+
+    library: str
+    name: str
+    instances: Mapping[str, int]
+    related: list[Related]
+    tests: Mapping[tuple[str, str], Mapping[str, int]]
+
+
+def operators(workspace: Workspace, name: str) -> list[Operator]:
+    """Return the operator of that name, of every library that has one."""
+    found = []
+    for library in workspace.libraries():
+        rows = workspace.query(
+            "SELECT p.source, COUNT(DISTINCT i.id) FROM instances i JOIN provenances p ON p.instance = i.id"
+            " WHERE i.library = ? AND i.operator = ? GROUP BY 1 ORDER BY 2 DESC",
+            (library, name),
+        )
+        if rows:
+            related = _related(workspace, library, name)
+            found.append(Operator(library, name, dict(rows), related, _tests(workspace, library, name)))
+    return found
+
+
+def _related(workspace: Workspace, library: str, name: str) -> list[Related]:
+    """Return the relations of the newest extraction, in either direction."""
+    from opera.migrate.deeprel import relations
+    from opera.migrate.deeprel.plans import VALUE
+
+    best: dict[str, Related] = {}
+    for x in relations.about(workspace, library, name):
+        other = x.pair.target if x.pair.source == name else x.pair.source
+        made = Related(other, x.kind, x.agreed, x.tried)
+        known = best.get(other)
+        if known is None or (made.kind == VALUE, made.tried) > (known.kind == VALUE, known.tried):
+            best[other] = made
+    return sorted(best.values(), key=lambda x: (x.kind != VALUE, x.operator))
+
+
+def _tests(workspace: Workspace, library: str, name: str) -> dict[tuple[str, str], dict[str, int]]:
+    rank = {verdict: place for place, verdict in enumerate(COMBINED)}
+    versions = {key: str(document["version"]) for key, document in workspace.environments().items()}
+    rows = workspace.query(
+        "SELECT v.frontend, v.environment, v.test, v.verdict FROM instances i JOIN tests t ON t.instance = i.id"
+        " JOIN verdicts v ON v.test = t.id WHERE i.library = ? AND i.operator = ?",
+        (library, name),
+    )
+    worst: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    for frontend, environment, test, verdict in rows:
+        held = worst[frontend, versions.get(environment, "?")]
+        held[test] = min(held.get(test, verdict), verdict, key=lambda x: rank[x])
+    return {key: dict(Counter(held.values()).most_common()) for key, held in sorted(worst.items())}
