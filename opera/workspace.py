@@ -354,10 +354,7 @@ class Workspace:
     def save_verdicts(self, run: int, verdicts: Iterable[Verdict], signatures: dict[str, bytes]) -> None:
         """Store verdicts, each in place of an earlier one of the same identity, and the signatures of new findings."""
         with self.transaction():
-            self._db.executemany(
-                "INSERT OR IGNORE INTO findings VALUES (?, ?, ?)",
-                ((name, signature, time.time()) for name, signature in signatures.items()),
-            )
+            self._save_findings(signatures)
             self._db.executemany(
                 # An upsert keeps the row's place: rowids tell in which order tests were first run.
                 "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -376,10 +373,7 @@ class Workspace:
         """Store which findings failing verdicts belong to now, and drop the findings `stale`, which have none left."""
         with self.transaction():
             self._db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in stale))
-            self._db.executemany(
-                "INSERT OR IGNORE INTO findings VALUES (?, ?, ?)",
-                ((name, signature, time.time()) for name, signature in signatures.items()),
-            )
+            self._save_findings(signatures)
             self._db.executemany(
                 "UPDATE verdicts SET finding = ?, document = ?"
                 " WHERE test = ? AND frontend = ? AND variant = ? AND environment = ?",
@@ -388,6 +382,12 @@ class Workspace:
                     for v in verdicts
                 ),
             )
+
+    def _save_findings(self, signatures: dict[str, bytes]) -> None:
+        self._db.executemany(
+            "INSERT OR IGNORE INTO findings VALUES (?, ?, ?)",
+            ((name, signature, time.time()) for name, signature in signatures.items()),
+        )
 
     def verdicts(self, where: str = "1", parameters: Sequence[Any] = ()) -> Iterator[Verdict]:
         """Yield stored verdicts in the order they were written; `where` is SQL over the columns of `verdicts`."""
