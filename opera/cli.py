@@ -34,6 +34,8 @@ Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes at a t
 Names = Annotated[list[str] | None, typer.Option()]
 RESULTS = Path("results")
 CORES = min(os.cpu_count() or 1, 16)
+MAX_SEED = 2**32 - 1
+"""numpy's limit."""
 
 
 def _version(value: bool) -> None:
@@ -97,7 +99,9 @@ def extract(
         ),
     ] = "",
     count: Annotated[int, typer.Option(min=0, help="With --source: inputs for each operator.", show_default=False)] = 0,
-    seed: Annotated[int, typer.Option(help="With --source: of all that is random.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=MAX_SEED, help="With --source: of all that is random.", show_default=False)
+    ] = 0,
     violating: Annotated[
         bool,
         typer.Option("--violating", help="With --source docter: each input breaks one constraint, to find crashes."),
@@ -174,7 +178,9 @@ def prioritize(
     strategy: Annotated[str, typer.Option(help="How to rank (docs/benchmark.md lists them).")] = "opera",
     library: Annotated[list[str] | None, typer.Option(help="Only this library (repeatable).")] = None,
     compiler: Annotated[list[str] | None, typer.Option(help="Only for this compiler (repeatable).")] = None,
-    seed: Annotated[int | None, typer.Option(help="Break ties at random with this seed, not by corpus order.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Break ties at random with this seed, not by corpus order.")
+    ] = None,
     workspace: Root = RESULTS,
 ) -> None:
     """Rank the instances of each library for each compiler, those likely to reveal different bugs first.

@@ -255,9 +255,16 @@ class Workspace:
         with self.transaction():
             self._db.execute("DELETE FROM extraction_files WHERE extraction = ?", (key,))
 
-    def save_extraction_file(self, key: str, file: str, status: str, document: dict[str, Any]) -> None:
-        """Store how one file of a suite went."""
+    def save_extraction_file(
+        self, key: str, file: str, status: str, document: dict[str, Any], *, instead_of: str = ""
+    ) -> None:
+        """Store how one file of a suite went, in place of those whose name begins with `instead_of`."""
         with self.transaction():
+            if instead_of:
+                self._db.execute(
+                    "DELETE FROM extraction_files WHERE extraction = ? AND substr(file, 1, ?) = ?",
+                    (key, len(instead_of), instead_of),
+                )
             self._db.execute(
                 "INSERT OR REPLACE INTO extraction_files VALUES (?, ?, ?, ?)",
                 (key, file, status, msgspec.json.encode(document)),

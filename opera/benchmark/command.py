@@ -8,6 +8,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from opera import libraries
 from opera.benchmark import labels as labelling
 from opera.benchmark import result
+from opera.benchmark.labels import Labels
 from opera.benchmark.result import Benchmark, Settings
 from opera.benchmark.score import Metric
 from opera.benchmark.subjects import Subject, live
@@ -42,11 +44,18 @@ class HeldOut(msgspec.Struct, frozen=True):
 
 
 def check(format: str, strategies: list[str]) -> None:
-    """Raise UsageError for a format or strategy that is not there, before anything is read."""
+    """Raise UsageError or NotInstalled for a format, strategy or package that is not there, before anything is read."""
     if format not in FORMATS:
         raise UsageError(f"there is no format called {format!r}", fix=f"choose from {', '.join(FORMATS)}")
     for name in strategies:
         get(name)
+    for package in ("scipy", "matplotlib"):
+        if find_spec(package) is None:
+            raise NotInstalled(
+                f"{package} is not installed",
+                cause="statistics and figures need it",
+                fix='pip install "opera[benchmark]"',
+            )
 
 
 def corpus(
@@ -103,7 +112,11 @@ def show_live(
     file = labels or output / "labels.json"
     if labels is None and not file.exists():
         freeze(workspaces, file)
-    frozen = labelling.read(file)
+        frozen = labelling.read(file)
+    else:
+        frozen = labelling.read(file)
+        print(f"labels of {file}, frozen {frozen.frozen}", file=sys.stderr)
+        _tell_unlabelled(workspaces, frozen, file, must=labels is None)
     scopes = _scopes(held_out, list(frozen.frontends), settings) if held_out else {}
     settings = msgspec.structs.replace(settings, scopes=scopes)
     result.check_baseline(settings)
@@ -124,6 +137,22 @@ def freeze(workspaces: Sequence[Workspace], file: Path) -> None:
     for name, frontend in frozen.frontends.items():
         counts = ", ".join(f"{len(faults)} by {granularity}" for granularity, faults in frontend.faults.items())
         print(f"  {name}: {frontend.tests} tests, faults: {counts}", file=sys.stderr)
+
+
+def _tell_unlabelled(workspaces: Sequence[Workspace], frozen: Labels, file: Path, *, must: bool) -> None:
+    """Say which frontends with findings the labels leave out. Raises UsageError where they `must` hold all."""
+    held = {(x.frontend, x.environment) for x in frozen.frontends.values()}
+    now = labelling.freeze(workspaces).frontends.items()
+    missing = [name for name, x in now if (x.frontend, x.environment) not in held]
+    if not missing:
+        return
+    if must:
+        raise UsageError(
+            f"the labels in {file} know nothing of {', '.join(missing)}",
+            cause="they were frozen before these were run, or of other workspaces; frozen labels do not change",
+            fix=f"name another --output, or --labels {file} to leave these out",
+        )
+    print(f"not scored, for the labels do not have them: {', '.join(missing)}", file=sys.stderr)
 
 
 def _scopes(file: Path, frontends: list[str], settings: Settings) -> dict[str, list[str]]:
@@ -151,15 +180,9 @@ def _print(benchmark: Benchmark, format: str, json_of: object) -> None:
 
 
 def _write(benchmark: Benchmark, output: Path) -> None:
-    """Write JSON, Markdown, HTML and figures. Raises UsageError or NotInstalled."""
+    """Write JSON, Markdown, HTML and figures. Raises UsageError."""
     from opera.report import benchmark as report
-
-    try:
-        from opera.report import benchmark_figures as figures
-    except ImportError:
-        raise NotInstalled(
-            "the figures need matplotlib", cause="it is not installed", fix='pip install "opera[benchmark]"'
-        ) from None
+    from opera.report import benchmark_figures as figures
     from opera.report import benchmark_html
 
     try:

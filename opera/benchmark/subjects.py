@@ -53,12 +53,13 @@ def live(workspaces: Sequence[Workspace], labels: Labels) -> list[Subject]:
     corpora: dict[tuple[Path, str], dict[str, Row]] = {}
     subjects = []
     for name, frontend in labels.frontends.items():
-        workspace = next((x for x in workspaces if frontend.environment in x.environments()), workspaces[0])
+        run = [(x, _costs(x, frontend.frontend, frontend.environment)) for x in workspaces]
+        run = [x for x in run if digest(x[1]) == frontend.tests_digest] or [max(run, key=lambda x: len(x[1]))]
+        workspace, costs = run[0]
         held = workspace.root, frontend.library
         if held not in corpora:
             corpora[held] = _rows(workspace, frontend.library, "")
         corpus = corpora[held]
-        costs = _costs(workspace, frontend.frontend, frontend.environment)
         if digest(costs) != frontend.tests_digest:
             raise UsageError(
                 f"{name} has run other tests than when the labels were frozen ({len(costs)}, then {frontend.tests})",
@@ -76,7 +77,7 @@ def live(workspaces: Sequence[Workspace], labels: Labels) -> list[Subject]:
             granularity: {fault: _positions(fault, members, position) for fault, members in found.items()}
             for granularity, found in frontend.faults.items()
         }
-        known = knowledge.Known(workspace, frontend.frontend, frontend.environment)
+        known = knowledge.Known(workspace, frontend.frontend, frontend.environment, whole=True)
         subjects.append(
             Subject(
                 name,
@@ -88,7 +89,7 @@ def live(workspaces: Sequence[Workspace], labels: Labels) -> list[Subject]:
                 [costs[test] for test in tests],
                 partial(known.of, instances),
                 known.seconds(),
-                f"{frontend.library} {frontend.tests_digest} {frontend.compiler if equipped else ''}",
+                f"{workspace.root} {frontend.library} {frontend.tests_digest} {frontend.compiler if equipped else ''}",
                 len(corpus),
                 workspace.ranked_by(frontend.library, frontend.compiler),
             )

@@ -194,11 +194,9 @@ class _Pass:
 
     def _finish(self, item: Item) -> None:
         self.active -= 1
-        found = self.gathered.pop(item.instance, None)
-        if found is None or not found.files:
-            self.failed += 1
-            return
-        self.covered += 1
+        found = self.gathered.pop(item.instance, Traced({}, False, 0.0))
+        self.failed += not found.files
+        self.covered += bool(found.files)
         self.unsaved.append(Covered(item.instance, found.files, found.seconds))
         for file, bits in found.files.items():
             self.seen[file] = self.seen.get(file, 0) | int.from_bytes(bits, "little")

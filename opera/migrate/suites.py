@@ -320,6 +320,11 @@ def installed_version(source: Source) -> str:
         ) from None
 
 
+def version_of(library: str) -> str:
+    """Return the version of the installed library. Raises NotInstalled."""
+    return next((installed_version(x) for x in sources().values() if x.library == library), "unknown")
+
+
 def _stated_version(root: Path, source: Source) -> str:
     stated = source.checkout.version
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -16,10 +17,14 @@ KINDS = {"coverage": "statements of the frontend that each test covers"}
 
 
 class Known:
-    """What is known of the tests of one frontend; `environment` empty takes the newest that coverage was collected in."""
+    """What is known of the tests of one frontend.
 
-    def __init__(self, workspace: Workspace, frontend: str, environment: str = "") -> None:
-        self._workspace, self._frontend, self._environment = workspace, frontend, environment
+    `environment` empty takes the newest that coverage was collected in. Where not `whole`, tests of which nothing is known go
+    last, and stderr says how many; else they are an error.
+    """
+
+    def __init__(self, workspace: Workspace, frontend: str, environment: str = "", *, whole: bool = False) -> None:
+        self._workspace, self._frontend, self._environment, self._whole = workspace, frontend, environment, whole
 
     def of(self, instances: Sequence[str], need: str) -> Sequence[Any]:
         """Return what is known of each of the instances (ids). Raises UsageError where it was not collected."""
@@ -32,6 +37,12 @@ class Known:
                 cause="a pass of its own collects it, of frontends written in Python",
                 fix=f"run `opera coverage --frontend {self._frontend}`; where it is compiled, choose another strategy",
             )
+        known = sum(instance in stored for instance in instances)
+        if known < len(instances):
+            told = f"the coverage of {self._frontend} is known of {known} of {len(instances)} tests"
+            if self._whole:
+                raise UsageError(told, fix=f"run `opera coverage --frontend {self._frontend} --only-run`: it goes on")
+            print(f"{told}; the others go last", file=sys.stderr)
         return _statements([stored.get(instance, {}) for instance in instances])
 
     def seconds(self) -> dict[str, float]:

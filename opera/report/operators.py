@@ -31,14 +31,14 @@ class Operator(msgspec.Struct, frozen=True):
     Attributes:
         instances: Source → instances.
         related: Equal values first, then by name.
-        tests: Frontend and compiler version → verdict → tests, each by its worst verdict over variants.
+        tests: For each environment, frontend with the compiler's version, and verdict → tests, by the worst over variants.
     """
 
     library: str
     name: str
     instances: Mapping[str, int]
     related: list[Related]
-    tests: Mapping[tuple[str, str], Mapping[str, int]]
+    tests: list[tuple[str, dict[str, int]]]
 
 
 def operators(workspace: Workspace, name: str) -> list[Operator]:
@@ -71,9 +71,12 @@ def _related(workspace: Workspace, library: str, name: str) -> list[Related]:
     return sorted(best.values(), key=lambda x: (x.kind != VALUE, x.operator))
 
 
-def _tests(workspace: Workspace, library: str, name: str) -> dict[tuple[str, str], dict[str, int]]:
+def _tests(workspace: Workspace, library: str, name: str) -> list[tuple[str, dict[str, int]]]:
     rank = {verdict: place for place, verdict in enumerate(COMBINED)}
-    versions = {key: str(document["version"]) for key, document in workspace.environments().items()}
+    superseded = workspace.superseded()
+    versions = {
+        key: str(document["version"]) for key, document in workspace.environments().items() if key not in superseded
+    }
     rows = workspace.query(
         "SELECT v.frontend, v.environment, v.test, v.verdict FROM instances i JOIN tests t ON t.instance = i.id"
         " JOIN verdicts v ON v.test = t.id WHERE i.library = ? AND i.operator = ?",
@@ -81,6 +84,10 @@ def _tests(workspace: Workspace, library: str, name: str) -> dict[tuple[str, str
     )
     worst: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for frontend, environment, test, verdict in rows:
-        held = worst[frontend, versions.get(environment, "?")]
-        held[test] = min(held.get(test, verdict), verdict, key=lambda x: rank[x])
-    return {key: dict(Counter(held.values()).most_common()) for key, held in sorted(worst.items())}
+        if environment in versions:
+            held = worst[frontend, environment]
+            held[test] = min(held.get(test, verdict), verdict, key=lambda x: rank[x])
+    return [
+        (f"{frontend} {versions[environment]}", dict(Counter(held.values()).most_common()))
+        for (frontend, environment), held in sorted(worst.items())
+    ]

@@ -91,10 +91,7 @@ def _operator(console: Console, workspace: Workspace, x: Operator) -> None:
         ("instances", ", ".join(f"{count} from {source}" for source, count in x.instances.items())),
         ("returns the same as", ", ".join(related["value"])),
         ("accepts the same as", ", ".join(name.partition(" ")[0] for name in related["status"])),
-        *(
-            (" ".join(key), ", ".join(f"{count} {name}" for name, count in told.items()))
-            for key, told in x.tests.items()
-        ),
+        *((frontend, ", ".join(f"{count} {name}" for name, count in told.items())) for frontend, told in x.tests),
     )
     found = [finding for finding in all_findings(workspace) if x.name in finding.operators]
     found = [finding for finding in found if finding.frontend.rpartition("-")[2] == x.library]

@@ -174,6 +174,47 @@ def test_workspaces_are_scored_together(filled: Workspace, tmp_path: Path) -> No
     assert (twice.returncode, "two workspaces hold runs of xla-onnx" in twice.stderr) == (2, True)
 
 
+def test_labels_that_lack_a_frontend_are_told(filled: Workspace, tmp_path: Path) -> None:
+    labels = labelling.freeze([filled])
+    one = next(iter(labels.frontends))
+    out = tmp_path / "out"
+    labelling.write(msgspec.structs.replace(labels, frontends={one: labels.frontends[one]}), out / "labels.json")
+    filled.close()
+    base = ("benchmark", "--workspace", str(filled.root), "--output", str(out), "--repeat", "2", "--workers", "1")
+    done = opera(*base, "--strategy", "opera")
+    assert done.returncode == 2
+    assert "know nothing of" in done.stderr and all(x in done.stderr for x in labels.frontends if x != one)
+    done = opera(*base, "--strategy", "opera", "--labels", str(out / "labels.json"), "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert "not scored, for the labels do not have them" in done.stderr
+    assert [x["name"] for x in json.loads(done.stdout)["subjects"]] == [one]
+
+
+def test_workspaces_in_other_orders_are_ranked_each_by_its_own(tmp_path: Path) -> None:
+    """The same tests on one compiler's two versions, captured in opposite orders."""
+    operators = ("Conv", "Pad", "Relu", "Cast")
+    workspaces = []
+    for version, order in (("1.0", (0, 1, 2, 3)), ("2.0", (3, 2, 1, 0))):
+        opened = Workspace.open(tmp_path / version, write=True)
+        opened.add_captured([captured(n, operators[n]) for n in order])
+        opened.save_tests(
+            "exporter", [MigratedTest(f"t{n}", captured(n, operators[n]).instance.id, "valid") for n in order]
+        )
+        environment = opened.save_environment(document("xla", version))
+        crash = {"stage": "load", "symptom": "KeyError", "finding": "Fxxxxxxxx", "confirmation": "confirmed"}
+        verdicts = [Verdict(f"t{n}", "xla-onnx", "inputs", environment, "pass") for n in (1, 2, 3)]
+        verdicts.append(Verdict("t0", "xla-onnx", "inputs", environment, "crash", **crash))
+        signature = msgspec.json.encode(Signature("xla-onnx", "load", "KeyError", "", "Conv", ""))
+        opened.save_verdicts(1, verdicts, {"Fxxxxxxxx": signature})
+        workspaces.append(opened)
+    first, second = sorted(live(workspaces, labelling.freeze(workspaces)), key=lambda x: x.name)
+    assert [x.operator for x in first.rows] == [x.operator for x in reversed(second.rows)] == list(operators)
+    assert (first.faults["signature"], second.faults["signature"]) == ({"Fxxxxxxxx": [0]}, {"Fxxxxxxxx": [3]})
+    assert first.same != second.same
+    for opened in workspaces:
+        opened.close()
+
+
 def test_held_out_frontends_are_told_apart(filled: Workspace, tmp_path: Path) -> None:
     filled.close()
     (tmp_path / "held.toml").write_text(

@@ -47,6 +47,10 @@ def test_coverage_is_collected_stored_and_ranked_by(tmp_path: Path) -> None:
             assert opened.ranking("onnx", "tvm")[0] == strategy
     ran = opera("run", "--compiler", "tvm", "--operator", "Abs", "--workers", 1, "--workspace", root)
     assert ran.returncode == 0, ran.stderr
+    with Workspace.open(root, write=True) as opened:
+        opened._db.execute("DELETE FROM coverage WHERE instance IN (SELECT instance FROM coverage LIMIT 2)")
+    some = opera("prioritize", "--strategy", "additional", "--compiler", "tvm", "--workspace", root)
+    assert some.returncode == 0 and "is known of 2 of 4 tests; the others go last" in some.stderr
     only = opera("coverage", "--frontend", "tvm-onnx", "--only-run", "--rerun", "--workers", 1, "--workspace", root)
     assert "tvm-onnx: 1 tests traced" in only.stdout, only.stderr
 

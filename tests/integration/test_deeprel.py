@@ -81,6 +81,16 @@ def test_what_cannot_be_is_told(tmp_path: Path, arguments: list[str], said: str)
     assert not (tmp_path / "w").exists()
 
 
+def test_infinity_in_a_record_is_not_lost(tmp_path: Path) -> None:
+    record = {"_id": None, "parameter:0": {"shape": [3], "dtype": "torch.float32"}, "parameter:1": float("inf")}
+    (tmp_path / "torch.linalg.norm.bson").write_bytes(encode(record | {"output_signature": {}}))
+    ran = opera("extract", "--source", "deeprel", str(tmp_path), "--workers", "1", "--workspace", str(tmp_path / "w"))
+    assert ran.returncode == 0, ran.stderr
+    with Workspace.open(tmp_path / "w", write=False) as workspace:
+        (row,) = workspace.query("SELECT instance FROM provenances WHERE file = 'torch.linalg.norm.bson'")
+        assert workspace.instance(row[0]).params["ord"] == float("inf")
+
+
 def test_a_workspace_without_instances_is_told(tmp_path: Path) -> None:
     ran = opera("extract", "--source", "deeprel", "--library", "torch", "--workspace", str(tmp_path))
     assert ran.returncode == 2 and "no instances of torch" in ran.stderr

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import pytest
-from filled import instance_of
+from filled import document, instance_of
 
 from opera.errors import UsageError
 from opera.migrate.deeprel import relations
 from opera.migrate.deeprel.plans import Outcome, Pair
 from opera.report import show
 from opera.values import Optional, RandomTensor, Sequence, Tensor
+from opera.workspace import Verdict
 
 
 def shown(capsys, workspace, name: str) -> str:
@@ -72,6 +73,15 @@ def test_an_operator_shows_its_sources_verdicts_and_findings(workspace, environm
     assert "returns the same as" not in text
 
 
+def test_an_operator_shows_no_superseded_verdicts(workspace, environments, capsys):
+    environment = workspace.save_environment(document("tvm", "0.27.0", oracle="2"))
+    run = workspace.start_run({})
+    workspace.save_verdicts(run, [Verdict("t0", "tvm-onnx", "inputs", environment, "pass")], {})
+    workspace.save_run(run, {("tvm-onnx", environment): {}}, finished=True)
+    text = shown(capsys, workspace, "Conv")
+    assert "tvm-onnx 0.27.0       1 pass" in text and "1 crash" in text.partition("0.27.0")[0]
+
+
 def test_an_operator_shows_its_verified_relations(workspace, environments, capsys):
     pairs = [
         ("Conv", "Pad", 3, 0),
@@ -80,6 +90,10 @@ def test_an_operator_shows_its_verified_relations(workspace, environments, capsy
         ("Gemm", "TopK", 5, 0),
         ("If", "Conv", 0, 1),
     ]
+    listed = relations.key("onnx", "1.2", "a list of others")
+    workspace.extraction(listed, {})
+    more = Outcome(Pair("Scan", "Conv", {}), agreed=3, examples={"agreed": ["x"]})
+    workspace.save_extraction_file(listed, f"{relations.VERIFY}Scan", "done", {"outcomes": [more]})
     outcomes = [Outcome(Pair(*pair, {}), agreed=agreed, differed=differed) for *pair, agreed, differed in pairs]
     for outcome in outcomes:
         outcome.examples = {"agreed": ["x"], "differed": ["y"]}
@@ -87,8 +101,8 @@ def test_an_operator_shows_its_verified_relations(workspace, environments, capsy
     workspace.extraction(key, {})
     workspace.save_extraction_file(key, f"{relations.VERIFY}Conv", "done", {"outcomes": outcomes})
     text = shown(capsys, workspace, "Conv")
-    assert "returns the same as   Pad (3 of 3) " in text
-    assert "accepts the same as   Relu " in text
+    assert "returns the same as   Pad (3 of 3), Scan (3 of 3)" in text
+    assert "accepts the same as   Relu" in text
     assert "TopK" not in text and "If" not in text
 
 

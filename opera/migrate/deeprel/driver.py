@@ -43,7 +43,7 @@ EXCUSED = (
 def run(recorder: Recorder, part: str) -> tuple[int, int]:
     """Run a plan; return how many invocations were tried, and how many the targets refused."""
     path = Path(part)
-    plan = msgspec.json.decode(path.read_bytes(), type=Plan)
+    plan = msgspec.msgpack.decode(path.read_bytes(), type=Plan)
     target = apis.get(plan.library)
     with ExitStack() as stack:
         stack.enter_context(_limits())
@@ -174,7 +174,7 @@ class _Trials:
 
     def _arguments(self, document: int) -> dict[str, Any]:
         if document not in self.instances:
-            self.instances[document] = parse_instance(bytes(self.plan.documents[document][1]))
+            self.instances[document] = parse_instance(self.plan.documents[document][1])
         return self.target.arguments(self.instances[document])
 
     def _expressed(self, pair: Pair, document: int) -> dict[str, Any]:
@@ -238,7 +238,7 @@ def pairs_of(target: Target, plan: Plan) -> Iterator[Pair]:
     source = known.get(plan.operator)
     if source is None:
         return
-    shapes = (target.types(parse_instance(bytes(document))) for _, document in plan.documents[:50])
+    shapes = (target.types(parse_instance(document)) for _, document in plan.documents[:50])
     source = apis.observed(source, shapes)
     partners = plan.partners if plan.partners is not None else [name for name, _ in found[plan.operator]]
     for name in partners:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from opera.migrate import suites
 from opera.migrate.deeprel import published, stage
 from opera.migrate.deeprel.plans import Plan
 from opera.migrate.deeprel.pool import Done, Pool
@@ -41,10 +42,10 @@ def extract(workspace: Workspace, folder: Path, found: Published, library: str, 
             print(f"  {line}")
     ran = []
     for name in sorted({x.library for x in found.records}):
-        if library in ("", name):
+        if library == name or (not library and stage.installed(name)):
             ran.append(_replay(workspace, folder, name, found, settings))
     for name, lists in sorted(found.candidates.items()):
-        if library not in ("", name):
+        if library not in ("", name) or not (library or stage.installed(name)):
             continue
         if not workspace.operators(name):
             print(
@@ -82,7 +83,7 @@ class _Totals:
 
 def _replay(workspace: Workspace, folder: Path, library: str, found: Published, settings: Settings) -> bool:
     """Run the records of a library; return whether one was taken, now or before."""
-    version = stage.version(library)
+    version = suites.version_of(library)
     started, key = time.monotonic(), f"{SOURCE} records of {folder.resolve()} on {library} {version}"
     if settings.rerun:
         workspace.forget_extraction(key)

@@ -52,7 +52,7 @@ class Plan(msgspec.Struct, frozen=True):
     Attributes:
         library: Whose operators are called.
         operator: The source whose candidates are verified; empty where `pairs` are transferred.
-        documents: (instance id, instance).
+        documents: (instance id, its document).
         pairs: What is transferred.
         partners: Candidates of the operator; None for those that opera finds.
         top: How many candidates opera takes.
@@ -64,7 +64,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     library: str
     operator: str
-    documents: list[tuple[str, msgspec.Raw]]
+    documents: list[tuple[str, bytes]]
     pairs: list[Pair] = []
     partners: list[str] | None = None
     top: int = candidates.TOP

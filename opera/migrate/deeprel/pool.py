@@ -18,8 +18,8 @@ from opera.migrate.deeprel.replay import Replayed
 from opera.migrate.suites import FileReport
 
 DRIVER = "opera.migrate.deeprel.driver"
-PATIENCE = 900.0
-"""Seconds that a plan may take; single calls have their own limit."""
+PATIENCE = 3600.0
+"""Seconds that a plan may take; single calls have their own limit, and a signal of their own ends what exceeds it."""
 MAX_DEATHS = 6
 """A plan that costs more processes than this is given up."""
 
@@ -90,14 +90,14 @@ class Pool:
         for file in (spool, files.outcomes_file(path)):
             file.unlink(missing_ok=True)
         while True:
-            path.write_bytes(msgspec.json.encode(plan))
+            path.write_bytes(msgspec.msgpack.encode(plan))  # JSON would make None of infinity
             try:
                 job = Job("driver", "", str(path), str(spool), driver=DRIVER)
                 answer = self._children.run(self.setup, job, PATIENCE)
                 break
             except Lost as lost:
                 status, reason = lost.args
-                blamed = _blamed(path)
+                blamed = _blamed(path) if status == "died" else None
                 if blamed is None or len(crashes) >= MAX_DEATHS or (blamed.pair, blamed.document) in plan.skip:
                     answer = Answer(status, reason, 0, 0, 0, 0, {}, 0.0)
                     break

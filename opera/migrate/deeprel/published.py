@@ -115,7 +115,7 @@ def _read_candidates(found: Published, path: Path, file: str) -> None:
     for line in path.read_bytes().splitlines():
         try:
             name, _ = msgspec.json.decode(line, type=tuple[str, float])
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise CorpusError(f'a line is no ["API", score]: {str(error)[:100]}') from None
         if name != path.stem and len(name) <= 300:
             names.append(name)

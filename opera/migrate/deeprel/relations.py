@@ -80,12 +80,12 @@ def stored(workspace: Workspace, extraction: str, operator: str = "") -> Iterato
 
 
 def about(workspace: Workspace, library: str, operator: str) -> list[Relation]:
-    """Return an operator's relations by the library's newest extraction; empty where there was none."""
+    """Return an operator's relations, those of opera's own candidates and of lists; newer versions of the library win."""
+    begin = f"{SOURCE} on {library} "
     rows = workspace.query(
-        "SELECT key FROM extractions WHERE substr(key, 1, ?) = ? ORDER BY started DESC LIMIT 1",
-        (len(begin := f"{SOURCE} on {library} "), begin),
+        "SELECT key FROM extractions WHERE substr(key, 1, ?) = ? ORDER BY started", (len(begin), begin)
     )
-    found = verified(stored(workspace, rows[0][0], operator)) if rows else []
+    found = verified(outcome for (name,) in rows for outcome in stored(workspace, name, operator))
     return [x for x in found if operator in (x.pair.source, x.pair.target)]
 
 

@@ -125,10 +125,10 @@ class _Reader:
         return {"shape": self._value(call.args[place]), "dtype": dtype}
 
 
-def _dotted(node: ast.expr) -> str:
+def _dotted(node: ast.expr, depth: int = 0) -> str:
     match node:
         case ast.Name(id=name):
             return name
-        case ast.Attribute(value=value, attr=attribute):
-            return f"{_dotted(value)}.{attribute}"
+        case ast.Attribute(value=value, attr=attribute) if depth < 20:
+            return f"{_dotted(value, depth + 1)}.{attribute}"
     return ""

@@ -40,7 +40,7 @@ def extraction(request: Request) -> Extraction:
 
 def _builtin(workspace: Workspace, libraries: list[str], settings: stage.Settings, named: bool) -> bool:
     """Infer relations of every library; where none was named, of those that the workspace holds instances of."""
-    held = [name for name in libraries if named or workspace.operators(name)]
+    held = [name for name in libraries if named or (workspace.operators(name) and stage.installed(name))]
     if not held:
         raise SourceError(
             f"the workspace holds no instances of {' or '.join(libraries)}",

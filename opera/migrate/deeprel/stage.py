@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from opera.errors import SourceError
+from opera.errors import NotInstalled, SourceError
 from opera.migrate import suites
 from opera.migrate.deeprel import relations
 from opera.migrate.deeprel.plans import STATUS, VALUE, Plan
@@ -69,7 +69,7 @@ def extract(
             cause="relations are verified on invocations that another source captured",
             fix=f"run `opera extract {library}` first",
         )
-    installed = version(library)
+    installed = suites.version_of(library)
     started, key = time.monotonic(), relations.key(library, installed, named)
     if settings.rerun:
         workspace.forget_extraction(key)
@@ -87,11 +87,14 @@ def extract(
     return bool(run.totals["tried"]) or bool(done)
 
 
-def version(library: str) -> str:
-    for source in suites.sources().values():
-        if source.library == library:
-            return suites.installed_version(source)
-    return "unknown"
+def installed(library: str) -> bool:
+    """Return whether a library is there to be called; say on stderr that it is passed over where it is not."""
+    try:
+        suites.version_of(library)
+    except NotInstalled as error:
+        print(f"{library} is passed over: {error.what}", file=sys.stderr)
+        return False
+    return True
 
 
 class _Run:
@@ -130,13 +133,13 @@ class _Run:
             found.setdefault(operator, []).append(seq)
         return found
 
-    def _documents(self, operator: str, most: int) -> list[tuple[str, msgspec.Raw]]:
+    def _documents(self, operator: str, most: int) -> list[tuple[str, bytes]]:
         """Return at most so many invocations of an operator, spread over all of them."""
         own = self.held.get(operator, [])
         chosen = [own[place * len(own) // most] for place in range(most)] if len(own) > most else own
         marks = ", ".join("?" * len(chosen))
         rows = self.workspace.query(f"SELECT id, document FROM instances WHERE seq IN ({marks}) ORDER BY seq", chosen)
-        return [(name, msgspec.Raw(unpack(document))) for name, document in rows]
+        return [(name, unpack(document)) for name, document in rows]
 
     @cached_property
     def found(self) -> list[Relation]:
@@ -153,7 +156,7 @@ class _Run:
                 yield TRANSFER + target, self._exchange(held)
 
     def _exchange(self, held: list[Relation]) -> Plan:
-        documents: list[tuple[str, msgspec.Raw]] = []
+        documents: list[tuple[str, bytes]] = []
         pairs = []
         for relation in held:
             most = TRANSFERRED[relation.kind]

@@ -5,13 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from opera.errors import UsageError
+from opera.migrate import suites
 from opera.migrate.docter import files, targets
 from opera.migrate.docter.constraints import CATEGORIES
 
 
 def write(library: str, folder: Path) -> None:
-    """Write a file for every way to call every operator. Raises UsageError where that would mix with other files."""
+    """Write a file for every way to call every operator.
+
+    Raises UsageError where that would mix with other files, NotInstalled without the library or PyYAML.
+    """
     target = targets.get(library)
+    suites.version_of(library)
+    files.yaml()
     if folder.is_dir() and any(path.suffix not in files.SUFFIXES for path in folder.iterdir()):
         raise UsageError(f"{folder} holds other files", fix="name a new folder, or one of constraint files")
     apis = list(target.builtin())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,8 +53,11 @@ def read_folder(folder: Path) -> tuple[list[Api], list[Unread]]:
             fix="name that folder",
         )
     apis, unread = [], [Unread(path.name, f"more than {MAX_FILES} files") for path in paths[MAX_FILES:]]
+    names = Counter(path.stem for path in paths)
     for path in paths[:MAX_FILES]:
         try:
+            if names[path.stem] > 1:
+                raise CorpusError("two files of that name, with different suffixes")
             apis.append(read(path))
         except CorpusError as error:
             unread.append(Unread(path.name, error.what))
@@ -79,7 +84,13 @@ def read(path: Path) -> Api:
 
 def parse(text: str, name: str) -> Api:
     """Parse the text of a file. Raises CorpusError."""
-    form = _load(text)
+    try:
+        return _api(_load(text), name)
+    except (RecursionError, ValueError) as error:  # a number of thousands of digits has no decimal form
+        raise CorpusError(f"no constraints that can be read: {type(error).__name__}") from None
+
+
+def _api(form: Any, name: str) -> Api:
     if not isinstance(form, dict):
         raise CorpusError("no mapping at the top")
     title, package = str(form.get("title") or form.get("target") or ""), str(form.get("package") or "")
@@ -96,29 +107,34 @@ def parse(text: str, name: str) -> Api:
     return Api(title, package, required, optional, parameters, bool(form.get("layer_constructor")), name)
 
 
-def _load(text: str) -> Any:
-    """Parse YAML as plain strings, lists and mappings: no tags, no anchors (which can stand for gigabytes)."""
+def yaml() -> Any:
+    """Return PyYAML. Raises NotInstalled."""
     try:
-        import yaml
+        return importlib.import_module("yaml")
     except ImportError:
         raise NotInstalled(
             "PyYAML is not installed", cause="constraint files are YAML", fix="pip install 'opera[generators]'"
         ) from None
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _load(text: str) -> Any:
+    """Parse YAML as plain strings, lists and mappings: no tags, no anchors (which can stand for gigabytes)."""
+    library = yaml()
+    loader: Any = getattr(library, "CSafeLoader", library.SafeLoader)
     try:
         depth = 0
-        for count, event in enumerate(yaml.parse(text, Loader=loader)):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        for count, event in enumerate(library.parse(text, Loader=loader)):
+            depth += isinstance(event, library.CollectionStartEvent) - isinstance(event, library.CollectionEndEvent)
             if depth > MAX_DEPTH:
                 raise CorpusError(f"nested more than {MAX_DEPTH} deep")
-            if isinstance(event, yaml.AliasEvent):
+            if isinstance(event, library.AliasEvent):
                 raise CorpusError("YAML aliases are not allowed")
             if getattr(event, "tag", None) not in (None, "!", "tag:yaml.org,2002:str"):
                 raise CorpusError(f"YAML tags are not allowed: {event.tag}")
             if count > 2 * MAX_NODES:
                 raise CorpusError(f"more than {MAX_NODES} nodes")
-        return yaml.load(text, Loader=loader)
-    except yaml.YAMLError as error:
+        return library.load(text, Loader=loader)
+    except library.YAMLError as error:
         raise CorpusError(f"no YAML: {' '.join(str(error).split())[:200]}") from None
     except (RecursionError, ValueError) as error:
         raise CorpusError(f"no YAML that can be read: {type(error).__name__}") from None
@@ -171,14 +187,13 @@ def document(api: Api) -> dict[str, Any]:
 
 def write_folder(apis: Iterator[Api] | list[Api], folder: Path) -> int:
     """Write a file for every API; return how many. Raises SourceError where the folder cannot be written."""
-    import yaml
-
-    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    library = yaml()
+    dumper: Any = getattr(library, "CSafeDumper", library.SafeDumper)
     count = 0
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for api in apis:
-            text = yaml.dump(document(api), Dumper=dumper, sort_keys=True, allow_unicode=True, width=120)
+            text = library.dump(document(api), Dumper=dumper, sort_keys=True, allow_unicode=True, width=120)
             (folder / f"{api.file or api.title}.yaml").write_text(text, encoding="utf-8")
             count += 1
     except OSError as error:

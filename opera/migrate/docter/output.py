@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import math
 import pickle
+import pickletools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,8 @@ MAX_PICKLE = 16 << 20
 """Bytes of one input."""
 MAX_INPUTS = 100_000
 MAX_NODES = 10_000
+MAX_PLACE = 100_000
+"""Number that a pickle gives one of its objects."""
 MAX_DEPTH = 16
 MAX_ELEMENTS = 1 << 20
 
@@ -95,15 +98,25 @@ def read(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MAX_PICKLE:
             raise CorpusError(f"larger than {MAX_PICKLE} bytes")
-        found = _Unpickler(io.BytesIO(path.read_bytes())).load()
+        data = path.read_bytes()
+        if any(name.endswith("PUT") and place > MAX_PLACE for name, place in _places(data)):
+            raise CorpusError(f"it numbers objects beyond {MAX_PLACE}")
+        found = _Unpickler(io.BytesIO(data)).load()
+        if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+            raise CorpusError("it holds no arguments by name")
+        nodes = [0]
+        return {name: values.encode(_value(item, nodes, 0)) for name, item in found.items()}
     except CorpusError:
         raise
     except Exception as error:  # whatever a damaged or hostile pickle makes of it
         raise CorpusError(f"no pickle that opera reads: {type(error).__name__}: {str(error)[:120]}") from None
-    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
-        raise CorpusError("it holds no arguments by name")
-    nodes = [0]
-    return {name: values.encode(_value(item, nodes, 0)) for name, item in found.items()}
+
+
+def _places(data: bytes) -> Iterator[tuple[str, int]]:
+    """Yield the operations of a pickle that have a number: an unpickler takes memory for the largest that PUT names."""
+    for operation, argument, _ in pickletools.genops(data):
+        if isinstance(argument, int):
+            yield operation.name, argument
 
 
 class _Unpickler(pickle.Unpickler):

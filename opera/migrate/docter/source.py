@@ -32,15 +32,13 @@ from opera.workspace import Workspace
 
 SOURCE = "docter"
 """The migration source that provenances name."""
-LOST = ("died", "timeout")
-"""What is said of a child that gave no answer."""
 DRIVER = "opera.migrate.docter.driver"
 INPUTS = 40
 """Inputs for each API, unless --count says otherwise."""
 DEATHS = 3
 """An API that killed its process so often is left at that."""
-TIMEOUT = 300.0
-"""Seconds that all inputs of one API may take."""
+PATIENCE = 300.0
+"""Seconds that one API may take beyond what its inputs may."""
 T = TypeVar("T")
 
 
@@ -92,7 +90,7 @@ def _imported(request: Request) -> tuple[list[Work], list[Unread], str]:
     ]
     works = [x for x in works if x.library and request.library in ("", x.library)]
     for library in {x.library for x in works}:
-        _version(library)
+        suites.version_of(library)
     if not works:
         raise SourceError(
             f"{folder} holds nothing of a library that opera calls", fix="give PyTorch's or TensorFlow's folder"
@@ -108,7 +106,7 @@ def _builtin(request: Request, known: Sequence[str]) -> tuple[list[Work], list[U
     works = []
     for library in [request.library] if request.library else known:
         try:
-            _version(library)
+            suites.version_of(library)
         except NotInstalled:
             if request.library:
                 raise
@@ -121,17 +119,10 @@ def _builtin(request: Request, known: Sequence[str]) -> tuple[list[Work], list[U
     return works, [], "what the installed library documents"
 
 
-def _version(library: str) -> str:
-    for source in suites.sources().values():
-        if source.library == library:
-            return suites.installed_version(source)
-    return "unknown"
-
-
 def _extract(workspace: Workspace, request: Request, works: list[Work], unread: list[Unread], origin: str) -> bool:
     started = time.monotonic()
     libraries = sorted({work.library for work in works})
-    installed = ", ".join(f"{name} {_version(name)}" for name in libraries)
+    installed = ", ".join(f"{name} {suites.version_of(name)}" for name in libraries)
     count = request.count or INPUTS
     how = f"{count} inputs, seed {request.seed}" + (", violating" if request.violating else "")
     key = f"{SOURCE} {origin} on {installed}: {how}"
@@ -170,7 +161,9 @@ def _store(workspace: Workspace, key: str, outcome: Outcome, digest: str, violat
     }
     document |= {"captured": lines[True], "new": new, "damaged": lines[False]}
     document |= {"result": msgspec.to_builtins(outcome.result), "crashes": msgspec.to_builtins(outcome.crashes)}
-    workspace.save_extraction_file(key, f"{report.file}@{digest}", report.status, document)
+    workspace.save_extraction_file(
+        key, f"{report.file}@{digest}", report.status, document, instead_of=f"{report.file}@"
+    )
     return new
 
 
@@ -212,9 +205,9 @@ class _Pool:
             calls += answer.calls
             left_out.update(answer.left_out)
             status, reason = answer.status, answer.reason
-            if status not in LOST or attempt is None:
+            if status != "died" or attempt is None:
                 break
-            crashes.append(Crash(_how(status, reason), attempt.operator, attempt.values, attempt.violates))
+            crashes.append(Crash(_how(reason), attempt.operator, attempt.values, attempt.violates))
             plan = msgspec.structs.replace(plan, start=attempt.number + 1)
             if len(crashes) >= DEATHS:
                 status, reason = "done", f"{len(crashes)} inputs ended the process; the rest was not tried"
@@ -231,8 +224,9 @@ class _Pool:
         path.write_bytes(msgspec.msgpack.encode(plan))
         points: dict[str, list[str]] = resources.declaration("instrumentation", plan.library).get("points", {})
         job = Job("driver", str(path.parent), str(path), str(spool), driver=DRIVER)
-        try:
-            answer = self._children.run(Setup(SOURCE, plan.library, points), job, TIMEOUT)
+        inputs = plan.count if plan.given is None else len(plan.given)
+        try:  # an input that hangs ends its process by a signal of its own
+            answer = self._children.run(Setup(SOURCE, plan.library, points), job, PATIENCE + inputs * plan.seconds)
         except Lost as lost:
             answer = Answer(str(lost.args[0]), str(lost.args[1]), 0, 0, 0, 0, {}, 0.0)
         attempt = _read(driver.attempt_file(path), Attempt)
@@ -244,8 +238,8 @@ class _Pool:
         return answer, attempt
 
 
-def _how(status: str, reason: str) -> str:
-    if status == "timeout" or "SIGALRM" in reason:
+def _how(reason: str) -> str:
+    if "SIGALRM" in reason:
         return "does not end in time"
     found = re.match(r"killed by \w+", reason)
     return found[0] if found else "ends the process"

@@ -98,6 +98,19 @@ def test_no_script_is_ever_run(tmp_path: Path) -> None:
     assert not trace.exists()
 
 
+@pytest.mark.parametrize("text", [b'["torch.\xe9", 1.0]', b'["torch.abs"]', b"7"])
+def test_broken_candidate_lists_are_listed(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "torch.add.json").write_bytes(b'["torch.sub", 0.5]\n')
+    (tmp_path / "torch.abs.json").write_bytes(text)
+    found = published.read_folder(tmp_path)
+    assert found.candidates == {"torch": {"torch.add": ["torch.sub"]}}
+    assert [x.file for x in found.unread] == ["torch.abs.json"]
+
+
+def test_what_a_script_nests_without_end_is_passed_over() -> None:
+    assert scripts.records(SCRIPT + b"\nother = a" + b".a" * 1500) == scripts.records(SCRIPT)
+
+
 @pytest.mark.parametrize("source", [b"x = (", b"\xff\xfe\0", b"(" * 5000, b"x = 1\n", b"#" * (scripts.MAX_SIZE + 1)])
 def test_other_scripts_are_errors(source: bytes) -> None:
     with pytest.raises(CorpusError):

@@ -42,6 +42,8 @@ def test_a_file_is_read_and_written_again(tmp_path: Path) -> None:
         ("title: t\nconstraints: {x: {dtype: [[a]]}}", "no list of texts"),
         ("title: t\nx: [" + "1," * 50_000 + "]", "more than"),
         ("title: \x07", "no YAML"),
+        (f"title: t\nconstraints: {{x: {{ndim: [0x{'f' * 5000}]}}}}", "no constraints that can be read"),
+        (f"title: 0x{'f' * 5000}", "no constraints that can be read"),
     ],
 )
 def test_hostile_and_broken_files_are_refused_with_a_reason(text: str, reason: str) -> None:
@@ -56,6 +58,14 @@ def test_what_cannot_be_read_is_listed_beside_the_rest(tmp_path: Path) -> None:
     apis, unread = files.read_folder(tmp_path)
     assert [api.file for api in apis] == ["good"]
     assert [x.file for x in unread] == ["bytes.yaml", "large.yaml"]
+
+
+def test_two_files_of_one_name_are_listed_and_not_mixed(tmp_path: Path) -> None:
+    for name in ("good.yaml", "x.yaml", "x.yml"):
+        (tmp_path / name).write_text(GOOD)
+    apis, unread = files.read_folder(tmp_path)
+    assert [api.file for api in apis] == ["good"]
+    assert [x.file for x in unread] == ["x.yaml", "x.yml"]
 
 
 def test_folders_without_constraints_are_told(tmp_path: Path) -> None:

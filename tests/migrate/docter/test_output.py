@@ -104,6 +104,17 @@ def test_broken_and_hostile_pickles_are_refused(tmp_path: Path, name: str) -> No
         output.read(write(tmp_path / "x.p", HOSTILE[name]))
 
 
+def test_a_pickle_cannot_ask_for_memory_by_numbering_its_objects(tmp_path: Path) -> None:
+    for number in (b"r\xff\xff\xff\x7f", b"p2000000000\n"):
+        with pytest.raises(CorpusError, match="numbers objects beyond"):
+            output.read(write(tmp_path / "x.p", b"\x80\x02}" + number + b"."))
+
+
+def test_values_that_have_no_form_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="no pickle that opera reads"):
+        output.read(write(tmp_path / "x.p", pickle.dumps({"x": 10**5000})))
+
+
 def test_numpy_states_that_lie_are_refused(tmp_path: Path) -> None:
     data = pickle.dumps({"x": np.zeros(3, "int32")}, protocol=2)
     assert any(op.name == "BUILD" for op, *_ in pickletools.genops(data))
