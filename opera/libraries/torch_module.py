@@ -226,6 +226,8 @@ def encoded(item: Any) -> Tensor:
         torch_values.check_plain(item.detach())
     except torch_values.NotRepresentable as error:
         raise InvalidTest(f"an output cannot be compared: {error}") from None
+    if min(item.shape, default=0) < 0:  # as_strided takes such a size where another one is 0
+        raise InvalidTest(f"PyTorch makes an output of negative size: {list(item.shape)}")
     dtype = str(item.dtype).removeprefix("torch.")
     if _bytes(dtype, tuple(item.shape)) > MAX_BYTES:
         raise InvalidTest(f"an output of shape {list(item.shape)} is of more than {MAX_BYTES >> 20} MiB")

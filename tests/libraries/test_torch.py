@@ -243,6 +243,11 @@ def test_what_pytorch_rejects_is_invalid_and_leaves_nothing(case, reason, tmp_pa
 NASTY = ["x); import os; (", "class", "1", "", "é", "torch", "self", "a.b", "a_b", "\n", '"', "result"]
 
 
+def test_a_tensor_of_negative_size_is_pytorchs_own_fault(tmp_path):
+    with pytest.raises(InvalidTest, match=r"negative size: \[-2, 0\]"):
+        wrap(captured("torch.as_strided", torch.ones(2), (-2, 0), (1, 1)), tmp_path / "test")
+
+
 def test_no_name_or_value_becomes_code(tmp_path):
     inputs = tuple(Operand(name, Tensor.of(np.ones(2, np.float32))) for name in NASTY)
     params = {"tensors": [Named("torch.input", name) for name in NASTY], "dim": 0}
