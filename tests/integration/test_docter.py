@@ -10,6 +10,7 @@ import pytest
 
 from opera.errors import SourceError, UsageError
 from opera.migrate import sources
+from opera.migrate.docter import source
 from opera.migrate.sources import Request
 from opera.workspace import Workspace
 
@@ -73,6 +74,24 @@ def test_constraints_become_instances_and_the_rest_is_listed(
     (folder / "cumsum.yaml").write_text(SUM.replace("'2'", "'3'"))
     assert extract(request, tmp_path / "w")
     assert "3 APIs were done before" in capsys.readouterr().err
+
+
+def test_a_batch_that_runs_out_of_time_blames_no_input_and_is_tried_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "constraints").mkdir()
+    (tmp_path / "constraints" / "cumsum.yaml").write_text(SUM)
+    request = Request(str(tmp_path / "constraints"), count=2, workers=1, timeout=1)
+    monkeypatch.setattr(source, "PATIENCE", -1.9)  # of 2 seconds for inputs .1 are left: importing PyTorch takes longer
+    extract(request, tmp_path / "w")
+    assert "crash" not in capsys.readouterr().out
+    assert not documents(tmp_path / "w")["cumsum"]["crashes"]
+    monkeypatch.undo()
+    assert extract(request, tmp_path / "w")
+    assert "done before" not in capsys.readouterr().err
+    with Workspace.open(tmp_path / "w", write=False) as workspace:
+        assert workspace.operators("torch") == {"torch.cumsum"}
+        assert [row[0] for row in workspace.query("SELECT status FROM extraction_files")] == ["done"]
 
 
 def test_violating_inputs_make_no_instances(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
