@@ -24,6 +24,7 @@ from opera.errors import NotInstalled, UsageError
 from opera.prioritize import get, labelled, registered
 from opera.prioritize.labelled import Labelled
 from opera.prioritize.subspaces import Defaults
+from opera.triage.findings import findings
 from opera.workspace import Workspace
 
 BUGS = "bugs"
@@ -142,8 +143,8 @@ def freeze(workspaces: Sequence[Workspace], file: Path) -> None:
 def _tell_unlabelled(workspaces: Sequence[Workspace], frozen: Labels, file: Path, *, must: bool) -> None:
     """Say which frontends with findings the labels leave out. Raises UsageError where they `must` hold all."""
     held = {(x.frontend, x.environment) for x in frozen.frontends.values()}
-    now = labelling.freeze(workspaces).frontends.items()
-    missing = [name for name, x in now if (x.frontend, x.environment) not in held]
+    found = {(x.frontend, x.environment, x.compiler_version) for workspace in workspaces for x in findings(workspace)}
+    missing = [f"{name} {version}" for name, environment, version in sorted(found) if (name, environment) not in held]
     if not missing:
         return
     if must:

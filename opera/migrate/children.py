@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -29,6 +30,30 @@ FORGOTTEN = (
 
 class Lost(Exception):
     """A child gave no answer; the arguments are the status of the file (`died`, `timeout`) and the reason."""
+
+
+class Crash(msgspec.Struct, frozen=True):
+    """A call that killed the library's process, or hung.
+
+    Attributes:
+        how: `killed by SIGFPE`, `does not end in time`.
+        operator: What was called.
+        values: With what: encoded arguments by name, or in words under `arguments`.
+        violates: The constraint that the input breaks; empty for one that conforms.
+    """
+
+    how: str
+    operator: str
+    values: dict[str, object]
+    violates: str = ""
+
+
+def how(reason: str) -> str:
+    """Return in few words how a call ended its process, given why the child was Lost; what hangs is ended by SIGALRM."""
+    if "SIGALRM" in reason:
+        return "does not end in time"
+    found = re.match(r"killed by \w+", reason)
+    return found[0] if found else "ends the process"
 
 
 class Child:

@@ -57,7 +57,7 @@ def operators(workspace: Workspace, name: str) -> list[Operator]:
 
 
 def _related(workspace: Workspace, library: str, name: str) -> list[Related]:
-    """Return the relations of the newest extraction, in either direction."""
+    """Return the verified relations, in either direction."""
     from opera.migrate.deeprel import relations
     from opera.migrate.deeprel.plans import VALUE
 

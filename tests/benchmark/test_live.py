@@ -183,7 +183,9 @@ def test_labels_that_lack_a_frontend_are_told(filled: Workspace, tmp_path: Path)
     base = ("benchmark", "--workspace", str(filled.root), "--output", str(out), "--repeat", "2", "--workers", "1")
     done = opera(*base, "--strategy", "opera")
     assert done.returncode == 2
-    assert "know nothing of" in done.stderr and all(x in done.stderr for x in labels.frontends if x != one)
+    assert "know nothing of" in done.stderr and all(
+        f"{x.frontend} {x.compiler_version}" in done.stderr for name, x in labels.frontends.items() if name != one
+    )
     done = opera(*base, "--strategy", "opera", "--labels", str(out / "labels.json"), "--format", "json")
     assert done.returncode == 0, done.stderr
     assert "not scored, for the labels do not have them" in done.stderr

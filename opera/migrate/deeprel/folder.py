@@ -41,19 +41,21 @@ def extract(workspace: Workspace, folder: Path, found: Published, library: str, 
         for line in list(published.unread_lines(found.unread))[: stage.SHOWN]:
             print(f"  {line}")
     ran = []
-    for name in sorted({x.library for x in found.records}):
-        if library == name or (not library and stage.installed(name)):
+    recorded = {x.library for x in found.records}
+    chosen = [library] if library else [x for x in sorted({*recorded, *found.candidates}) if stage.installed(x)]
+    for name in chosen:
+        if name in recorded:
             ran.append(_replay(workspace, folder, name, found, settings))
-    for name, lists in sorted(found.candidates.items()):
-        if library not in ("", name) or not (library or stage.installed(name)):
+        lists = found.candidates.get(name)
+        if not lists:
             continue
         if not workspace.operators(name):
             print(
                 f"{name}: {len(lists)} candidate lists, and no instances to verify them on; run `opera extract {name}`"
             )
             continue
-        chosen = {_operator(title): [_operator(x) for x in titles] for title, titles in lists.items()}
-        ran.append(stage.extract(workspace, name, settings, chosen, str(folder.resolve())))
+        partners = {_operator(title): [_operator(x) for x in titles] for title, titles in lists.items()}
+        ran.append(stage.extract(workspace, name, settings, partners, str(folder.resolve())))
     return any(ran)
 
 
@@ -78,7 +80,7 @@ class _Totals:
         self.apis.add(done.plan.title)
         if result.dead:
             self.dead[done.plan.title] = result.dead
-        self.crashes += map(str, done.crashes)
+        self.crashes += map(stage.told, done.crashes)
 
 
 def _replay(workspace: Workspace, folder: Path, library: str, found: Published, settings: Settings) -> bool:

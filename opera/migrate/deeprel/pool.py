@@ -11,7 +11,7 @@ import msgspec
 
 from opera import resources
 from opera.capture.child import Answer, Job, Setup
-from opera.migrate.children import Children, Lost
+from opera.migrate.children import Children, Crash, Lost, how
 from opera.migrate.deeprel import plans as files
 from opera.migrate.deeprel.plans import Attempt, Outcome, Plan
 from opera.migrate.deeprel.replay import Replayed
@@ -22,25 +22,6 @@ PATIENCE = 3600.0
 """Seconds that a plan may take; single calls have their own limit, and a signal of their own ends what exceeds it."""
 MAX_DEATHS = 6
 """A plan that costs more processes than this is given up."""
-
-
-class Crash(msgspec.Struct, frozen=True):
-    """A call that hung or killed its process, as opera.migrate.docter.driver.Crash is stored.
-
-    Attributes:
-        how: `killed by SIGFPE`, `does not end in time`.
-        operator: What was called.
-        values: The instance whose arguments it was given, in words.
-        violates: Always empty.
-    """
-
-    how: str
-    operator: str
-    values: dict[str, str]
-    violates: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.operator}, given the arguments of {self.values['arguments']}: {self.how}"
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -101,8 +82,7 @@ class Pool:
                 if blamed is None or len(crashes) >= MAX_DEATHS or (blamed.pair, blamed.document) in plan.skip:
                     answer = Answer(status, reason, 0, 0, 0, 0, {}, 0.0)
                     break
-                how = "does not end in time" if "SIGALRM" in reason else str(reason)
-                crashes.append(Crash(how, blamed.operator, {"arguments": f"{blamed.source} {blamed.instance}"}))
+                crashes.append(Crash(how(reason), blamed.operator, {"arguments": f"{blamed.source} {blamed.instance}"}))
                 plan = msgspec.structs.replace(plan, skip=[*plan.skip, (blamed.pair, blamed.document)])
         report = FileReport(
             self.setup.source, name, answer.status, answer.reason, answer.tests, answer.failed, answer.calls,

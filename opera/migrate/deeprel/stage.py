@@ -15,9 +15,10 @@ import msgspec
 
 from opera.errors import NotInstalled, SourceError
 from opera.migrate import suites
+from opera.migrate.children import Crash
 from opera.migrate.deeprel import relations
 from opera.migrate.deeprel.plans import STATUS, VALUE, Plan
-from opera.migrate.deeprel.pool import Crash, Done, Pool
+from opera.migrate.deeprel.pool import Done, Pool
 from opera.migrate.deeprel.relations import ORIGINAL, SOURCE, VERIFY, Relation
 from opera.workspace import Workspace, unpack
 
@@ -200,7 +201,7 @@ class _Run:
             f"{len(self.differing)} pairs of equal values differ on further invocations:",
             self.differing,
         )
-        show_list(f"{len(self.crashes)} calls hung or killed the library's process:", list(map(str, self.crashes)))
+        show_list(f"{len(self.crashes)} calls hung or killed the library's process:", list(map(told, self.crashes)))
 
 
 def stored(workspace: Workspace, done: Done) -> tuple[int, int, dict[str, Any]]:
@@ -213,6 +214,11 @@ def stored(workspace: Workspace, done: Done) -> tuple[int, int, dict[str, Any]]:
     return lines[True], new, document | {
         "captured": lines[True], "new": new, "damaged": lines[False], "crashes": done.crashes,
     }  # fmt: skip
+
+
+def told(crash: Crash) -> str:
+    """Return a line about a call that hung or killed its process."""
+    return f"{crash.operator}, given the arguments of {crash.values['arguments']}: {crash.how}"
 
 
 def show_list(head: str, lines: list[str]) -> None:

@@ -101,21 +101,6 @@ class Attempt(msgspec.Struct):
     so_far: Result = msgspec.field(default_factory=Result)
 
 
-class Crash(msgspec.Struct, frozen=True):
-    """An input that killed the library, or made it hang.
-
-    Attributes:
-        how: `killed by SIGFPE`, `does not end in time`.
-        operator, values: The call; values as opera.values encodes them.
-        violates: The constraint that the input breaks; empty for one that conforms.
-    """
-
-    how: str
-    operator: str
-    values: dict[str, object]
-    violates: str = ""
-
-
 def result_file(plan: Path) -> Path:
     return plan.with_suffix(".result")
 

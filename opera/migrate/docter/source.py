@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import sys
 import tempfile
 import time
@@ -20,10 +19,10 @@ from opera import plugins, resources
 from opera.capture.child import Answer, Job, Setup
 from opera.errors import NotInstalled, SourceError, UsageError
 from opera.migrate import suites
-from opera.migrate.children import Children, Lost
+from opera.migrate.children import Children, Crash, Lost, how
 from opera.migrate.docter import driver, files, output, targets
 from opera.migrate.docter.constraints import Api
-from opera.migrate.docter.driver import Attempt, Crash, Plan, Result
+from opera.migrate.docter.driver import Attempt, Plan, Result
 from opera.migrate.docter.files import Unread
 from opera.migrate.docter.tell import Totals
 from opera.migrate.sources import Extraction, Request
@@ -207,7 +206,7 @@ class _Pool:
             status, reason = answer.status, answer.reason
             if status != "died" or attempt is None:
                 break
-            crashes.append(Crash(_how(reason), attempt.operator, attempt.values, attempt.violates))
+            crashes.append(Crash(how(reason), attempt.operator, attempt.values, attempt.violates))
             plan = msgspec.structs.replace(plan, start=attempt.number + 1)
             if len(crashes) >= DEATHS:
                 status, reason = "done", f"{len(crashes)} inputs ended the process; the rest was not tried"
@@ -236,13 +235,6 @@ class _Pool:
         total.join(result)
         total.operator = total.operator or (attempt.operator if attempt else "")
         return answer, attempt
-
-
-def _how(reason: str) -> str:
-    if "SIGALRM" in reason:
-        return "does not end in time"
-    found = re.match(r"killed by \w+", reason)
-    return found[0] if found else "ends the process"
 
 
 def _read(path: Path, kind: type[T]) -> T | None:
