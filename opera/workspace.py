@@ -20,7 +20,7 @@ import msgspec
 from opera import database
 from opera.database import explained
 from opera.errors import WorkspaceError
-from opera.execute.records import FAILURES, PASS, SCREENED, UNEXPORTED, UNSUPPORTED
+from opera.execute.records import FAILURES, PASS, SCREENED, UNEXPORTED, UNSUPPORTED, Seen
 from opera.instance import Captured, Instance, Provenance, identity, parse_instance
 
 
@@ -34,6 +34,8 @@ class Verdict(msgspec.Struct, frozen=True):
         confirmation: `pending`, `confirmed`, `unconfirmed` (a later member), or empty where none is needed.
         seconds: Stage → seconds inside the compiler.
         details: Numbers of the oracle and the screens, log tail, predecessors.
+        rules: Digests of the rules that concluded it (opera.execute.rules), empty where they are not known.
+        seen: What it was concluded from; not read unless it is asked for.
     """
 
     test: str
@@ -50,6 +52,8 @@ class Verdict(msgspec.Struct, frozen=True):
     confirmation: str = ""
     seconds: dict[str, float] = {}
     details: dict[str, Any] = {}
+    rules: str = ""
+    seen: Seen | None = None
 
 
 class Test(msgspec.Struct, frozen=True):
@@ -92,12 +96,17 @@ COMBINED = (*FAILURES, "error", "flaky", SCREENED, PASS, UNSUPPORTED, UNEXPORTED
 """A test's verdict on a frontend is the first of these that one of its variants has."""
 
 
+COUNTED = "finding != '' AND (verdict != 'timeout' OR confirmation = 'confirmed')"
+"""SQL: the verdicts that make findings. A time-out that no fresh process confirmed says little."""
+
+
 class Workspace:
     """An open workspace. Use `Workspace.open(root, write=...)` as a context manager."""
 
     def __init__(self, root: Path, connection: sqlite3.Connection, lock: int | None) -> None:
         self.root = root
         self.tests_folder = root / "tests"
+        self.outputs_folder = root / "outputs"
         self._db = connection
         self._lock = lock
 
@@ -398,6 +407,16 @@ class Workspace:
             self._db.execute("INSERT OR IGNORE INTO environments VALUES (?, ?)", (name, canonical))
         return name
 
+    def save_interpreter(self, environment: str, python: str) -> None:
+        """Store with which interpreter an environment was last run: probing one of its findings needs that one."""
+        with self.transaction():
+            self._db.execute("INSERT OR REPLACE INTO interpreters VALUES (?, ?, ?)", (environment, python, time.time()))
+
+    def interpreter(self, environment: str) -> str:
+        """Return the interpreter that an environment was last run with; empty for the one that runs opera."""
+        found = self.query("SELECT python FROM interpreters WHERE environment = ?", (environment,))
+        return str(found[0][0]) if found else ""
+
     def environments(self) -> dict[str, dict[str, Any]]:
         """Return id → document of all environments."""
         return {row[0]: msgspec.json.decode(row[1]) for row in self.query("SELECT id, document FROM environments")}
@@ -419,14 +438,15 @@ class Workspace:
             self._db.executemany(
                 # An upsert keeps the row's place: rowids tell in which order tests were first run.
                 "INSERT INTO verdicts (test, frontend, variant, environment, verdict, stage, symptom, finding,"
-                " confirmation, seconds, run, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " confirmation, seconds, run, document, rules, seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (test, frontend, variant, environment) DO UPDATE SET verdict = excluded.verdict,"
                 " stage = excluded.stage, symptom = excluded.symptom, finding = excluded.finding,"
                 " confirmation = excluded.confirmation, seconds = excluded.seconds, run = excluded.run,"
                 " document = excluded.document, rules = excluded.rules, seen = excluded.seen",
                 (
                     (v.test, v.frontend, v.variant, v.environment, v.verdict, v.stage, v.symptom, v.finding)
-                    + (v.confirmation, sum(v.seconds.values()), run, pack(msgspec.json.encode(v)))
+                    + (v.confirmation, sum(v.seconds.values()), run, _document(v), v.rules)
+                    + (None if v.seen is None else pack(msgspec.json.encode(v.seen)),)
                     for v in verdicts
                 ),
             )
@@ -439,10 +459,7 @@ class Workspace:
             self._db.executemany(
                 "UPDATE verdicts SET finding = ?, document = ?"
                 " WHERE test = ? AND frontend = ? AND variant = ? AND environment = ?",
-                (
-                    (v.finding, pack(msgspec.json.encode(v)), v.test, v.frontend, v.variant, v.environment)
-                    for v in verdicts
-                ),
+                ((v.finding, _document(v), v.test, v.frontend, v.variant, v.environment) for v in verdicts),
             )
 
     def _save_findings(self, signatures: dict[str, bytes]) -> None:
@@ -451,10 +468,30 @@ class Workspace:
             ((name, signature, time.time()) for name, signature in signatures.items()),
         )
 
-    def verdicts(self, where: str = "1", parameters: Sequence[Any] = ()) -> Iterator[Verdict]:
-        """Yield stored verdicts in the order they were written; `where` is SQL over the columns of `verdicts`."""
-        for (document,) in self.stream(f"SELECT document FROM verdicts WHERE {where} ORDER BY rowid", parameters):
-            yield msgspec.json.decode(unpack(document), type=Verdict)
+    def verdicts(self, where: str = "1", parameters: Sequence[Any] = (), *, seen: bool = False) -> Iterator[Verdict]:
+        """Yield stored verdicts in the order they were written; `where` is SQL over the columns of `verdicts`.
+
+        With `seen`, they hold what they were concluded from.
+        """
+        rows = self.stream(f"SELECT document, rules, seen FROM verdicts WHERE {where} ORDER BY rowid", parameters)
+        for document, rules, observed in rows:
+            verdict = msgspec.json.decode(unpack(document), type=Verdict)
+            held = msgspec.json.decode(unpack(observed), type=Seen) if seen and observed is not None else None
+            yield msgspec.structs.replace(verdict, rules=rules, seen=held)
+
+    def finding_ids(self) -> list[str]:
+        """Return the findings in the order they were found."""
+        return [
+            row[0]
+            for row in self.query(
+                f"SELECT id FROM findings WHERE id IN (SELECT finding FROM verdicts WHERE {COUNTED}) ORDER BY rowid"
+            )
+        ]
+
+    def drop_empty_findings(self) -> None:
+        """Forget the findings that no verdict belongs to any more."""
+        with self.transaction():
+            self._db.execute("DELETE FROM findings WHERE id NOT IN (SELECT finding FROM verdicts)")
 
     def verdict_names(self, frontend: str, environment: str) -> dict[tuple[str, str], tuple[str, str]]:
         """Return (test, variant) → (verdict, stage) of one frontend in one environment."""
@@ -527,6 +564,11 @@ class Workspace:
         ):
             found.setdefault((frontend, environment), []).append(msgspec.json.decode(document))
         return found
+
+
+def _document(verdict: Verdict) -> bytes:
+    """Return what is stored of a verdict beside its columns; rules and what was seen have columns of their own."""
+    return pack(msgspec.json.encode(msgspec.structs.replace(verdict, rules="", seen=None)))
 
 
 def pack(data: bytes) -> bytes:
