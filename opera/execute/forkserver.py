@@ -36,6 +36,8 @@ import msgspec
 FILE_SIZE = 4 << 30
 """Bytes that a worker may write to one file. Its log is cut by the pool long before (`opera.execute.pool.LOG_SIZE`)."""
 NOTE_SIZE = 4096
+MARK_AT = NOTE_SIZE // 2
+"""Where the second note begins."""
 LOST_CONNECTION = 97
 """Exit code of a worker whose connection was closed under it."""
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
@@ -96,9 +98,18 @@ _note: list[mmap.mmap] = []
 
 def note(text: str) -> None:
     """Leave a note that the pool can still read when this worker is dead, such as the stage it is in."""
+    _leave(text, 0)
+
+
+def mark(text: str) -> None:
+    """Leave a second note, which the first does not touch: which of several things a job is at."""
+    _leave(text, MARK_AT)
+
+
+def _leave(text: str, at: int) -> None:
     if _note:
-        data = text.encode()[: NOTE_SIZE - 1] + b"\0"
-        _note[0][: len(data)] = data
+        data = text.encode()[: MARK_AT - 1] + b"\0"
+        _note[0][at : at + len(data)] = data
 
 
 def frame(message: Any) -> bytes:
@@ -294,6 +305,7 @@ def _work(server: int, connection: int, log: int, notes: int) -> NoReturn:
 def _answer(request: Request) -> bytes:
     """Do one job and return the framed answer; nothing but the end of the process gets past this."""
     note("")
+    mark("")
     try:
         call, argument = function(request.call)
         result = call(msgspec.msgpack.decode(request.payload, type=argument))

@@ -33,7 +33,7 @@ import msgspec
 
 from opera.execute import clock
 from opera.execute.clock import Clock
-from opera.execute.forkserver import LOST_CONNECTION, NOTE_SIZE, Answer, Command, Event, Request, Setup, frame
+from opera.execute.forkserver import LOST_CONNECTION, MARK_AT, NOTE_SIZE, Answer, Command, Event, Request, Setup, frame
 
 DONE, ERROR, UNAVAILABLE = "done", "error", "unavailable"
 ABORT, TIMEOUT, OUT_OF_MEMORY, STARVED = "abort", "timeout", "out-of-memory", "starved"
@@ -98,6 +98,7 @@ class Result(msgspec.Struct, kw_only=True):
         message: The traceback of `error`, or why the group is `unavailable`.
         exit: How the process died: `SIGSEGV`, `exit 0`, `closed files`, `killed its parent`.
         note: The last `forkserver.note` of a job that is not `done`: the stage that it was in.
+        mark: Its last `forkserver.mark`: which of several tests it was at.
         log: The last 4,000 characters that the job printed.
         seconds: Slot-seconds occupied, the fork included.
         worker: Number of the worker, unique in the pool.
@@ -112,6 +113,7 @@ class Result(msgspec.Struct, kw_only=True):
     message: str = ""
     exit: str = ""
     note: str = ""
+    mark: str = ""
     log: str = ""
     seconds: float = 0.0
     worker: int = -1
@@ -171,6 +173,12 @@ class _Worker:
             return int(os.pread(self.statm, 100, 0).split()[1]) * mmap.PAGESIZE
         except (OSError, IndexError):
             return 0
+
+    def notes(self) -> tuple[str, str]:
+        """Return the last note and the last mark of its job."""
+        both = self.note[:MARK_AT], self.note[MARK_AT:]
+        note, mark = (bytes(data).split(b"\0", 1)[0].decode("utf-8", "replace") for data in both)
+        return note, mark
 
     def cut_log(self) -> None:
         """Drop what a flood has printed, but for its end."""
@@ -637,9 +645,9 @@ class Pool:
         self._dispatch()
 
     def _result(self, worker: _Worker, task: _Task, status: str) -> Result:
-        note = "" if status == DONE else bytes(worker.note[:]).split(b"\0", 1)[0].decode("utf-8", "replace")
+        note, mark = ("", "") if status == DONE else worker.notes()
         return Result(
-            tag=task.tag, group=worker.server.name, status=status, note=note, log=worker.log_tail(),
+            tag=task.tag, group=worker.server.name, status=status, note=note, mark=mark, log=worker.log_tail(),
             seconds=time.monotonic() - worker.started, worker=worker.number, fresh=task.fresh,
             history=worker.history, position=len(worker.history),
         )  # fmt: skip

@@ -165,6 +165,12 @@ def test_death_is_told_exactly(pool: Pool) -> None:
     assert one(pool, "leave", 7).exit == "exit 7"
 
 
+def test_a_chatty_death_tells_what_it_was_at(pool: Pool) -> None:
+    died = one(pool, "chatters_at", "the second")
+    assert (died.mark, died.note, died.exit) == ("the second", "in it", "SIGSEGV")
+    assert one(pool, "chatters_at", "").mark == ""
+
+
 def test_large_answers_and_payloads(pool: Pool) -> None:
     assert len(one(pool, "large", 20_000_000).payload) == 20_000_000
     assert len(one(pool, "argument", "y" * 5_000_000).payload) == 5_000_000

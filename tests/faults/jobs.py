@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from opera.execute.forkserver import note
+from opera.execute.forkserver import mark, note
 
 KEPT: list[Any] = []
 
@@ -38,6 +38,16 @@ def raises(text: str) -> None:
 def segfault(_: None) -> None:
     note("just before")
     ctypes.string_at(0)
+
+
+def chatters_at(text: str) -> None:
+    """Mark a text, print more than is kept of a log, and die if there is a text."""
+    if text:
+        mark(text)
+        note("in it")
+    print("x" * 100_000)
+    if text:
+        ctypes.string_at(0)
 
 
 def leave(code: int) -> None:
