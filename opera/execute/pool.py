@@ -49,6 +49,8 @@ SENDING = 120.0
 """Seconds that a worker may take to read a request, which it waits for."""
 DEATHS = 3
 """A fork server may die so often without a job that could be blamed."""
+SENT = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGSTOP")
+"""Signals that come from somebody: a death by one of them that does not happen again was somebody else's doing."""
 LARGEST_ANSWER = 256 << 20
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB", "TVM")
 
@@ -142,6 +144,7 @@ class _Task(msgspec.Struct):
     memory: int
     fresh: bool
     suspect: bool = False  # the fork server died while it ran: it is run again with no other beside it
+    again: bool = False  # a signal ended it that may have been another job's doing: it is run a second time
 
 
 class _Worker:
@@ -204,11 +207,17 @@ class _Worker:
         found = clock.process(self.pid) if self.pid else None
         return found is None or found.state in "ZX" or bool(found.flags & clock.EXITING)
 
+    def stopped(self) -> bool:
+        """Whether a signal has stopped the process, perhaps another job's."""
+        found = clock.process(self.pid) if self.pid else None
+        return found is not None and found.state in clock.STOPPED
+
     def close(self) -> None:
         for thing in (self.connection, self.far, self.log, self.note, self.note_file):
             thing.close()
         if self.statm >= 0:
             os.close(self.statm)
+            self.statm = -1  # its number may soon be another file's
 
 
 class _Server:
@@ -420,7 +429,7 @@ class Pool:
                 self._kill(worker, STARVED)
 
     def _requeue(self, worker: _Worker, task: _Task) -> None:
-        """Put back a job that was never begun."""
+        """Put back a job that was never begun, or that another may have ended."""
         worker.server.queue.appendleft(task)
         self._retire(worker)
 
@@ -471,7 +480,7 @@ class Pool:
             if worker.rss() > worker.server.rss + worker.task.memory:
                 self._kill(worker, OUT_OF_MEMORY)
             elif worker.clock.look(worker.pid) >= worker.task.seconds:
-                self._kill(worker, TIMEOUT)
+                self._kill(worker, "" if worker.stopped() and not worker.task.again else TIMEOUT)
             elif now >= worker.deadline:
                 self._kill(worker, STARVED)
 
@@ -633,6 +642,9 @@ class Pool:
         if worker.number not in worker.server.workers:
             return
         if task is not None and worker.unread and worker.history:
+            self._requeue(worker, task)
+        elif task is not None and not task.again and not worker.reason and how in SENT:
+            task.again = True
             self._requeue(worker, task)
         elif task is not None:
             result = self._result(worker, task, worker.reason or ABORT)

@@ -25,7 +25,7 @@ from opera.execute.groups import describe, groups, unpatched
 from opera.execute.library_side import AGREES, ScreenReply, ScreenRequest
 from opera.execute.outcomes import outcome_of, reached
 from opera.execute.plan import Frontend, Item, Selection
-from opera.execute.pool import DONE, STARVED, UNAVAILABLE, Pool, Result
+from opera.execute.pool import DONE, SENT, STARVED, UNAVAILABLE, Pool, Result
 from opera.execute.prepare import Preparation
 from opera.execute.quota import Quota
 from opera.execute.records import (
@@ -55,8 +55,6 @@ SAVE_SECONDS = 1.0
 """Verdicts are written at least this often."""
 OVERTIME = 0.05
 """Share of the time budget that jobs which run at its end are given to finish."""
-SENT = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGSTOP")
-"""Signals that come from somebody: a death by one of them that does not happen again was somebody else's doing."""
 POISONS = "poisons"
 """Symptom of a test after which others fail in the same process."""
 PATCHED = "fails only with the patches that opera makes to the exporter for speed (OPERA_UNPATCHED=1 leaves them out)"

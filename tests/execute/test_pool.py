@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -236,6 +237,21 @@ def test_a_job_that_kills_its_parent_pays_for_it(pool: Pool) -> None:
     result = one(pool, "kill_server")
     assert (result.status, result.exit) == (ABORT, "killed its parent")
     assert one(pool, "double", 1).payload == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGALRM, signal.SIGSTOP])
+def test_a_job_that_signals_the_others_harms_none(tmp_path: Path, number: int) -> None:
+    with Pool({"jobs": JOBS}, workers=4) as pool:
+        for tag in range(3):
+            pool.submit("jobs", str(tmp_path / f"{tag}"), seconds=2, call="faults.jobs:wait_for_file", tag=tag)
+        pool.submit("jobs", [int(number), str(tmp_path)], seconds=20, call="faults.jobs:signal_siblings", tag="guilty")
+        found = [(x.tag, x.status, x.exit) for x in pool.results()]
+    assert sorted(found, key=str) == [("guilty", DONE, ""), *[(tag, DONE, "") for tag in range(3)]]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, ABORT), (signal.SIGSTOP, TIMEOUT)])
+def test_a_job_that_signals_itself_pays_for_it(pool: Pool, number: int, status: str) -> None:
+    assert one(pool, "signal_itself", int(number), seconds=0.5).status == status
 
 
 def test_close_leaves_nothing(tmp_path: Path) -> None:

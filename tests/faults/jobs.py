@@ -72,6 +72,27 @@ def kill_server(_: None) -> None:
     time.sleep(60)
 
 
+def signal_siblings(number_and_folder: list[Any]) -> None:
+    """Send a signal to every other worker of the server, once, and then let those go on that wait for a file."""
+    number, folder = number_and_folder
+    server = os.getppid()
+    for pid in map(int, Path(f"/proc/{server}/task/{server}/children").read_text().split()):
+        if pid != os.getpid():
+            os.kill(pid, number)
+    for name in range(3):
+        Path(folder, str(name)).touch()
+
+
+def wait_for_file(path: str) -> None:
+    while not Path(path).exists():
+        time.sleep(0.01)
+
+
+def signal_itself(number: int) -> None:
+    os.kill(os.getpid(), number)
+    time.sleep(60)
+
+
 def family(seconds: float) -> list[int]:
     """Start a child in the worker's group and one that leaves it, and return at once."""
     command = [sys.executable, "-c", f"import time; time.sleep({seconds})"]
