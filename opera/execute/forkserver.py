@@ -135,7 +135,7 @@ def main(control: socket.socket) -> None:
     home = tempfile.mkdtemp(prefix="opera-")  # compilers leave files where they stand
     os.chdir(home)
     try:
-        _Server(control).serve(home)
+        _Server(control, home).serve()
     finally:
         os.chdir("/")
         shutil.rmtree(home, ignore_errors=True)
@@ -151,20 +151,20 @@ def function(name: str) -> tuple[Callable[[Any], Any], Any]:
 
 
 class _Server:
-    def __init__(self, control: socket.socket) -> None:
-        self.control = control
+    def __init__(self, control: socket.socket, home: str) -> None:
+        self.control, self.home = control, home
         self.pids: dict[int, int] = {}  # pid → worker
         self.own = _children()  # helpers that an import started
         self.wake, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
 
-    def serve(self, home: str) -> None:
+    def serve(self) -> None:
         _prctl(_SET_PDEATHSIG, 0)  # from here on it must outlive the pool by a moment, to clean up
         _prctl(_SET_CHILD_SUBREAPER, 1)
         gc.collect()
         gc.freeze()  # a collection in a worker would copy every page that was imported
-        _tell(self.control, Event("ready", pid=os.getpid(), peak=_status("VmRSS"), message=home))
+        _tell(self.control, Event("ready", pid=os.getpid(), peak=_status("VmRSS"), message=self.home))
         try:
             while True:
                 ready, _, _ = select.select([self.control.fileno(), self.wake], [], [])
@@ -203,6 +203,9 @@ class _Server:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 self.control.close()
                 os.setpgid(0, 0)
+                folder = self.folder(worker)  # its own: in a shared one it could delete or damage another's files
+                folder.mkdir(parents=True)
+                os.chdir(folder)
                 _work(server, *files)
             finally:
                 os._exit(LOST_CONNECTION)
@@ -210,6 +213,9 @@ class _Server:
             os.setpgid(pid, pid)  # both do it, so that neither can come too late
         self.pids[pid] = worker
         _tell(self.control, Event("forked", worker, pid))
+
+    def folder(self, worker: int) -> Path:
+        return Path(self.home, str(worker))
 
     def reap(self) -> None:
         while self.pids or _children() - self.own:
@@ -224,8 +230,10 @@ class _Server:
                 _kill(dead.si_pid)
             pid, status, usage = os.wait4(dead.si_pid, 0)
             if pid in self.pids:
-                _tell(self.control, Event("exited", self.pids.pop(pid), pid, status, usage.ru_maxrss << 10))
+                worker = self.pids.pop(pid)
+                _tell(self.control, Event("exited", worker, pid, status, usage.ru_maxrss << 10))
                 self.kill_orphans()
+                shutil.rmtree(self.folder(worker), ignore_errors=True)
 
     def kill_orphans(self) -> None:
         for pid in _children() - self.own - self.pids.keys():

@@ -177,6 +177,14 @@ def test_large_answers_and_payloads(pool: Pool) -> None:
     assert len(one(pool, "argument", "y" * 5_000_000).payload) == 5_000_000
 
 
+def test_a_worker_that_deletes_its_folder_harms_no_other(pool: Pool) -> None:
+    folder = one(pool, "folder").payload
+    assert one(pool, "delete_folder", fresh=True).status == DONE
+    assert one(pool, "folder").payload == folder
+    assert Path(folder).is_dir()
+    assert Path(one(pool, "folder", fresh=True).payload) != Path(folder)
+
+
 def test_workers_stand_in_a_folder_of_their_own(pool: Pool) -> None:
     folder = one(pool, "folder").payload
     assert Path(folder).is_dir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -110,6 +111,10 @@ def hang_with_family(path: str) -> None:
 
 def folder(_: None) -> str:
     return str(Path.cwd())
+
+
+def delete_folder(_: None) -> None:
+    shutil.rmtree(Path.cwd())
 
 
 def large(size: int) -> bytes:
