@@ -299,9 +299,7 @@ def _work(server: int, connection: int, log: int, notes: int) -> NoReturn:
     while True:
         try:
             request = msgspec.msgpack.decode(_receive(channel), type=Request)
-            with contextlib.suppress(ValueError, OSError):
-                ceiling = resource.getrlimit(resource.RLIMIT_DATA)[1]
-                resource.setrlimit(resource.RLIMIT_DATA, (base + request.memory, ceiling))
+            _limit_data(base + request.memory)
             answer = _answer(request)
             if os.getpid() != me:  # a job forked, and this is its child: one process answers
                 os._exit(0)
@@ -319,9 +317,18 @@ def _answer(request: Request) -> bytes:
         result = call(msgspec.msgpack.decode(request.payload, type=argument))
         return frame(Answer(request.number, "done", msgspec.Raw(msgspec.msgpack.encode(result)), _has_children()))
     except BaseException as error:
+        depth = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(depth, 1000))  # what failed for want of depth or memory is told with more of both
+        _limit_data(resource.getrlimit(resource.RLIMIT_DATA)[1])
         status = "out-of-memory" if isinstance(error, MemoryError) else "error"
         text = traceback.format_exc()[-4000:].encode("utf-8", "backslashreplace").decode()
+        sys.setrecursionlimit(depth)
         return frame(Answer(request.number, status, msgspec.Raw(msgspec.msgpack.encode(text)), _has_children()))
+
+
+def _limit_data(size: int) -> None:
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_DATA, (size, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
 def _redirect(log: int) -> None:

@@ -159,6 +159,13 @@ def test_an_exception_of_the_function_is_an_error(pool: Pool) -> None:
     assert one(pool, "double", 1).worker == result.worker
 
 
+@pytest.mark.parametrize(("name", "status"), [("recurse_deeply", ERROR), ("fill_memory", OUT_OF_MEMORY)])
+def test_a_failure_for_want_of_room_is_told(pool: Pool, name: str, status: str) -> None:
+    result = one(pool, name, memory=64 << 20)
+    assert result.status == status
+    assert {ERROR: "RecursionError", OUT_OF_MEMORY: "MemoryError"}[status] in result.message
+
+
 def test_death_is_told_exactly(pool: Pool) -> None:
     result = one(pool, "segfault")
     assert (result.status, result.exit, result.note) == (ABORT, "SIGSEGV", "just before")

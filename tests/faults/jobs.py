@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import inspect
 import os
 import shutil
 import subprocess
@@ -59,6 +61,21 @@ def keep(size: int) -> int:
     """Grow by `size` bytes and keep them."""
     KEPT.append(np.ones(size, dtype=np.uint8))
     return size
+
+
+def recurse_deeply(_: None) -> None:
+    """Leave hardly any depth, and use it up."""
+    sys.setrecursionlimit(len(inspect.stack(0)) + 3)
+    recurse_deeply(_)
+
+
+def fill_memory(_: None) -> None:
+    """Take memory until there is not even a little left."""
+    for bits in range(22, 3, -1):
+        with contextlib.suppress(MemoryError):
+            while True:
+                KEPT.append(bytearray(1 << bits))
+    raise MemoryError
 
 
 def say(text: str) -> int:
