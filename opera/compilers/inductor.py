@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from opera.compilers import Case, Variant, torch_live
+from opera.compilers import Case, Variant, torch_live, torch_operators
 from opera.compilers.messages import Rule
 from opera.values import Value
 
@@ -23,6 +23,9 @@ PACKAGE = "torch, and a C++ compiler such as g++"
 PRELOAD = ("torch", "opera.libraries.torch_preload", "torch._dynamo", "torch._inductor.compile_fx")
 PACKAGES = ("torch",)
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"torch": (Variant("live", "live"),)}
+
+UNPATCHED: Mapping[str, Mapping[str, str]] = {"torch": torch_operators.UNPATCHED}
+"""Its table of decompositions is made, once a process, of what torch.export lists."""
 
 UNSUPPORTED = (
     Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),

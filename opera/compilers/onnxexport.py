@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from opera.compilers import Case, Variant, keras_live, onnxruntime, torch_live
+from opera.compilers import Case, Variant, keras_live, onnxruntime, torch_live, torch_operators
 from opera.compilers.messages import Rule
 from opera.values import Tensor, Value
 
@@ -25,6 +25,9 @@ FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
     "torch": (Variant("live", "live", preload=("torch", "opera.libraries.torch_preload")),),
     "keras": (Variant("live", "live", preload=(keras_live.BACKEND,)),),
 }
+
+UNPATCHED: Mapping[str, Mapping[str, str]] = {"torch": torch_operators.UNPATCHED}
+"""torch.onnx.export decomposes, and builds its registry; Keras's exporter is left as it is."""
 
 UNSUPPORTED = (
     Rule(

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from opera.compilers import Case, Variant, torch_live
+from opera.compilers import Case, Variant, torch_live, torch_operators
 from opera.compilers.messages import Rule
 from opera.values import Value
 
@@ -16,6 +16,9 @@ PACKAGE = "torch"
 PRELOAD = ("torch", "opera.libraries.torch_preload")
 PACKAGES = ("torch",)
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"torch": (Variant("live", "live"),)}
+
+UNPATCHED: Mapping[str, Mapping[str, str]] = {"torch": torch_operators.UNPATCHED}
+"""The functions that its own PyTorch shares: torch.export decomposes by them, and annotates by `torch._ops.Callable`."""
 
 UNSUPPORTED = (
     Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),

@@ -11,7 +11,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from opera.compilers import Case, Variant, tvm_keras, tvm_onnx, tvm_torch
+from opera.compilers import Case, Variant, torch_operators, tvm_keras, tvm_onnx, tvm_torch
 from opera.compilers.messages import Rule
 from opera.compilers.messages import unsupported as first_rule
 from opera.compilers.tvm_module import Imported
@@ -39,6 +39,9 @@ FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
 
 PYTHON_FRONTENDS = {"onnx": FROM_ONNX, "torch": ("tvm.relax.frontend.torch",), "keras": tvm_keras.PRELOAD}
 """library → packages of the importer, whose statements `opera coverage` traces."""
+
+UNPATCHED: Mapping[str, Mapping[str, str]] = {"torch": torch_operators.UNPATCHED}
+"""The importer of exported programs begins with `run_decompositions`."""
 
 UNSUPPORTED = (
     Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),
