@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from opera import capture
+from opera import capture, processes
 from opera.capture.child import Answer, Setup
 from opera.capture.recorder import Recorder
 
@@ -36,6 +36,7 @@ class Command(msgspec.Struct, frozen=True):
         file: The script's path as it was given, the module's name, or pytest's whole command.
         arguments: What follows.
         search: Whether pytest was called by `python -m`, which searches the working directory for modules.
+        parent: The process that waits for it; 0 for none.
     """
 
     setup: Setup
@@ -43,12 +44,15 @@ class Command(msgspec.Struct, frozen=True):
     file: str
     arguments: tuple[str, ...] = ()
     search: bool = False
+    parent: int = 0
 
 
 def main(folder: str) -> None:
     """Run the program; the process ends as it would have."""
     place = Path(folder)
     command = msgspec.json.decode((place / COMMAND).read_bytes(), type=Command)
+    if command.parent:
+        processes.end_with(command.parent)
     recorder = Recorder(command.setup.source)
     try:
         capture.get(command.setup.library).install(recorder, command.setup.points)
@@ -56,7 +60,6 @@ def main(folder: str) -> None:
         reason = f"the points of capture cannot be hooked: {type(error).__name__}: {error}"
         (place / ANSWER).write_bytes(msgspec.json.encode(Answer("failed", reason, 0, 0, 0, 0, {}, 0.0)))
         sys.exit(1)
-    sys.path.pop()  # opera's own folder, which is last
     watcher = _Watcher(recorder, command.file, place)
     with recorder.watching():
         RUNNERS[command.kind](command, watcher)
@@ -152,12 +155,11 @@ def _passing_on(run: Callable[[], object], mine: Callable[[str], bool]) -> None:
     """Run; an exception is shown without the frames that are opera's, and ends the process as Python would."""
     try:
         run()
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:
         sys.excepthook(type(error), error, _trimmed(error, mine))
-        sys.exit(1)
-    except KeyboardInterrupt as error:
-        sys.excepthook(type(error), error, _trimmed(error, mine))
-        sys.exit(INTERRUPTED)
+        sys.exit(INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1)
 
 
 def _trimmed(error: BaseException, mine: Callable[[str], bool]) -> Any:
