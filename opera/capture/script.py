@@ -12,6 +12,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -104,7 +105,10 @@ class _Watcher:
             "done", PROCESSES if _processes() > self._processes else "", self.tests, self.failed, recorder.calls,
             recorder.recorded, dict(recorder.left_out), round(time.perf_counter() - self._started, 3),
         )  # fmt: skip
-        (self._place / ANSWER).write_bytes(msgspec.json.encode(answer))
+        with suppress(
+            OSError
+        ):  # no descriptor or no room left: opera says then what it does not know, and the program nothing
+            (self._place / ANSWER).write_bytes(msgspec.json.encode(answer))
 
 
 def _processes() -> int:

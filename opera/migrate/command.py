@@ -180,10 +180,10 @@ def _run(command: Command, line: str, folder: Path, timeout: float | None) -> tu
     reasons = [answer.reason]
     if found is None and code >= 0:
         reasons.append(
-            "it ended without exit handlers (os._exit, or another program in its place): left out is not counted"
+            "it ended without exit handlers (os._exit, or another program in its place): what was left out is not counted"
         )
     if left:
-        reasons.append(f"it left {left} process{'es' * (left > 1)} running, ended now")
+        reasons.append(f"it left {left} process{'es' * (left > 1)} running, not followed and ended now")
     ending = f"exit code {code}"
     if code < 0:
         ending = f"killed by {processes.signal_name(-code)}"
