@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import math
-import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,20 +75,16 @@ def merge(output: Path, inputs: list[Path]) -> int:
 
 def _write(path: Path, lines: Iterator[Line]) -> int:
     """Write to a temporary file beside `path`, so that an interrupted export leaves no half of a file."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     opened: Any = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(temporary, "wb") as file:
+        with temporary.beside(path) as part, opened(part, "wb") as file:
             file.write(msgspec.json.encode({"format": FORMAT, "version": VERSION, "opera": __version__}) + b"\n")
             count = 0
             for line in lines:
                 file.write(msgspec.json.encode(line, order="sorted") + b"\n")
                 count += 1
-        temporary.replace(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}", fix="choose another file") from None
-    finally:
-        temporary.unlink(missing_ok=True)
     return count
 
 

@@ -1,4 +1,4 @@
-"""Temporary folders that do not outlive their process for long: what a killed one left, the next one removes."""
+"""Temporary folders and files that do not outlive their process for long: what a killed one left, the next one removes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 
 NAME = re.compile(r"opera-[a-z]+-\d+-\w+")
@@ -28,6 +29,24 @@ def folder(purpose: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(path, ignore_errors=True)
         os.close(lock)
+
+
+@contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """Give a file to write, which takes the place of `path` at the end of the `with`, whole or not at all.
+
+    It is `path` with a dot before it and the pid behind; those of processes that are gone are removed.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    for old in path.parent.glob(f".{escape(path.name)}.*"):
+        pid = old.suffix[1:]
+        if pid.isdecimal() and old != part and not Path("/proc", pid).exists():
+            old.unlink(missing_ok=True)
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def sweep() -> list[Path]:

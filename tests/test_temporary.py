@@ -55,6 +55,22 @@ def test_what_a_killed_process_left_is_swept_and_nothing_else(place: Path) -> No
     assert sorted(x.name for x in place.iterdir()) == sorted([*others, "aim", "opera-extract-1-link"])
 
 
+def test_a_file_takes_its_place_whole_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / "report[1].html"
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    others = [f".{file.name}.{os.getppid()}", f".{file.name}.bak", f".report1.html.{gone.pid}"]
+    for name in [*others, f".{file.name}.{gone.pid}"]:
+        (tmp_path / name).write_text("")
+    with temporary.beside(file) as part:
+        part.write_text("one")
+    with pytest.raises(KeyboardInterrupt), temporary.beside(file) as part:
+        part.write_text("half")
+        raise KeyboardInterrupt
+    assert file.read_text() == "one"
+    assert sorted(x.name for x in tmp_path.iterdir()) == sorted([*others, file.name])
+
+
 def test_a_folder_that_a_sweeper_takes_in_the_making_is_made_again(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
