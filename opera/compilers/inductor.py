@@ -117,8 +117,8 @@ def conversion_function(case: Case, error: BaseException | None) -> str:
 
 def _folder() -> str:
     """Make a folder for what is compiled: in a worker below its own, which is temporary and goes with it."""
-    here = Path.cwd()
-    inside = here.parent == Path(tempfile.gettempdir())
+    here, temporary = Path.cwd(), Path(tempfile.gettempdir()).resolve()
+    inside = temporary in (here, *here.parents)
     folder = tempfile.mkdtemp(prefix="opera-inductor-", dir=here if inside else None)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -41,7 +41,6 @@ LOADERS = openvino_torch.LOADERS | openvino_keras.LOADERS
 PYTHON_FRONTENDS = {"torch": ("openvino.frontend.pytorch",)}
 """library → packages of its decoders, whose statements `opera coverage` traces; the converters are compiled."""
 
-UNPATCHED: Mapping[str, Mapping[str, str]] = {"torch": torch_operators.UNPATCHED}
 """The decoder of exported programs begins with `run_decompositions`."""
 
 SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1}

@@ -40,7 +40,6 @@ FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
 PYTHON_FRONTENDS = {"onnx": FROM_ONNX, "torch": ("tvm.relax.frontend.torch",), "keras": tvm_keras.PRELOAD}
 """library → packages of the importer, whose statements `opera coverage` traces."""
 
-UNPATCHED: Mapping[str, Mapping[str, str]] = {"torch": torch_operators.UNPATCHED}
 """The importer of exported programs begins with `run_decompositions`."""
 
 UNSUPPORTED = (
