@@ -11,6 +11,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from opera import precision
 from opera.compilers import Case, Variant, tvm_keras, tvm_onnx, tvm_torch
 from opera.compilers.messages import Rule
 from opera.compilers.messages import unsupported as first_rule
@@ -27,7 +28,11 @@ FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
         Variant("constants", "onnx-constants", after="rejected", preload=FROM_ONNX),
     ),
     "torch": (
-        Variant("exported-program", "pt2", preload=("opera.libraries.torch_preload", "tvm.relax.frontend.torch")),
+        Variant(
+            "exported-program",
+            "pt2",
+            preload=(precision.PRELOAD, "opera.libraries.torch_preload", "tvm.relax.frontend.torch"),
+        ),
         Variant("onnx", "onnx", after="rejected", preload=FROM_ONNX),
     ),
     "keras": (
