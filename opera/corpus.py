@@ -21,6 +21,7 @@ import msgspec
 from opera import __version__, libraries, values
 from opera.errors import CorpusError, NotInstalled, UsageError
 from opera.instance import Captured, Instance, Provenance, identity, parse_instance
+from opera.migrate.deeprel import relations
 from opera.values import Value
 from opera.workspace import Workspace, unpack
 
@@ -65,7 +66,7 @@ def read_into(workspace: Workspace, path: Path) -> tuple[int, int]:
         batches.extend((name, [Captured(instance, at) for at in found]) for name, found in line.equipped.items())
     with workspace.transaction():
         for compiler, records in batches:
-            new += workspace.insert(records, equipped=compiler)
+            new += workspace.insert(records, equipped=compiler) if compiler else relations.insert(workspace, records)
     return total, new
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-OK, NEW_FINDINGS, USAGE = 0, 1, 2
-"""Exit codes: nothing new; new findings (only where the user asked to fail on them); opera or its use was wrong."""
+OK, NEW_FINDINGS, USAGE, INTERRUPTED = 0, 1, 2, 130
+"""Exit codes: nothing new; new findings (only where the user asked to fail on them); opera or its use was wrong; Ctrl-C."""
 
 
 class OperaError(Exception):
@@ -37,6 +37,12 @@ class NotInstalled(OperaError):
     """A library, compiler or tool that was asked for cannot be imported."""
 
     slug = "not-installed"
+
+
+class NoAnswer(OperaError):
+    """A compiler is there, but the processes that should say what it is died, or said nothing in time."""
+
+    slug = "no-answer"
 
 
 class WorkspaceError(OperaError):

@@ -65,12 +65,16 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 class Export(msgspec.Struct, frozen=True):
-    """How it went to make an artefact that a test offers: the artefact, or the exporter's error, and seconds inside it."""
+    """How it went to make an artefact that a test offers: the artefact, or the exporter's error, and seconds inside it.
+
+    `rules` are digests of the comparison by which the exported file was found right or wrong.
+    """
 
     artefact: Artefact | None
     symptom: str = ""
     message: str = ""
     seconds: float = 0.0
+    rules: str = ""
 
 
 def folder(root: Path, test: str) -> Path:

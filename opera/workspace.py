@@ -6,7 +6,6 @@ Everything is content-addressed, so writing twice writes once, and an interrupte
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 import time
@@ -18,10 +17,11 @@ from typing import Any
 
 import msgspec
 
+from opera import database
+from opera.database import explained
 from opera.errors import WorkspaceError
-from opera.execute.records import FAILURES, PASS, SCREENED, UNEXPORTED, UNSUPPORTED
+from opera.execute.records import FAILURES, PASS, SCREENED, UNEXPORTED, UNSUPPORTED, Seen
 from opera.instance import Captured, Instance, Provenance, identity, parse_instance
-from opera.schema import APPLICATION_ID, MIGRATIONS, SCHEMA, SCHEMA_VERSION
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -34,6 +34,8 @@ class Verdict(msgspec.Struct, frozen=True):
         confirmation: `pending`, `confirmed`, `unconfirmed` (a later member), or empty where none is needed.
         seconds: Stage → seconds inside the compiler.
         details: Numbers of the oracle and the screens, log tail, predecessors.
+        rules: Digests of the rules that concluded it (opera.execute.rules), empty where they are not known.
+        seen: What it was concluded from; not read unless it is asked for.
     """
 
     test: str
@@ -50,6 +52,8 @@ class Verdict(msgspec.Struct, frozen=True):
     confirmation: str = ""
     seconds: dict[str, float] = {}
     details: dict[str, Any] = {}
+    rules: str = ""
+    seen: Seen | None = None
 
 
 class Test(msgspec.Struct, frozen=True):
@@ -60,6 +64,22 @@ class Test(msgspec.Struct, frozen=True):
     status: str
     reason: str = ""
     seconds: float = 0.0
+
+
+class Crash(msgspec.Struct, frozen=True):
+    """A call that killed the library's process, or hung.
+
+    Attributes:
+        how: `killed by SIGFPE`, `does not end in time`.
+        operator: What was called.
+        values: With what: encoded arguments by name, or in words under `arguments`.
+        violates: The constraint that the input breaks; empty for one that conforms.
+    """
+
+    how: str
+    operator: str
+    values: dict[str, object]
+    violates: str = ""
 
 
 class Covered(msgspec.Struct, frozen=True):
@@ -76,12 +96,17 @@ COMBINED = (*FAILURES, "error", "flaky", SCREENED, PASS, UNSUPPORTED, UNEXPORTED
 """A test's verdict on a frontend is the first of these that one of its variants has."""
 
 
+COUNTED = "finding != '' AND (verdict != 'timeout' OR confirmation = 'confirmed')"
+"""SQL: the verdicts that make findings. A time-out that no fresh process confirmed says little."""
+
+
 class Workspace:
     """An open workspace. Use `Workspace.open(root, write=...)` as a context manager."""
 
     def __init__(self, root: Path, connection: sqlite3.Connection, lock: int | None) -> None:
         self.root = root
         self.tests_folder = root / "tests"
+        self.outputs_folder = root / "outputs"
         self._db = connection
         self._lock = lock
 
@@ -95,14 +120,14 @@ class Workspace:
         try:
             if write:
                 root.mkdir(parents=True, exist_ok=True)
-                lock = _lock(root)
+                lock = database.lock(root)
             elif not (root / "opera.sqlite").is_file():
                 raise WorkspaceError(
                     f"there is no workspace in {root}",
                     cause="nothing was extracted yet, or --workspace names another folder",
                     fix="run `opera extract onnx` first, or give --workspace",
                 )
-            connection = _connect(root / "opera.sqlite", write=write)
+            connection = database.connect(root / "opera.sqlite", write=write)
         except OSError as error:
             raise WorkspaceError(
                 f"the workspace {root} cannot be {'written' if write else 'read'}: {error.strerror}",
@@ -131,7 +156,7 @@ class Workspace:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing; what SQLite says of a full disk or a damaged file becomes a WorkspaceError."""
-        with _explained(self.root):
+        with explained(self.root):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -143,12 +168,12 @@ class Workspace:
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """Return all rows of a query."""
-        with _explained(self.root):
+        with explained(self.root):
             return self._db.execute(sql, parameters).fetchall()
 
     def stream(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """Yield the rows of a query one by one."""
-        with _explained(self.root):
+        with explained(self.root):
             yield from self._db.execute(sql, parameters)
 
     # ------------------------------------------------------------------ instances
@@ -184,6 +209,10 @@ class Workspace:
                     "INSERT OR IGNORE INTO expectations VALUES (?, ?)", (name, pack(msgspec.json.encode(document)))
                 )
         return new
+
+    def relate(self, one: str, other: str, kind: str) -> None:
+        """Store that the instance `one`, made of `other`, agrees with it in the library, inside a caller's transaction."""
+        self._db.execute("INSERT OR IGNORE INTO relations (one, other, kind) VALUES (?, ?, ?)", (one, other, kind))
 
     def documents(self, library: str, *, equipped: str = "") -> Iterator[tuple[int, str, bytes, bytes | None]]:
         """Yield (seq, id, instance document, expectation document or None) in corpus order.
@@ -256,9 +285,24 @@ class Workspace:
             self._db.execute("DELETE FROM extraction_files WHERE extraction = ?", (key,))
 
     def save_extraction_file(
-        self, key: str, file: str, status: str, document: dict[str, Any], *, instead_of: str = ""
+        self,
+        key: str,
+        file: str,
+        status: str,
+        document: dict[str, Any],
+        *,
+        instead_of: str = "",
+        crashes: Iterable[Crash] = (),
+        candidates: Iterable[tuple[str, str, object]] = (),
     ) -> None:
-        """Store how one file of a suite went, in place of those whose name begins with `instead_of`."""
+        """Store how one file of a suite went, in place of those whose name begins with `instead_of`.
+
+        Args:
+            key, file, status, document: See opera.schema.
+            instead_of: Files of which nothing is kept; empty for none but `file`.
+            crashes: Calls that killed the library's process, or hung.
+            candidates: (source, target, opera.migrate.deeprel.plans.Outcome) of candidates for a relation.
+        """
         with self.transaction():
             if instead_of:
                 self._db.execute(
@@ -269,6 +313,25 @@ class Workspace:
                 "INSERT OR REPLACE INTO extraction_files VALUES (?, ?, ?, ?)",
                 (key, file, status, msgspec.json.encode(document)),
             )
+            self._db.executemany(
+                "INSERT INTO crashes (extraction, file, position, operator, how, violates, arguments)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    (key, file, place, x.operator, x.how, x.violates, pack(msgspec.json.encode(x.values)))
+                    for place, x in enumerate(crashes)
+                ),
+            )
+            self._db.executemany(  # a list of candidates may name one twice
+                "INSERT OR REPLACE INTO candidates (extraction, file, source, target, document) VALUES (?, ?, ?, ?, ?)",
+                ((key, file, source, target, pack(msgspec.json.encode(x))) for source, target, x in candidates),
+            )
+
+    def crashes(self) -> Iterator[Crash]:
+        """Yield the calls that killed a library's process, or hung, at any extraction."""
+        for operator, how, violates, arguments in self.stream(
+            "SELECT operator, how, violates, arguments FROM crashes ORDER BY file, extraction, position"
+        ):
+            yield Crash(how, operator, msgspec.json.decode(unpack(arguments)), violates)
 
     # ------------------------------------------------------------------ rankings
 
@@ -283,7 +346,7 @@ class Workspace:
                 (library, compiler, strategy, time.time(), msgspec.json.encode(document)),
             )
             self._db.executemany(
-                "INSERT INTO ranks VALUES (?, ?, ?)",
+                "INSERT INTO ranks (ranking, position, instance) VALUES (?, ?, ?)",
                 ((cursor.lastrowid, position, seq) for position, seq in enumerate(order)),
             )
 
@@ -344,6 +407,16 @@ class Workspace:
             self._db.execute("INSERT OR IGNORE INTO environments VALUES (?, ?)", (name, canonical))
         return name
 
+    def save_interpreter(self, environment: str, python: str) -> None:
+        """Store with which interpreter an environment was last run: probing one of its findings needs that one."""
+        with self.transaction():
+            self._db.execute("INSERT OR REPLACE INTO interpreters VALUES (?, ?, ?)", (environment, python, time.time()))
+
+    def interpreter(self, environment: str) -> str:
+        """Return the interpreter that an environment was last run with; empty for the one that runs opera."""
+        found = self.query("SELECT python FROM interpreters WHERE environment = ?", (environment,))
+        return str(found[0][0]) if found else ""
+
     def environments(self) -> dict[str, dict[str, Any]]:
         """Return id → document of all environments."""
         return {row[0]: msgspec.json.decode(row[1]) for row in self.query("SELECT id, document FROM environments")}
@@ -364,14 +437,16 @@ class Workspace:
             self._save_findings(signatures)
             self._db.executemany(
                 # An upsert keeps the row's place: rowids tell in which order tests were first run.
-                "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                "INSERT INTO verdicts (test, frontend, variant, environment, verdict, stage, symptom, finding,"
+                " confirmation, seconds, run, document, rules, seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (test, frontend, variant, environment) DO UPDATE SET verdict = excluded.verdict,"
                 " stage = excluded.stage, symptom = excluded.symptom, finding = excluded.finding,"
                 " confirmation = excluded.confirmation, seconds = excluded.seconds, run = excluded.run,"
-                " document = excluded.document",
+                " document = excluded.document, rules = excluded.rules, seen = excluded.seen",
                 (
                     (v.test, v.frontend, v.variant, v.environment, v.verdict, v.stage, v.symptom, v.finding)
-                    + (v.confirmation, sum(v.seconds.values()), run, pack(msgspec.json.encode(v)))
+                    + (v.confirmation, sum(v.seconds.values()), run, _document(v), v.rules)
+                    + (None if v.seen is None else pack(msgspec.json.encode(v.seen)),)
                     for v in verdicts
                 ),
             )
@@ -384,10 +459,7 @@ class Workspace:
             self._db.executemany(
                 "UPDATE verdicts SET finding = ?, document = ?"
                 " WHERE test = ? AND frontend = ? AND variant = ? AND environment = ?",
-                (
-                    (v.finding, pack(msgspec.json.encode(v)), v.test, v.frontend, v.variant, v.environment)
-                    for v in verdicts
-                ),
+                ((v.finding, _document(v), v.test, v.frontend, v.variant, v.environment) for v in verdicts),
             )
 
     def _save_findings(self, signatures: dict[str, bytes]) -> None:
@@ -396,10 +468,30 @@ class Workspace:
             ((name, signature, time.time()) for name, signature in signatures.items()),
         )
 
-    def verdicts(self, where: str = "1", parameters: Sequence[Any] = ()) -> Iterator[Verdict]:
-        """Yield stored verdicts in the order they were written; `where` is SQL over the columns of `verdicts`."""
-        for (document,) in self.stream(f"SELECT document FROM verdicts WHERE {where} ORDER BY rowid", parameters):
-            yield msgspec.json.decode(unpack(document), type=Verdict)
+    def verdicts(self, where: str = "1", parameters: Sequence[Any] = (), *, seen: bool = False) -> Iterator[Verdict]:
+        """Yield stored verdicts in the order they were written; `where` is SQL over the columns of `verdicts`.
+
+        With `seen`, they hold what they were concluded from.
+        """
+        rows = self.stream(f"SELECT document, rules, seen FROM verdicts WHERE {where} ORDER BY rowid", parameters)
+        for document, rules, observed in rows:
+            verdict = msgspec.json.decode(unpack(document), type=Verdict)
+            held = msgspec.json.decode(unpack(observed), type=Seen) if seen and observed is not None else None
+            yield msgspec.structs.replace(verdict, rules=rules, seen=held)
+
+    def finding_ids(self) -> list[str]:
+        """Return the findings in the order they were found."""
+        return [
+            row[0]
+            for row in self.query(
+                f"SELECT id FROM findings WHERE id IN (SELECT finding FROM verdicts WHERE {COUNTED}) ORDER BY rowid"
+            )
+        ]
+
+    def drop_empty_findings(self) -> None:
+        """Forget the findings that no verdict belongs to any more."""
+        with self.transaction():
+            self._db.execute("DELETE FROM findings WHERE id NOT IN (SELECT finding FROM verdicts)")
 
     def verdict_names(self, frontend: str, environment: str) -> dict[tuple[str, str], tuple[str, str]]:
         """Return (test, variant) → (verdict, stage) of one frontend in one environment."""
@@ -424,8 +516,6 @@ class Workspace:
 
     def coverage(self, frontend: str, environment: str = "") -> dict[str, dict[str, bytes]]:
         """Return instance → file → bitmap of lines; without `environment`, of the one whose collection is the largest."""
-        if not self._has_coverage():
-            return {}
         rows = self.stream(
             "SELECT instance, document FROM coverage WHERE frontend = ? AND environment = ?",
             (frontend, environment or self._covered_environment(frontend)),
@@ -434,17 +524,11 @@ class Workspace:
 
     def coverage_seconds(self, frontend: str, environment: str = "") -> float:
         """Return the seconds that collecting it has taken."""
-        if not self._has_coverage():
-            return 0.0
         rows = self.query(
             "SELECT TOTAL(seconds) FROM coverage WHERE frontend = ? AND environment = ?",
             (frontend, environment or self._covered_environment(frontend)),
         )
         return float(rows[0][0])
-
-    def _has_coverage(self) -> bool:
-        """Whether the schema has it: a workspace that is only read is not brought up to date."""
-        return bool(self.query("SELECT 1 FROM sqlite_master WHERE name = 'coverage'"))
 
     def _covered_environment(self, frontend: str) -> str:
         rows = self.query(
@@ -482,6 +566,11 @@ class Workspace:
         return found
 
 
+def _document(verdict: Verdict) -> bytes:
+    """Return what is stored of a verdict beside its columns; rules and what was seen have columns of their own."""
+    return pack(msgspec.json.encode(msgspec.structs.replace(verdict, rules="", seen=None)))
+
+
 def pack(data: bytes) -> bytes:
     """Compress a document where that pays; JSON never starts like a zlib stream."""
     return zlib.compress(data, 1) if len(data) > 300 else data
@@ -490,90 +579,3 @@ def pack(data: bytes) -> bytes:
 def unpack(data: bytes) -> bytes:
     """Inverse of `pack`."""
     return zlib.decompress(data) if data[:1] == b"\x78" else data
-
-
-def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
-    with _explained(path.parent):
-        if write:
-            connection = sqlite3.connect(path, isolation_level=None, timeout=10)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("PRAGMA foreign_keys = ON")
-        else:
-            connection = _connect_read_only(path)
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    if not empty and application != APPLICATION_ID:
-        raise WorkspaceError(
-            f"{path} is no opera workspace", cause="another program's database", fix="give --workspace another folder"
-        )
-    if version > SCHEMA_VERSION:
-        raise WorkspaceError(
-            f"the workspace {path.parent} has schema {version}; this opera knows {SCHEMA_VERSION}",
-            cause="a newer opera wrote it",
-            fix="upgrade opera, or give --workspace another folder",
-        )
-    if write and empty:
-        with _explained(path.parent):
-            connection.executescript(
-                f"BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID};"
-                f" PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
-            )
-    elif write and version < SCHEMA_VERSION:
-        _migrate(connection, version, path.parent)
-    return connection
-
-
-def _migrate(connection: sqlite3.Connection, version: int, root: Path) -> None:
-    """Bring an older workspace up to date, wholly or not at all."""
-    steps = "".join(MIGRATIONS[step] for step in range(version, SCHEMA_VERSION))
-    with _explained(root):
-        connection.executescript(f"BEGIN IMMEDIATE; {steps} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
-
-
-def _connect_read_only(path: Path) -> sqlite3.Connection:
-    """WAL needs a writable folder even to read; on a read-only one the file is taken as it stands."""
-    uri = path.resolve().as_uri()
-    if os.access(path.parent, os.W_OK):
-        return sqlite3.connect(f"{uri}?mode=ro", uri=True, isolation_level=None, timeout=10)
-    return sqlite3.connect(f"{uri}?immutable=1", uri=True, isolation_level=None)
-
-
-def _lock(root: Path) -> int:
-    """Take the workspace for this process; the lock goes with the process, however it ends."""
-    handle = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(handle, 20).decode(errors="replace").strip()
-        os.close(handle)
-        raise WorkspaceError(
-            f"the workspace {root} is in use by another opera process (pid {holder or 'unknown'})",
-            cause="an extract, prioritize or run that has not ended",
-            fix="wait for it, or give --workspace another folder; `opera report` works meanwhile",
-        ) from None
-    os.ftruncate(handle, 0)
-    os.write(handle, f"{os.getpid()}\n".encode())
-    return handle
-
-
-@contextmanager
-def _explained(root: Path) -> Iterator[None]:
-    """Turn what SQLite says into an error that a user can act on."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        text = str(error)
-        if "full" in text or "disk I/O" in text:
-            cause, fix = "the disk is full", "free some room and run the same command again: nothing stored was lost"
-        elif "malformed" in text or "not a database" in text:
-            cause = "the file was truncated or overwritten"
-            fix = "restore it from a copy, or give --workspace another folder and extract again"
-        elif "readonly" in text or "unable to open" in text:
-            cause, fix = "a read-only folder or missing rights", "give --workspace a folder that you may write"
-        elif "locked" in text:
-            cause, fix = "another process holds it", "wait for it, then run the same command again"
-        else:
-            cause, fix = "a file that opera did not write, or an error of opera", "see docs/errors.md"
-        raise WorkspaceError(f"the workspace {root} failed: {text}", cause=cause, fix=fix) from None

@@ -14,7 +14,7 @@ from opera.errors import WorkspaceError
 from opera.instance import Captured, Instance, Operand, Provenance
 from opera.schema import SCHEMA, SCHEMA_VERSION
 from opera.values import Tensor
-from opera.workspace import Covered, Verdict, Workspace
+from opera.workspace import Covered, Crash, Verdict, Workspace
 from opera.workspace import Test as MigratedTest
 
 
@@ -90,18 +90,32 @@ def test_a_newer_schema_is_refused_and_left_alone(tmp_path):
     assert (tmp_path / "opera.sqlite").read_bytes() == before
 
 
-def test_an_older_workspace_is_read_as_it_is_and_brought_up_to_date_when_written(tmp_path):
-    Workspace.open(tmp_path, write=True).close()
-    with sqlite3.connect(tmp_path / "opera.sqlite") as database:
-        database.execute("DROP TABLE coverage")
-        database.execute("PRAGMA user_version = 1")
-    with Workspace.open(tmp_path, write=False) as opened:
-        assert (opened.coverage("tvm-onnx"), opened.coverage_seconds("tvm-onnx")) == ({}, 0.0)
-    with Workspace.open(tmp_path, write=True) as opened:
-        opened.save_coverage("tvm-onnx", "e", [Covered("i", {"a.py": b"\x06"}, 0.5)])
-        assert opened.coverage("tvm-onnx") == opened.coverage("tvm-onnx", "e") == {"i": {"a.py": b"\x06"}}
-        assert opened.coverage_seconds("tvm-onnx") == 0.5
-        assert opened.query("PRAGMA user_version") == [(SCHEMA_VERSION,)]
+def test_coverage_of_the_largest_collection_is_told(workspace):
+    assert (workspace.coverage("tvm-onnx"), workspace.coverage_seconds("tvm-onnx")) == ({}, 0.0)
+    workspace.save_coverage("tvm-onnx", "e", [Covered("i", {"a.py": b"\x06"}, 0.5)])
+    assert workspace.coverage("tvm-onnx") == workspace.coverage("tvm-onnx", "e") == {"i": {"a.py": b"\x06"}}
+    assert workspace.coverage_seconds("tvm-onnx") == 0.5
+
+
+def test_what_is_told_of_a_file_goes_with_it(workspace):
+    def save(file: str, *, instead_of: str = "") -> None:
+        workspace.save_extraction_file(
+            "k", file, "done", {}, instead_of=instead_of,
+            crashes=[Crash("killed by SIGFPE", "f", {"n": 1})], candidates=[("f", "g", {}), ("f", "g", {}), ("f", "h", {})],
+        )  # fmt: skip
+
+    def held() -> list[int]:
+        return [workspace.query(f"SELECT COUNT(*) FROM {table}")[0][0] for table in ("crashes", "candidates")]
+
+    workspace.extraction("k", {})
+    save("f@1")
+    save("f@1")
+    assert held() == [1, 2], "a file stored again"
+    save("f@2", instead_of="f@")
+    assert held() == [1, 2], "a file in place of another"
+    assert list(workspace.crashes()) == [Crash("killed by SIGFPE", "f", {"n": 1})]
+    workspace.forget_extraction("k")
+    assert held() == [0, 0], "an extraction that begins anew"
 
 
 def test_a_foreign_database_is_refused(tmp_path):

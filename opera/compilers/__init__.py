@@ -59,6 +59,14 @@ class Case(msgspec.Struct, frozen=True):
 class Compiler(Protocol):
     """The protocol. All functions but the attributes may raise anything: that is what is being tested.
 
+    A failure is the compiler's only if its own packages raised it, or native code that they hold (opera.execute.blame).
+    They are named by an attribute `PACKAGES`, a tuple; without one they are the top-level packages of PRELOAD and of the
+    variants' preloads. An adapter that refuses a test on purpose raises a subclass of opera.compilers.packing.Refusal, and
+    one whose compiler returned nothing at all raises NoAnswer: what else it raises itself is counted as opera's `error`.
+
+    `unsupported` may be given a stand-in of what was raised, when rules have changed since: it has the same text, causes and
+    names of classes, and nothing else.
+
     A compiler that computes some dtype in a narrower one by design may say so in an attribute `COMPUTES_IN` (dtype →
     dtype): its outputs of that dtype are then compared at the narrower one's tolerance.
     """

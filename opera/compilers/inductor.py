@@ -21,6 +21,7 @@ from opera.values import Value
 NAME = "inductor"
 PACKAGE = "torch, and a C++ compiler such as g++"
 PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch_preload", "torch._dynamo", "torch._inductor.compile_fx")
+PACKAGES = ("torch",)
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"torch": (Variant("live", "live"),)}
 
 UNSUPPORTED = (

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from opera.compilers import Case
-from opera.compilers.packing import of_numpy
+from opera.compilers.packing import Refusal, of_numpy
 from opera.values import Value
 
 BACKEND = "opera.libraries.keras_backend"
@@ -19,7 +19,7 @@ TOLD = re.compile(r"\x1b\[1m(.*?)\x1b\[0m", re.DOTALL)
 """What Keras writes in bold is what was raised inside a layer; the rest says which layer."""
 
 
-class NoGraph(Exception):
+class NoGraph(Refusal):
     """TensorFlow cannot trace the model, whichever compiler it is for."""
 
 

@@ -21,6 +21,7 @@ from opera.values import Tensor, Value
 NAME = "onnxexport"
 PACKAGE = "onnx onnxscript onnxruntime"
 PRELOAD = ("onnx", "onnxruntime")
+PACKAGES = ("torch", "keras", "tensorflow", "tf2onnx", "onnxscript", "onnx_ir", "onnx", "onnxruntime")
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
     "torch": (Variant("live", "live", preload=(precision.PRELOAD, "torch", "opera.libraries.torch_preload")),),
     "keras": (Variant("live", "live", preload=(keras_live.BACKEND,)),),

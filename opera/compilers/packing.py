@@ -13,8 +13,16 @@ BITS = {"int4": 4, "uint4": 4, "float4_e2m1fn": 4, "int2": 2, "uint2": 2}
 """dtypes of which several elements share a byte → bits of one element."""
 
 
-class CannotCarry(Exception):
-    """opera itself has no way to feed a value to a compiler, or to read its output: no fault of the compiler."""
+class Refusal(Exception):
+    """An adapter refuses a test on purpose, and `unsupported` says why: no fault of the compiler, nor a mistake of opera's."""
+
+
+class CannotCarry(Refusal):
+    """opera itself has no way to feed a value to a compiler, or to read its output."""
+
+
+class NoAnswer(Exception):
+    """An adapter tells that the compiler returned nothing, or something that is no output at all: a crash."""
 
 
 def pack(tensor: Tensor) -> bytes:

@@ -19,6 +19,7 @@ from opera.values import Tensor, Value
 NAME = "tflite"
 PACKAGE = "tensorflow"
 PRELOAD = (keras_live.BACKEND, "tensorflow")
+PACKAGES = ("tensorflow", "keras")
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"keras": (Variant("live", "live"),)}
 
 UNSUPPORTED = (

@@ -14,6 +14,7 @@ from opera.values import Value
 NAME = "torchexport"
 PACKAGE = "torch"
 PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch_preload")
+PACKAGES = ("torch",)
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"torch": (Variant("live", "live"),)}
 
 UNSUPPORTED = (

@@ -22,6 +22,7 @@ NAME = "tvm"
 PACKAGE = "apache-tvm onnx"
 PRELOAD = ("tvm.relax",)
 FROM_ONNX = ("tvm.relax.frontend.onnx",)
+PACKAGES = ("tvm", "tvm_ffi")
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
     "onnx": (
         Variant("inputs", "onnx", preload=FROM_ONNX),

@@ -18,6 +18,7 @@ from opera.values import Value
 NAME = "xla"
 PACKAGE = "tensorflow"
 PRELOAD = (keras_live.BACKEND, "tensorflow")
+PACKAGES = ("tensorflow", "keras")
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"keras": (Variant("live", "live"),)}
 
 FLAGS = (

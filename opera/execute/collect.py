@@ -12,11 +12,11 @@ import msgspec
 from opera import compilers
 from opera.errors import NotInstalled, UsageError
 from opera.execute import plan
+from opera.execute.groups import compiler_group, library_group
 from opera.execute.plan import Frontend, Item, Selection
 from opera.execute.pool import DONE, UNAVAILABLE, Pool, Result
 from opera.execute.prepare import VALID, Preparation
 from opera.execute.records import Job, Limits
-from opera.execute.run import compiler_group, library_group
 from opera.execute.tracing import Traced, TraceJob
 from opera.migrated import Artefact
 from opera.workspace import Covered, Workspace
@@ -107,7 +107,7 @@ class _Pass:
     ) -> None:
         self.workspace, self.pool, self.target, self.packages, self.limits = workspace, pool, target, packages, limits
         self.prepare = Preparation(
-            workspace, pool, limits, {target.exporter}, self._advance, self._dropped, lambda *_: None
+            workspace, pool, limits, {target.exporter}, self._advance, self._dropped, lambda *_: None, self._dropped
         )
         self.before = set() if rerun else set(workspace.coverage(target.name, target.environment))
         self.gathered: dict[str, Traced] = {}  # instance → what its variants covered so far

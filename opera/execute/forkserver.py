@@ -33,8 +33,8 @@ from typing import Any, NoReturn, get_type_hints
 
 import msgspec
 
-FILE_SIZE = 256 << 20
-"""Bytes that a worker may write to one file, its log included."""
+FILE_SIZE = 4 << 30
+"""Bytes that a worker may write to one file. Its log is cut by the pool long before (`opera.execute.pool.LOG_SIZE`)."""
 NOTE_SIZE = 4096
 LOST_CONNECTION = 97
 """Exit code of a worker whose connection was closed under it."""
@@ -58,7 +58,8 @@ class Command(msgspec.Struct, array_like=True):
 class Event(msgspec.Struct, array_like=True):
     """What the server tells: `ready`, `failed`, `forked` or `exited` (`status` as of waitpid, `peak` RSS in bytes).
 
-    `message` is why the server cannot start (`failed`) or a worker could not be forked (`exited`).
+    `message` is why the server cannot start (`failed`) or a worker could not be forked (`exited`), or the temporary folder in
+    which workers stand (`ready`).
     """
 
     kind: str
@@ -123,7 +124,7 @@ def main(control: socket.socket) -> None:
     home = tempfile.mkdtemp(prefix="opera-")  # compilers leave files where they stand
     os.chdir(home)
     try:
-        _Server(control).serve()
+        _Server(control).serve(home)
     finally:
         os.chdir("/")
         shutil.rmtree(home, ignore_errors=True)
@@ -147,12 +148,12 @@ class _Server:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
 
-    def serve(self) -> None:
+    def serve(self, home: str) -> None:
         _prctl(_SET_PDEATHSIG, 0)  # from here on it must outlive the pool by a moment, to clean up
         _prctl(_SET_CHILD_SUBREAPER, 1)
         gc.collect()
         gc.freeze()  # a collection in a worker would copy every page that was imported
-        _tell(self.control, Event("ready", pid=os.getpid(), peak=_status("VmRSS")))
+        _tell(self.control, Event("ready", pid=os.getpid(), peak=_status("VmRSS"), message=home))
         try:
             while True:
                 ready, _, _ = select.select([self.control.fileno(), self.wake], [], [])

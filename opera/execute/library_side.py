@@ -10,12 +10,13 @@ import msgspec
 
 from opera import libraries, migrated
 from opera.errors import CorpusError, InvalidTest
-from opera.execute import screens
+from opera.execute import oracle, rules, screens
 from opera.execute.records import Outcome
 from opera.instance import parse_captured, parse_instance
-from opera.migrated import Export, read_manifest, read_values
+from opera.migrated import Export, Manifest, read_manifest, read_values
+from opera.values import Value
 
-MADE, INVALID, ERROR, KEPT, SCREENED = "made", "invalid", "error", "kept", "screened"
+MADE, INVALID, ERROR, KEPT, SCREENED, AGREES = "made", "invalid", "error", "kept", "screened", "agrees"
 
 
 class WrapRequest(msgspec.Struct, frozen=True):
@@ -47,7 +48,10 @@ class ExportRequest(msgspec.Struct, frozen=True):
 
 
 class ScreenRequest(msgspec.Struct, frozen=True):
-    """Screen one inconsistent outcome: `instance` is the JSON of its form(), `actual` the file of saved outputs."""
+    """Screen one inconsistent outcome: `instance` is the JSON of its form(), `actual` the file of saved outputs.
+
+    With `anew` the outputs are compared once more before; `computes_in` is the compiler's COMPUTES_IN.
+    """
 
     library: str
     compiler: str
@@ -55,16 +59,22 @@ class ScreenRequest(msgspec.Struct, frozen=True):
     instance: bytes
     actual: str
     outcome: Outcome
+    anew: bool = False
+    computes_in: dict[str, str] = {}
 
 
 class ScreenReply(msgspec.Struct, frozen=True):
-    """What the screens say: `status` is screened, kept or error; for the rest see screens.Screening."""
+    """What the screens say: `status` is agrees, screened, kept or error; for the rest see screens.Screening.
+
+    `outcome` is what comparing once more showed, where that was asked for.
+    """
 
     status: str
     reason: str = ""
     numbers: dict[str, str | float | int | bool | None] = {}
     tags: tuple[str, ...] = ()
     seconds: float = 0.0
+    outcome: Outcome | None = None
 
 
 def wrap_batch(payload: list[WrapRequest]) -> list[WrapReply]:
@@ -98,9 +108,9 @@ def export(payload: ExportRequest) -> Export:
         raise
     except BaseException as error:
         seconds = time.perf_counter() - start
-        found = Export(None, type(error).__qualname__, _text(error), seconds)
+        found = Export(None, type(error).__qualname__, _text(error), seconds, rules.of_exports())
     else:
-        found = Export(made, seconds=time.perf_counter() - start)
+        found = Export(made, seconds=time.perf_counter() - start, rules=rules.of_exports())
     migrated.save_export(directory, payload.artefact, found)
     return found
 
@@ -108,21 +118,32 @@ def export(payload: ExportRequest) -> Export:
 def screen(payload: ScreenRequest) -> ScreenReply:
     """Screen one inconsistency."""
     start = time.perf_counter()
+    outcome = payload.outcome
     try:
-        directory, actual = Path(payload.directory), Path(payload.actual)
-        found = screens.screen(
-            libraries.get(payload.library),
-            payload.compiler,
-            read_manifest(directory),
-            directory,
-            parse_instance(payload.instance),
-            read_values(actual.parent, actual.stem),
-            payload.outcome,
-        )
+        directory, saved = Path(payload.directory), Path(payload.actual)
+        manifest, actual = read_manifest(directory), read_values(saved.parent, saved.stem)
+        if payload.anew:
+            outcome = _compared(manifest, directory, actual, payload)
+            if not outcome.symptom:
+                return ScreenReply(AGREES, seconds=time.perf_counter() - start, outcome=outcome)
+        instance = parse_instance(payload.instance)
+        library = libraries.get(payload.library)
+        found = screens.screen(library, payload.compiler, manifest, directory, instance, actual, outcome)
     except Exception as error:  # a screen that fails explains nothing: the finding stays, and says so
-        return ScreenReply(ERROR, _text(error), seconds=time.perf_counter() - start)
+        return ScreenReply(ERROR, _text(error), seconds=time.perf_counter() - start, outcome=outcome)
     status = SCREENED if found.reason else KEPT
-    return ScreenReply(status, found.reason, found.numbers, found.tags, time.perf_counter() - start)
+    return ScreenReply(status, found.reason, found.numbers, found.tags, time.perf_counter() - start, outcome)
+
+
+def _compared(manifest: Manifest, directory: Path, actual: list[Value], payload: ScreenRequest) -> Outcome:
+    """Compare outputs that were kept; what only a run can tell, whether they vary, is kept too."""
+    expected = read_values(directory, "expected")
+    granted = oracle.granted(payload.computes_in, expected, manifest.rtol, manifest.atol)
+    found = oracle.compare(expected, actual, manifest.outputs, *granted)
+    held = {key: value for key, value in payload.outcome.details.items() if key in ("nondeterministic", "repeat")}
+    return msgspec.structs.replace(
+        payload.outcome, symptom=found.symptom, message=found.message[:4000], details={**found.details, **held}
+    )
 
 
 def _text(error: BaseException) -> str:

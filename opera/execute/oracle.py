@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
+from opera.execute.records import Margin
 from opera.values import Optional, Sequence, Tensor, Value
 
 PAPER_DISTANCE = 1e-3
@@ -90,6 +91,59 @@ def compare(
     worst, name = failed[0] if failed else max(results, key=lambda pair: pair[0].chebyshev or 0.0)
     details = {**worst.details, "output": name, "chebyshev": chebyshev, "paper_rule": paper_rule}
     return Comparison(worst.symptom, f"output {name!r}: {worst.message}" if worst.symptom else "", details)
+
+
+def margins(expected: list[Value], actual: list[Value]) -> tuple[Margin, ...]:
+    """Return, for outputs that agree, what decides whether they still agree under other tolerances.
+
+    |actual - expected| > atol + rtol * |expected| holds somewhere if and only if it holds at a corner of the upper convex hull
+    of the points (|expected|, |actual - expected|), for it asks whether one of them lies above a line that does not fall.
+    """
+    found: list[Margin] = []
+    for want, got in zip(expected, actual, strict=False):
+        match want, got:
+            case (Optional(value=want_held), _) if want_held is not None:
+                found += margins([want_held], [got.value if isinstance(got, Optional) else got])
+            case Sequence(items=wants), Sequence(items=gots):
+                found += margins(list(wants), list(gots))
+            case (Tensor(), Optional(value=got_held)):
+                found += margins([want], [got_held])
+            case (Tensor(dtype=dtype), Tensor()) if dtype in TOLERANCES and want.shape == got.shape and want != got:
+                found.append(Margin(dtype, _corners(want, got)))
+    return tuple(found)
+
+
+def within(found: tuple[Margin, ...], rtol: float | None, atol: float | None) -> bool:
+    """Whether outputs of these margins agree by today's tolerances; `rtol` and `atol` are what the test is granted."""
+    for margin in found:
+        relative, absolute = tolerance(margin.dtype, rtol, atol)
+        if any(distance > absolute + relative * size for size, distance in margin.corners):
+            return False
+    return True
+
+
+def _corners(want: Tensor, got: Tensor) -> list[tuple[float, float]]:
+    wide = np.complex128 if want.dtype.startswith("complex") else np.float64
+    one, other = want.numbers().astype(wide).ravel(), got.numbers().astype(wide).ravel()
+    both = np.isfinite(one) & np.isfinite(other)
+    with np.errstate(over="ignore"):
+        sizes, distances = np.abs(one[both]), np.abs(other[both] - one[both])
+    order = np.lexsort((-distances, sizes))
+    sizes, distances = sizes[order], distances[order]
+    highest = np.maximum.accumulate(distances)
+    rises = np.flatnonzero(distances > np.concatenate(([0.0], highest[:-1])))
+    corners: list[tuple[float, float]] = []
+    for size, distance in zip(sizes[rises].tolist(), distances[rises].tolist(), strict=True):
+        while len(corners) > 1 and _below(corners[-2], corners[-1], (size, distance)):
+            corners.pop()
+        corners.append((size, distance))
+    return corners
+
+
+def _below(first: tuple[float, float], middle: tuple[float, float], last: tuple[float, float]) -> bool:
+    """Whether the middle point lies on or under the line between two others."""
+    left = (middle[1] - first[1]) * (last[0] - first[0])
+    return left <= (last[1] - first[1]) * (middle[0] - first[0])
 
 
 def tolerance(dtype: str, rtol: float | None, atol: float | None) -> tuple[float, float]:

@@ -12,7 +12,9 @@ import msgspec
 
 from opera import compilers, families, libraries
 from opera.compilers import Variant
-from opera.execute.records import ORACLE_VERSION
+from opera.execute import rules
+from opera.execute.records import OBSERVATION_VERSION
+from opera.execute.rules import Rules
 from opera.instance import identity
 from opera.workspace import Workspace
 
@@ -23,7 +25,7 @@ class Frontend(msgspec.Struct, frozen=True):
     Attributes:
         environment: Id of the stored environment: versions, options, target, CPU features, oracle.
         exporter: Id of what makes the migrated tests.
-        seconds, memory: Limits that the compiler's module declares, in place of the run's own.
+        rules: What its verdicts are concluded by.
     """
 
     name: str
@@ -33,12 +35,18 @@ class Frontend(msgspec.Struct, frozen=True):
     environment: str
     exporter: str
     variants: tuple[Variant, ...]
+    rules: Rules = Rules()
+
+    def place(self, variant: str) -> int:
+        """Return the place of a variant by its name, that of the first for a name that is none."""
+        return next((place for place, x in enumerate(self.variants) if x.name == variant), 0)
 
 
 class Item(msgspec.Struct):
     """One test on its way through one frontend; `test` is empty until it is wrapped.
 
     `shares` are what it counts for where tests are limited: the families of its migration sources with `balance`, else one.
+    With `alone` only this variant is run, once more and in a fresh process.
     """
 
     frontend: Frontend
@@ -47,6 +55,7 @@ class Item(msgspec.Struct):
     test: str
     variant: int = 0
     shares: tuple[str, ...] = ("",)
+    alone: bool = False
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -82,7 +91,7 @@ def frontend(workspace: Workspace, compiler: str, library: str, description: dic
         "library": library,
         "library_version": module.version(),
         "exporter": module.exporter(),
-        "oracle": ORACLE_VERSION,
+        "oracle": OBSERVATION_VERSION,
     }
     return Frontend(
         name=compilers.frontend_name(compiler, library),
@@ -92,6 +101,7 @@ def frontend(workspace: Workspace, compiler: str, library: str, description: dic
         environment=workspace.save_environment(document),
         exporter=exporter_id(library),
         variants=tuple(compilers.get(compiler).FRONTENDS[library]),
+        rules=rules.of(compiler, library),
     )
 
 

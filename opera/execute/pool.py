@@ -17,6 +17,7 @@ import math
 import mmap
 import os
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
@@ -30,16 +31,24 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from opera.execute import clock
+from opera.execute.clock import Clock
 from opera.execute.forkserver import LOST_CONNECTION, NOTE_SIZE, Answer, Command, Event, Request, Setup, frame
 
 DONE, ERROR, UNAVAILABLE = "done", "error", "unavailable"
-ABORT, TIMEOUT, OUT_OF_MEMORY = "abort", "timeout", "out-of-memory"
+ABORT, TIMEOUT, OUT_OF_MEMORY, STARVED = "abort", "timeout", "out-of-memory", "starved"
 
 LOG_TAIL = 4000
+LOG_SIZE = 8 << 20
+"""A log that has grown by so many bytes is cut: a compiler that prints without end fills no disk."""
 POLL = 0.1
-"""Seconds between two looks at the memory of a busy worker."""
+"""Seconds between two looks at the time and the memory of a busy worker."""
 GRACE = 0.5
-"""Seconds that a worker without a connection is given to say how it died."""
+"""Seconds between two looks whether a worker that lost its connection is dying."""
+SENDING = 120.0
+"""Seconds that a worker may take to read a request, which it waits for."""
+DEATHS = 3
+"""A fork server may die so often without a job that could be blamed."""
 LARGEST_ANSWER = 256 << 20
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB", "TVM")
 
@@ -54,7 +63,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         env: Environment variables set on top of this process's.
         jobs: A worker is replaced after so many jobs,
         growth: or when it has grown by so many bytes.
-        start_seconds: Time that importing may take.
+        start_seconds: Time that importing may take (seconds as of `opera.execute.clock`).
     """
 
     call: str
@@ -82,16 +91,18 @@ class Result(msgspec.Struct, kw_only=True):
     Attributes:
         tag: The caller's own, as submitted.
         group: The group it was submitted to.
-        status: `done`; `abort` (the process died), `timeout` or `out-of-memory`; `error` (the function raised), or
-            `unavailable` (the group's interpreter, or an import in it, does not work).
+        status: `done`; `abort` (the process died), `timeout` or `out-of-memory`; `error` (the function raised); `starved`
+            (the machine did not serve it in time); or `unavailable` (the group's interpreter, or an import in it, does not
+            work).
         payload: What the function returned, in msgpack's types (None unless `done`); `decode` gives it its own type.
         message: The traceback of `error`, or why the group is `unavailable`.
-        exit: How the process died: `SIGSEGV`, `exit 0`, `closed files`.
+        exit: How the process died: `SIGSEGV`, `exit 0`, `closed files`, `killed its parent`.
         note: The last `forkserver.note` of a job that is not `done`: the stage that it was in.
         log: The last 4,000 characters that the job printed.
         seconds: Slot-seconds occupied, the fork included.
         worker: Number of the worker, unique in the pool.
         fresh: Whether a fresh fork did it.
+        busy: For `unavailable`: the imports did not end in time. Else they failed.
     """
 
     tag: Any
@@ -105,6 +116,7 @@ class Result(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
     worker: int = -1
     fresh: bool = False
+    busy: bool = False
     raw: bytes = b""
     history: list[Any] = []
     position: int = 0
@@ -127,7 +139,7 @@ class _Task(msgspec.Struct):
     seconds: float
     memory: int
     fresh: bool
-    losses: int = 0
+    suspect: bool = False  # the fork server died while it ran: it is run again with no other beside it
 
 
 class _Worker:
@@ -136,19 +148,22 @@ class _Worker:
     def __init__(self, number: int, server: _Server) -> None:
         self.number, self.server = number, server
         self.connection, self.far = socket.socketpair()
-        self.connection.settimeout(10.0)  # for sending to one that does not read; reading never waits
+        self.connection.settimeout(SENDING)  # reading never waits
         self.log: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115
         self.note_file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115
         self.note_file.truncate(NOTE_SIZE)
         self.note = mmap.mmap(self.note_file.fileno(), NOTE_SIZE)
         fcntl.fcntl(self.log, fcntl.F_SETFL, os.O_APPEND)  # so that truncating it starts it anew
         self.received = bytearray()
-        self.statm = -1
+        self.statm, self.pid = -1, 0
         self.task: _Task | None = None
-        self.started = self.deadline = 0.0
+        self.started = self.deadline = 0.0  # when its task began; when it is given up in any case
+        self.clock, self.looked = Clock(), 0.0
         self.history: list[Any] = []
         self.reason = ""  # why it is being killed
         self.lost = self.unread = self.dead = False  # connection ended; request not read; killed or gone
+        self.worn = False  # it is given no other task
+        self._tail = b""  # of a log that was cut
 
     def rss(self) -> int:
         """Resident bytes."""
@@ -157,15 +172,29 @@ class _Worker:
         except (OSError, IndexError):
             return 0
 
+    def cut_log(self) -> None:
+        """Drop what a flood has printed, but for its end."""
+        if os.fstat(self.log.fileno()).st_size > LOG_SIZE:
+            self._tail = self._read_log()
+
     def log_tail(self) -> str:
         """Return the end of what was printed since the last call."""
+        data, self._tail = (self._tail + self._read_log())[-4 * LOG_TAIL :], b""
+        return data.decode("utf-8", "replace")[-LOG_TAIL:]
+
+    def _read_log(self) -> bytes:
         file = self.log.fileno()
         size = os.fstat(file).st_size
         if not size:
-            return ""
+            return b""
         data = os.pread(file, 4 * LOG_TAIL, max(0, size - 4 * LOG_TAIL))
         os.ftruncate(file, 0)
-        return data.decode("utf-8", "replace")[-LOG_TAIL:]
+        return data
+
+    def dying(self) -> bool:
+        """Whether the process ends, and the fork server is about to tell how; False for one that lives on."""
+        found = clock.process(self.pid) if self.pid else None
+        return found is None or found.state in "ZX" or bool(found.flags & clock.EXITING)
 
     def close(self) -> None:
         for thing in (self.connection, self.far, self.log, self.note, self.note_file):
@@ -179,12 +208,13 @@ class _Server:
 
     def __init__(self, name: str, group: Group) -> None:
         self.name, self.group = name, group
-        self.state, self.message = "new", ""
+        self.state, self.message, self.busy = "new", "", False
         self.queue: deque[_Task] = deque()
         self.workers: dict[int, _Worker] = {}
         self.idle: list[_Worker] = []
         self.account = Account()
-        self.deadline, self.rss, self.deaths = math.inf, 0, 0
+        self.deadline, self.rss, self.deaths, self.home = math.inf, 0, 0, ""
+        self.clock = Clock()
         self.process: subprocess.Popen[bytes] | None = None
         self.control: socket.socket | None = None
         self.log: BinaryIO | None = None
@@ -207,7 +237,8 @@ class _Server:
             )  # fmt: skip
         finally:
             far.close()
-        self.state, self.deadline = "starting", time.monotonic() + group.start_seconds
+        self.state, self.deadline = "starting", time.monotonic() + clock.backstop(group.start_seconds)
+        self.clock.start()
         with contextlib.suppress(OSError):
             self.control.send(msgspec.msgpack.encode(Setup(list(group.preload), [group.call])))
 
@@ -235,21 +266,32 @@ class _Server:
             printed = self.log.read().decode("utf-8", "replace")[-LOG_TAIL:]
             text = f"{_ending(self.process.returncode)}\n{printed}".strip()
             self.log.close()
-        self.control = self.process = self.log = None
+        if self.home:  # a server that was killed leaves it
+            shutil.rmtree(self.home, ignore_errors=True)
+        self.control, self.process, self.log, self.home = None, None, None, ""
         self.pids.clear()
         return text
+
+    def eligible(self) -> bool:
+        """Whether its first job may begin: one that may have killed the last server runs with no other beside it."""
+        if not self.queue or self.state != "ready":
+            return False
+        running = [worker.task for worker in self.workers.values() if worker.task is not None]
+        return not running or not (self.queue[0].suspect or any(task.suspect for task in running))
 
 
 class Pool:
     """Run jobs of several groups in at most `workers` processes at a time. Use it in a `with` statement."""
 
     def __init__(self, groups: Mapping[str, Group], *, workers: int) -> None:
+        self.groups = dict(groups)
         self._servers = {name: _Server(name, group) for name, group in groups.items()}
         self._slots = workers
         self._busy: dict[int, _Worker] = {}
         self._results: deque[Result] = deque()
         self._order, self._numbers = itertools.count(), itertools.count()
         self._selector = selectors.DefaultSelector()
+        self._last_begin = self._last_end = math.inf
 
     def __enter__(self) -> Pool:
         return self
@@ -279,8 +321,9 @@ class Pool:
     ) -> None:
         """Queue a job; jobs begin in this order, as far as their groups are ready.
 
-        It is killed after `seconds`, or when its worker has grown by `memory` bytes. With `fresh` it runs alone in a fork
-        made for it. `call` names another function than the group's. The payload is anything that msgspec can encode.
+        It is killed after `seconds` (as of `opera.execute.clock`), or when its worker has grown by `memory` bytes. With
+        `fresh` it runs alone in a fork made for it. `call` names another function than the group's. The payload is anything
+        that msgspec can encode.
         """
         server = self._servers[group]
         raw = msgspec.Raw(msgspec.msgpack.encode(payload))
@@ -288,6 +331,19 @@ class Pool:
         if server.state == "new":
             self._start(server)
         self._dispatch()
+
+    def until(self, begin: float, end: float) -> None:
+        """Begin no job after `begin` (as of time.monotonic), and drop those that still run at `end`: they have no result."""
+        self._last_begin, self._last_end = begin, end
+
+    def retire(self, number: int) -> None:
+        """Give the worker of that number no other job: a job may have left it in a state that harms the next ones."""
+        for server in self._servers.values():
+            worker = server.workers.get(number)
+            if worker is not None:
+                worker.worn = True
+                if worker in server.idle:
+                    self._retire(worker)
 
     def results(self) -> Iterator[Result]:
         """Yield results as they come, until nothing is left to do; more may be submitted in between."""
@@ -318,8 +374,8 @@ class Pool:
         assert server.control is not None
         self._selector.register(server.control, selectors.EVENT_READ, lambda: self._hear(server))
 
-    def _give_up(self, server: _Server, message: str) -> None:
-        server.state, server.message, server.deadline = "failed", message, math.inf
+    def _give_up(self, server: _Server, message: str, busy: bool = False) -> None:
+        server.state, server.message, server.deadline, server.busy = "failed", message, math.inf, busy
         self._dispatch()
 
     def _dispatch(self) -> None:
@@ -328,18 +384,24 @@ class Pool:
             if server.state == "failed":
                 for task in server.queue:
                     self._results.append(
-                        Result(tag=task.tag, group=server.name, status=UNAVAILABLE, message=server.message)
-                    )
+                        Result(
+                            tag=task.tag, group=server.name, status=UNAVAILABLE, message=server.message,
+                            busy=server.busy,
+                        )
+                    )  # fmt: skip
+                server.queue.clear()
+            elif time.monotonic() >= self._last_begin:
                 server.queue.clear()
         while len(self._busy) < self._slots:
-            ready = [server for server in self._servers.values() if server.queue and server.state == "ready"]
+            ready = [server for server in self._servers.values() if server.eligible()]
             if not ready:
                 return
             server = min(ready, key=lambda server: server.queue[0].order)
             task = server.queue.popleft()
             worker = server.idle.pop() if server.idle and not task.fresh else self._fork(server)
             worker.task, worker.started = task, time.monotonic()
-            worker.deadline = worker.started + task.seconds
+            worker.looked, worker.deadline = worker.started, worker.started + clock.backstop(task.seconds)
+            worker.clock.start()
             self._busy[worker.number] = worker
             try:
                 worker.connection.sendall(frame(Request(task.order, task.call, task.payload, task.memory)))
@@ -347,7 +409,7 @@ class Pool:
                 if worker.history:
                     self._requeue(worker, task)
             except OSError:
-                self._kill(worker, ABORT)
+                self._kill(worker, STARVED)
 
     def _requeue(self, worker: _Worker, task: _Task) -> None:
         """Put back a job that was never begun."""
@@ -367,9 +429,8 @@ class Pool:
     def _wait(self) -> None:
         """Wait for the next thing to happen, and do what it asks for; then look at limits."""
         now = time.monotonic()
-        until = min((server.deadline for server in self._servers.values()), default=math.inf)
-        for worker in self._busy.values():
-            until = min(until, worker.deadline, now + POLL)
+        watched = bool(self._busy) or any(server.state == "starting" for server in self._servers.values())
+        until = min(now + POLL if watched else math.inf, self._last_begin if self.waiting() else math.inf)
         ready = self._selector.select(None if until == math.inf else max(0.0, until - now))
         for key, _ in ready:
             if self._selector.get_map().get(key.fd) is key:  # an earlier one of these may have closed it
@@ -377,23 +438,51 @@ class Pool:
                 act()
         now = time.monotonic()
         for worker in list(self._busy.values()):
-            if now >= worker.deadline:
-                self._overdue(worker)
-            elif now - worker.started >= POLL and worker.task and not worker.dead:
-                limit = worker.server.rss + worker.task.memory
-                if worker.rss() > limit:
-                    self._kill(worker, OUT_OF_MEMORY)
+            if worker.number in self._busy and (now >= worker.deadline or now - worker.looked >= POLL):
+                self._look(worker, now)
         for server in self._servers.values():
-            if now >= server.deadline and server.control is not None:
+            if server.control is not None:
+                self._look_at_server(server, now)
+        if now >= self._last_begin:
+            self._dispatch()
+        if now >= self._last_end:
+            for worker in list(self._busy.values()):
+                self._retire(worker)
+
+    def _look(self, worker: _Worker, now: float) -> None:
+        """Hold a busy worker to its limits."""
+        worker.looked = now
+        if worker.dead:  # it was killed, and the kernel may not let go of it: the slot must go on
+            if now >= worker.deadline:
+                self._exited(worker, "SIGKILL")
+        elif worker.lost:
+            if now >= worker.deadline and not worker.dying():
+                self._kill(worker, ABORT)
+        elif worker.task is not None:
+            worker.cut_log()
+            if worker.rss() > worker.server.rss + worker.task.memory:
+                self._kill(worker, OUT_OF_MEMORY)
+            elif worker.clock.look(worker.pid) >= worker.task.seconds:
+                self._kill(worker, TIMEOUT)
+            elif now >= worker.deadline:
+                self._kill(worker, STARVED)
+
+    def _look_at_server(self, server: _Server, now: float) -> None:
+        """Hold a fork server to the time that imports may take, and end one that a job has stopped."""
+        pid = server.process.pid if server.process is not None else 0
+        if server.state == "starting":
+            late = server.clock.look(pid) >= server.group.start_seconds
+            if late or now >= server.deadline:
+                assert server.control is not None
                 self._selector.unregister(server.control)
                 text = server.stop()
-                self._give_up(server, f"its imports took more than {server.group.start_seconds:g} s\n{text}")
-
-    def _overdue(self, worker: _Worker) -> None:
-        if worker.dead:  # it was killed, and the kernel has not let go of it since: the slot must go on
-            self._exited(worker, "SIGKILL")
-        else:
-            self._kill(worker, worker.reason or (ABORT if worker.lost else TIMEOUT))
+                seconds = server.group.start_seconds
+                why = "" if late else ", since the machine is busy with something else"
+                self._give_up(server, f"its imports took more than {seconds:g} s{why}\n{text}", busy=True)
+        elif server.process is not None and any(worker.task for worker in server.workers.values()):
+            found = clock.process(pid)
+            if found is not None and found.state in clock.STOPPED:
+                server.process.kill()
 
     def _kill(self, worker: _Worker, reason: str) -> None:
         """Kill a worker for `reason`; its slot is free when it is gone."""
@@ -427,7 +516,7 @@ class Pool:
         event = msgspec.msgpack.decode(data, type=Event)
         worker = server.workers.get(event.worker)
         if event.kind == "ready":
-            server.state, server.deadline, server.rss = "ready", math.inf, event.peak
+            server.state, server.deadline, server.rss, server.home = "ready", math.inf, event.peak, event.message
             self._dispatch()
         elif event.kind == "failed":
             self._selector.unregister(server.control)
@@ -436,6 +525,7 @@ class Pool:
         elif event.kind == "forked":
             server.pids[event.worker] = event.pid
             if worker is not None:
+                worker.pid = event.pid
                 with contextlib.suppress(OSError):
                     worker.statm = os.open(f"/proc/{event.pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
         else:
@@ -444,27 +534,29 @@ class Pool:
                 self._exited(worker, event.message or _ending(os.waitstatus_to_exitcode(event.status)))
 
     def _server_died(self, server: _Server) -> None:
-        """Start it again, once; what its workers were doing is done again.
+        """Start it again, and do again what its workers were doing: one job after the other, with nothing beside it.
 
-        A job that was running both times is taken to have killed it, which costs the job and not the group.
+        A job that runs alone when the server dies a second time is taken to have killed it, which costs the job and not the
+        group.
         """
         assert server.control is not None
         self._selector.unregister(server.control)
         started, guilty = server.state == "ready", False
         text = server.stop()
+        running = [worker for worker in server.workers.values() if worker.task is not None]
         for worker in list(server.workers.values()):
             task = worker.task
-            if task is not None and task.losses:
+            if task is not None and task.suspect and len(running) == 1:
                 result = self._result(worker, task, ABORT)
                 result.exit, guilty = "killed its parent", True
                 self._finish(worker, task, result)
             elif task is not None:
-                task.losses += 1
+                task.suspect = True
                 server.queue.append(task)
             self._forget(worker)
-        server.queue = deque(sorted(server.queue, key=lambda task: task.order))
-        server.deaths += not guilty
-        if started and server.deaths <= 1:
+        server.queue = deque(sorted(server.queue, key=lambda task: (not task.suspect, task.order)))
+        server.deaths += -1 if guilty else 1
+        if started and server.deaths < DEATHS:
             self._start(server)
         else:
             what = "the fork server died again" if started else "the fork server died while it imported"
@@ -485,7 +577,7 @@ class Pool:
             if worker.task is None:
                 self._retire(worker)
             else:  # the fork server will tell how it ended; if it lives on, it can no longer answer
-                worker.deadline = min(worker.deadline, time.monotonic() + GRACE)
+                worker.deadline = time.monotonic() + GRACE
             return
         worker.received += data
         size = int.from_bytes(worker.received[:4], "little")
@@ -515,7 +607,7 @@ class Pool:
         self._finish(worker, task, result)
         group = worker.server.group
         worn = len(worker.history) >= group.jobs or worker.rss() > worker.server.rss + group.growth
-        if task.fresh or worn or answer.children or worker.dead or answer.status == OUT_OF_MEMORY:
+        if task.fresh or worn or worker.worn or answer.children or worker.dead or answer.status == OUT_OF_MEMORY:
             self._retire(worker)
         else:
             worker.server.idle.append(worker)

@@ -9,16 +9,18 @@ from pathlib import Path
 import msgspec
 
 from opera import migrated
-from opera.execute import plan
+from opera.execute import plan, rules
 from opera.execute.library_side import MADE, ExportRequest, WrapReply, WrapRequest
 from opera.execute.plan import Item
-from opera.execute.pool import DONE, Pool, Result
+from opera.execute.pool import DONE, STARVED, UNAVAILABLE, Pool, Result
 from opera.execute.records import ABORT, ERROR, Limits
 from opera.migrated import Artefact, Export
 from opera.workspace import Test, Workspace
 
 WRAP_BATCH = 24
 """Instances wrapped by one library-side job."""
+NOT_DONE = (STARVED, UNAVAILABLE)
+"""What becomes of a job that says nothing of its test."""
 VALID = "valid"
 """Status of a test that its library accepts (`invalid` and `error` are the others)."""
 
@@ -31,6 +33,7 @@ class Preparation:
         ready: Called with an item whose test is valid, or whose artefact was made or could not be made.
         dropped: Called with an item whose test its library rejects, or which opera could not make.
         exported: Called with an item and what its export cost: seconds inside the exporter, slot-seconds.
+        left: Called with an item that opera could not prepare in time: nothing is stored, and the next run tries again.
     """
 
     def __init__(
@@ -42,10 +45,11 @@ class Preparation:
         ready: Callable[[Item], None],
         dropped: Callable[[Item], None],
         exported: Callable[[Item, float, float], None],
+        left: Callable[[Item], None],
     ) -> None:
         self.workspace, self.pool, self.limits = workspace, pool, limits
         self.tests = {name: workspace.tests(name) for name in exporters}
-        self.ready, self.dropped, self.exported = ready, dropped, exported
+        self.ready, self.dropped, self.exported, self.left = ready, dropped, exported, left
         self._waiting: dict[str, list[Item]] = {}  # instance → items that wait for it to be wrapped
         self._unwrapped: dict[str, list[str]] = defaultdict(list)  # exporter → instances to be wrapped next
         self._exporting: dict[tuple[str, str], list[Item]] = {}  # (test, artefact) → items that wait for it
@@ -96,9 +100,16 @@ class Preparation:
 
     def wrapped(self, result: Result, exporter: str, instances: list[str]) -> None:
         """Take in the result of a batch."""
-        if result.status != DONE and len(instances) > 1:  # one of them kills the wrapper: find out which
+        if (
+            result.status not in (DONE, UNAVAILABLE) and len(instances) > 1
+        ):  # one of them kills the wrapper: find out which
             for name in instances:
                 self._submit_wrap(exporter, [name])
+            return
+        if result.status in NOT_DONE:
+            for name in instances:
+                for item in self._waiting.pop(name):
+                    self.left(item)
             return
         if result.status == DONE:
             answers = result.decode(list[WrapReply])
@@ -122,7 +133,7 @@ class Preparation:
     def artefact(self, test: str, name: str) -> Artefact | Export | None:
         """Return an artefact that is there, or the Export that failed, or None where the test has no such artefact.
 
-        An Export without a message means that it is offered and was not tried.
+        An Export without a message means that it is offered and was not tried, or that it was checked by other rules.
         """
         folder = self.folder(test)
         manifest = migrated.read_manifest(folder)
@@ -131,7 +142,8 @@ class Preparation:
         if name not in manifest.offers:
             return None
         found = migrated.read_export(folder, name)
-        return Export(None) if found is None else found.artefact or found
+        stale = found is None or found.rules != rules.of_exports()
+        return Export(None) if found is None or stale else found.artefact or found
 
     def export(self, item: Item, name: str) -> None:
         """Have an artefact made that the item's test offers."""
@@ -150,11 +162,16 @@ class Preparation:
 
     def made(self, result: Result, test: str, name: str) -> None:
         """Take in the result of an export; what killed or stopped its process is stored as its failure."""
+        if result.status in NOT_DONE:
+            for item in self._exporting.pop((test, name)):
+                self.left(item)
+            return
         if result.status == DONE:
             export = result.decode(Export)
         else:
             said = f"{result.status} {result.exit}: {result.message or result.log}"[:2000]
-            export = Export(None, result.exit if result.status == ABORT else result.status, said, result.seconds)
+            symptom = result.exit if result.status == ABORT else result.status
+            export = Export(None, symptom, said, result.seconds, rules.of_exports())
             migrated.save_export(self.folder(test), name, export)
         first, *rest = self._exporting.pop((test, name))
         self.exported(first, export.seconds, result.seconds)

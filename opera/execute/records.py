@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
-ORACLE_VERSION = "1"
-"""Changes whenever a comparison, tolerance, screen or rule of `unsupported` changes: part of a verdict's identity."""
+OBSERVATION_VERSION = "1"
+"""Changes whenever a run observes something else of the same test: part of a verdict's identity. The rules that conclude
+from what was observed are not: they have digests (`opera.execute.rules`), and verdicts are judged anew when those change."""
 
 PASS, INVALID, UNSUPPORTED, UNEXPORTED = "pass", "invalid", "unsupported", "unexported"
 CRASH, ABORT, TIMEOUT, OUT_OF_MEMORY = "crash", "abort", "timeout", "out-of-memory"
 INCONSISTENT, SCREENED, ERROR, FLAKY = "inconsistent", "screened", "error", "flaky"
 
 MARK = "opera runs "
-"""What a replay prints before each test, so that a death can be told to be the last test's."""
+"""What a replay prints before each job's name, so that a death can be told to be the last test's."""
 
 FAILURES = (ABORT, CRASH, TIMEOUT, OUT_OF_MEMORY, INCONSISTENT)
 """Verdicts that make findings, worst first."""
@@ -20,8 +21,12 @@ VERDICTS = (PASS, UNSUPPORTED, UNEXPORTED, *FAILURES, SCREENED, FLAKY, ERROR)
 """Every verdict of a test on a frontend; `invalid` is a status of the test itself."""
 
 
+AGAIN = "again"
+"""Detail of an `error` that says nothing of the test, for opera or the machine was too slow: the next run tries again."""
+
+
 class Limits(msgspec.Struct, frozen=True):
-    """Limits of one execution: wall seconds, and bytes of memory that a worker may grow by."""
+    """Limits of one execution: seconds (as of `opera.execute.clock`), and bytes of memory that a worker may grow by."""
 
     seconds: float = 30.0
     memory: int = 4 << 30
@@ -42,6 +47,54 @@ class Job(msgspec.Struct, frozen=True):
     save_outputs: str = ""
     repeat: bool = True
 
+    @property
+    def name(self) -> str:
+        """`test/variant`, as predecessors are listed."""
+        return f"{self.test}/{self.variant}"
+
+
+class Raised(msgspec.Struct, frozen=True, array_like=True):
+    """One exception of a chain of causes.
+
+    Attributes:
+        kinds: `module:qualified name` of its classes, in the order of method resolution.
+        text: What it says, at most 64 Ki characters.
+    """
+
+    kinds: tuple[str, ...]
+    text: str
+
+
+class Margin(msgspec.Struct, frozen=True, array_like=True):
+    """How far one float output is off, for whatever tolerance: see opera.execute.oracle.margins.
+
+    Attributes:
+        corners: (|expected|, |actual - expected|) of the elements that decide.
+    """
+
+    dtype: str
+    corners: list[tuple[float, float]]
+
+
+class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one execution showed, before any rule was applied to it. `opera.execute.judge` concludes from it.
+
+    Attributes:
+        raised: The exception, then what caused it, and so on; empty where none was raised.
+        blame: Where the traceback leads: see opera.execute.blame.
+        frames: The last frames of the traceback, `module:function:line`.
+        identical: Whether the outputs are bit for bit the expected ones; None where there are none to be compared.
+        margins: Of outputs that agree and are not identical.
+        hooks: Function of the adapter that failed (`conversion_function`) → how.
+    """
+
+    raised: tuple[Raised, ...] = ()
+    blame: str = ""
+    frames: tuple[str, ...] = ()
+    identical: bool | None = None
+    margins: tuple[Margin, ...] = ()
+    hooks: dict[str, str] = {}
+
 
 class Outcome(msgspec.Struct, frozen=True):
     """What one execution showed.
@@ -56,6 +109,7 @@ class Outcome(msgspec.Struct, frozen=True):
         conversion_function: see Compiler.conversion_function.
         seconds: stage → seconds inside the compiler.
         details: numbers of the comparison, tail of the log, ...
+        seen: what the verdict was concluded from; None where the process died, or opera failed.
     """
 
     verdict: str
@@ -66,3 +120,4 @@ class Outcome(msgspec.Struct, frozen=True):
     conversion_function: str = ""
     seconds: dict[str, float] = {}
     details: dict[str, str | float | int | bool | list[str] | None] = {}
+    seen: Seen | None = None

@@ -10,25 +10,33 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
-from opera import compilers, libraries
-from opera.errors import NotInstalled, UsageError
-from opera.execute import plan, quota, records
+from opera import compilers
+from opera.errors import UsageError
+from opera.execute import plan, quota, records, rejudge
 from opera.execute.accounts import Accounts
+from opera.execute.aftermath import SECONDS, Aftermath, Culprit, Origin, Suspicion, predecessors
 from opera.execute.confirm import Confirmations
-from opera.execute.library_side import ScreenReply, ScreenRequest
+from opera.execute.groups import describe, groups, unpatched
+from opera.execute.library_side import AGREES, ScreenReply, ScreenRequest
+from opera.execute.outcomes import outcome_of, reached
 from opera.execute.plan import Frontend, Item, Selection
-from opera.execute.pool import DONE, UNAVAILABLE, Group, Pool, Result
+from opera.execute.pool import DONE, STARVED, UNAVAILABLE, Pool, Result
 from opera.execute.prepare import Preparation
 from opera.execute.quota import Quota
 from opera.execute.records import (
+    ABORT,
+    AGAIN,
     ERROR,
     FAILURES,
     INCONSISTENT,
+    PASS,
     SCREENED,
+    TIMEOUT,
     UNEXPORTED,
     UNSUPPORTED,
     Job,
@@ -45,6 +53,13 @@ LOOKAHEAD = 96
 DEATHS = (records.ABORT, records.TIMEOUT, records.OUT_OF_MEMORY)
 SAVE_SECONDS = 1.0
 """Verdicts are written at least this often."""
+OVERTIME = 0.05
+"""Share of the time budget that jobs which run at its end are given to finish."""
+SENT = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGSTOP")
+"""Signals that come from somebody: a death by one of them that does not happen again was somebody else's doing."""
+POISONS = "poisons"
+"""Symptom of a test after which others fail in the same process."""
+PATCHED = "fails only with the patches that opera makes to the exporter for speed (OPERA_UNPATCHED=1 leaves them out)"
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -73,7 +88,12 @@ class Progress(Protocol):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What a run did: frontend → verdict → tests, findings that were not there before, seconds, efficiency."""
+    """What a run did: frontend → verdict → tests, findings that were not there before, seconds, efficiency.
+
+    Attributes:
+        stopped: Why it ended before all was done, empty where it did not.
+        lost: Frontend → why it could not be run to the end.
+    """
 
     run: int
     counts: dict[str, dict[str, int]]
@@ -81,6 +101,7 @@ class Summary(msgspec.Struct, frozen=True):
     seconds: float
     efficiency: float
     stopped: str = ""
+    lost: dict[str, str] = {}
 
 
 def run(workspace: Workspace, options: Options, progress: Progress) -> Summary:
@@ -100,54 +121,16 @@ def run(workspace: Workspace, options: Options, progress: Progress) -> Summary:
         raise UsageError(f"none of {', '.join(names)} has a frontend for {', '.join(chosen)}")
     if options.selection.balance:
         quota.check(workspace, list(dict.fromkeys(library for _, library in pairs)), options.selection)
-    groups = {compilers.frontend_name(*pair): compiler_group(*pair, options.python) for pair in pairs}
-    groups |= {f"library {name}": library_group(name) for name in chosen}
-    with Pool(groups, workers=options.workers) as pool:
-        described = _describe(pool, pairs, options, progress)
+    with Pool(groups(pairs, chosen, options.python), workers=options.workers) as pool:
+        described, missing = describe(pool, pairs, options.compilers)
+        for name, why in missing.items():
+            progress.say(f"{name} is left out: {why.what}" + (f" ({why.fix})" if why.fix else ""))
         frontends = [
             plan.frontend(workspace, name, library, described[name]) for name, library in pairs if name in described
         ]
+        for target in frontends:
+            workspace.save_interpreter(target.environment, options.python)
         return _Run(workspace, options, progress, pool, frontends).go()
-
-
-def compiler_group(name: str, library: str, python: str = "") -> Group:
-    """Return the workers of a frontend."""
-    compiler = compilers.get(name)
-    preload = (*compiler.PRELOAD, *(module for variant in compiler.FRONTENDS[library] for module in variant.preload))
-    return Group(call="opera.execute.worker:run", python=python, preload=tuple(dict.fromkeys(preload)))
-
-
-def library_group(name: str) -> Group:
-    """Return the workers of a library's side."""
-    return Group(call="opera.execute.library_side:wrap_batch", preload=tuple(libraries.get(name).PRELOAD))
-
-
-def _describe(
-    pool: Pool, pairs: list[tuple[str, str]], options: Options, progress: Progress
-) -> dict[str, dict[str, Any]]:
-    """Return compiler → description (version, options, CPU, ...) of those that can be run."""
-    names = dict(pairs)  # the workers of any one frontend can describe its compiler
-    for name, library in names.items():
-        group = compilers.frontend_name(name, library)
-        pool.submit(group, name, seconds=300, tag=name, call="opera.execute.worker:describe")
-    found: dict[str, dict[str, Any]] = {}
-    missing: dict[str, str] = {}
-    for result in pool.results():
-        if result.status == DONE and not result.payload["error"]:
-            found[result.tag] = {key: value for key, value in result.payload.items() if key != "error"}
-        else:
-            missing[result.tag] = result.message or (result.payload or {}).get("error", "") or result.log
-    for name, why in missing.items():
-        hint = f"pip install {compilers.get(name).PACKAGE}"
-        last = (why.strip().splitlines() or ["no reason given"])[-1]
-        if name in options.compilers:
-            raise NotInstalled(f"the compiler {name} cannot be used: {last}", cause="it is not installed", fix=hint)
-        progress.say(f"{name} is left out: {last} ({hint})")
-    if not found:
-        raise NotInstalled(
-            "no compiler is installed", fix='pip install "opera[onnxruntime]", or another; see `opera doctor`'
-        )
-    return {name: found[name] for name in names if name in found}
 
 
 class _Run:
@@ -157,9 +140,11 @@ class _Run:
         self.workspace, self.options, self.progress, self.pool = workspace, options, progress, pool
         self.frontends = {x.name: x for x in frontends}
         self.accounts = Accounts(frontends, options.workers)
+        self.patched = {x.name for x in frontends if unpatched(x.name) in pool.groups}
+        self.located: dict[str, str] = {}  # culprit → its conversion function
         exporters = {x.exporter for x in frontends}
         self.prepare = Preparation(
-            workspace, pool, options.limits, exporters, self._advance, self._dropped, self._paid_export
+            workspace, pool, options.limits, exporters, self._advance, self._dropped, self._paid_export, self._left
         )
         self.stored = {x.name: workspace.verdict_names(x.name, x.environment) for x in frontends}
         self.confirmations = Confirmations(workspace, frontends)
@@ -168,8 +153,11 @@ class _Run:
         self.done = 0
         self.verdicts: dict[tuple[str, str, str], Verdict] = {}  # to be written
         self.signatures: dict[str, bytes] = {}
-        self.new_findings: dict[str, None] = {}
-        self.known = {row[0] for row in workspace.query("SELECT id FROM findings")}
+        self.known = set(workspace.finding_ids())
+        self.changes = rejudge.Changes()
+        self.hooks: dict[tuple[str, str], list[str]] = defaultdict(list)  # (frontend, function) → how it failed
+        self.lost: dict[str, str] = {}
+        self.aftermath = Aftermath(pool, self._handle, self._probe_job)
         self.started = self.saved = time.monotonic()
         self.stopped = ""
         self.scratch = workspace.root / "scratch"
@@ -184,33 +172,56 @@ class _Run:
         for name, count in unranked.items():
             self.progress.say(f"{name}: {count} tests are unranked and run last; `opera prioritize` ranks them")
         self.items = list(self.source)
+        self.by_test = {(item.frontend.name, item.test): item for item in self.items}
         self.upcoming = iter(self.items)
         self.quota = Quota(self.items, self.options.selection)
         self.progress.begin(self.quota.total(item for item in self.items if not self.prepare.rejected(item)))
-        self._resume_confirmations()
+        if self.options.time_budget is not None:
+            end = self.started + self.options.time_budget
+            self.pool.until(end, end + OVERTIME * self.options.time_budget)
         try:
+            screened = self._judge_anew()
+            self._save(force=True)
+            self._resume_confirmations(screened)
             self._feed()
             for result in self.pool.results():
                 self._handle(result)
                 self._feed()
                 self._save(force=False)
+            self._save(force=True)
+            for culprit in self.aftermath.culprits():
+                self._blame(culprit)
+            self._over()
         finally:
             self._save(force=True)
             for left in self.scratch.iterdir():
                 left.unlink()
-        wall = time.monotonic() - self.started
+        return self._summary(time.monotonic() - self.started)
+
+    def _summary(self, wall: float) -> Summary:
         self.workspace.save_run(self.number, self._account_documents(wall), finished=True)
+        self.workspace.drop_empty_findings()
+        for text in (self.changes.told(), *self._hooks_told()):
+            if text:
+                self.progress.say(text)
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         for (frontend, _), verdict in self.worst.items():
             counts[frontend][verdict] += 1
         return Summary(
             self.number,
             {name: dict(x) for name, x in counts.items()},
-            list(self.new_findings),
+            [name for name in self.workspace.finding_ids() if name not in self.known],
             wall,
             self.accounts.efficiency(wall),
             self.stopped,
+            self.lost,
         )
+
+    def _hooks_told(self) -> list[str]:
+        return [
+            f"{frontend}: {function} of the adapter failed in {len(texts)} tests ({texts[0]}); its answer is missing in them"
+            for (frontend, function), texts in self.hooks.items()
+        ]
 
     def _over(self) -> bool:
         budget = self.options.time_budget
@@ -228,8 +239,8 @@ class _Run:
         self.prepare.submit()
 
     def _take(self, item: Item) -> bool:
-        """Take up an item; False where its library rejects it, or no more are wanted."""
-        if self.prepare.rejected(item) or not self.quota.take(item):
+        """Take up an item; False where its library rejects it, its frontend is lost, or no more are wanted."""
+        if item.frontend.name in self.lost or self.prepare.rejected(item) or not self.quota.take(item):
             return False
         known = self.prepare.known(item)
         self.active += 1
@@ -248,8 +259,87 @@ class _Run:
             if self._over() or self._take(other):
                 break
 
+    def _left(self, item: Item) -> None:
+        """Leave an item that could not be prepared to the next run."""
+        self._finish(item)
+
     def _paid_export(self, item: Item, inside: float, occupied: float) -> None:
         self.accounts.first(item.frontend.name, item.test, inside, occupied)
+
+    # ------------------------------------------------------------------ rules that changed
+
+    def _judge_anew(self) -> set[tuple[str, str, str]]:
+        """Judge stored verdicts by today's rules; return (frontend, test, variant) of those that are being screened again."""
+        screened = set()
+        for target in self.frontends.values():
+            for verdict in list(rejudge.stale(self.workspace, target)):
+                if rejudge.needs_screens(self.workspace, verdict):
+                    screened.add((target.name, verdict.test, verdict.variant))
+                    self._submit_screen_anew(target, verdict)
+                else:
+                    self._replace(target, verdict, rejudge.anew(self.workspace, target, verdict))
+        return screened
+
+    def _submit_screen_anew(self, target: Frontend, verdict: Verdict) -> None:
+        [(instance,)] = self.workspace.query("SELECT instance FROM tests WHERE id = ?", (verdict.test,))
+        request = ScreenRequest(
+            library=target.library, compiler=target.compiler, directory=str(self.prepare.folder(verdict.test)),
+            instance=self.workspace.instance(instance).canonical(), outcome=_outcome(verdict),
+            actual=str(rejudge.kept_outputs(self.workspace, verdict).absolute()), anew=True,
+            computes_in=dict(getattr(compilers.get(target.compiler), "COMPUTES_IN", {})),
+        )  # fmt: skip
+        self.pool.submit(
+            f"library {target.library}", request, seconds=120, call="opera.execute.library_side:screen",
+            tag=("rejudge", target, verdict),
+        )  # fmt: skip
+
+    def _screened_anew(self, result: Result, target: Frontend, verdict: Verdict) -> None:
+        reply = result.decode(ScreenReply) if result.status == DONE else None
+        if reply is None or reply.outcome is None or reply.status == ERROR:
+            self._run_again(target, verdict)
+            return
+        outcome = _with_screens(reply.outcome, reply)
+        name = PASS if reply.status == AGREES else outcome.verdict
+        seen = records.Seen() if name == PASS else verdict.seen
+        now = msgspec.structs.replace(
+            verdict, verdict=name, symptom=outcome.symptom, message=outcome.message, details=outcome.details,
+            stage="" if name == PASS else verdict.stage, seen=seen, rules=str(target.rules),
+        )  # fmt: skip
+        self._replace(target, verdict, now, confirm=True)
+
+    def _run_again(self, target: Frontend, verdict: Verdict) -> None:
+        """Run a test whose kept outputs could not be judged, though its turn may be over."""
+        self._replace(target, verdict, None)
+        found = self.by_test.get((target.name, verdict.test))
+        if found is not None:
+            self.active += 1
+            self._execute(msgspec.structs.replace(found, variant=target.place(verdict.variant), alone=True))
+
+    def _replace(self, target: Frontend, before: Verdict, now: Verdict | None, *, confirm: bool = False) -> None:
+        """Store a verdict that was judged anew, or have its test run again."""
+        self.changes.note(before, now)
+        if now is None:
+            self.stored[target.name].pop((before.test, before.variant), None)
+            return
+        if now.verdict not in FAILURES:
+            now = msgspec.structs.replace(now, finding="", confirmation="")
+        elif (now.verdict, now.symptom) != (before.verdict, before.symptom):
+            item = self.by_test.get((target.name, before.test))
+            operator = self._operator(before.test) if item is None else item.operator
+            finding = self._finding(target, operator, _outcome(now))
+            now = msgspec.structs.replace(now, finding=finding, confirmation="pending")
+            if item is not None and confirm:
+                self._submit_confirm(item, now, Origin())
+        if now.verdict == before.verdict:
+            self.verdicts[now.test, now.frontend, now.variant] = now
+        else:
+            self._store(now)
+
+    def _operator(self, test: str) -> str:
+        rows = self.workspace.query(
+            "SELECT i.operator FROM tests t JOIN instances i ON i.id = t.instance WHERE t.id = ?", (test,)
+        )
+        return str(rows[0][0]) if rows else ""
 
     # ------------------------------------------------------------------ executing
 
@@ -257,7 +347,7 @@ class _Run:
         """Submit the next variant of an item that has no verdict yet, or be done with it."""
         target = item.frontend
         stored = self.stored[target.name]
-        while item.variant < len(target.variants):
+        while item.variant < len(target.variants) and target.name not in self.lost:
             variant = target.variants[item.variant]
             wanted = variant.after == "always" or self._rejected(item)
             rerun = self.options.selection.rerun
@@ -295,65 +385,98 @@ class _Run:
             artefact=variant.artefact, directory=str(self.prepare.folder(test)), save_outputs=save,
         )  # fmt: skip
 
-    def _execute(self, item: Item) -> None:
-        target, variant = item.frontend, item.frontend.variants[item.variant]
-        save = self._saved_outputs(item, variant.name)
+    def _named_job(self, target: Frontend, name: str) -> Job:
+        """Return the job of a `test/variant`."""
+        test, _, variant = name.partition("/")
+        return self._job(target, target.variants[target.place(variant)], test)
+
+    def _execute(self, item: Item, origin: Origin | None = None) -> None:
+        """Submit an item's variant; with `origin`, in a fresh process, after opera failed in a worker that had run others."""
+        target, number = item.frontend, item.variant
+        variant = target.variants[number]
         self.pool.submit(
             target.name,
-            self._job(target, variant, item.test, save),
+            self._job(target, variant, item.test, self._saved_outputs(item, variant.name)),
             seconds=self.options.limits.seconds,
             memory=self.options.limits.memory,
-            tag=("first", item),
+            fresh=item.alone or origin is not None,
+            tag=("first", item, number, origin),
         )
 
     def _handle(self, result: Result) -> None:
         kind, *rest = result.tag
         if result.status == UNAVAILABLE:
-            raise NotInstalled(
-                f"{result.group} stopped working: {result.message.strip()[-500:]}", fix="run the command again"
-            )
+            self._lose(result)
         handlers: dict[str, Callable[..., None]] = {
             "wrap": self.prepare.wrapped,
             "export": self.prepare.made,
             "first": self._executed,
             "locate": self._located,
             "screen": self._screened,
+            "rejudge": self._screened_anew,
             "confirm": self._confirmed,
+            "patched": self._confirmed_patched,
             "replay": self._replayed,
+            "culprit": self._located_culprit,
         }
-        handlers[kind](result, *rest)
+        if result.status != UNAVAILABLE or kind in ("wrap", "export"):
+            handlers[kind](result, *rest)
+        elif kind in ("first", "locate", "screen"):
+            self._finish(rest[0])
 
-    def _executed(self, result: Result, item: Item) -> None:
+    def _lose(self, result: Result) -> None:
+        """Note that a group of workers is no more: its frontends end here, and the others go on."""
+        library = result.group.removeprefix("library ")
+        for target in self.frontends.values():
+            hit = result.group in (target.name, unpatched(target.name)) or (
+                library != result.group and target.library == library
+            )
+            if hit and target.name not in self.lost:
+                self.lost[target.name] = f"{result.group} stopped working: {result.message.strip()[-500:]}"
+                self.progress.say(f"{target.name} ends here: {self.lost[target.name]}")
+
+    def _executed(self, result: Result, item: Item, number: int, origin: Origin | None) -> None:
         outcome = outcome_of(result)
         repeated = outcome.seconds.get("repeat", 0.0)
-        inside = sum(outcome.seconds.values()) - repeated
-        self.accounts.first(item.frontend.name, item.test, inside, result.seconds - repeated)
-        self.accounts.confirmed(item.frontend.name, repeated)
-        predecessors = [tag[1].test for tag in result.predecessors if tag[0] == "first"]
-        variant = item.frontend.variants[item.variant].name
+        if result.fresh:
+            self.accounts.confirmed(item.frontend.name, result.seconds)
+        else:
+            inside = sum(outcome.seconds.values()) - repeated
+            self.accounts.first(item.frontend.name, item.test, inside, result.seconds - repeated)
+            self.accounts.confirmed(item.frontend.name, repeated)
+        self.aftermath.note(result)
+        here = Origin(result.worker, predecessors(result.predecessors))
+        variant = item.frontend.variants[number].name
+        if outcome.verdict == ERROR and here.predecessors and AGAIN not in outcome.details:
+            self._execute(item, here)  # what ran before may have spoilt the process
+            return
+        if origin is not None and outcome.verdict != ERROR:
+            error = Outcome(ERROR, outcome.stage, "opera")
+            blamed = self._verdict(item.frontend, item.test, item.operator, variant, error)
+            self.aftermath.suspect(Suspicion(item.frontend, blamed, origin))
         if outcome.verdict == INCONSISTENT:
-            self._submit_screen(item, variant, outcome, predecessors)
+            self._submit_screen(item, variant, outcome, here)
             return
         if outcome.verdict in DEATHS and not outcome.conversion_function:
             self.pool.submit(
                 item.frontend.name,
-                self._job(item.frontend, item.frontend.variants[item.variant], item.test),
+                self._job(item.frontend, item.frontend.variants[number], item.test),
                 seconds=self.options.limits.seconds,
                 call="opera.execute.worker:locate",
-                tag=("locate", item, variant, outcome, predecessors),
+                tag=("locate", item, variant, outcome, here),
             )
             return
-        self._conclude(item, variant, outcome, predecessors)
+        self._conclude(item, variant, outcome, here)
 
-    def _located(self, result: Result, item: Item, variant: str, outcome: Outcome, predecessors: list[str]) -> None:
+    def _located(self, result: Result, item: Item, variant: str, outcome: Outcome, origin: Origin) -> None:
         """Take note of what converts the operator of a test whose process died before it could tell."""
         if result.status == DONE:
             outcome = msgspec.structs.replace(outcome, conversion_function=result.payload)
-        self._conclude(item, variant, outcome, predecessors)
+        self._conclude(item, variant, outcome, origin)
 
     # ------------------------------------------------------------------ screening
 
-    def _submit_screen(self, item: Item, variant: str, outcome: Outcome, predecessors: list[str]) -> None:
+    def _submit_screen(self, item: Item, variant: str, outcome: Outcome, origin: Origin) -> None:
         request = ScreenRequest(
             library=item.frontend.library,
             compiler=item.frontend.compiler,
@@ -364,102 +487,145 @@ class _Run:
         )
         self.pool.submit(
             f"library {item.frontend.library}", request, seconds=120, call="opera.execute.library_side:screen",
-            tag=("screen", item, variant, outcome, predecessors),
+            tag=("screen", item, variant, outcome, origin),
         )  # fmt: skip
 
     def _saved_outputs(self, item: Item, variant: str) -> str:
         return str((self.scratch / f"{item.test}-{item.frontend.name}-{variant}.msgpack").absolute())
 
-    def _screened(self, result: Result, item: Item, variant: str, outcome: Outcome, predecessors: list[str]) -> None:
+    def _screened(self, result: Result, item: Item, variant: str, outcome: Outcome, origin: Origin) -> None:
+        if result.status == STARVED:  # it says nothing of the test, which the next run tries again
+            self._conclude(item, variant, outcome_of(result), origin)
+            return
         if result.status == DONE:
             reply = result.decode(ScreenReply)
         else:  # the library's own side died: the inconsistency stands, and says that nothing could be asked
             reply = ScreenReply(ERROR, f"{result.status} {result.exit} {result.message}".strip()[:500])
-        screened = reply.status == SCREENED
-        tags = list(reply.tags) if reply.status != ERROR else ["unscreened"]
-        details = outcome.details | {"screen": reply.reason, "tags": tags} | reply.numbers
-        verdict = SCREENED if screened else INCONSISTENT
-        self._conclude(item, variant, msgspec.structs.replace(outcome, verdict=verdict, details=details), predecessors)
+        self._keep_outputs(item, variant)
+        self._conclude(item, variant, _with_screens(outcome, reply), origin)
+
+    def _keep_outputs(self, item: Item, variant: str) -> None:
+        """Keep the outputs of an inconsistent test, so that they can be compared and screened again by other rules."""
+        saved = Path(self._saved_outputs(item, variant))
+        if saved.is_file() and saved.stat().st_size <= rejudge.KEPT:
+            verdict = Verdict(item.test, item.frontend.name, variant, item.frontend.environment, INCONSISTENT)
+            kept = rejudge.kept_outputs(self.workspace, verdict)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            saved.replace(kept)
 
     # ------------------------------------------------------------------ concluding and confirming
 
-    def _conclude(self, item: Item, variant: str, outcome: Outcome, predecessors: list[str]) -> None:
+    def _conclude(self, item: Item, variant: str, outcome: Outcome, origin: Origin) -> None:
         verdict = self._verdict(item.frontend, item.test, item.operator, variant, outcome)
-        if verdict.finding:
-            state = self.confirmations.wanted(verdict)
+        for function, text in (outcome.seen.hooks if outcome.seen else {}).items():
+            self.hooks[item.frontend.name, function].append(text)
+        if verdict.verdict in FAILURES:
+            state = "confirmed" if item.alone else self.confirmations.wanted(verdict)
             verdict = msgspec.structs.replace(verdict, confirmation=state)
             if state == "pending":
-                self._submit_confirm(item, verdict, predecessors)
+                self._submit_confirm(item, verdict, origin)
         self._store(verdict)
+        if item.alone:
+            self.active -= 1
+            return
         item.variant += 1
         self._advance(item)
 
     def _verdict(self, target: Frontend, test: str, operator: str, variant: str, outcome: Outcome) -> Verdict:
-        finding = ""
-        if outcome.verdict in FAILURES:
-            found = Signature.of(target.name, operator, outcome)
-            finding = found.id
-            if finding not in self.known:
-                self.known.add(finding)
-                self.new_findings[finding] = None
-                self.signatures[finding] = msgspec.json.encode(found)
+        failed = outcome.verdict in FAILURES
+        details = outcome.details
+        if failed and outcome.seen is not None and outcome.seen.hooks:
+            tags = details.get("tags")
+            details = details | {"tags": [*(tags if isinstance(tags, list) else []), "adapter-failed"]}
         return Verdict(
             test=test, frontend=target.name, variant=variant, environment=target.environment,
             verdict=outcome.verdict, stage=outcome.stage, symptom=outcome.symptom, message=outcome.message,
-            location=outcome.location, conversion_function=outcome.conversion_function, finding=finding,
-            seconds=outcome.seconds, details=outcome.details,
+            location=outcome.location, conversion_function=outcome.conversion_function,
+            finding=self._finding(target, operator, outcome) if failed else "",
+            seconds=outcome.seconds, details=details, rules=str(target.rules), seen=outcome.seen,
         )  # fmt: skip
 
-    def _resume_confirmations(self) -> None:
-        """Confirm what an interrupted run left pending."""
-        operators = {item.test: item for item in self.items}
-        for verdict in self.confirmations.left_over():
-            if verdict.test in operators and verdict.frontend in self.frontends:
-                found = operators[verdict.test]
-                item = Item(self.frontends[verdict.frontend], found.instance, found.operator, verdict.test)
-                self._submit_confirm(item, verdict, [])
+    def _finding(self, target: Frontend, operator: str, outcome: Outcome) -> str:
+        found = Signature.of(target.name, operator, outcome)
+        self.signatures.setdefault(found.id, msgspec.json.encode(found))
+        return found.id
 
-    def _submit_confirm(self, item: Item, verdict: Verdict, predecessors: list[str]) -> None:
-        variant = next(x for x in item.frontend.variants if x.name == verdict.variant)
-        larger = 3 if verdict.verdict in (records.TIMEOUT, records.OUT_OF_MEMORY) else 1
+    def _resume_confirmations(self, besides: set[tuple[str, str, str]]) -> None:
+        """Confirm what an interrupted run left pending."""
+        for verdict in self.confirmations.left_over():
+            item = self.by_test.get((verdict.frontend, verdict.test))
+            if item is not None and (verdict.frontend, verdict.test, verdict.variant) not in besides:
+                self._submit_confirm(item, verdict, Origin())
+
+    def _submit_confirm(self, item: Item, verdict: Verdict, origin: Origin, *, patched: bool = False) -> None:
+        """Run a failing test again in a fresh process; an exporter first as its users have it, without opera's patches."""
+        variant = item.frontend.variants[item.frontend.place(verdict.variant)]
+        larger = 3 if verdict.verdict in (TIMEOUT, records.OUT_OF_MEMORY) else 1
+        first = item.frontend.name in self.patched and not patched
         self.pool.submit(
-            item.frontend.name,
+            unpatched(item.frontend.name) if first else item.frontend.name,
             self._job(item.frontend, variant, item.test),
             seconds=self.options.limits.seconds * larger,
             memory=self.options.limits.memory * (2 if larger > 1 else 1),
             fresh=True,
-            tag=("confirm", item, verdict, predecessors),
+            tag=("confirm" if not patched else "patched", item, verdict, origin),
         )
 
-    def _confirmed(self, result: Result, item: Item, verdict: Verdict, predecessors: list[str]) -> None:
+    def _confirmed(self, result: Result, item: Item, verdict: Verdict, origin: Origin) -> None:
         self.accounts.confirmed(item.frontend.name, result.seconds)
-        again = self._again(item, verdict, outcome_of(result))
+        outcome = outcome_of(result)
+        if AGAIN in outcome.details:
+            return  # it stays pending, for the next run
+        again = self._again(item, verdict, outcome)
         if again is not None:
             self._store(again)
-        elif predecessors:
-            variant = next(x for x in item.frontend.variants if x.name == verdict.variant)
-            before = [self._job(item.frontend, item.frontend.variants[0], test) for test in predecessors]
-            self.pool.submit(
-                item.frontend.name,
-                [*before, self._job(item.frontend, variant, item.test)],
-                seconds=self.options.limits.seconds * 10,
-                memory=self.options.limits.memory,
-                fresh=True,
-                call="opera.execute.worker:replay",
-                tag=("replay", item, verdict, predecessors),
-            )
+        elif item.frontend.name in self.patched:
+            self._submit_confirm(item, verdict, origin, patched=True)
         else:
-            self._flaky(item, verdict)
+            self._unconfirmed(item, verdict, origin, outcome)
 
-    def _replayed(self, result: Result, item: Item, verdict: Verdict, predecessors: list[str]) -> None:
+    def _confirmed_patched(self, result: Result, item: Item, verdict: Verdict, origin: Origin) -> None:
+        """Tell a failure that opera's patches make from one that needs predecessors."""
+        outcome = outcome_of(result)
+        if AGAIN in outcome.details:
+            return
+        if self._again(item, verdict, outcome) is None:
+            self._unconfirmed(item, verdict, origin, outcome)
+        else:
+            message = f"{PATCHED}: {verdict.message}"
+            self._store(msgspec.structs.replace(verdict, verdict=ERROR, message=message, finding="", confirmation=""))
+
+    def _unconfirmed(self, item: Item, verdict: Verdict, origin: Origin, outcome: Outcome) -> None:
+        """Go on with a failure that a fresh process did not show: after its predecessors, it may come back."""
+        if not origin.predecessors:
+            self._flaky(item, verdict, outcome)
+            return
+        names = (*origin.predecessors, f"{verdict.test}/{verdict.variant}")
+        self.pool.submit(
+            item.frontend.name,
+            [self._named_job(item.frontend, name) for name in names],
+            seconds=self.options.limits.seconds * SECONDS,
+            memory=self.options.limits.memory,
+            fresh=True,
+            call="opera.execute.worker:replay",
+            tag=("replay", item, verdict, origin, outcome),
+        )
+
+    def _replayed(self, result: Result, item: Item, verdict: Verdict, origin: Origin, alone: Outcome) -> None:
         self.accounts.confirmed(item.frontend.name, result.seconds)
-        again = self._again(item, verdict, outcome_of(result))
+        outcome = outcome_of(result)
+        if AGAIN in outcome.details:
+            return
+        there = reached(result, f"{verdict.test}/{verdict.variant}")
+        again = self._again(item, verdict, outcome) if there else None
         if again is None:
-            self._flaky(item, verdict)
+            self._flaky(item, verdict, alone)
             return
         tags = [*again.details.get("tags", []), "state-dependent"]
-        details = again.details | {"tags": tags, "predecessors": predecessors}
-        self._store(msgspec.structs.replace(again, details=details))
+        details = again.details | {"tags": tags, "predecessors": list(origin.predecessors)}
+        again = msgspec.structs.replace(again, details=details)
+        self._store(again)
+        self.aftermath.suspect(Suspicion(item.frontend, again, origin))
 
     def _again(self, item: Item, verdict: Verdict, outcome: Outcome) -> Verdict | None:
         """Return the verdict confirmed, or None where the test does not fail this time.
@@ -476,12 +642,51 @@ class _Run:
         kept = {key: value for key, value in verdict.details.items() if key in ("screen", "tags")}
         return msgspec.structs.replace(new, confirmation="confirmed", details=new.details | kept)
 
-    def _flaky(self, item: Item, verdict: Verdict) -> None:
+    def _flaky(self, item: Item, verdict: Verdict, alone: Outcome) -> None:
+        """Store what does not fail again as flaky; but a death by a signal that somebody sent says nothing of the test."""
+        if verdict.verdict == ABORT and verdict.symptom in SENT:
+            self._store(self._verdict(item.frontend, item.test, item.operator, verdict.variant, alone))
+            return
         details = verdict.details | {"was": verdict.verdict, "finding": verdict.finding}
         self._store(
             msgspec.structs.replace(verdict, verdict=records.FLAKY, finding="", confirmation="", details=details)
         )
-        self.new_findings.pop(verdict.finding, None)
+
+    def _probe_job(self, target: Frontend, name: str) -> tuple[Job, float, int]:
+        return self._named_job(target, name), self.options.limits.seconds, self.options.limits.memory
+
+    def _blame(self, culprit: Culprit) -> None:
+        """Run anew what was run after a test that spoils the process, and make the finding that test's own."""
+        target, victim = culprit.victim.frontend, culprit.victim.verdict
+        stored, before = self.stored[target.name], dict(self.stored[target.name])
+        for test, variant in culprit.successors:
+            found = self.by_test.get((target.name, test))
+            if found is not None:
+                self.active += 1
+                self._execute(msgspec.structs.replace(found, variant=target.place(variant), alone=True))
+        self.pool.submit(
+            target.name, self._named_job(target, culprit.name), seconds=self.options.limits.seconds, fresh=True,
+            call="opera.execute.worker:locate", tag=("culprit", culprit),
+        )  # fmt: skip
+        for result in self.pool.results():
+            self._handle(result)
+        test, _, variant = culprit.name.partition("/")
+        item = self.by_test.get((target.name, test))
+        if item is None or self._over():
+            return
+        harmed = [f"{x}/{y}" for x, y in culprit.successors if stored.get((x, y)) != before.get((x, y))]
+        fails = f"{self._operator(victim.test)} fails ({victim.verdict} in {victim.stage}: {victim.message[:300]})"
+        outcome = Outcome(
+            INCONSISTENT, victim.stage, POISONS, f"once it has run, other tests fail in the same process: {fails}", "",
+            self.located.get(culprit.name, ""), {},
+            {"tags": ["state-dependent"], "victims": harmed, "victim": culprit.victim.name,
+             "victim_verdict": victim.verdict, "victim_stage": victim.stage, "victim_symptom": victim.symptom},
+        )  # fmt: skip
+        verdict = self._verdict(target, test, item.operator, variant, outcome)
+        self._store(msgspec.structs.replace(verdict, confirmation="confirmed"))
+
+    def _located_culprit(self, result: Result, culprit: Culprit) -> None:
+        self.located[culprit.name] = result.payload if result.status == DONE else ""
 
     # ------------------------------------------------------------------ storing
 
@@ -495,7 +700,7 @@ class _Run:
 
     def _finish(self, item: Item) -> None:
         self.active -= 1
-        self.done += 1
+        self.done += not item.alone
 
     def _account_documents(self, wall: float) -> dict[tuple[str, str], dict[str, float]]:
         return self.accounts.documents(wall, self.pool.accounts)
@@ -512,15 +717,18 @@ class _Run:
         self.progress.step(Counter(self.worst.values()), self.done, self.accounts.efficiency(wall))
 
 
-def outcome_of(result: Result) -> Outcome:
-    """Return what a pool result shows of a test: the worker's own word, or what became of the worker."""
-    if result.status == DONE:
-        outcome: Outcome = result.decode(Outcome)
-        return outcome
-    stage = result.note or "load"
-    seconds = {stage: result.seconds}
-    if result.status == records.ABORT:
-        return Outcome(records.ABORT, stage, result.exit, result.log, seconds=seconds)
-    if result.status in (records.TIMEOUT, records.OUT_OF_MEMORY):
-        return Outcome(result.status, stage, result.status, result.log, seconds=seconds)
-    return Outcome(ERROR, stage, "opera", result.message[-4000:], seconds=seconds)
+def _with_screens(outcome: Outcome, reply: ScreenReply) -> Outcome:
+    """Add what the screens said to an inconsistency."""
+    tags = list(reply.tags) if reply.status != ERROR else ["unscreened"]
+    details = outcome.details | {"screen": reply.reason, "tags": tags} | reply.numbers
+    return msgspec.structs.replace(
+        outcome, verdict=SCREENED if reply.status == SCREENED else INCONSISTENT, details=details
+    )
+
+
+def _outcome(verdict: Verdict) -> Outcome:
+    """Return what a stored verdict was made of."""
+    return Outcome(
+        verdict.verdict, verdict.stage, verdict.symptom, verdict.message, verdict.location,
+        verdict.conversion_function, verdict.seconds, verdict.details, verdict.seen,
+    )  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from opera import compilers, libraries
-from opera.errors import UsageError
+from opera.errors import NoAnswer, UsageError
 from opera.execute import run as stage
 from opera.execute.progress import reporter
 from opera.execute.run import Options
@@ -57,5 +57,12 @@ def run(workspace: Workspace, options: Options) -> bool:
         print(f"no reproducer for {finding}: {why}", file=sys.stderr)
     if summary.stopped:
         print(f"stopped: {summary.stopped}; the same command goes on from there")
+    if summary.lost:
+        told = "; ".join(f"{frontend}: {why}" for frontend, why in sorted(summary.lost.items()))
+        raise NoAnswer(
+            f"not all frontends were run to the end: {told}",
+            cause="their processes died again and again, or a package was changed meanwhile",
+            fix="run the same command again: what was stored stays",
+        )
     print(f"next: opera report --format html --output report.html --workspace {workspace.root}")
     return bool(summary.new_findings)

@@ -6,11 +6,11 @@ compiler. Whatever a compiler raises becomes a verdict here; what kills the proc
 
 from __future__ import annotations
 
+import errno
 import platform
 import sys
 import time
 import traceback
-from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
@@ -20,13 +20,13 @@ import numpy as np
 
 from opera import compilers, libraries, migrated
 from opera.compilers import Case, Compiler
-from opera.execute import oracle
-from opera.execute.forkserver import note
-from opera.execute.records import CRASH, ERROR, INCONSISTENT, MARK, OUT_OF_MEMORY, PASS, UNSUPPORTED, Job, Outcome
+from opera.execute import blame, judge, oracle
+from opera.execute.forkserver import FILE_SIZE, note
+from opera.execute.judge import cut, said
+from opera.execute.records import ERROR, INCONSISTENT, MARK, OUT_OF_MEMORY, PASS, Job, Outcome, Seen
 from opera.migrated import LIVE, Manifest
 from opera.values import Optional, RandomTensor, Sequence, Tensor, Value
 
-MESSAGE = 4000
 SAVED_OUTPUTS = 16 << 20
 """Outputs of more bytes than this are not kept."""
 CPU_FEATURES = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_fp16", "avx512_vnni", "avx_vnni",
@@ -67,8 +67,12 @@ class _NotRebuilt(Exception):
     """opera could not rebuild the library's own model: its error, not the compiler's."""
 
 
-class _NoAnswer(Exception):
-    """The compiler returned something that is no list of values."""
+class _Malformed(Exception):
+    """The values that an adapter returned cannot be read."""
+
+
+class _BadAnswer(Exception):
+    """The adapter broke its contract: what it returned is no list of values."""
 
 
 def describe(name: str) -> Description:
@@ -78,13 +82,13 @@ def describe(name: str) -> Description:
         compiler = compilers.get(name)
         return msgspec.structs.replace(here, version=compiler.version(), options=dict(compiler.options()))
     except Exception as error:
-        return msgspec.structs.replace(here, error=f"{type(error).__name__}: {_text(error)}")
+        return msgspec.structs.replace(here, error=f"{type(error).__name__}: {said(error)}")
 
 
 def locate(job: Job) -> str:
     """Return the conversion function of a test, for a job that ended without telling; empty where it cannot be told."""
     compiler = prepared(job.compiler)
-    return _conversion_function(compiler, case_of(job, migrated.read_manifest(Path(job.directory))), None)
+    return _conversion_function(compiler, case_of(job, migrated.read_manifest(Path(job.directory))), None, {})
 
 
 def run(job: Job) -> Outcome:
@@ -98,36 +102,64 @@ def run(job: Job) -> Outcome:
     except MemoryError:
         raise
     except BaseException as error:
-        return Outcome(ERROR, symptom=type(error).__name__, message=_cut(traceback.format_exc()))
+        return Outcome(ERROR, symptom=type(error).__name__, message=cut(traceback.format_exc()))
     seconds: dict[str, float] = {}
     try:
         compiled = _build(compiler, case, seconds)
         actual = _infer(compiler, compiled, case, seconds)
     except _Stopped as stop:
-        return _failure(compiler, case, stop, seconds)
+        return _failure(compiler, case, stop, manifest, seconds)
     note("oracle")
+    try:
+        return _compared(job, compiler, compiled, case, manifest, expected, actual, seconds)
+    except _Malformed as error:
+        return Outcome(ERROR, "infer", "BadAnswer", cut(str(error)), seconds=seconds)
+
+
+def _compared(
+    job: Job,
+    compiler: Compiler,
+    compiled: Any,
+    case: Case,
+    manifest: Manifest,
+    expected: list[Value],
+    actual: list[Value],
+    seconds: dict[str, float],
+) -> Outcome:
+    """Compare what was returned with what is expected."""
     granted = oracle.granted(getattr(compiler, "COMPUTES_IN", {}), expected, manifest.rtol, manifest.atol)
-    found = oracle.compare(expected, actual, manifest.outputs, *granted)
+    try:
+        found = oracle.compare(expected, actual, manifest.outputs, *granted)
+        margins = () if found.symptom or expected == actual else oracle.margins(expected, actual)
+    except MemoryError:
+        raise
+    except Exception as error:  # values that are none: the expected ones were read from a file of opera's
+        raise _Malformed(
+            f"the adapter returned values that cannot be read: {type(error).__name__}: {said(error)}"
+        ) from error
     details: dict[str, Any] = dict(found.details)
     if not found.symptom:
-        return Outcome(PASS, seconds=seconds, details=details)
+        seen = Seen(identical=not margins and expected == actual, margins=margins)
+        return Outcome(PASS, seconds=seconds, details=details, seen=seen)
     if job.repeat:
         details |= _repeat(compiler, compiled, case, actual, manifest, seconds)
     if job.save_outputs:
         data = migrated.pack(actual)
         if len(data) <= SAVED_OUTPUTS:
             Path(job.save_outputs).write_bytes(data)
-    where = _conversion_function(compiler, case, None)
-    return Outcome(INCONSISTENT, "infer", found.symptom, _cut(found.message), "", where, seconds, details)
+    hooks: dict[str, str] = {}
+    where = _conversion_function(compiler, case, None, hooks)
+    seen = Seen(identical=False, hooks=hooks)
+    return Outcome(INCONSISTENT, "infer", found.symptom, cut(found.message), "", where, seconds, details, seen)
 
 
 def replay(jobs: list[Job]) -> Outcome:
     """Run tests one after the other in this process, and return what the last one showed."""
     *before, last = jobs
     for job in before:
-        print(MARK + job.test, flush=True)
+        print(MARK + job.name, flush=True)
         run(msgspec.structs.replace(job, repeat=False))
-    print(MARK + last.test, flush=True)
+    print(MARK + last.name, flush=True)
     return run(last)
 
 
@@ -161,7 +193,7 @@ def _live(manifest: Manifest, directory: Path) -> Any:
     try:
         return library.live(manifest, directory)
     except Exception as error:
-        raise _NotRebuilt(f"the model cannot be rebuilt: {type(error).__name__}: {_text(error)}") from error
+        raise _NotRebuilt(f"the model cannot be rebuilt: {type(error).__name__}: {said(error)}") from error
 
 
 def _timed(stage: str, seconds: dict[str, float], function: Any, *arguments: Any) -> Any:
@@ -183,31 +215,32 @@ def _build(compiler: Compiler, case: Case, seconds: dict[str, float]) -> Any:
 def _infer(compiler: Compiler, compiled: Any, case: Case, seconds: dict[str, float]) -> list[Value]:
     outputs = _timed("infer", seconds, compiler.infer, compiled, case)
     if not isinstance(outputs, list) or not all(isinstance(x, Tensor | Sequence | Optional) for x in outputs):
-        kind = (
-            f"a list of {', '.join(sorted({type(x).__name__ for x in outputs}))}" if isinstance(outputs, list) else ""
-        )
-        raise _Stopped("infer", _NoAnswer(f"{kind or type(outputs).__name__} was returned instead of a list of values"))
+        kinds = ", ".join(sorted({type(x).__name__ for x in outputs})) if isinstance(outputs, list) else ""
+        told = f"a list of {kinds}" if kinds else type(outputs).__name__
+        raise _Stopped("infer", _BadAnswer(f"the adapter returned {told} instead of a list of values"))
     return outputs
 
 
-def _failure(compiler: Compiler, case: Case, stop: _Stopped, seconds: dict[str, float]) -> Outcome:
-    """Turn what a stage raised into unsupported, out-of-memory or a crash."""
+def _failure(compiler: Compiler, case: Case, stop: _Stopped, manifest: Manifest, seconds: dict[str, float]) -> Outcome:
+    """Turn what a stage raised into a verdict."""
     stage, error = stop.stage, stop.error
-    message = _cut(_text(error).replace(f"{case.model.parent}/", ""))
-    if isinstance(error, MemoryError) or "std::bad_alloc" in message:
-        return Outcome(OUT_OF_MEMORY, stage, type(error).__name__, message, seconds=seconds)
-    reason = None
-    if not isinstance(error, _NotRebuilt):
-        with suppress(BaseException):
-            reason = compiler.unsupported(stage, error)
-    if reason is None and _ours(error):
-        text = _cut("".join(traceback.format_exception(error)))
-        return Outcome(ERROR, stage, type(error).__qualname__, text, seconds=seconds)
-    where = _conversion_function(compiler, case, error)
-    if reason is not None:
-        return Outcome(UNSUPPORTED, stage, type(error).__name__, _cut(reason), "", where, seconds)
-    symptom = "no-answer" if isinstance(error, _NoAnswer) else type(error).__qualname__
-    return Outcome(CRASH, stage, symptom, message, _location(compiler, error), where, seconds)
+    raised = judge.observed(error, f"{case.model.parent}/")
+    if isinstance(error, OSError) and error.errno == errno.EFBIG:
+        text = f"more than {FILE_SIZE >> 30} GiB were written to one file, which is opera's own limit: {raised[0].text}"
+        return Outcome(ERROR, stage, type(error).__qualname__, cut(text), seconds=seconds)
+    ours = isinstance(error, _NotRebuilt | _BadAnswer)
+    exported = (manifest.library,) if case.artefact in manifest.offers else ()
+    packages = blame.packages_of(compiler, case.library)
+    whose = blame.OPERA if ours else blame.blame(error, packages, blame.adapter_of(compiler), exported)
+    seen = Seen(raised, whose, blame.frames(error))
+    found = judge.conclude(compiler, stage, seen, error)
+    if found.verdict in (ERROR, OUT_OF_MEMORY):
+        return Outcome(found.verdict, stage, found.symptom, found.message, seconds=seconds, seen=seen)
+    hooks = dict(found.hooks)
+    where = _conversion_function(compiler, case, error, hooks)
+    seen = msgspec.structs.replace(seen, hooks=hooks)
+    place = _location(error, packages)
+    return Outcome(found.verdict, stage, found.symptom, found.message, place, where, seconds, {}, seen)
 
 
 def _repeat(
@@ -222,55 +255,34 @@ def _repeat(
         again = _infer(compiler, compiled, case, ignored)
         anew = _infer(compiler, _build(compiler, case, ignored), case, ignored)
     except _Stopped as stop:
-        return {"nondeterministic": True, "repeat": f"{stop.stage}: {_cut(_text(stop.error))}"}
+        return {"nondeterministic": True, "repeat": f"{stop.stage}: {cut(said(stop.error))}"}
     finally:
         seconds["repeat"] = time.perf_counter() - begin
     for name, other in (("second inference", again), ("second compilation", anew)):
         changed = oracle.compare(first, other, manifest.outputs, manifest.rtol, manifest.atol)
         if changed.symptom:
-            return {"nondeterministic": True, "repeat": f"{name}: {_cut(changed.message)}"}
+            return {"nondeterministic": True, "repeat": f"{name}: {cut(changed.message)}"}
     return {"nondeterministic": False}
 
 
-def _conversion_function(compiler: Compiler, case: Case, error: BaseException | None) -> str:
+def _conversion_function(compiler: Compiler, case: Case, error: BaseException | None, hooks: dict[str, str]) -> str:
+    """Return what the adapter says; an adapter that fails is noted in `hooks`, for then signatures are others than usual."""
     try:
         return str(compiler.conversion_function(case, error))
-    except BaseException:
+    except Exception as failure:
+        frames = traceback.extract_tb(failure.__traceback__)
+        at = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+        hooks["conversion_function"] = f"{type(failure).__name__}: {cut(said(failure), 300)}{at}"
         return ""
 
 
-def _ours(error: BaseException) -> bool:
-    """Whether opera's own module made the mistake: a programming error that no code of the compiler's raised."""
-    if isinstance(error, _NotRebuilt):
-        return True
-    if not isinstance(error, TypeError | AttributeError | NameError | LookupError | ImportError):
-        return False
-    frames = list(traceback.walk_tb(error.__traceback__))
-    return bool(frames) and str(frames[-1][0].f_globals.get("__name__", "")).startswith("opera.compilers.")
-
-
-def _location(compiler: Compiler, error: BaseException) -> str:
+def _location(error: BaseException, packages: tuple[str, ...]) -> str:
     """Return `file:function` of the last frame that is in one of the compiler's own packages."""
-    roots = {name.partition(".")[0] for name in compiler.PRELOAD}
     found = ""
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        if str(frame.f_globals.get("__name__", "")).partition(".")[0] in roots:
+        if blame.within(str(frame.f_globals.get("__name__", "")), packages):
             found = f"{Path(frame.f_code.co_filename).name}:{frame.f_code.co_name}"
     return found
-
-
-def _text(error: BaseException) -> str:
-    """Return the exception's text, even where it cannot say it itself."""
-    try:
-        return str(error)
-    except BaseException as second:
-        return f"(its text cannot be had: {type(second).__name__})"
-
-
-def _cut(text: str) -> str:
-    """Keep the beginning, which says what, and the end, which says where."""
-    text = text.encode("utf-8", "backslashreplace").decode()
-    return text if len(text) <= MESSAGE else f"{text[: MESSAGE - 1005]} ... {text[-1000:]}"
 
 
 def _cpu_features() -> tuple[str, ...]:

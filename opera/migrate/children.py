@@ -32,22 +32,6 @@ class Lost(Exception):
     """A child gave no answer; the arguments are the status of the file (`died`, `timeout`) and the reason."""
 
 
-class Crash(msgspec.Struct, frozen=True):
-    """A call that killed the library's process, or hung.
-
-    Attributes:
-        how: `killed by SIGFPE`, `does not end in time`.
-        operator: What was called.
-        values: With what: encoded arguments by name, or in words under `arguments`.
-        violates: The constraint that the input breaks; empty for one that conforms.
-    """
-
-    how: str
-    operator: str
-    values: dict[str, object]
-    violates: str = ""
-
-
 def how(reason: str) -> str:
     """Return in few words how a call ended its process, given why the child was Lost; what hangs is ended by SIGALRM."""
     if "SIGALRM" in reason:

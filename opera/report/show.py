@@ -129,6 +129,9 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     for verdict in workspace.verdicts("finding = ? AND environment = ?", (x.id, x.environment)):
         if verdict.details.get("predecessors"):
             console.print(f"{verdict.test} fails only after: {', '.join(verdict.details['predecessors'])}")
+        if "victim" in verdict.details:
+            harmed = ", ".join(verdict.details["victims"][:MEMBERS]) or verdict.details["victim"]
+            console.print(f"{verdict.test} makes others fail in the same process: {harmed}")
 
 
 def _test(console: Console, workspace: Workspace, name: str) -> None:

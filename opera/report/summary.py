@@ -322,19 +322,13 @@ def _extraction_failures(workspace: Workspace) -> list[Failure]:
 
 
 def _library_crashes(workspace: Workspace) -> list[Failure]:
-    rows = workspace.query(
-        "SELECT document FROM extraction_files WHERE instr(CAST(document AS TEXT), '\"crashes\":[{') ORDER BY file"
-    )
     return [
-        Failure(
-            x["operator"], x["how"], _call(x["values"]) + (f"; it violates {x['violates']}" if x["violates"] else "")
-        )
-        for (document,) in rows
-        for x in _json(document)["crashes"]
+        Failure(x.operator, x.how, _call(x.values) + (f"; it violates {x.violates}" if x.violates else ""))
+        for x in workspace.crashes()
     ]
 
 
-def _call(arguments: dict[str, Any]) -> str:
+def _call(arguments: dict[str, object]) -> str:
     """Write arguments briefly: of tensors, dtype and shape."""
     told = []
     for name, form in arguments.items():

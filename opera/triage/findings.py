@@ -11,7 +11,7 @@ import msgspec
 from opera.execute.records import PASS
 from opera.triage import partners
 from opera.triage.signature import Signature
-from opera.workspace import REPRODUCERS, Verdict, Workspace
+from opera.workspace import COUNTED, REPRODUCERS, Verdict, Workspace
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "") ->
     superseded = set() if environment else workspace.superseded()
     groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
     for verdict in workspace.verdicts(
-        "finding != '' AND (? = '' OR frontend = ?) AND (? = '' OR environment = ?)",
+        f"{COUNTED} AND (? = '' OR frontend = ?) AND (? = '' OR environment = ?)",
         (frontend, frontend, environment, environment),
     ):
         if verdict.environment not in superseded:

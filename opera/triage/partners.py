@@ -36,10 +36,7 @@ def tags(workspace: Workspace) -> Told:
 
 def _agreeing(workspace: Workspace) -> dict[str, set[str]]:
     """Return instance → those of other operators with the same values in the library."""
-    rows = workspace.query(
-        "SELECT instance, substr(test, 8) FROM provenances WHERE source = 'deeprel' AND test LIKE 'value: %'"
-        " AND file LIKE '% -> %'"
-    )
+    rows = workspace.query("SELECT one, other FROM relations WHERE kind = 'value'")
     found: dict[str, set[str]] = defaultdict(set)
     for one, other in rows:
         found[one].add(other)

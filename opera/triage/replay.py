@@ -8,44 +8,43 @@ from pathlib import Path
 
 import msgspec
 
-from opera import migrated
-from opera.execute.pool import DONE, Pool, Result
-from opera.execute.records import MARK, Job, Limits
-from opera.execute.run import compiler_group, outcome_of
+from opera import compilers, migrated
+from opera.execute.groups import compiler_group
+from opera.execute.outcomes import outcome_of, reached
+from opera.execute.pool import Pool
+from opera.execute.records import Job, Limits
 
 SECONDS = 60.0
 """Time after which a reduction ends with what it has."""
 
 
 class Sequel(msgspec.Struct, frozen=True):
-    """A test that fails after others, and how. The others run through the frontend's first variant (`first_artefact`)."""
+    """A test that fails after others, and how: `name` is its `test/variant`, `python` the interpreter, if not this one."""
 
     compiler: str
     library: str
-    variant: str
-    artefact: str
-    first_artefact: str
-    test: str
+    name: str
     verdict: str
     stage: str
     symptom: str
+    python: str = ""
 
 
 def still_fails(tests: Path, sequel: Sequel, before: tuple[str, ...], limits: Limits) -> bool:
     """Run `before` and then the test in one fresh process; tell whether the test fails as it did.
 
-    `tests` is a workspace's folder of tests.
+    `tests` is a workspace's folder of tests; `before` are names as that of the sequel. A name without a variant, as earlier
+    versions of opera stored them, stands for the first.
     """
-    jobs = [_job(tests, sequel, test, sequel.first_artefact) for test in before]
-    jobs.append(_job(tests, sequel, sequel.test, sequel.artefact))
-    group = compiler_group(sequel.compiler, sequel.library)
+    jobs = [_job(tests, sequel, name) for name in (*before, sequel.name)]
+    group = compiler_group(sequel.compiler, sequel.library, sequel.python)
     with Pool({"replay": group}, workers=1) as pool:
         call = "opera.execute.worker:replay"
         pool.submit("replay", jobs, seconds=limits.seconds * 10, memory=limits.memory, fresh=True, call=call)
         result = next(iter(pool.results()))
     outcome = outcome_of(result)
     same = (outcome.verdict, outcome.stage, outcome.symptom) == (sequel.verdict, sequel.stage, sequel.symptom)
-    return same and (result.status == DONE or _last_mark(result) == sequel.test)
+    return same and reached(result, jobs[-1].name)
 
 
 def reduce(
@@ -72,11 +71,9 @@ def reduce(
     return before
 
 
-def _job(tests: Path, sequel: Sequel, test: str, artefact: str) -> Job:
+def _job(tests: Path, sequel: Sequel, name: str) -> Job:
+    test, _, variant = name.partition("/")
+    variants = compilers.get(sequel.compiler).FRONTENDS[sequel.library]
+    route = next((x for x in variants if x.name == variant), variants[0])
     directory = migrated.folder(tests, test).absolute()
-    return Job(test, sequel.compiler, sequel.library, sequel.variant, artefact, str(directory))
-
-
-def _last_mark(result: Result) -> str:
-    marks = [line for line in result.log.splitlines() if line.startswith(MARK)]
-    return marks[-1].removeprefix(MARK) if marks else ""
+    return Job(test, sequel.compiler, sequel.library, route.name, route.artefact, str(directory))

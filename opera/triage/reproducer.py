@@ -190,7 +190,7 @@ def write_sequel(
     tests = workspace.tests_folder.resolve()
     inside = path.resolve().parent.parent == tests.parent
     frontend = f"{sequel.compiler}-{sequel.library}"
-    header = f"{finding}, found by opera: {_operator(workspace, sequel.test)} on {frontend}: {sequel.symptom} in {sequel.stage}"
+    header = f"{finding}, found by opera: {_operator(workspace, sequel.name)} on {frontend}: {sequel.symptom} in {sequel.stage}"
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(resources.content("templates")),
         trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False,
@@ -207,9 +207,10 @@ def write_sequel(
     path.write_text(text, encoding="utf-8")
 
 
-def _operator(workspace: Workspace, test: str) -> str:
+def _operator(workspace: Workspace, name: str) -> str:
     rows = workspace.query(
-        "SELECT i.operator, i.id FROM tests t JOIN instances i ON i.id = t.instance WHERE t.id = ?", (test,)
+        "SELECT i.operator, i.id FROM tests t JOIN instances i ON i.id = t.instance WHERE t.id = ?",
+        (name.partition("/")[0],),
     )
     seen = workspace.provenances(rows[0][1]) if rows else []
     return f"{rows[0][0]} ({seen[0].test})" if seen else "?"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,9 +13,10 @@ import msgspec
 
 from opera import compilers, migrated
 from opera.errors import OperaError, UsageError
+from opera.execute import clock
 from opera.execute.records import Limits
 from opera.triage import replay, reproducer
-from opera.workspace import REPRODUCERS, Verdict, Workspace
+from opera.workspace import COUNTED, REPRODUCERS, Verdict, Workspace
 
 SHOWN, GONE, CANNOT_RUN = 1, 0, 2
 """Exit codes of a reproducer."""
@@ -41,7 +43,7 @@ def members(workspace: Workspace, names: Iterable[str] = ()) -> dict[str, list[V
     """Return finding → failing verdicts, in the order they were found; all findings where no names are given."""
     wanted, superseded = set(names), workspace.superseded()
     found: dict[str, list[Verdict]] = defaultdict(list)
-    for verdict in workspace.verdicts("finding != ''"):
+    for verdict in workspace.verdicts(COUNTED):
         if verdict.environment not in superseded and (not wanted or verdict.finding in wanted):
             found[verdict.finding].append(verdict)
     return dict(found)
@@ -94,19 +96,17 @@ def _write_sequel(workspace: Workspace, finding: str, verdicts: list[Verdict], p
     """Write the script of a state-dependent finding, with no more predecessors than it needs; None if it is gone."""
     limits, environments = _limits(workspace), workspace.environments()
     for verdict in verdicts:
-        before = tuple(verdict.details.get("predecessors", ()))
-        environment = environments[verdict.environment]
-        variants = compilers.get(environment["compiler"]).FRONTENDS[environment["library"]]
+        environment, details = environments[verdict.environment], verdict.details
+        own = f"{verdict.test}/{verdict.variant}"
+        before = tuple(details.get("predecessors", ())) or ((own,) if "victim" in details else ())
         sequel = replay.Sequel(
             compiler=environment["compiler"],
             library=environment["library"],
-            variant=verdict.variant,
-            artefact=next(x.artefact for x in variants if x.name == verdict.variant),
-            first_artefact=variants[0].artefact,
-            test=verdict.test,
-            verdict=verdict.verdict,
-            stage=verdict.stage,
-            symptom=verdict.symptom,
+            name=details.get("victim", own),
+            verdict=details.get("victim_verdict", verdict.verdict),
+            stage=details.get("victim_stage", verdict.stage),
+            symptom=details.get("victim_symptom", verdict.symptom),
+            python=workspace.interpreter(verdict.environment),
         )
 
         def fails(part: tuple[str, ...], sequel: replay.Sequel = sequel) -> bool:
@@ -135,16 +135,21 @@ def write_all(workspace: Workspace, names: Iterable[str] = ()) -> tuple[int, dic
 
 
 def verify(path: Path, finding: str, *, python: str = "", seconds: float = 300.0) -> Trial:
-    """Run a script in a fresh process."""
-    try:
-        done = subprocess.run(
-            [python or sys.executable, path.resolve()],
-            capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL, cwd=path.parent, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return Trial(finding, 124, f"no end after {seconds:g} seconds")
-    text = (done.stdout + done.stderr).decode(errors="replace")
-    return Trial(finding, done.returncode, text[-2000:], done.returncode == SHOWN and SAYS in text)
+    """Run a script in a fresh process, for as long as it makes progress: `seconds` are those of opera.execute.clock."""
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                [python or sys.executable, path.resolve()], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                cwd=path.parent, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            return Trial(finding, 127, f"{python} cannot be run: {error.strerror}")
+        ended = clock.wait(process, seconds)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    if not ended:
+        return Trial(finding, 124, f"no end after {seconds:g} seconds\n{text[-1000:]}")
+    return Trial(finding, process.returncode, text[-2000:], process.returncode == SHOWN and SAYS in text)
 
 
 def show(workspace: Workspace, name: str, output: Path | None, *, check: bool) -> bool:
@@ -170,13 +175,20 @@ def show(workspace: Workspace, name: str, output: Path | None, *, check: bool) -
         if not check:
             print(path)
             continue
-        trial = verify(path, finding)
+        python = interpreter(workspace, found[finding])
+        trial = verify(path, finding, python=python)
         other = {GONE: "does not fail", CANNOT_RUN: "cannot run here"}.get(trial.code, f"ended with {trial.code}")
-        print(f"{path}: {'fails, as found' if trial.shown else other}")
+        print(f"{path}: {'fails, as found' if trial.shown else other}{f' (run with {python})' if python else ''}")
         ok = ok and trial.shown
         if not trial.shown:
             print(trial.text)
     return ok
+
+
+def interpreter(workspace: Workspace, verdicts: list[Verdict]) -> str:
+    """Return the interpreter of the environment that the shown member of a finding was seen in; empty for this one."""
+    shown = choose(workspace, verdicts) or verdicts[0]
+    return workspace.interpreter(shown.environment)
 
 
 def _size(workspace: Workspace, test: str) -> int:

@@ -10,13 +10,24 @@ import ctypes
 import json
 import os
 import signal
-import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from faults.engine import (
+    Unspeakable,
+    chatter,
+    close_files,
+    close_files_and_hang,
+    explode,
+    explode_shared,
+    fail,
+    fork,
+    fork_and_hang,
+    hang,
+    hang_deaf,
+)
 
 from opera import migrated
 from opera.compilers import Case, Variant
@@ -33,6 +44,7 @@ class Fault:
 
     PACKAGE = "nothing"
     PRELOAD = ("faults.compilers",)
+    PACKAGES = ("faults.engine",)
     FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"numbers": (Variant("inputs", "json"),)}
 
     def __init__(self, name: str, load: Hook | None = None, infer: Hook | None = None) -> None:
@@ -77,70 +89,6 @@ def compute(model: dict[str, Any], arrays: list[Array]) -> Array:
     return np.asarray(total * np.float32(model.get("factor", 1.0)), dtype=np.float32)
 
 
-class Unspeakable(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-
-def fail(error: BaseException) -> Any:
-    raise error
-
-
-def hang(*_: Any) -> Any:
-    while True:
-        time.sleep(0.01)
-
-
-def hang_deaf(*_: Any) -> Any:
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    while True:
-        pass
-
-
-def explode(*_: Any) -> Any:
-    kept = []
-    while True:
-        kept.append(np.ones(8 << 20, dtype=np.uint8))
-
-
-def explode_shared(*_: Any) -> Any:
-    """Take memory that no limit on private data counts."""
-    import mmap
-
-    shared = mmap.mmap(-1, 8 << 30)
-    for at in range(0, 8 << 30, 1 << 20):
-        shared[at : at + (1 << 20)] = b"x" * (1 << 20)
-
-
-def chatter(_: Any, result: Any) -> Any:
-    for _line in range(1 << 14):
-        print("x" * 63)
-    print("the last line", file=sys.stderr)
-    return fail(ValueError("after a megabyte"))
-
-
-def fork(_: Any, result: Any) -> Any:
-    os.fork()  # both processes go on, and both try to answer
-    return result
-
-
-def fork_and_hang(_: Any, result: Any) -> Any:
-    if os.fork() == 0:
-        time.sleep(600)
-    return result
-
-
-def close_files(*_: Any) -> Any:
-    os.closerange(0, 1024)
-    return {"op": "add", "bad": True}
-
-
-def close_files_and_hang(*_: Any) -> Any:
-    os.closerange(0, 1024)
-    return hang()
-
-
 def remember(fault: Fault, result: list[Array]) -> list[Array]:
     """Wrong only where another test ran in this process before."""
     return [result[0] + 1] if fault.seen else result
@@ -157,7 +105,7 @@ nothing = Fault("nothing", infer=lambda *_: None)
 unsupported = Fault("unsupported", load=lambda *_: fail(NotImplementedError("no")))
 raises = Fault("raises", load=lambda *_: fail(ValueError("no converter")))
 unspeakable = Fault("unspeakable", load=lambda *_: fail(Unspeakable()))
-system_exit = Fault("system_exit", load=lambda *_: sys.exit(3))
+system_exit = Fault("system_exit", load=lambda *_: fail(SystemExit(3)))
 interrupt = Fault("interrupt", load=lambda *_: fail(KeyboardInterrupt()))
 nondeterministic = Fault("nondeterministic", infer=lambda *_: [np.random.default_rng().random(3).astype(np.float32)])
 segfault = Fault("segfault", load=lambda *_: ctypes.string_at(0))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from faults.engine import fail
 
 from opera.compilers import Case, Variant
 from opera.compilers.packing import of_numpy
@@ -23,6 +24,7 @@ class Planted:
 
     PACKAGE = "onnx"
     PRELOAD = ("onnx.reference",)
+    PACKAGES = ("onnx", "faults.engine")
     FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"onnx": (Variant("inputs", "onnx"),)}
 
     def __init__(self, name: str, fault: Callable[[list[Any], int], Any], drop_attributes: bool = False) -> None:
@@ -77,7 +79,7 @@ def _eat(outputs: list[Any], runs: int) -> Any:
 
 
 def _raise(outputs: list[Any], runs: int) -> Any:
-    raise RuntimeError(f"shape {runs} of node_{runs} at {id(outputs):#x} is not understood")
+    return fail(RuntimeError(f"shape {runs} of node_{runs} at {id(outputs):#x} is not understood"))
 
 
 right = Planted("right", lambda outputs, runs: outputs)

@@ -11,7 +11,7 @@ from faults import compilers as faults
 
 from opera import migrated
 from opera.execute.pool import DONE, Group, Pool, Result
-from opera.execute.records import CRASH, INCONSISTENT, PASS, UNSUPPORTED, Outcome
+from opera.execute.records import CRASH, ERROR, INCONSISTENT, PASS, UNSUPPORTED, Outcome
 from opera.execute.worker import Description, describe, locate, run
 
 GROUP = Group(call="opera.execute.worker:run", preload=("faults.compilers",))
@@ -26,7 +26,7 @@ EXPECTED = {
     "wrong_count": (INCONSISTENT, "count"),
     "not_a_number": (INCONSISTENT, "nan-mask"),
     "nondeterministic": (INCONSISTENT, "value"),
-    "nothing": (CRASH, "no-answer"),
+    "nothing": (ERROR, "_BadAnswer"),
     "unsupported": (UNSUPPORTED, "NotImplementedError"),
     "raises": (CRASH, "ValueError"),
     "unspeakable": (CRASH, "Unspeakable"),
@@ -84,7 +84,7 @@ def test_good_jobs_among_faults_pass(mixed: dict[str, Result]) -> None:
 def test_a_crash_tells_where(mixed: dict[str, Result]) -> None:
     outcome = mixed["raises"].decode(Outcome)
     assert (outcome.stage, outcome.message) == ("load", "no converter")
-    assert (outcome.location, outcome.conversion_function) == ("compilers.py:fail", "convert_Scale")
+    assert (outcome.location, outcome.conversion_function) == ("engine.py:fail", "convert_Scale")
     assert set(outcome.seconds) == {"load"}
 
 

@@ -45,7 +45,6 @@ FAULTS = {
     "hang": ("timeout", "timeout"),
     "memory": ("out-of-memory", None),
     "silent_exit": ("abort", "exit 0"),
-    "no_answer": ("crash", "no-answer"),
     "crash": ("crash", "RuntimeError"),
 }
 

@@ -93,13 +93,14 @@ def test_an_operator_shows_its_verified_relations(workspace, environments, capsy
     listed = relations.key("onnx", "1.2", "a list of others")
     workspace.extraction(listed, {})
     more = Outcome(Pair("Scan", "Conv", {}), agreed=3, examples={"agreed": ["x"]})
-    workspace.save_extraction_file(listed, f"{relations.VERIFY}Scan", "done", {"outcomes": [more]})
+    workspace.save_extraction_file(listed, f"{relations.VERIFY}Scan", "done", {}, candidates=[("Scan", "Conv", more)])
     outcomes = [Outcome(Pair(*pair, {}), agreed=agreed, differed=differed) for *pair, agreed, differed in pairs]
     for outcome in outcomes:
         outcome.examples = {"agreed": ["x"], "differed": ["y"]}
     key = relations.key("onnx", "1.2")
     workspace.extraction(key, {})
-    workspace.save_extraction_file(key, f"{relations.VERIFY}Conv", "done", {"outcomes": outcomes})
+    candidates = [(x.pair.source, x.pair.target, x) for x in outcomes]
+    workspace.save_extraction_file(key, f"{relations.VERIFY}Conv", "done", {}, candidates=candidates)
     text = shown(capsys, workspace, "Conv")
     assert "returns the same as   Pad (3 of 3), Scan (3 of 3)" in text
     assert "accepts the same as   Relu" in text

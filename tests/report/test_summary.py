@@ -11,8 +11,8 @@ from filled import HOSTILE, captured, document
 from opera import report as reports
 from opera.report.json import schema
 from opera.report.summary import Frontend, Report, summarise
+from opera.workspace import Crash, Verdict, Workspace
 from opera.workspace import Test as MigratedTest
-from opera.workspace import Verdict, Workspace
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "report.schema.json"
 
@@ -153,15 +153,11 @@ def test_a_reader_sees_what_a_running_writer_stored(workspace, environments):
 
 def test_crashes_of_the_library_are_told_apart_from_what_could_not_be_extracted(workspace):
     before = len(summarise(workspace).extraction_failures)
-    crash = {
-        "how": "killed by SIGFPE",
-        "operator": "torch.f",
-        "values": {"n": -1, "mode": "a"},
-        "violates": "value of n",
-    }
+    crash = Crash("killed by SIGFPE", "torch.f", {"n": -1, "mode": "a"}, "value of n")
     workspace.extraction("docter", {})
-    workspace.save_extraction_file("docter", "torch.f@1", "done", {"crashes": [crash]})
-    workspace.save_extraction_file("docter", "torch.g@1", "done", {"crashes": []})
+    for reason in ("", 'it says "crashes":[{ and means none'):
+        workspace.save_extraction_file("docter", "torch.f@1", "done", {"reason": reason}, crashes=[crash])
+        workspace.save_extraction_file("docter", "torch.g@1", "done", {"reason": reason})
     told = summarise(workspace)
     assert [(x.where, x.what) for x in told.library_crashes] == [("torch.f", "killed by SIGFPE")]
     assert told.library_crashes[0].reason == "n=-1, mode='a'; it violates value of n"

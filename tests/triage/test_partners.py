@@ -8,6 +8,7 @@ import pytest
 
 from opera.execute.records import FAILURES
 from opera.instance import Captured, Instance, Operand, Provenance
+from opera.migrate.deeprel import relations
 from opera.triage import partners
 from opera.triage.findings import findings
 from opera.values import Tensor
@@ -26,7 +27,8 @@ def fill(workspace: Workspace, relation: str, source: str, partner: str) -> str:
     """Store one invocation, what a relation made of it, and a verdict of each; return the environment."""
     workspace.add_captured([Captured(SOURCE, Provenance("pytorch-samples", "opinfo", "abs"))])
     told = Provenance("deeprel", "torch.abs -> torch.absolute", f"{relation}: {SOURCE.id}")
-    workspace.add_captured([Captured(PARTNER, told)])
+    with workspace.transaction():
+        relations.insert(workspace, [Captured(PARTNER, told)])
     workspace.save_tests("e", [MigratedTest("t0", SOURCE.id, "valid"), MigratedTest("t1", PARTNER.id, "valid")])
     environment = workspace.save_environment({"compiler": "tvm", "version": "1", "library": "torch"})
     run = workspace.start_run({})

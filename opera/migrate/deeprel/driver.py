@@ -182,7 +182,7 @@ class _Trials:
 
     def _record(self, pair: Pair, document: int, outcome: Outcome) -> None:
         """Call it again, under instrumentation."""
-        self.recorder.test = f"{pair.relation}: {self.plan.documents[document][0]}"
+        self.recorder.test = pair.relation + files.TOLD + self.plan.documents[document][0]
         before = self.recorder.recorded
         try:
             with self._limited(), self.watched():

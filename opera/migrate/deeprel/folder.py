@@ -101,7 +101,7 @@ def _replay(workspace: Workspace, folder: Path, library: str, found: Published, 
         for done in pool.run(_plans(records, known, settings)):
             captured, new, document = stage.stored(workspace, done)
             document["replayed"] = done.replayed
-            workspace.save_extraction_file(key, done.report.file, done.report.status, document)
+            workspace.save_extraction_file(key, done.report.file, done.report.status, document, crashes=done.crashes)
             totals.add(done)
             totals.counts.update(captured=captured, new=new)
             if time.monotonic() - last > LINE_SECONDS:

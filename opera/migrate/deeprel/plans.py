@@ -18,6 +18,8 @@ LEAST = 3
 """Invocations that speak for a relation, at least: on which both agree, or that both accept."""
 ARROW = " -> "
 """Between source and target, in the files that provenances of exchanged invocations name."""
+TOLD = ": "
+"""Between relation and the instance that an exchanged invocation was made of, in the test that its provenance names."""
 ENOUGH = 8
 """Examples of an outcome that are kept."""
 

@@ -11,11 +11,12 @@ import msgspec
 
 from opera import resources
 from opera.capture.child import Answer, Job, Setup
-from opera.migrate.children import Children, Crash, Lost, how
+from opera.migrate.children import Children, Lost, how
 from opera.migrate.deeprel import plans as files
 from opera.migrate.deeprel.plans import Attempt, Outcome, Plan
 from opera.migrate.deeprel.replay import Replayed
 from opera.migrate.suites import FileReport
+from opera.workspace import Crash
 
 DRIVER = "opera.migrate.deeprel.driver"
 PATIENCE = 3600.0

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from opera.migrate.deeprel.plans import ARROW, LEAST, STATUS, VALUE, Outcome, Pair, supported
-from opera.workspace import Workspace
+from opera.instance import Captured
+from opera.migrate.deeprel.plans import ARROW, LEAST, STATUS, TOLD, VALUE, Outcome, Pair, supported
+from opera.workspace import Workspace, unpack
 
 SOURCE = "deeprel"
 """The migration source that provenances name."""
@@ -70,13 +71,26 @@ def pairs(relations: Iterable[Relation]) -> dict[tuple[str, str], str]:
 
 
 def stored(workspace: Workspace, extraction: str, operator: str = "") -> Iterator[Outcome]:
-    """Yield what an extraction found about candidates: about all, or at least what concerns an operator."""
+    """Yield what an extraction found about candidates: about all, or about those of an operator and where it is one."""
+    concerned, operators = (" AND (source = ? OR target = ?)", (operator, operator)) if operator else ("", ())
     rows = workspace.stream(
-        "SELECT document FROM extraction_files WHERE extraction = ? AND file LIKE ? AND instr(document, ?) ORDER BY file",
-        (extraction, f"{VERIFY}%", f'"{operator}'.encode()),
+        f"SELECT document FROM candidates WHERE extraction = ?{concerned} ORDER BY source, target",
+        (extraction, *operators),
     )
     for (document,) in rows:
-        yield from msgspec.json.decode(document, type=_Document).outcomes
+        yield msgspec.json.decode(unpack(document), type=Outcome)
+
+
+def insert(workspace: Workspace, records: Iterable[Captured]) -> int:
+    """As `Workspace.insert`, with which other instances these agree, as their provenances tell."""
+    new = 0
+    for record in records:
+        new += workspace.insert([record])
+        kind, told, other = record.provenance.test.partition(TOLD)
+        exchanged = record.provenance.source == SOURCE and ARROW in record.provenance.file
+        if exchanged and told and kind in (VALUE, STATUS):
+            workspace.relate(record.instance.id, other, kind)
+    return new
 
 
 def about(workspace: Workspace, library: str, operator: str) -> list[Relation]:
@@ -87,7 +101,3 @@ def about(workspace: Workspace, library: str, operator: str) -> list[Relation]:
     )
     found = verified(outcome for (name,) in rows for outcome in stored(workspace, name, operator))
     return [x for x in found if operator in (x.pair.source, x.pair.target)]
-
-
-class _Document(msgspec.Struct):
-    outcomes: list[Outcome] = []

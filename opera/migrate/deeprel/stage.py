@@ -15,12 +15,11 @@ import msgspec
 
 from opera.errors import NotInstalled, SourceError
 from opera.migrate import suites
-from opera.migrate.children import Crash
 from opera.migrate.deeprel import relations
 from opera.migrate.deeprel.plans import STATUS, VALUE, Plan
 from opera.migrate.deeprel.pool import Done, Pool
 from opera.migrate.deeprel.relations import ORIGINAL, SOURCE, VERIFY, Relation
-from opera.workspace import Workspace, unpack
+from opera.workspace import Crash, Workspace, unpack
 
 VERIFIED = 100
 """Invocations of an operator on which its candidates are verified (DeepREL's number)."""
@@ -180,8 +179,15 @@ class _Run:
 
     def _store(self, done: Done) -> None:
         captured, new, document = stored(self.workspace, done)
-        document["outcomes"] = [x for x in done.outcomes if x.tried]
-        self.workspace.save_extraction_file(self.key, done.report.file, done.report.status, document)
+        tried = [x for x in done.outcomes if x.tried]
+        candidates = []
+        if done.plan.operator:  # it verifies; else pairs were verified before
+            candidates = [(x.pair.source, x.pair.target, x) for x in tried]
+        else:
+            document["outcomes"] = tried
+        self.workspace.save_extraction_file(
+            self.key, done.report.file, done.report.status, document, crashes=done.crashes, candidates=candidates
+        )
         self.totals.update(captured=captured, new=new, tried=sum(x.tried for x in done.outcomes))
         self.crashes += done.crashes
         for outcome in done.outcomes:
@@ -207,13 +213,12 @@ class _Run:
 def stored(workspace: Workspace, done: Done) -> tuple[int, int, dict[str, Any]]:
     """Store what a plan captured; return how many instances that are, how many are new, and what is to be said of the plan."""
     lines, report = Counter[bool](), done.report
-    new = workspace.add_captured(report.records(lines))
+    with workspace.transaction():
+        new = relations.insert(workspace, report.records(lines))
     report.spool.unlink(missing_ok=True)
     names = ("source", "reason", "tests", "failed", "calls", "left_out", "seconds")
     document: dict[str, Any] = {name: getattr(report, name) for name in names}
-    return lines[True], new, document | {
-        "captured": lines[True], "new": new, "damaged": lines[False], "crashes": done.crashes,
-    }  # fmt: skip
+    return lines[True], new, document | {"captured": lines[True], "new": new, "damaged": lines[False]}
 
 
 def told(crash: Crash) -> str:

@@ -19,7 +19,7 @@ from opera import plugins, resources
 from opera.capture.child import Answer, Job, Setup
 from opera.errors import NotInstalled, SourceError, UsageError
 from opera.migrate import suites
-from opera.migrate.children import Children, Crash, Lost, how
+from opera.migrate.children import Children, Lost, how
 from opera.migrate.docter import driver, files, output, targets
 from opera.migrate.docter.constraints import Api
 from opera.migrate.docter.driver import Attempt, Plan, Result
@@ -27,7 +27,7 @@ from opera.migrate.docter.files import Unread
 from opera.migrate.docter.tell import Totals
 from opera.migrate.sources import Extraction, Request
 from opera.migrate.suites import FileReport
-from opera.workspace import Workspace
+from opera.workspace import Crash, Workspace
 
 SOURCE = "docter"
 """The migration source that provenances name."""
@@ -159,9 +159,14 @@ def _store(workspace: Workspace, key: str, outcome: Outcome, digest: str, violat
         name: getattr(report, name) for name in ("source", "reason", "tests", "failed", "calls", "left_out", "seconds")
     }
     document |= {"captured": lines[True], "new": new, "damaged": lines[False]}
-    document |= {"result": msgspec.to_builtins(outcome.result), "crashes": msgspec.to_builtins(outcome.crashes)}
+    document |= {"result": msgspec.to_builtins(outcome.result)}
     workspace.save_extraction_file(
-        key, f"{report.file}@{digest}", report.status, document, instead_of=f"{report.file}@"
+        key,
+        f"{report.file}@{digest}",
+        report.status,
+        document,
+        instead_of=f"{report.file}@",
+        crashes=outcome.crashes,
     )
     return new
 

@@ -7,11 +7,11 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from opera.migrate.children import Crash
 from opera.migrate.docter.driver import Result
 from opera.migrate.docter.files import Unread
 from opera.migrate.extract import LINE_SECONDS, SHOWN, left_out_line
 from opera.migrate.suites import FileReport
+from opera.workspace import Crash
 
 
 class Totals:

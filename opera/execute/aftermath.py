@@ -1,0 +1,147 @@
+"""What one test does to others in the same process: find the test that leaves it in a state in which others fail.
+
+A worker runs many tests. Where one fails that passes in a fresh process and fails again after its predecessors, something
+that ran before it matters. If one predecessor alone makes it fail, and others do not, that one is to blame: the finding is
+its own, and what ran after it in that worker is run again in fresh processes. If the test fails after whatever ran before
+it, or needs several predecessors, it keeps the finding, and their list.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from opera.execute.outcomes import outcome_of, reached
+from opera.execute.plan import Frontend
+from opera.execute.pool import Pool, Result
+from opera.execute.records import Job, Outcome
+from opera.workspace import Verdict
+
+SEARCHES = 8
+"""Workers of a run in which a culprit is searched; a compiler that leaks state everywhere would cost one for each."""
+CONTROLS = 3
+"""Other predecessors that are tried alone: a test that most of them make fail too is itself to blame."""
+SECONDS = 10
+"""A replay may take so many times the limit of one test."""
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where a failure was seen: the worker, and the jobs that it had run before, as `test/variant`."""
+
+    worker: int = -1
+    predecessors: tuple[str, ...] = ()
+
+
+class Suspicion(msgspec.Struct, frozen=True):
+    """A test that fails after its predecessors and passes without them."""
+
+    frontend: Frontend
+    verdict: Verdict
+    origin: Origin
+
+    @property
+    def name(self) -> str:
+        return f"{self.verdict.test}/{self.verdict.variant}"
+
+
+class Culprit(msgspec.Struct, frozen=True):
+    """A job after which another fails.
+
+    Attributes:
+        name: Of the job, as `test/variant`.
+        victim: The test that was searched with.
+        successors: (test, variant) of what its worker ran after it, in order.
+    """
+
+    name: str
+    victim: Suspicion
+    successors: tuple[tuple[str, str], ...]
+
+
+class Aftermath:
+    """Collects suspicions while a run goes on, and searches for culprits at its end.
+
+    Args:
+        pool: The run's own.
+        handle: Takes results that are none of this class's.
+        job: Makes the job of (frontend, `test/variant`).
+    """
+
+    def __init__(
+        self, pool: Pool, handle: Callable[[Result], None], job: Callable[[Frontend, str], tuple[Job, float, int]]
+    ) -> None:
+        self._pool, self._handle, self._job = pool, handle, job
+        self._suspicions: dict[int, list[Suspicion]] = defaultdict(list)
+        self._histories: dict[int, list[Any]] = {}
+
+    def note(self, result: Result) -> None:
+        """Remember what a worker has run."""
+        self._histories[result.worker] = result.history
+
+    def suspect(self, suspicion: Suspicion) -> None:
+        """Take note of a test that needs its predecessors to fail; its worker is given nothing more to do."""
+        self._pool.retire(suspicion.origin.worker)
+        self._suspicions[suspicion.origin.worker].append(suspicion)
+
+    def culprits(self) -> Iterator[Culprit]:
+        """Yield the culprits of all suspicions, one a worker at most."""
+        for worker, suspicions in list(self._suspicions.items())[:SEARCHES]:
+            for suspicion in sorted(suspicions, key=lambda x: len(x.origin.predecessors)):
+                name = self._search(suspicion)
+                if name:
+                    after = predecessors(self._histories.get(worker, []))
+                    rest = after[after.index(name) + 1 :] if name in after else ()
+                    pairs = [tuple(x.split("/", 1)) for x in dict.fromkeys(rest) if x != name]
+                    yield Culprit(name, suspicion, tuple((x, y) for x, y in pairs))
+                    break
+
+    def _search(self, suspicion: Suspicion) -> str:
+        """Return the predecessor that alone makes the test fail, an empty string where there is none such.
+
+        Binary search for the shortest run of last predecessors after which it fails: what one of them leaves behind stays.
+        """
+        before = suspicion.origin.predecessors
+        low, high = 0, len(before)  # it fails after before[low:], and passes after before[high:]
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._fails(suspicion, before[middle:]):
+                low = middle
+            else:
+                high = middle
+        culprit = before[low] if before else ""
+        if not culprit or culprit == suspicion.name or not self._fails(suspicion, (culprit,)):
+            return ""
+        others = [x for x in dict.fromkeys(reversed(before)) if x not in (culprit, suspicion.name)]
+        controls = others[:CONTROLS] or [suspicion.name]
+        failing = sum(self._fails(suspicion, (x,)) for x in controls)
+        return "" if 2 * failing > len(controls) else culprit
+
+    def _fails(self, suspicion: Suspicion, before: tuple[str, ...]) -> bool:
+        """Run jobs and then the test in one fresh process; tell whether it fails as it did."""
+        jobs = [self._job(suspicion.frontend, name) for name in (*before, suspicion.name)]
+        _, seconds, memory = jobs[-1]
+        self._pool.submit(
+            suspicion.frontend.name, [job for job, _, _ in jobs], seconds=seconds * SECONDS, memory=memory, fresh=True,
+            call="opera.execute.worker:replay", tag=("probe",),
+        )  # fmt: skip
+        found = False
+        for result in self._pool.results():
+            if result.tag == ("probe",):
+                found = reached(result, suspicion.name) and fails_alike(outcome_of(result), suspicion.verdict)
+            else:
+                self._handle(result)
+        return found
+
+
+def predecessors(history: list[Any]) -> tuple[str, ...]:
+    """Return the names of the tests that a worker ran, of its history of tags."""
+    return tuple(f"{tag[1].test}/{tag[1].frontend.variants[tag[2]].name}" for tag in history if tag[0] == "first")
+
+
+def fails_alike(outcome: Outcome, verdict: Verdict) -> bool:
+    """Whether a test fails as a verdict says."""
+    one = (outcome.verdict, outcome.stage, outcome.symptom)
+    return one == (verdict.verdict, verdict.stage, verdict.symptom)

@@ -1,0 +1,171 @@
+"""Whose failure is it? Decided by where the traceback leads. Needs the standard library only.
+
+A failure is the compiler's only if code of the compiler's own packages raised it, or native code that they hold. What
+raised in opera, in an adapter, or in a package that an adapter called by itself, is opera's failure; what raised in the
+library's own packages while an exported file was read is the exporter's.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+import traceback
+from collections.abc import Iterable
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+COMPILER, LIBRARY, OPERA = "compiler", "library", "opera"
+
+MISTAKES = (TypeError, AttributeError, NameError, LookupError, ImportError, AssertionError)
+"""What is raised in a line of opera's own without a frame below it is opera's mistake, whatever it called."""
+
+UNKNOWN = object()
+
+
+def within(module: str, packages: Iterable[str]) -> bool:
+    """Whether a module is one of the packages, or in one."""
+    return any(module == name or module.startswith(f"{name}.") for name in packages)
+
+
+def packages_of(compiler: Any, library: str) -> tuple[str, ...]:
+    """Return the packages whose failures are a compiler's: its PACKAGES, else the top-level ones that its frontend preloads.
+
+    The adapter's own package never counts.
+    """
+    declared = getattr(compiler, "PACKAGES", None)
+    if declared is not None:
+        return tuple(declared)
+    variants = compiler.FRONTENDS.get(library, ())
+    names = [*compiler.PRELOAD, *(name for variant in variants for name in variant.preload)]
+    own = adapter_of(compiler).partition(".")[0]
+    return tuple(dict.fromkeys(root for name in names if (root := name.partition(".")[0]) not in ("opera", own)))
+
+
+def adapter_of(compiler: Any) -> str:
+    """Return the name of the module that an adapter is, or is made in."""
+    name = getattr(compiler, "__name__", None)
+    return str(name if isinstance(name, str) and name in sys.modules else type(compiler).__module__)
+
+
+def blame(error: BaseException, packages: tuple[str, ...], adapter: str, library: tuple[str, ...] = ()) -> str:
+    """Return COMPILER, LIBRARY or OPERA.
+
+    Args:
+        packages: Those of the compiler. They come first: a module of the adapter's package may belong to them.
+        adapter: The module of the adapter; its whole top-level package is opera's side.
+        library: Packages of the library whose exported file was given to the compiler; empty where there is none.
+    """
+    links = list(_links(error.__traceback__))
+    names = [str(link.tb_frame.f_globals.get("__name__", "")) for link in links]
+    ours = ("opera", adapter if within(adapter, packages) else adapter.partition(".")[0])
+    sides = [within(name, ours) and not within(name, packages) for name in names]
+    last = max((place for place, own in enumerate(sides) if own), default=-1)
+    below = names[last + 1 :]
+    if any(within(name, packages) for name in below):
+        return COMPILER
+    if below:
+        return LIBRARY if any(within(name, library) for name in below) else OPERA
+    if not links or isinstance(error, MISTAKES):
+        return OPERA
+    return _by_line(error, links[-1], packages, library)
+
+
+def frames(error: BaseException, most: int = 40) -> tuple[str, ...]:
+    """Return the last frames of a traceback as `module:function:line`, outermost first."""
+    found = [
+        f"{frame.f_globals.get('__name__', '?')}:{frame.f_code.co_qualname}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    return tuple(found[-most:])
+
+
+def _links(link: TracebackType | None) -> Iterable[TracebackType]:
+    while link is not None:
+        yield link
+        link = link.tb_next
+
+
+def _by_line(error: BaseException, link: TracebackType, packages: tuple[str, ...], library: tuple[str, ...]) -> str:
+    """Decide for an error without a frame below opera's own: native code raised it, or the line itself did."""
+    node = _failing_expression(link.tb_frame.f_code, link.tb_lasti)
+    owners = [_owner(value) for value in _operands(node, link.tb_frame)]
+    if any(within(owner, packages) for owner in owners):
+        return COMPILER
+    if any(within(owner, library) for owner in owners):
+        return LIBRARY
+    kind = type(error)
+    if within(kind.__module__, packages):
+        return COMPILER
+    told = bool(owners) and all(owners)
+    # What cannot be told and is a RuntimeError: that is what bindings make of an exception of C++.
+    return COMPILER if node is not None and not told and kind is RuntimeError else OPERA
+
+
+def _failing_expression(code: CodeType, instruction: int) -> ast.expr | None:
+    """Return the expression that an instruction belongs to, None where it is none or the source is not to be had."""
+    positions = list(code.co_positions())
+    if not 0 <= instruction // 2 < len(positions):
+        return None
+    source = "".join(linecache.getlines(code.co_filename))
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return None
+    line, last_line, column, last_column = positions[instruction // 2]  # columns are of bytes, as those of the tree
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr):
+            found = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
+            if found == (line, last_line, column, last_column):
+                return node
+    return None
+
+
+def _operands(node: ast.expr | None, frame: FrameType) -> list[Any]:
+    """Return what an expression asked to do something: the callee of a call, the operands of an operator."""
+    match node:
+        case ast.Call(func=callee):
+            asked = [callee]
+        case ast.BinOp(left=left, right=right):
+            asked = [left, right]
+        case ast.Compare(left=left, comparators=others):
+            asked = [left, *others]
+        case ast.UnaryOp(operand=operand):
+            asked = [operand]
+        case ast.Subscript(value=held):
+            asked = [held]
+        case _:
+            asked = []
+    return [_value(each, frame) for each in asked]
+
+
+def _value(node: ast.expr, frame: FrameType) -> Any:
+    """Return what a name, or attributes of one, stand for, without running anything that a call would; else UNKNOWN."""
+    match node:
+        case ast.Name(id=name):
+            for scope in (frame.f_locals, frame.f_globals, frame.f_builtins):
+                if name in scope:
+                    return scope[name]
+        case ast.Attribute(value=inner, attr=attribute):
+            held = _value(inner, frame)
+            if held is not UNKNOWN:
+                try:
+                    return getattr(held, attribute)
+                except Exception:  # a property of the compiler's: then it cannot be told
+                    return UNKNOWN
+        case ast.BoolOp(values=values):
+            found = [_value(each, frame) for each in values]
+            return next((each for each in found if each is not UNKNOWN and each), UNKNOWN)
+    return UNKNOWN
+
+
+def _owner(value: Any) -> str:
+    """Return the module that a callable belongs to, an empty string where it cannot be told."""
+    if value is UNKNOWN or value is None:
+        return ""
+    held = getattr(value, "__self__", None)
+    for one in (value, type(held) if held is not None and not isinstance(held, type(sys)) else held, type(value)):
+        module = getattr(one, "__name__" if isinstance(one, type(sys)) else "__module__", None)
+        if isinstance(module, str) and module and module != "builtins":
+            return module
+    return "builtins"
