@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from opera import precision
 from opera.compilers import Case, Variant, torch_live, torch_operators
 from opera.compilers.messages import Rule
 from opera.values import Value
 
 NAME = "torchexport"
 PACKAGE = "torch"
-PRELOAD = ("torch", "opera.libraries.torch_preload")
+PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch_preload")
 PACKAGES = ("torch",)
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"torch": (Variant("live", "live"),)}
 
@@ -33,14 +33,11 @@ def version() -> str:
 
 
 def options() -> dict[str, str]:
-    return {"strict": "False"}
+    return {"strict": "False", **precision.TORCH}
 
 
 def prepare() -> None:
-    import torch
-
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
+    torch_live.prepare()
 
 
 def load(case: Case) -> tuple[Any, Any]:

@@ -11,7 +11,8 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from opera.compilers import Case, Variant, torch_operators, tvm_keras, tvm_onnx, tvm_torch
+from opera import precision
+from opera.compilers import Case, Variant, tvm_keras, tvm_onnx, tvm_torch
 from opera.compilers.messages import Rule
 from opera.compilers.messages import unsupported as first_rule
 from opera.compilers.tvm_module import Imported
@@ -28,7 +29,11 @@ FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
         Variant("constants", "onnx-constants", after="rejected", preload=FROM_ONNX),
     ),
     "torch": (
-        Variant("exported-program", "pt2", preload=("opera.libraries.torch_preload", "tvm.relax.frontend.torch")),
+        Variant(
+            "exported-program",
+            "pt2",
+            preload=(precision.PRELOAD, "opera.libraries.torch_preload", "tvm.relax.frontend.torch"),
+        ),
         Variant("onnx", "onnx", after="rejected", preload=FROM_ONNX),
     ),
     "keras": (
@@ -40,7 +45,6 @@ FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
 PYTHON_FRONTENDS = {"onnx": FROM_ONNX, "torch": ("tvm.relax.frontend.torch",), "keras": tvm_keras.PRELOAD}
 """library → packages of the importer, whose statements `opera coverage` traces."""
 
-"""The importer of exported programs begins with `run_decompositions`."""
 
 UNSUPPORTED = (
     Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from opera import migrated, resources, values
+from opera import migrated, precision, resources, values
 from opera.instance import Captured, Instance, Operand, Provenance
 from opera.libraries import (
     Opinion,
@@ -27,7 +27,7 @@ NAME = "torch"
 PACKAGE = "torch"
 EXPORTER_VERSION = "1"
 """Changes whenever `wrap` makes another model of the same instance, or tags it otherwise."""
-PRELOAD = ("torch", "opera.libraries.torch_preload")
+PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch_preload")
 
 
 def version() -> str:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -87,25 +86,23 @@ def test_forked_processes_are_not_followed(place: Path) -> None:
 
 
 def test_ctrl_c_ends_the_script_and_loses_nothing(place: Path) -> None:
-    (place / "s.py").write_text("import time, model\nmodel.run('Relu')\nprint('ready', flush=True)\ntime.sleep(60)\n")
+    (place / "s.py").write_text("import time, model\nmodel.run('Relu')\nprint('ready', flush=True)\ntime.sleep(3600)\n")
     process = subprocess.Popen(
         [*OPERA, "extract", "--library", "onnx", "--", "python", "s.py"], cwd=place, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    began = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert time.monotonic() - began < 30
+    out, err = process.communicate()
     assert "interrupted" in out and "1 captured" in out and "KeyboardInterrupt" in err
     assert [operator for operator, *_ in seen(place)] == ["Relu"]
 
 
 def test_a_script_that_hangs_is_killed_where_a_time_is_given(place: Path) -> None:
-    (place / "s.py").write_text("import time, model\nmodel.run('Relu')\ntime.sleep(100)\n")
-    done = opera("extract", "--library", "onnx", "--timeout", "8", "--", "python", "s.py", cwd=place)
-    assert "still running after 8 s" in done.stdout and done.returncode == 0
+    (place / "s.py").write_text("import time, model\nmodel.run('Relu')\ntime.sleep(3600)\n")
+    done = opera("extract", "--library", "onnx", "--timeout", "20", "--", "python", "s.py", cwd=place)
+    assert "still running after 20 s" in done.stdout and done.returncode == 0
     assert recorded(place)[0][0] == "timeout" and len(seen(place)) == 1
 
 
