@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 WORKSPACE ?= results
+# Tests in two processes, a file in one of them, in the order of tests/conftest.py.
+SPREAD ?= -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-full lint types bench format clean
+.PHONY: demo test test-full lint types bench cpus format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/opera extract onnx --workspace $(WORKSPACE)
@@ -14,10 +16,10 @@ demo: $(VENV)/.demo
 	$(BIN)/opera report --format html --output $(WORKSPACE)/report.html --workspace $(WORKSPACE)
 
 test: lint types
-	$(BIN)/python -m pytest -m "not full"
+	$(BIN)/python -m pytest $(SPREAD) -m "not full"
 
 test-full: lint types
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SPREAD)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -32,6 +34,10 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/all.py
+
+# Verdicts must not depend on the CPU: a nightly check of some minutes.
+cpus: $(VENV)/.dev
+	$(BIN)/python benchmarks/cpus.py
 
 # The demo needs no TVM and no tools; the tests need everything.
 $(VENV)/.demo: pyproject.toml constraints.txt

@@ -12,9 +12,10 @@ import os
 import resource
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
+
+from opera import temporary
 
 FILES = (
     "test/nn/test_pooling.py", "test/nn/test_dropout.py", "test/nn/test_embedding.py", "test/nn/test_multihead_attention.py",
@@ -72,7 +73,7 @@ def _best(checkout: Path, file: str, capture: bool, given: argparse.Namespace) -
 
 
 def _run(checkout: Path, file: str, capture: bool, timeout: float) -> dict[str, object]:
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary.folder("bench") as folder:
         answer = Path(folder, "answer.json")
         environment = os.environ | {
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0",

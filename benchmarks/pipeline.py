@@ -11,9 +11,10 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
+
+from opera import temporary
 
 OPERA = [sys.executable, "-m", "opera.cli"]
 SAMPLE_SECONDS = 0.5
@@ -68,8 +69,8 @@ def main() -> None:
     more = ["--limit", options.limit] if options.limit else []
     for name in options.compiler:
         more += ["--compiler", name]
-    with tempfile.TemporaryDirectory(prefix="opera-bench-") as folder:
-        root = Path(folder) / "workspace"
+    with temporary.folder("bench") as folder:
+        root = folder / "workspace"
         at = ["--workspace", root]
         print("| command | seconds | memory, MiB |\n|---|---|---|")
         for command in (["extract", options.library], ["prioritize"], ["run", *more]):

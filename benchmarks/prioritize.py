@@ -19,7 +19,6 @@ import random
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 import zlib
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from opera import temporary
 from opera.instance import Instance, Operand
 from opera.prioritize import rank
 from opera.prioritize.diversity import OPERA
@@ -192,9 +192,9 @@ def measure(file: Path) -> dict[str, float]:
 def main(sizes: list[int]) -> None:
     """Print one line of JSON a size, and the ratio of the last two."""
     seconds = []
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary.folder("bench") as folder:
         for size in sizes:
-            file = Path(folder) / f"{size}.jsonl"
+            file = folder / f"{size}.jsonl"
             encoder = msgspec.json.Encoder()
             with file.open("wb") as stream:
                 for line in generate(size):

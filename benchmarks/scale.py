@@ -11,7 +11,6 @@ import resource
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 import msgspec
 from pipeline import measured
 
+from opera import temporary
 from opera.instance import Captured, parse_captured, parse_instance
 from opera.workspace import Workspace
 
@@ -89,8 +89,7 @@ def starts(root: Path, instance: str) -> dict[str, dict[str, float]]:
 
 def main(given: str | None) -> None:
     """Print one line of JSON a measurement."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
+    with temporary.folder("bench") as folder:
         root = Path(given) if given else folder / "corpus"
         if not given:
             extracted = opera("extract", "torch", "--workspace", root)

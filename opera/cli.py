@@ -10,13 +10,29 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
-from opera import __version__
-from opera.errors import NEW_FINDINGS, OK, USAGE, OperaError, UsageError
+from opera import __version__, interrupts
+from opera.errors import INTERRUPTED, NEW_FINDINGS, OK, USAGE, OperaError, UsageError
+
+
+class _Commands(TyperGroup):
+    """All commands. What ends them from outside is taken before typer turns it into exit codes of its own."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            interrupts.tell()
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:  # the reader of our output is gone, as with `| head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(OK) from None
+
 
 app = typer.Typer(
     name="opera",
+    cls=_Commands,
     help="Migrate the tests of deep-learning libraries to the frontends of deep-learning compilers.\n\n"
     "opera extract onnx && opera prioritize && opera run && opera report",
     no_args_is_help=True,
@@ -54,14 +70,25 @@ def _root(
 
 
 @app.command()
-def doctor(workspace: Root = RESULTS, workers: Workers = CORES) -> None:
+def doctor(
+    compiler: Annotated[list[str] | None, typer.Option(help="Only this compiler (repeatable); default: all.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only what is installed, in a second: no compiler is started.")
+    ] = False,
+    workspace: Root = RESULTS,
+    workers: Workers = CORES,
+) -> None:
     """Show what is there, and check every compiler with a canary: a right answer and a planted wrong one.
 
     Example: opera doctor
+
+    Example: opera doctor --compiler tvm --compiler openvino
+
+    Example: opera doctor --quick
     """
     from opera import doctor as stage
 
-    raise typer.Exit(OK if stage.show(workspace, workers) else USAGE)
+    raise typer.Exit(OK if stage.show(workspace, workers, compiler or [], quick=quick) else USAGE)
 
 
 class _Extract(TyperCommand):
@@ -487,16 +514,14 @@ def seconds(text: str) -> float:
 def main() -> None:
     """Run the command line; what the user can mend is told in a few lines, never as a traceback."""
     try:
+        interrupts.handle()
         app()
     except OperaError as error:
         print(f"opera: {error}", file=sys.stderr)
         sys.exit(USAGE)
     except KeyboardInterrupt:
-        print("opera: interrupted; what was stored stays, and the same command goes on from there", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output is gone, as with `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(OK)
+        interrupts.tell()
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

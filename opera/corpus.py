@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import math
-import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import IO, Any
 
 import msgspec
 
-from opera import __version__, libraries, values
+from opera import __version__, libraries, temporary, values
 from opera.errors import CorpusError, NotInstalled, UsageError
 from opera.instance import Captured, Instance, Provenance, identity, parse_instance
 from opera.migrate.deeprel import relations
@@ -59,54 +58,35 @@ def write(workspace: Workspace, path: Path, library: str = "") -> int:
 def read_into(workspace: Workspace, path: Path) -> tuple[int, int]:
     """Import a corpus file; return (instances in it, new ones). Raises CorpusError and stores nothing if any line is bad."""
     total = new = 0
-    batches: list[tuple[str, list[Captured]]] = []
-    for line, instance in _read(path):
-        total += 1
-        batches.append(("", [Captured(instance, at) for at in line.provenances]))
-        batches.extend((name, [Captured(instance, at) for at in found]) for name, found in line.equipped.items())
-    with workspace.transaction():
-        for compiler, records in batches:
-            new += workspace.insert(records, equipped=compiler) if compiler else relations.insert(workspace, records)
+    with workspace.transaction():  # a bad line undoes those before it; a file may hold more than memory does
+        for line, instance in _read(path):
+            total += 1
+            new += relations.insert(workspace, [Captured(instance, at) for at in line.provenances])
+            for compiler, seen in line.equipped.items():
+                new += workspace.insert((Captured(instance, at) for at in seen), equipped=compiler)
     return total, new
 
 
 def merge(output: Path, inputs: list[Path]) -> int:
     """Write the union of corpus files, provenances joined; return how many instances it holds."""
-    merged: dict[str, Line] = {}
-    for path in inputs:
-        for line, instance in _read(path):
-            known = merged.get(instance.id)
-            if known is None:
-                merged[instance.id] = line
-                continue
-            equipped = {
-                name: _joined(known.equipped.get(name, []), line.equipped.get(name, []))
-                for name in (*known.equipped, *line.equipped)
-            }
-            merged[instance.id] = Line(line.instance, _joined(known.provenances, line.provenances), equipped)
-    return _write(output, iter(merged.values()))
-
-
-def _joined(left: list[Provenance], right: list[Provenance]) -> list[Provenance]:
-    return list(dict.fromkeys([*left, *right]))
+    with temporary.folder("merge") as folder, Workspace.open(folder, write=True) as union:
+        for path in inputs:
+            read_into(union, path)
+        return write(union, output)
 
 
 def _write(path: Path, lines: Iterator[Line]) -> int:
     """Write to a temporary file beside `path`, so that an interrupted export leaves no half of a file."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     opened: Any = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(temporary, "wb") as file:
+        with temporary.beside(path) as part, opened(part, "wb") as file:
             file.write(msgspec.json.encode({"format": FORMAT, "version": VERSION, "opera": __version__}) + b"\n")
             count = 0
             for line in lines:
                 file.write(msgspec.json.encode(line, order="sorted") + b"\n")
                 count += 1
-        temporary.replace(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}", fix="choose another file") from None
-    finally:
-        temporary.unlink(missing_ok=True)
     return count
 
 

@@ -16,17 +16,37 @@ from opera.schema import APPLICATION_ID, MIGRATIONS, SCHEMA, SCHEMA_VERSION, VIE
 def connect(path: Path, *, write: bool) -> sqlite3.Connection:
     """Open the file; for writing it is made, or brought up to date. Raises WorkspaceError, and then leaves it as it is."""
     with explained(path.parent):
-        if write:
-            connection = sqlite3.connect(path, isolation_level=None, timeout=10)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("PRAGMA foreign_keys = ON")
-        else:
-            connection = _read_only(path)
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    if not empty and application != APPLICATION_ID:
+        connection = sqlite3.connect(path, isolation_level=None, timeout=10) if write else _read_only(path)
+    try:
+        with explained(path.parent):
+            version = _version(connection, path)
+            if not version and not write:
+                raise WorkspaceError(
+                    f"the workspace {path.parent} is empty",
+                    cause="the first command that wrote it was interrupted, or has just begun",
+                    fix="run `opera extract onnx` first, or give --workspace",
+                )
+            if write:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute("PRAGMA foreign_keys = ON")
+            if write and not version:
+                _make(connection)
+            elif 0 < version < SCHEMA_VERSION:
+                _update(connection, version, write=write)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the schema's version, 0 where nothing is there yet. Raises WorkspaceError for what opera cannot use."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+        return 0
+    if application != APPLICATION_ID or version < 1:
         raise WorkspaceError(
             f"{path} is no opera workspace", cause="another program's database", fix="give --workspace another folder"
         )
@@ -36,27 +56,24 @@ def connect(path: Path, *, write: bool) -> sqlite3.Connection:
             cause="a newer opera wrote it",
             fix="upgrade opera, or give --workspace another folder",
         )
-    if write and empty:
-        with explained(path.parent):
-            connection.executescript(
-                f"BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID};"
-                f" PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
-            )
-    elif not empty and version < SCHEMA_VERSION:
-        _update(connection, version, path.parent, write=write)
-    return connection
+    return version
 
 
-def _update(connection: sqlite3.Connection, version: int, root: Path, *, write: bool) -> None:
+def _make(connection: sqlite3.Connection) -> None:
+    connection.executescript(
+        f"BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+    )
+
+
+def _update(connection: sqlite3.Connection, version: int, *, write: bool) -> None:
     """Bring an older workspace up to date, wholly or not at all; for who only reads, make it look so."""
     texts = MIGRATIONS if write else VIEWS
     steps = "".join(texts[step] for step in range(version, SCHEMA_VERSION))
-    with explained(root):
-        if write:
-            connection.executescript(f"BEGIN IMMEDIATE; {steps} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
-        else:
-            connection.execute("PRAGMA temp_store = MEMORY")  # the file system may be read-only
-            connection.executescript(steps)
+    if write:
+        connection.executescript(f"BEGIN IMMEDIATE; {steps} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+    else:
+        connection.execute("PRAGMA temp_store = MEMORY")  # the file system may be read-only
+        connection.executescript(steps)
 
 
 def _read_only(path: Path) -> sqlite3.Connection:

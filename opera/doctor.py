@@ -6,36 +6,40 @@ caught. They go through the same wrapping, workers, oracle and storage as every 
 
 from __future__ import annotations
 
-import tempfile
+import importlib.metadata
+import importlib.util
+import time
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from opera import __version__, compilers, libraries
-from opera.errors import OperaError
+from opera import __version__, compilers, libraries, temporary
+from opera.errors import NoAnswer, NotInstalled, OperaError
 from opera.execute import run as stage
-from opera.execute.records import INCONSISTENT, PASS, SCREENED
+from opera.execute.records import INCONSISTENT, PASS, SCREENED, TIMEOUT, Limits
 from opera.migrate import suites
-from opera.workspace import Workspace
+from opera.workspace import Verdict, Workspace
+
+OK, MISSING, WRONG, SILENT = "ok", "missing", "wrong", "silent"
+"""How a check went: SILENT is a compiler that is there and gave no answer, which mostly is the machine's doing."""
+COLOURS = {OK: "green", MISSING: "yellow", WRONG: "red", SILENT: "red"}
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One line of the report: `ok` is None where something optional is missing."""
+    """One line of the report."""
 
+    mark: str
     kind: str
     name: str
     version: str
-    ok: bool | None
     note: str
 
 
 class _Silent:
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
     def say(self, text: str) -> None:
-        self.notes.append(text)
+        return
 
     def begin(self, total: int) -> None:
         return
@@ -44,82 +48,115 @@ class _Silent:
         return
 
 
-def examine(workers: int) -> list[Check]:
-    """Return what was found: libraries, compilers with their canaries, sources."""
-    checks = [_library(name) for name in libraries.registered()]
-    there = [check.name for check in checks if check.ok]
-    for name in compilers.registered():
-        checks.extend(_compiler(name, there, workers))
-    for name, source in suites.sources().items():
-        held = ", ".join(suite.name for suite in source.suites)
-        checks.append(Check("source", name, "", True, f"{'equipped tests' if source.compiler else 'suites'}: {held}"))
-    return checks
-
-
-def show(workspace: Path, workers: int) -> bool:
-    """Print the report; False if a compiler that is installed is judged wrongly or cannot be run."""
+def show(workspace: Path, workers: int, chosen: Sequence[str] = (), *, quick: bool = False) -> bool:
+    """Print a line for each check as it comes; False if a compiler that is installed is judged wrongly or cannot be run."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.markup import escape
 
-    console = Console()
-    with console.status("running the canaries"):
-        checks = examine(workers)
-    table = Table("", "what", "version", "", box=None, pad_edge=False, header_style="dim")
-    mark = {True: "[green]ok[/green]", False: "[red]wrong[/red]", None: "[yellow]missing[/yellow]"}
-    for check in checks:
-        table.add_row(mark[check.ok], f"{check.kind} [bold]{check.name}[/bold]", check.version, check.note)
-    console.print(table)
+    console = Console(highlight=False, soft_wrap=True)
+    seen = []
+    names = list(dict.fromkeys(chosen)) or list(compilers.registered())
+    for name in names:
+        compilers.get(name)
+    with console.status("looking") as status:
+        for check in _quickly(names) if quick else _examined(names, workers, status.update):
+            seen.append(check)
+            text = f"{check.kind:<9} {check.name:<18} {check.version:<14} {check.note}".rstrip()
+            console.print(f"[{COLOURS[check.mark]}]{check.mark:<8}[/]{escape(text)}")
     held = workspace / "opera.sqlite"
     console.print(
         f"opera {__version__}; workspace {workspace}: {'there' if held.is_file() else 'none yet'}", style="dim"
     )
-    if not any(check.kind == "compiler" and check.ok for check in checks):
-        console.print('No compiler can be used. Try: pip install "opera[onnxruntime]"')
+    if not any(check.kind == "compiler" and check.mark == OK for check in seen):
+        console.print(f"{'None of these compilers' if chosen else 'No compiler'} can be used.", end=" ")
+        console.print(escape('Try: pip install "opera[onnxruntime]"') if not chosen else "")
         return False
-    return not any(check.ok is False for check in checks)
+    return not any(check.mark in (WRONG, SILENT) for check in seen)
+
+
+def _examined(names: Sequence[str], workers: int, tell: Callable[[str], None]) -> Iterator[Check]:
+    """Yield what is found: libraries, sources, and compilers with their canaries, which take the time."""
+    found = [_library(name) for name in libraries.registered()]
+    yield from found
+    yield from _sources()
+    there = [check.name for check in found if check.mark == OK]
+    for name in names:
+        for library in compilers.get(name).FRONTENDS:
+            frontend = compilers.frontend_name(name, library)
+            tell(f"running the canaries of {frontend}")
+            if library in there:
+                yield _compiler(name, library, workers)
+            else:
+                yield Check(MISSING, "compiler", frontend, "", f"needs the library {library}")
+
+
+def _quickly(names: Sequence[str]) -> Iterator[Check]:
+    """Yield what is installed as far as files tell: nothing is imported."""
+    yield from (_library(name) for name in libraries.registered())
+    yield from _sources()
+    distributions = importlib.metadata.packages_distributions()
+    for name in names:
+        module = compilers.get(name)
+        needed = dict.fromkeys(x.partition(".")[0] for x in module.PRELOAD if not x.startswith("opera."))
+        if any(importlib.util.find_spec(package) is None for package in needed):
+            yield Check(MISSING, "compiler", name, "", f"pip install {module.PACKAGE}")
+            continue
+        versions = [importlib.metadata.version(x[0]) for x in map(distributions.get, needed) if x]
+        note = f"installed, not tried: {', '.join(compilers.frontend_name(name, x) for x in module.FRONTENDS)}"
+        yield Check(OK, "compiler", name, versions[-1] if versions else "", note)
 
 
 def _library(name: str) -> Check:
     module = libraries.get(name)
     try:
-        return Check("library", name, module.version(), True, "")
+        return Check(OK, "library", name, module.version(), "")
     except ImportError:
-        return Check("library", name, "", None, f"pip install {module.PACKAGE}")
+        return Check(MISSING, "library", name, "", f"pip install {module.PACKAGE}")
 
 
-def _compiler(name: str, there: list[str], workers: int) -> list[Check]:
-    module = compilers.get(name)
-    checks = []
-    for library in module.FRONTENDS:
-        frontend = compilers.frontend_name(name, library)
-        if library not in there:
-            checks.append(Check("compiler", frontend, "", None, f"needs the library {library}"))
-            continue
-        try:
-            checks.append(_canaries(name, library, workers))
-        except OperaError as error:
-            missing = error.slug == "not-installed"
-            note = f"pip install {module.PACKAGE}" if missing else error.what
-            checks.append(Check("compiler", frontend, "", None if missing else False, note))
-    return checks
+def _sources() -> Iterator[Check]:
+    for name, source in suites.sources().items():
+        held = ", ".join(suite.name for suite in source.suites)
+        yield Check(OK, "source", name, "", f"{'equipped tests' if source.compiler else 'suites'}: {held}")
 
 
-def _canaries(name: str, library: str, workers: int) -> Check:
+def _compiler(name: str, library: str, workers: int) -> Check:
+    frontend = compilers.frontend_name(name, library)
+    started = time.monotonic()
+    try:
+        mark, version, note = _canaries(name, library, workers)
+        return Check(mark, "compiler", frontend, version, f"{note} ({time.monotonic() - started:.0f} s)")
+    except NotInstalled:
+        return Check(MISSING, "compiler", frontend, "", f"pip install {compilers.get(name).PACKAGE}")
+    except NoAnswer as error:
+        return Check(SILENT, "compiler", frontend, "", f"{error.what} ({error.cause or 'the machine is busy'})")
+    except OperaError as error:
+        return Check(WRONG, "compiler", frontend, "", error.what)
+
+
+def _canaries(name: str, library: str, workers: int) -> tuple[str, str, str]:
+    """Run the two tests; return a mark, the compiler's version, and what is to be said."""
     right, wrong = libraries.get(library).canaries()
-    with tempfile.TemporaryDirectory(prefix="opera-doctor-") as folder, Workspace.open(Path(folder), write=True) as own:
+    limits = Limits()
+    with temporary.folder("doctor") as folder, Workspace.open(folder, write=True) as own:
         own.add_captured([right, wrong])
-        stage.run(own, stage.Options(compilers=(name,), libraries=(library,), workers=workers), _Silent())
+        options = stage.Options(compilers=(name,), libraries=(library,), workers=workers, limits=limits)
+        stage.run(own, options, _Silent())
         instances = {row[0]: row[1] for row in own.query("SELECT id, instance FROM tests WHERE status = 'valid'")}
         found = {instances[x.test]: x for x in own.verdicts("variant = ?", (_first_variant(name, library),))}
-        version = next(iter(own.environments().values()))["version"]
-    frontend = compilers.frontend_name(name, library)
+        version = str(next(iter(own.environments().values()))["version"])
     passed, caught = found.get(right.instance.id), found.get(wrong.instance.id)
+    if any(x is not None and x.verdict == TIMEOUT for x in (passed, caught)):
+        return SILENT, version, f"did not answer in {limits.seconds:g} s: the machine is busy, or the compiler hangs"
     if passed is None or passed.verdict != PASS:
-        seen = f"{passed.verdict} {passed.message}"[:200] if passed else "no verdict"
-        return Check("compiler", frontend, version, False, f"the canary that must pass: {seen}")
+        return WRONG, version, f"the canary that must pass: {_seen(passed)}"
     if caught is None or caught.verdict not in (INCONSISTENT, SCREENED):
-        return Check("compiler", frontend, version, False, "the planted wrong answer was not caught")
-    return Check("compiler", frontend, version, True, "canaries: right answer passes, planted wrong answer is caught")
+        return WRONG, version, f"the planted wrong answer was not caught: {_seen(caught)}"
+    return OK, version, "canaries: right answer passes, planted wrong answer is caught"
+
+
+def _seen(verdict: Verdict | None) -> str:
+    return " ".join(f"{verdict.verdict} {verdict.message}".split())[:200] if verdict else "no verdict"
 
 
 def _first_variant(name: str, library: str) -> str:

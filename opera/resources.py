@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 PACKAGE = Path(__file__).parent
 
@@ -24,3 +27,8 @@ def declaration(kind: str, name: str) -> dict[str, Any]:
     """Return the parsed TOML file `name` of a content folder; an absent file is an empty declaration."""
     path = content(kind) / f"{name}.toml"
     return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def digest(declared: object) -> str:
+    """Return what tells declarations apart, in eight hexadecimal digits; the order of tables does not count."""
+    return hashlib.sha256(msgspec.json.encode(declared, order="sorted")).hexdigest()[:8]

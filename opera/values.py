@@ -222,9 +222,9 @@ def widen(bits: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
     if dtype == "bfloat16":
         return (bits << 16).astype(np.uint32).view(np.float32).reshape(bits.shape)
     if dtype == "float8_e8m0fnu":  # unsigned power of two; all ones is NaN
-        return np.where(
-            bits == 255, np.float32(np.nan), np.exp2(np.minimum(bits, 254).astype(np.float32) - 127)
-        ).astype(np.float32)
+        # Not exp2, which in float32 is off by a unit in the last place on some CPUs, even for whole numbers.
+        power = np.ldexp(np.float32(1), np.minimum(bits, 254).astype(np.int32) - 127)
+        return np.where(bits == 255, np.float32(np.nan), power).astype(np.float32)
     table: np.ndarray[Any, Any] = _table(dtype)[bits]
     return table
 
@@ -246,9 +246,9 @@ def _table(dtype: str) -> np.ndarray[Any, Any]:
         elif dtype == "float8_e4m3fn" and top and mantissa == (1 << mantissa_bits) - 1:
             value = math.nan
         elif exponent == 0:
-            value = sign * mantissa * 2.0 ** (1 - bias - mantissa_bits)
+            value = sign * math.ldexp(mantissa, 1 - bias - mantissa_bits)
         else:
-            value = sign * (1 + mantissa / (1 << mantissa_bits)) * 2.0 ** (exponent - bias)
+            value = sign * math.ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits)
         table[code] = value
     return table
 

@@ -8,10 +8,31 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from opera.workspace import Workspace
 
 sys.path.insert(0, str(Path(__file__).parent))  # for `strategies`, under --import-mode=importlib
+
+settings.register_profile("opera", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("opera")  # both look at the clock, which other work on the machine moves on
+
+LONGEST = (
+    "integration/test_wheel", "integration/test_pipeline", "integration/test_command", "integration/test_keras",
+    "benchmark/test_live", "compilers/test_torch_frontends", "integration/", "compilers/", "faults/", "triage/",
+)  # fmt: skip
+"""Files whose tests take longest, longest first: begun first, they leave no process of pytest-xdist alone at the end."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Bring the longest files to the front; the order inside a file, and of the others, stays."""
+
+    def place(item: pytest.Item) -> int:
+        path = item.path.as_posix()
+        return next((place for place, name in enumerate(LONGEST) if f"/tests/{name}" in path), len(LONGEST))
+
+    items.sort(key=place)
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from test_workspace import captured
 
 from opera import corpus
 from opera.errors import CorpusError, UsageError
+from opera.instance import Captured, Provenance
+from opera.migrate.deeprel import relations
 from opera.workspace import Workspace
 
 pytest.importorskip("onnx")
@@ -31,6 +33,19 @@ def test_import_is_the_inverse_of_export(filled, tmp_path, name):
             assert other.query(f"SELECT * FROM {table}") == filled.query(f"SELECT * FROM {table}")
         assert [x[1:3] for x in other.documents("onnx")] == [x[1:3] for x in filled.documents("onnx")]
         assert not other.query("SELECT * FROM expectations"), "a corpus carries instances alone"
+
+
+def test_relations_come_with_the_instances_that_they_made(workspace: Workspace, tmp_path: Path) -> None:
+    made, other = captured(2, operator="Neg").instance, captured(1).instance
+    told = Provenance("deeprel", "Relu -> Neg", f"value: {other.id}")
+    seen = Provenance("deeprel", "Relu.bson", "value: a record's name")
+    with workspace.transaction():
+        relations.insert(workspace, [captured(1), Captured(made, told), Captured(other, seen)])
+    corpus.write(workspace, tmp_path / "corpus")
+    with Workspace.open(tmp_path / "other", write=True) as imported:
+        corpus.read_into(imported, tmp_path / "corpus")
+        for held in (workspace, imported):
+            assert held.query("SELECT * FROM relations") == [(made.id, other.id, "value")]
 
 
 def test_merge_joins_provenances(filled, tmp_path):

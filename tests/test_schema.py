@@ -291,5 +291,8 @@ def test_a_step_that_fails_changes_nothing(earlier: Path, tmp_path: Path) -> Non
     shutil.copy(earlier / "opera.sqlite", tmp_path / "before")
     with pytest.raises(WorkspaceError, match="interpreters"):
         Workspace.open(earlier, write=True)
+    with sqlite3.connect(earlier / "opera.sqlite", timeout=0) as database:
+        database.execute("BEGIN IMMEDIATE")  # the connection that failed holds no lock
+        database.rollback()
     dumps = [list(sqlite3.connect(x).iterdump()) for x in (earlier / "opera.sqlite", tmp_path / "before")]
     assert dumps[0] == dumps[1]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import struct
+from fractions import Fraction
 
 import ml_dtypes
 import msgspec
@@ -49,11 +50,60 @@ def test_a_tensor_survives_numpy(tensor):
     assert Tensor.of(tensor.array(), tensor.dtype if tensor.dtype != "string" else None) == tensor
 
 
-@pytest.mark.parametrize("dtype", sorted(LOW_PRECISION) + ["float8_e8m0fnu"])
+EVERY_LOW_PRECISION = pytest.mark.parametrize("dtype", [*sorted(LOW_PRECISION), "float8_e8m0fnu"])
+
+
+def codes_of(dtype):
+    container = np.dtype(values.CONTAINERS[dtype])
+    return np.arange(16 if dtype == "float4_e2m1fn" else 1 << 8 * container.itemsize, dtype=container)
+
+
+def bits_of(array):
+    """The bits of float32, so that zeros differ by their sign; all NaN are one."""
+    return np.where(np.isnan(array), np.uint32(0x7FC00000), np.asarray(array, np.float32).view(np.uint32))
+
+
+def exact(code, dtype):
+    """Return the number that a code stands for by its fields alone, with no arithmetic that rounds; None for NaN."""
+    if dtype == "float8_e8m0fnu":
+        return None if code == 255 else Fraction(2) ** (code - 127)
+    exponent_bits, mantissa_bits, bias, *_ = LOW_PRECISION[dtype]
+    negative, rest = divmod(code, 1 << exponent_bits + mantissa_bits)
+    exponent, mantissa = divmod(rest, 1 << mantissa_bits)
+    last = exponent == (1 << exponent_bits) - 1
+    if dtype.endswith("fnuz") and (negative, rest) == (1, 0):
+        return None
+    if dtype in ("bfloat16", "float8_e5m2") and last:
+        return None if mantissa else (-math.inf if negative else math.inf)
+    if dtype == "float8_e4m3fn" and last and mantissa == (1 << mantissa_bits) - 1:
+        return None
+    scaled = mantissa if exponent == 0 else mantissa + (1 << mantissa_bits)
+    size = Fraction(scaled) * Fraction(2) ** (max(exponent, 1) - bias - mantissa_bits)
+    return -size if negative else size
+
+
+@EVERY_LOW_PRECISION
 def test_every_low_precision_code_decodes_as_ml_dtypes_says(dtype):
-    kind = np.dtype(getattr(ml_dtypes, dtype))
-    codes = np.arange(16 if dtype.startswith("float4") else 1 << 8 * kind.itemsize, dtype=f"uint{8 * kind.itemsize}")
-    np.testing.assert_array_equal(values.widen(codes, dtype), codes.view(kind).astype(np.float32))
+    codes = codes_of(dtype)
+    told = codes.view(np.dtype(getattr(ml_dtypes, dtype))).astype(np.float32)
+    np.testing.assert_array_equal(bits_of(values.widen(codes, dtype)), bits_of(told))
+
+
+@EVERY_LOW_PRECISION
+def test_every_low_precision_code_decodes_to_the_exact_number(dtype):
+    decoded = values.widen(codes_of(dtype), dtype)
+    assert decoded.dtype == np.float32
+    for code, found in enumerate(decoded.tolist()):
+        wanted = exact(code, dtype)
+        told = None if math.isnan(found) else found if math.isinf(found) else Fraction(found)
+        assert told == wanted, (code, found)
+
+
+def test_decoding_needs_no_function_that_cpus_round_differently(monkeypatch):
+    """On an Intel CPU with AVX-512 np.exp2 of 127 in float32 is one unit in the last place too small."""
+    rounded = np.exp2
+    monkeypatch.setattr(np, "exp2", lambda x: np.nextafter(rounded(x), np.float32(0)))
+    np.testing.assert_array_equal(values.widen(np.uint8([0, 127, 254]), "float8_e8m0fnu"), [2.0**-127, 1, 2.0**127])
 
 
 @pytest.mark.parametrize("dtype", ["int4", "uint4", "int2", "uint2", "bfloat16", "float8_e5m2", "float4_e2m1fn"])

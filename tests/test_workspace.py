@@ -79,6 +79,14 @@ def test_no_workspace_is_told(tmp_path):
         Workspace.open(tmp_path, write=False)
 
 
+def test_an_empty_file_is_told_to_a_reader_and_filled_by_a_writer(tmp_path):
+    (tmp_path / "opera.sqlite").touch()
+    with pytest.raises(WorkspaceError, match="is empty"):
+        Workspace.open(tmp_path, write=False)
+    with Workspace.open(tmp_path, write=True) as opened:
+        assert opened.libraries() == []
+
+
 def test_a_newer_schema_is_refused_and_left_alone(tmp_path):
     Workspace.open(tmp_path, write=True).close()
     with sqlite3.connect(tmp_path / "opera.sqlite") as database:
@@ -121,8 +129,10 @@ def test_what_is_told_of_a_file_goes_with_it(workspace):
 def test_a_foreign_database_is_refused(tmp_path):
     with sqlite3.connect(tmp_path / "opera.sqlite") as database:
         database.execute("CREATE TABLE other (x)")
+    before = (tmp_path / "opera.sqlite").read_bytes()
     with pytest.raises(WorkspaceError, match="no opera workspace"):
         Workspace.open(tmp_path, write=True)
+    assert (tmp_path / "opera.sqlite").read_bytes() == before, "it is left as it is"
 
 
 @pytest.mark.parametrize("keep", [10, 100, 5000])

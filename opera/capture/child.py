@@ -5,14 +5,16 @@ Jobs come and answers go through one socket, whose descriptor is the argument: s
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import importlib.util
 import os
 import resource
+import select
+import signal
 import socket
 import sys
 import tempfile
-import threading
 import time
 import warnings
 from pathlib import Path
@@ -76,12 +78,12 @@ class Answer(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def main(descriptor: int) -> None:
-    """Serve jobs until the parent closes the socket."""
+def main(descriptor: int, parent: int) -> None:
+    """Serve jobs from the socket `descriptor` until the parent closes it; `parent` is the end of a pipe that it holds."""
+    _leave_with(parent)
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_SIZE, FILE_SIZE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
     with socket.socket(fileno=descriptor) as link, link.makefile("rb") as lines:
         setup = msgspec.json.decode(lines.readline(), type=Setup)
         recorder = Recorder(setup.source)
@@ -94,9 +96,15 @@ def main(descriptor: int) -> None:
 
 
 def _leave_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
+    """Have the kernel kill this process's group, which is its own, when the other end of a pipe is closed.
+
+    That ends also what hangs in code that lets no other thread run, and what a suite started.
+    """
+    fcntl.fcntl(parent, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(parent, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(parent, fcntl.F_SETFL, fcntl.fcntl(parent, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([parent], [], [], 0)[0]:  # it was closed before
+        os._exit(1)
 
 
 def _install(setup: Setup, recorder: Recorder) -> str:
@@ -177,4 +185,4 @@ KINDS = {"modules": _run_module, "pytest": _run_pytest, "driver": _run_driver}
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:3]))

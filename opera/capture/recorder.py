@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import importlib
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,45 @@ MAX_DEFERRED = 10_000
 
 class LeftOut(Exception):
     """Something seen is not recorded; its text is the category that reports count."""
+
+
+class _Spool:
+    """A file of lines, each in one write: a process that dies leaves at most one cut line.
+
+    What is watched may close every descriptor, and open files of its own under the same numbers: those are not written to.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._cut = path.absolute(), False
+        self._open()
+
+    def write(self, line: bytes) -> None:
+        """Append a line. Raises OSError where there is no room; what was written of it then ends before the next one."""
+        if not self._mine():
+            self._open()
+        data = b"\n" * self._cut + line + b"\n"
+        self._cut = True
+        if os.write(self._file, data) < len(data):
+            raise OSError(errno.ENOSPC, "a line was cut")
+        self._cut = False
+
+    def close(self) -> None:
+        if self._mine():
+            os.close(self._file)
+
+    def _open(self) -> None:
+        self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._identity = self._found()
+
+    def _mine(self) -> bool:
+        try:
+            return self._found() == self._identity
+        except OSError:
+            return False
+
+    def _found(self) -> tuple[int, int]:
+        status = os.fstat(self._file)
+        return status.st_dev, status.st_ino
 
 
 class Recorder:
@@ -45,7 +85,7 @@ class Recorder:
         self.keys: set[Any] = set()
         self.around: list[Callable[[], AbstractContextManager[None]]] = []
         self._deferred: list[Callable[[], None]] = []
-        self._spool: FileIO | None = None
+        self._spool: _Spool | None = None
         self._busy = threading.Lock()
 
     def begin(self, file: str, spool: Path) -> None:
@@ -55,7 +95,7 @@ class Recorder:
         self.left_out.clear()
         self.keys.clear()
         self._deferred.clear()
-        self._spool = spool.open("ab", buffering=0)  # one write a line: a dead process leaves at most one cut line
+        self._spool = _Spool(spool)
 
     def close(self) -> None:
         """Close the spool of the current file."""
@@ -128,7 +168,7 @@ class Recorder:
         provenance = Provenance(self.source, self.file, self.test if test is None else test)
         line = msgspec.json.encode(Captured(instance, provenance, expected, rtol, atol).form())
         assert self._spool is not None
-        self._spool.write(line + b"\n")
+        self._spool.write(line)
         self.recorded += 1
 
 

@@ -12,13 +12,14 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import msgspec
 
-from opera import capture
+from opera import capture, processes
 from opera.capture.child import Answer, Setup
 from opera.capture.recorder import Recorder
 
@@ -36,6 +37,7 @@ class Command(msgspec.Struct, frozen=True):
         file: The script's path as it was given, the module's name, or pytest's whole command.
         arguments: What follows.
         search: Whether pytest was called by `python -m`, which searches the working directory for modules.
+        parent: The process that waits for it; 0 for none.
     """
 
     setup: Setup
@@ -43,12 +45,15 @@ class Command(msgspec.Struct, frozen=True):
     file: str
     arguments: tuple[str, ...] = ()
     search: bool = False
+    parent: int = 0
 
 
 def main(folder: str) -> None:
     """Run the program; the process ends as it would have."""
     place = Path(folder)
     command = msgspec.json.decode((place / COMMAND).read_bytes(), type=Command)
+    if command.parent:
+        processes.end_with(command.parent)
     recorder = Recorder(command.setup.source)
     try:
         capture.get(command.setup.library).install(recorder, command.setup.points)
@@ -56,7 +61,6 @@ def main(folder: str) -> None:
         reason = f"the points of capture cannot be hooked: {type(error).__name__}: {error}"
         (place / ANSWER).write_bytes(msgspec.json.encode(Answer("failed", reason, 0, 0, 0, 0, {}, 0.0)))
         sys.exit(1)
-    sys.path.pop()  # opera's own folder, which is last
     watcher = _Watcher(recorder, command.file, place)
     with recorder.watching():
         RUNNERS[command.kind](command, watcher)
@@ -101,7 +105,10 @@ class _Watcher:
             "done", PROCESSES if _processes() > self._processes else "", self.tests, self.failed, recorder.calls,
             recorder.recorded, dict(recorder.left_out), round(time.perf_counter() - self._started, 3),
         )  # fmt: skip
-        (self._place / ANSWER).write_bytes(msgspec.json.encode(answer))
+        with suppress(
+            OSError
+        ):  # no descriptor or no room left: opera says then what it does not know, and the program nothing
+            (self._place / ANSWER).write_bytes(msgspec.json.encode(answer))
 
 
 def _processes() -> int:
@@ -152,12 +159,11 @@ def _passing_on(run: Callable[[], object], mine: Callable[[str], bool]) -> None:
     """Run; an exception is shown without the frames that are opera's, and ends the process as Python would."""
     try:
         run()
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:
         sys.excepthook(type(error), error, _trimmed(error, mine))
-        sys.exit(1)
-    except KeyboardInterrupt as error:
-        sys.excepthook(type(error), error, _trimmed(error, mine))
-        sys.exit(INTERRUPTED)
+        sys.exit(INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1)
 
 
 def _trimmed(error: BaseException, mine: Callable[[str], bool]) -> Any:

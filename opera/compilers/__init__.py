@@ -69,6 +69,10 @@ class Compiler(Protocol):
 
     A compiler that computes some dtype in a narrower one by design may say so in an attribute `COMPUTES_IN` (dtype →
     dtype): its outputs of that dtype are then compared at the narrower one's tolerance.
+
+    One through whose workers run functions that opera replaced by quicker ones (opera.libraries.torch_preload and
+    torch_export) says so in an attribute `UNPATCHED` (library → environment variable → value): workers that are started
+    with these leave everything as the user has it, and findings are confirmed in such a one.
     """
 
     NAME: str

@@ -6,7 +6,6 @@ import atexit
 import os
 import shutil
 import tempfile
-import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -14,15 +13,19 @@ from typing import Any
 
 import msgspec
 
-from opera.compilers import Case, Variant, torch_live
+from opera import precision
+from opera.compilers import Case, Variant, torch_live, torch_operators
 from opera.compilers.messages import Rule
 from opera.values import Value
 
 NAME = "inductor"
 PACKAGE = "torch, and a C++ compiler such as g++"
-PRELOAD = ("torch", "opera.libraries.torch_preload", "torch._dynamo", "torch._inductor.compile_fx")
+PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch_preload", "torch._dynamo", "torch._inductor.compile_fx")
 PACKAGES = ("torch",)
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"torch": (Variant("live", "live"),)}
+
+UNPATCHED: Mapping[str, Mapping[str, str]] = {"torch": torch_operators.UNPATCHED}
+"""Its table of decompositions is made, once a process, of what torch.export lists."""
 
 UNSUPPORTED = (
     Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),
@@ -55,17 +58,15 @@ def version() -> str:
 
 
 def options() -> dict[str, str]:
-    return {"fullgraph": "True", "dynamic": "False", "cxx": Path(_compiler()).name}
+    return {"fullgraph": "True", "dynamic": "False", "cxx": Path(_compiler()).name, **precision.TORCH}
 
 
 def prepare() -> None:
     """Compile in this process alone, with nothing kept from one test to the next but the headers."""
-    import torch
     from torch._inductor import config
 
-    warnings.simplefilter("ignore")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = _folder()
-    torch.set_num_threads(1)
+    torch_live.prepare()
     config.compile_threads = 1
     config.force_disable_caches = True
 
@@ -114,8 +115,8 @@ def conversion_function(case: Case, error: BaseException | None) -> str:
 
 def _folder() -> str:
     """Make a folder for what is compiled: in a worker below its own, which is temporary and goes with it."""
-    here = Path.cwd()
-    inside = here.parent == Path(tempfile.gettempdir())
+    here, temporary = Path.cwd(), Path(tempfile.gettempdir()).resolve()
+    inside = temporary in (here, *here.parents)
     folder = tempfile.mkdtemp(prefix="opera-inductor-", dir=here if inside else None)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from opera.compilers import Case, Variant, keras_live, onnxruntime, torch_live
+from opera import precision
+from opera.compilers import Case, Variant, keras_live, onnxruntime, torch_live, torch_operators
 from opera.compilers.messages import Rule
 from opera.values import Tensor, Value
 
@@ -22,9 +23,12 @@ PACKAGE = "onnx onnxscript onnxruntime"
 PRELOAD = ("onnx", "onnxruntime")
 PACKAGES = ("torch", "keras", "tensorflow", "tf2onnx", "onnxscript", "onnx_ir", "onnx", "onnxruntime")
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
-    "torch": (Variant("live", "live", preload=("torch", "opera.libraries.torch_preload")),),
+    "torch": (Variant("live", "live", preload=(precision.PRELOAD, "torch", "opera.libraries.torch_preload")),),
     "keras": (Variant("live", "live", preload=(keras_live.BACKEND,)),),
 }
+
+UNPATCHED: Mapping[str, Mapping[str, str]] = {"torch": torch_operators.UNPATCHED}
+"""torch.onnx.export decomposes, and builds its registry; Keras's exporter is left as it is."""
 
 UNSUPPORTED = (
     Rule(
@@ -54,7 +58,7 @@ def version() -> str:
 
 
 def options() -> dict[str, str]:
-    return {"dynamo": "True", **onnxruntime.options()}
+    return {"dynamo": "True", **onnxruntime.options(), **precision.TORCH, **precision.TENSORFLOW}
 
 
 def prepare() -> None:
@@ -64,9 +68,9 @@ def prepare() -> None:
 
 def load(case: Case) -> Exported:
     """Export: the library's own code, which is under test here."""
-    if case.library == "keras":
-        keras_live.prepare()
-    live = (keras_live if case.library == "keras" else torch_live).rebuilt(case)
+    library = keras_live if case.library == "keras" else torch_live
+    library.prepare()
+    live = library.rebuilt(case)
     traced = keras_live.graph_of(live) if case.library == "keras" else nullcontext()
     with traced, tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"

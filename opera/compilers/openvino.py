@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from opera import precision
 from opera.compilers import Case, Variant, keras_live, openvino_keras, openvino_torch, torch_operators
 from opera.compilers.messages import Rule, last_location
 from opera.compilers.messages import unsupported as first_rule
@@ -41,7 +42,13 @@ LOADERS = openvino_torch.LOADERS | openvino_keras.LOADERS
 PYTHON_FRONTENDS = {"torch": ("openvino.frontend.pytorch",)}
 """library → packages of its decoders, whose statements `opera coverage` traces; the converters are compiled."""
 
-SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1}
+SETTINGS = {
+    "INFERENCE_PRECISION_HINT": "f32",  # else bfloat16 on CPUs that have it
+    "EXECUTION_MODE_HINT": "ACCURACY",  # else activations beside compressed weights are quantised on CPUs with VNNI
+    "CPU_DENORMALS_OPTIMIZATION": "NO",
+    "INFERENCE_NUM_THREADS": 1,
+    "NUM_STREAMS": 1,
+}
 
 COMPUTES_IN = {"float64": "float32"}
 """The CPU plugin has no double precision: it converts float64 to float32 (OpenVINO documentation, CPU device)."""
@@ -85,12 +92,13 @@ def version() -> str:
 
 
 def options() -> dict[str, str]:
-    return {"device": "CPU", **{name: str(value) for name, value in SETTINGS.items()}}
+    return {"device": "CPU", **{name: str(value) for name, value in SETTINGS.items()}, **precision.ONEDNN}
 
 
 def prepare() -> None:
     """Start the runtime, with telemetry off: convert_model reports 15 events a model, each from a thread that forks."""
     os.environ["CI"] = "true"  # where openvino_telemetry is told to be silent
+    os.environ.update(precision.ONEDNN)
     _core()
 
 

@@ -7,11 +7,13 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from opera import precision
 from opera.compilers import Case, torch_operators
 from opera.compilers.messages import Rule
 from opera.values import Tensor, Value
 
 PRELOAD = (
+    precision.PRELOAD,
     "opera.libraries.torch_preload",
     "openvino.frontend.pytorch.fx_decoder",
     "openvino.frontend.pytorch.ts_decoder",

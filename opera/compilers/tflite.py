@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from opera import precision
 from opera.compilers import Case, Variant, keras_live
 from opera.compilers.messages import Rule
 from opera.compilers.messages import unsupported as first_rule
@@ -49,7 +50,7 @@ def version() -> str:
 
 
 def options() -> dict[str, str]:
-    return {"supported_ops": "TFLITE_BUILTINS", "threads": "1"}
+    return {"supported_ops": "TFLITE_BUILTINS", "threads": "1", **precision.TENSORFLOW}
 
 
 def prepare() -> None:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+from opera import precision
 from opera.compilers import Case, torch_operators
 from opera.compilers.messages import Rule
 from opera.compilers.messages import unsupported as first_rule
 from opera.compilers.packing import CannotCarry
 from opera.errors import OperaError
 from opera.values import Value
+
+
+def prepare() -> None:
+    """Set PyTorch up in a fresh worker: one thread, no warnings, as precise as it can be."""
+    import torch
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    precision.set_torch()
 
 
 def unsupported(rules: tuple[Rule, ...], stage: str, error: BaseException) -> str | None:

@@ -1,8 +1,11 @@
-"""What the frontends of PyTorch share: its refusals, and where its own decomposition raised."""
+"""What the frontends of PyTorch share: its refusals, where its own decomposition raised, and how to have it unpatched."""
 
 from __future__ import annotations
 
 import traceback
+
+UNPATCHED = {"OPERA_UNPATCHED": "1"}
+"""The environment in which opera.libraries.torch_preload and torch_export leave PyTorch as it is."""
 
 EXPORTED = "torch.export.exported_program"
 

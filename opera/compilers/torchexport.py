@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from opera.compilers import Case, Variant, torch_live
+from opera import precision
+from opera.compilers import Case, Variant, torch_live, torch_operators
 from opera.compilers.messages import Rule
 from opera.values import Value
 
 NAME = "torchexport"
 PACKAGE = "torch"
-PRELOAD = ("torch", "opera.libraries.torch_preload")
+PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch_preload")
 PACKAGES = ("torch",)
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"torch": (Variant("live", "live"),)}
+
+UNPATCHED: Mapping[str, Mapping[str, str]] = {"torch": torch_operators.UNPATCHED}
+"""The functions that its own PyTorch shares: torch.export decomposes by them, and annotates by `torch._ops.Callable`."""
 
 UNSUPPORTED = (
     Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),
@@ -30,14 +33,11 @@ def version() -> str:
 
 
 def options() -> dict[str, str]:
-    return {"strict": "False"}
+    return {"strict": "False", **precision.TORCH}
 
 
 def prepare() -> None:
-    import torch
-
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
+    torch_live.prepare()
 
 
 def load(case: Case) -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from opera import precision
 from opera.compilers import Case, Variant, tvm_keras, tvm_onnx, tvm_torch
 from opera.compilers.messages import Rule
 from opera.compilers.messages import unsupported as first_rule
@@ -28,7 +29,11 @@ FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
         Variant("constants", "onnx-constants", after="rejected", preload=FROM_ONNX),
     ),
     "torch": (
-        Variant("exported-program", "pt2", preload=("opera.libraries.torch_preload", "tvm.relax.frontend.torch")),
+        Variant(
+            "exported-program",
+            "pt2",
+            preload=(precision.PRELOAD, "opera.libraries.torch_preload", "tvm.relax.frontend.torch"),
+        ),
         Variant("onnx", "onnx", after="rejected", preload=FROM_ONNX),
     ),
     "keras": (
@@ -39,6 +44,7 @@ FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
 
 PYTHON_FRONTENDS = {"onnx": FROM_ONNX, "torch": ("tvm.relax.frontend.torch",), "keras": tvm_keras.PRELOAD}
 """library → packages of the importer, whose statements `opera coverage` traces."""
+
 
 UNSUPPORTED = (
     Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from opera import precision
 from opera.compilers import Case, Variant, keras_live, tflite
 from opera.compilers.messages import Rule
 from opera.compilers.messages import unsupported as first_rule
@@ -20,7 +21,13 @@ PRELOAD = (keras_live.BACKEND, "tensorflow")
 PACKAGES = ("tensorflow", "keras")
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"keras": (Variant("live", "live"),)}
 
-FLAGS = "--xla_cpu_multi_thread_eigen=false"
+FLAGS = (
+    "--xla_cpu_multi_thread_eigen=false",
+    "--xla_cpu_enable_fast_math=false",
+    "--xla_allow_excess_precision=false",  # else what the CPU has no bfloat16 for stays float32 in between
+)
+CONSISTENT = "--xla_cpu_enable_platform_dependent_math=false"
+"""A flag since TensorFlow 2.21; an XLA that does not know a flag ends the process."""
 
 UNSUPPORTED = (
     Rule(r"No registered '(\w+)' OpKernel for XLA", r"no XLA kernel for \1"),
@@ -41,11 +48,17 @@ version = tflite.version
 
 
 def options() -> dict[str, str]:
-    return {"jit_compile": "True", "flags": FLAGS}
+    return {"jit_compile": "True", "flags": " ".join(flags()), **precision.TENSORFLOW}
+
+
+def flags() -> tuple[str, ...]:
+    """Return XLA's flags, as far as this version has them; it reads them when it compiles for the first time."""
+    major, minor = map(int, version().split(".")[:2])
+    return (*FLAGS, CONSISTENT) if (major, minor) >= (2, 21) else FLAGS
 
 
 def prepare() -> None:
-    os.environ["XLA_FLAGS"] = FLAGS
+    os.environ["XLA_FLAGS"] = " ".join(flags())
     keras_live.prepare()
 
 

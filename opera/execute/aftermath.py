@@ -16,23 +16,29 @@ import msgspec
 
 from opera.execute.outcomes import outcome_of, reached
 from opera.execute.plan import Frontend
-from opera.execute.pool import Pool, Result
-from opera.execute.records import Job, Outcome
+from opera.execute.pool import DONE, Pool, Result
+from opera.execute.records import INCONSISTENT, Job, Limits, Outcome
 from opera.workspace import Verdict
 
 SEARCHES = 8
 """Workers of a run in which a culprit is searched; a compiler that leaks state everywhere would cost one for each."""
 CONTROLS = 3
 """Other predecessors that are tried alone: a test that most of them make fail too is itself to blame."""
+POISONS = "poisons"
+"""Symptom of a test after which others fail in the same process."""
 SECONDS = 10
 """A replay may take so many times the limit of one test."""
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a failure was seen: the worker, and the jobs that it had run before, as `test/variant`."""
+    """Where a failure was seen: the worker, and the jobs that it had run before, as `test/variant`.
+
+    `error` is how opera failed there, for a test that is tried again alone for that.
+    """
 
     worker: int = -1
     predecessors: tuple[str, ...] = ()
+    error: Outcome | None = None
 
 
 class Suspicion(msgspec.Struct, frozen=True):
@@ -71,9 +77,13 @@ class Aftermath:
     """
 
     def __init__(
-        self, pool: Pool, handle: Callable[[Result], None], job: Callable[[Frontend, str], tuple[Job, float, int]]
+        self,
+        pool: Pool,
+        limits: Limits,
+        handle: Callable[[Result], None],
+        job: Callable[[Frontend, str], Job],
     ) -> None:
-        self._pool, self._handle, self._job = pool, handle, job
+        self._pool, self._limits, self._handle, self._job = pool, limits, handle, job
         self._suspicions: dict[int, list[Suspicion]] = defaultdict(list)
         self._histories: dict[int, list[Any]] = {}
 
@@ -97,6 +107,21 @@ class Aftermath:
                     pairs = [tuple(x.split("/", 1)) for x in dict.fromkeys(rest) if x != name]
                     yield Culprit(name, suspicion, tuple((x, y) for x, y in pairs))
                     break
+
+    def locate(self, culprit: Culprit) -> str:
+        """Return the code that converts the operator of a culprit, once all that the run has begun is done."""
+        target = culprit.victim.frontend
+        self._pool.submit(
+            target.name, self._job(target, culprit.name), seconds=self._limits.seconds, fresh=True,
+            call="opera.execute.worker:locate", tag=("probe",),
+        )  # fmt: skip
+        found = ""
+        for result in self._pool.results():
+            if result.tag != ("probe",):
+                self._handle(result)
+            elif result.status == DONE:
+                found = result.payload
+        return found
 
     def _search(self, suspicion: Suspicion) -> str:
         """Return the predecessor that alone makes the test fail, an empty string where there is none such.
@@ -122,9 +147,8 @@ class Aftermath:
     def _fails(self, suspicion: Suspicion, before: tuple[str, ...]) -> bool:
         """Run jobs and then the test in one fresh process; tell whether it fails as it did."""
         jobs = [self._job(suspicion.frontend, name) for name in (*before, suspicion.name)]
-        _, seconds, memory = jobs[-1]
         self._pool.submit(
-            suspicion.frontend.name, [job for job, _, _ in jobs], seconds=seconds * SECONDS, memory=memory, fresh=True,
+            suspicion.frontend.name, jobs, seconds=self._limits.seconds * SECONDS, memory=self._limits.memory, fresh=True,
             call="opera.execute.worker:replay", tag=("probe",),
         )  # fmt: skip
         found = False
@@ -145,3 +169,19 @@ def fails_alike(outcome: Outcome, verdict: Verdict) -> bool:
     """Whether a test fails as a verdict says."""
     one = (outcome.verdict, outcome.stage, outcome.symptom)
     return one == (verdict.verdict, verdict.stage, verdict.symptom)
+
+
+def poisoning(culprit: Culprit, operator: str, harmed: list[str], where: str) -> Outcome:
+    """Return the outcome of a culprit: `operator` is the victim's, `harmed` are the tests whose verdict it changed."""
+    victim = culprit.victim.verdict
+    fails = f"{operator} fails ({victim.verdict} in {victim.stage}: {victim.message[:300]})"
+    message = f"once it has run, other tests fail in the same process: {fails}"
+    details: dict[str, str | float | int | bool | list[str] | None] = {
+        "tags": ["state-dependent"],
+        "victims": harmed,
+        "victim": culprit.victim.name,
+        "victim_verdict": victim.verdict,
+        "victim_stage": victim.stage,
+        "victim_symptom": victim.symptom,
+    }
+    return Outcome(INCONSISTENT, victim.stage, POISONS, message, "", where, {}, details)

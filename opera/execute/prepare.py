@@ -9,11 +9,12 @@ from pathlib import Path
 import msgspec
 
 from opera import migrated
+from opera.compilers import Variant
 from opera.execute import plan, rules
 from opera.execute.library_side import MADE, ExportRequest, WrapReply, WrapRequest
-from opera.execute.plan import Item
+from opera.execute.plan import Frontend, Item
 from opera.execute.pool import DONE, STARVED, UNAVAILABLE, Pool, Result
-from opera.execute.records import ABORT, ERROR, Limits
+from opera.execute.records import ABORT, ERROR, Job, Limits
 from opera.migrated import Artefact, Export
 from opera.workspace import Test, Workspace
 
@@ -57,6 +58,18 @@ class Preparation:
     def folder(self, test: str) -> Path:
         """Return the folder of a migrated test."""
         return migrated.folder(self.workspace.tests_folder, test).absolute()
+
+    def job(self, target: Frontend, variant: Variant, test: str, save: str = "") -> Job:
+        """Return what runs a test through one variant."""
+        return Job(
+            test=test, compiler=target.compiler, library=target.library, variant=variant.name,
+            artefact=variant.artefact, directory=str(self.folder(test)), save_outputs=save,
+        )  # fmt: skip
+
+    def named_job(self, target: Frontend, name: str) -> Job:
+        """Return the job of a `test/variant`."""
+        test, _, variant = name.partition("/")
+        return self.job(target, target.variants[target.place(variant)], test)
 
     # ------------------------------------------------------------------ wrapping
 

@@ -14,6 +14,8 @@ INCONSISTENT, SCREENED, ERROR, FLAKY = "inconsistent", "screened", "error", "fla
 
 FAILURES = (ABORT, CRASH, TIMEOUT, OUT_OF_MEMORY, INCONSISTENT)
 """Verdicts that make findings, worst first."""
+DEATHS = (ABORT, TIMEOUT, OUT_OF_MEMORY)
+"""Verdicts of a process that ended without an answer."""
 VERDICTS = (PASS, UNSUPPORTED, UNEXPORTED, *FAILURES, SCREENED, FLAKY, ERROR)
 """Every verdict of a test on a frontend; `invalid` is a status of the test itself."""
 

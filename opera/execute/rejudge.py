@@ -14,24 +14,37 @@ An `error` that says nothing of the test (records.AGAIN) is always run again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from opera import compilers, migrated
 from opera.execute import judge, oracle
-from opera.execute.plan import Frontend
-from opera.execute.records import AGAIN, CRASH, ERROR, INCONSISTENT, PASS, SCREENED, UNSUPPORTED, Seen
+from opera.execute.aftermath import Origin
+from opera.execute.confirm import Confirming
+from opera.execute.ledger import Ledger, outcome_again
+from opera.execute.library_side import AGREES, ScreenReply, ScreenRequest
+from opera.execute.plan import Frontend, Item
+from opera.execute.pool import DONE, Pool, Result
+from opera.execute.records import (
+    AGAIN,
+    CRASH,
+    ERROR,
+    FAILURES,
+    INCONSISTENT,
+    PASS,
+    SCREENED,
+    UNSUPPORTED,
+    Outcome,
+    Seen,
+)
 from opera.execute.rules import Rules
 from opera.migrated import read_manifest, read_values
 from opera.workspace import Verdict, Workspace
 
 KEPT = 4 << 20
 """Bytes: outputs of inconsistent tests that are larger are not kept."""
-
-Apply = Callable[[Verdict, Verdict | None], None]
-"""Takes a stored verdict, and what it is now; None where the test is to be run again."""
 
 
 class Changes(msgspec.Struct):
@@ -125,3 +138,103 @@ def _still_agrees(workspace: Workspace, target: Frontend, verdict: Verdict, seen
 
 def _folder(workspace: Workspace, verdict: Verdict) -> Path:
     return migrated.folder(workspace.tests_folder, verdict.test)
+
+
+def with_screens(outcome: Outcome, reply: ScreenReply) -> Outcome:
+    """Add what the screens said to an inconsistency."""
+    tags = list(reply.tags) if reply.status != ERROR else ["unscreened"]
+    details = outcome.details | {"screen": reply.reason, "tags": tags} | reply.numbers
+    return msgspec.structs.replace(
+        outcome, verdict=SCREENED if reply.status == SCREENED else INCONSISTENT, details=details
+    )
+
+
+class Rejudging:
+    """Judges the stale verdicts of a run's frontends anew.
+
+    Args:
+        by_test: (frontend, test) → item, of all that the run may come to.
+        execute: Runs an item's variant again.
+
+    Attributes:
+        changes: What came of it.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        ledger: Ledger,
+        confirming: Confirming,
+        by_test: Mapping[tuple[str, str], Item],
+        execute: Callable[[Item], None],
+    ) -> None:
+        self.pool, self.ledger, self.confirming = pool, ledger, confirming
+        self.by_test, self.execute = by_test, execute
+        self.workspace, self.changes = ledger.workspace, Changes()
+
+    def begin(self, frontends: Iterable[Frontend]) -> set[tuple[str, str, str]]:
+        """Judge what can be judged here; return (frontend, test, variant) of what the library's side is asked about."""
+        asked = set()
+        for target in frontends:
+            for verdict in list(stale(self.workspace, target)):
+                if needs_screens(self.workspace, verdict):
+                    asked.add((target.name, verdict.test, verdict.variant))
+                    self._submit(target, verdict)
+                else:
+                    self._replace(target, verdict, anew(self.workspace, target, verdict))
+        return asked
+
+    def _submit(self, target: Frontend, verdict: Verdict) -> None:
+        [(instance,)] = self.workspace.query("SELECT instance FROM tests WHERE id = ?", (verdict.test,))
+        request = ScreenRequest(
+            library=target.library, compiler=target.compiler, directory=str(_folder(self.workspace, verdict).absolute()),
+            instance=self.workspace.instance(instance).canonical(), outcome=outcome_again(verdict),
+            actual=str(kept_outputs(self.workspace, verdict).absolute()), anew=True,
+            computes_in=dict(getattr(compilers.get(target.compiler), "COMPUTES_IN", {})),
+        )  # fmt: skip
+        self.pool.submit(
+            f"library {target.library}", request, seconds=120, call="opera.execute.library_side:screen",
+            tag=("rejudge", target, verdict),
+        )  # fmt: skip
+
+    def screened(self, result: Result, target: Frontend, verdict: Verdict) -> None:
+        """Take in what the library's side says."""
+        reply = result.decode(ScreenReply) if result.status == DONE else None
+        if reply is None or reply.outcome is None or reply.status == ERROR:
+            self._replace(target, verdict, None)
+            self._run_again(target, verdict)
+            return
+        outcome = with_screens(reply.outcome, reply)
+        agrees = reply.status == AGREES
+        now = msgspec.structs.replace(
+            verdict, verdict=PASS if agrees else outcome.verdict, stage="" if agrees else verdict.stage,
+            symptom=outcome.symptom, message=outcome.message, details=outcome.details,
+            seen=Seen() if agrees else verdict.seen, rules=str(target.rules),
+        )  # fmt: skip
+        self._replace(target, verdict, now, confirm=True)
+
+    def _run_again(self, target: Frontend, verdict: Verdict) -> None:
+        """Run a test whose kept outputs could not be judged, though its turn may be over."""
+        found = self.by_test.get((target.name, verdict.test))
+        if found is not None:
+            self.execute(msgspec.structs.replace(found, variant=target.place(verdict.variant), alone=True))
+
+    def _replace(self, target: Frontend, before: Verdict, now: Verdict | None, *, confirm: bool = False) -> None:
+        """Store a verdict that was judged anew, or have its test run when its turn comes.
+
+        A failure that is another than before is confirmed: now, with `confirm`, else with all that is pending.
+        """
+        self.changes.note(before, now)
+        if now is None:
+            self.ledger.stored[target.name].pop((before.test, before.variant), None)
+            return
+        if now.verdict not in FAILURES:
+            now = msgspec.structs.replace(now, finding="", confirmation="")
+        elif (now.verdict, now.symptom) != (before.verdict, before.symptom):
+            operator = self.ledger.operator(before.test)
+            finding = self.ledger.finding(target, operator, outcome_again(now))
+            now = msgspec.structs.replace(now, finding=finding, confirmation="pending")
+            item = self.by_test.get((target.name, before.test))
+            if item is not None and confirm:
+                self.confirming.submit(item, now, Origin())
+        (self.ledger.keep if now.verdict == before.verdict else self.ledger.store)(now)

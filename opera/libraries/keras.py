@@ -6,13 +6,13 @@ import importlib.metadata
 import inspect
 import struct
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from opera import migrated, values
+from opera import migrated, resources, values
 from opera.errors import CorpusError, InvalidTest
 from opera.execute import oracle
 from opera.instance import Captured, Instance, Operand, Provenance, parse_instance
@@ -46,8 +46,14 @@ def _tensorflow() -> str:
 
 
 def exporter() -> dict[str, str]:
-    """Return what decides how models look: keras, its backend, tf2onnx where it is there, and this module."""
-    found = {"keras": version(), "tensorflow": _tensorflow(), "opera-keras": EXPORTER_VERSION}
+    """Return what decides how models look: Keras, its backend, tf2onnx where it is there, this module, and the declarations."""
+    return dict(_exporter())
+
+
+@cache
+def _exporter() -> dict[str, str]:
+    declared = resources.digest(keras_api.deciding())
+    found = {"keras": version(), "tensorflow": _tensorflow(), "opera-keras": EXPORTER_VERSION, "keras.toml": declared}
     try:
         return {**found, "tf2onnx": importlib.metadata.version("tf2onnx")}
     except importlib.metadata.PackageNotFoundError:

@@ -40,6 +40,16 @@ def instrumentation() -> Instrumentation:
     return msgspec.convert(resources.declaration("instrumentation", "keras"), Instrumentation)
 
 
+def deciding() -> dict[str, Any]:
+    """Return what of instrumentation/keras.toml decides how a test is made: which names are operators, and its tags.
+
+    The rest tells what is captured, which the instance itself shows.
+    """
+    declared = resources.declaration("instrumentation", "keras")
+    tables = ("deny", "nondeterministic", "exact", "accumulating")
+    return {name: declared[name] for name in tables} | {"functions": declared["points"]["functions"]}
+
+
 @cache
 def objects() -> Mapping[str, Any]:
     """Return public name → layer class or function, of everything that is an operator. Needs keras (ImportError)."""

@@ -16,11 +16,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from opera import precision
+
 BACKEND = "tensorflow"
 QUIET = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "TF_CPP_MAX_VLOG_LEVEL": "0",
-    "TF_ENABLE_ONEDNN_OPTS": "0",  # its kernels round in other orders from one CPU to the next
+    **precision.TENSORFLOW,
     "GRPC_VERBOSITY": "ERROR",
     "ABSL_MIN_LOG_LEVEL": "3",
 }

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import struct
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from opera import migrated, resources, values
 from opera.errors import InvalidTest
@@ -39,8 +36,7 @@ def exporter() -> dict[str, str]:
 @cache
 def _exporter() -> dict[str, str]:
     declared = {key: _declared(key) for key in ("accumulating", "constants", "independent", "nondeterministic")}
-    digest = hashlib.sha256(msgspec.json.encode(declared, order="sorted")).hexdigest()[:8]
-    return {"onnx": version(), "opera-onnx": EXPORTER_VERSION, "onnx.toml": digest}
+    return {"onnx": version(), "opera-onnx": EXPORTER_VERSION, "onnx.toml": resources.digest(declared)}
 
 
 def wrap(captured: Captured, test: str, directory: Path) -> Manifest:

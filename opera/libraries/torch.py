@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from opera import migrated, values
+from opera import migrated, precision, resources, values
 from opera.instance import Captured, Instance, Operand, Provenance
 from opera.libraries import (
     Opinion,
     exported,
+    torch_api,
     torch_export,
     torch_module,
     torch_reference,
@@ -26,7 +27,7 @@ NAME = "torch"
 PACKAGE = "torch"
 EXPORTER_VERSION = "1"
 """Changes whenever `wrap` makes another model of the same instance, or tags it otherwise."""
-PRELOAD = ("torch", "opera.libraries.torch_preload")
+PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch_preload")
 
 
 def version() -> str:
@@ -35,13 +36,21 @@ def version() -> str:
 
 
 def exporter() -> dict[str, str]:
-    """Return what decides how models look: torch and this module."""
+    """Return what decides how models look: torch, onnxscript where it is there, this module, and the declarations."""
     return dict(_exporter())
 
 
 @cache
 def _exporter() -> dict[str, str]:
-    return {"torch": version(), "opera-torch": EXPORTER_VERSION}
+    declared = resources.digest(torch_api.deciding())
+    found = {"torch": version(), "opera-torch": EXPORTER_VERSION, "torch.toml": declared}
+    try:
+        return {
+            **found,
+            "onnxscript": importlib.metadata.version("onnxscript"),
+        }  # it holds the functions that `onnx` is made of
+    except importlib.metadata.PackageNotFoundError:
+        return found
 
 
 def wrap(captured: Captured, test: str, directory: Path) -> Manifest:

@@ -58,6 +58,16 @@ def instrumentation() -> Instrumentation:
     return msgspec.convert(resources.declaration("instrumentation", "torch"), Instrumentation)
 
 
+def deciding() -> dict[str, Any]:
+    """Return what of instrumentation/torch.toml decides how a test is made: which names are operators.
+
+    The rest names the arguments of what is captured, which the instance itself shows.
+    """
+    declared = resources.declaration("instrumentation", "torch")
+    operators = {name: item for name, item in declared["operators"].items() if name != "variadic"}
+    return {"operators": operators, "modules": declared["modules"], "deny": declared["deny"]}
+
+
 def public_name(func: Any) -> str | None:
     """Return the public name of a callable, property, bound getter of a property or module class; None where it has none.
 

@@ -1,7 +1,7 @@
 """PyTorch's own exporters: torch.export, torch.jit.trace and torch.onnx.export, asked for one model at a time.
 
 torch.onnx.export builds a registry of all ONNX functions and a table of all decompositions anew on every call, about 0.8
-seconds; they are the same each time, and are kept here for the life of a worker.
+seconds; they are the same each time, and are kept here for the life of a worker, unless that is to leave PyTorch as it is.
 """
 
 from __future__ import annotations
@@ -69,7 +69,11 @@ def write(live: Live, artefact: str, directory: Path) -> str:
 
 @cache
 def quicken_onnx() -> None:
-    """Keep the registry and the decomposition table of torch.onnx.export, and silence what it logs."""
+    """Keep the registry and the decomposition table of torch.onnx.export, and silence what it logs; see torch_preload."""
+    from opera.libraries import torch_preload
+
+    if torch_preload.unpatched():
+        return
     logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
     registry: Any = getattr(_module("torch.onnx._internal.exporter._registration"), "ONNXRegistry", None)
     if hasattr(registry, "from_torchlib"):

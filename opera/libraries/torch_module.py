@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from opera import precision
 from opera.errors import CorpusError, InvalidTest
 from opera.instance import Captured, Instance, parse_instance
 from opera.libraries import torch_source, torch_values
@@ -74,10 +75,11 @@ class Ran(msgspec.Struct):
 
 @cache
 def prepare() -> None:
-    """Set up this process: one thread, for there is a worker a core."""
+    """Set up this process: one thread, for there is a worker a core, and as precise as PyTorch can be."""
     import torch
 
     torch.set_num_threads(1)
+    precision.set_torch()
 
 
 @contextmanager

@@ -14,10 +14,19 @@ from pathlib import Path
 
 import msgspec
 
+import opera
+from opera import processes
 from opera.capture.child import Answer, Job, Setup
 
-COMMAND = "import sys; sys.path.append(sys.argv[2]); from opera.capture.child import main; main(int(sys.argv[1]))"
-"""opera comes last on the path, so that nothing beside it shadows what a suite imports."""
+LOAD = (
+    "import importlib.util, sys\n"
+    "spec = importlib.util.spec_from_file_location('opera', sys.argv.pop())\n"
+    "sys.modules['opera'] = importlib.util.module_from_spec(spec)\n"
+    "spec.loader.exec_module(sys.modules['opera'])\n"
+)
+"""Imports this very opera, whose file is the last argument, without a place on the path: what is beside it would be there too,
+and another opera that is installed would come before it."""
+COMMAND = LOAD + "from opera.capture.child import main; main(*map(int, sys.argv[1:]))"
 FORGOTTEN = (
     "PYTEST_ADDOPTS",
     "PYTEST_PLUGINS",
@@ -47,20 +56,25 @@ class Child:
         folder.mkdir(parents=True, exist_ok=True)
         self.setup = setup
         self._log = folder / "log"
-        place = folder / "cwd"
+        place, temporary = folder / "cwd", folder / "tmp"
         place.mkdir(exist_ok=True)
+        temporary.mkdir(exist_ok=True)
         self._link, theirs = socket.socketpair()
+        watched, alive = os.pipe()  # when this process is gone, so is its end, and then the child
+        self._alive = os.fdopen(alive, "wb")
         environment = {name: text for name, text in os.environ.items() if name not in FORGOTTEN} | {
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "PYTHONDONTWRITEBYTECODE": "1",  # never write into somebody's checkout
             "PYTHONHASHSEED": "0",  # two extractions see the same order of sets
             "OMP_NUM_THREADS": "1",
+            "TMPDIR": str(temporary),  # what a suite leaves there when it is killed goes with the folder
         }
-        with theirs, self._log.open("wb") as log:
+        with theirs, os.fdopen(watched) as end, self._log.open("wb") as log:
+            passed = theirs.fileno(), end.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-c", COMMAND, str(theirs.fileno()), str(Path(__file__).parents[2])],
+                [sys.executable, "-c", COMMAND, *map(str, passed), opera.__file__],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=place, env=environment,
-                pass_fds=(theirs.fileno(),), start_new_session=True,
+                pass_fds=passed, start_new_session=True,
             )  # fmt: skip
         self._lines = self._link.makefile("rb")
         self._link.sendall(msgspec.json.encode(setup) + b"\n")
@@ -88,6 +102,7 @@ class Child:
         self._process.wait()
         self._lines.close()
         self._link.close()
+        self._alive.close()
 
     def _tail(self) -> str:
         with self._log.open("rb") as log:
@@ -154,5 +169,5 @@ class Children:
 
 def _ending(code: int) -> str:
     if code < 0:
-        return f"killed by {signal.Signals(-code).name}"
+        return f"killed by {processes.signal_name(-code)}"
     return f"the process ended with exit code {code} in the middle of the file"

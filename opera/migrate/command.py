@@ -9,20 +9,21 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
-from opera import capture, plugins, resources
+import opera
+from opera import capture, plugins, processes, resources, temporary
 from opera.capture import script
 from opera.capture.child import Answer, Setup
 from opera.capture.script import Command
-from opera.errors import SourceError, UsageError
+from opera.errors import SourceError, UsageError, WorkspaceError
 from opera.migrate import suites
+from opera.migrate.children import LOAD
 from opera.migrate.extract import left_out_line, store
 from opera.migrate.suites import FileReport
 from opera.workspace import Workspace
@@ -30,10 +31,13 @@ from opera.workspace import Workspace
 SOURCE = "command"
 """The migration source that provenances name."""
 START = (
-    "import sys; sys.flags.safe_path or sys.path.pop(0); sys.path.append(sys.argv[2]);"
-    " from opera.capture.script import main; main(sys.argv[1])"
+    "import sys; sys.flags.safe_path or sys.path.pop(0)\n"
+    + LOAD
+    + "del importlib, spec\nfrom opera.capture.script import main; main(sys.argv[1])"
 )
 EXAMPLE = "opera extract --library torch -- python train.py"
+BY_INTERRUPT = (script.INTERRUPTED, -signal.SIGINT)
+"""Exit codes of a program that Ctrl-C ended."""
 PYTHON = re.compile(r"python(\d+(\.\d+)?)?")
 
 
@@ -116,11 +120,24 @@ def extract(workspace: Workspace, command: Command, *, timeout: float | None) ->
     workspace.forget_extraction(key)
     told = {"target": line, "name": SOURCE, "version": version, "installed": version, "equipped": ""}
     workspace.extraction(key, told)
-    with tempfile.TemporaryDirectory(prefix="opera-extract-") as folder, _outlasting_interrupts() as interrupts:
-        report, ending = _run(command, line, Path(folder), timeout)
+    with temporary.folder("extract") as folder, _outlasting_interrupts() as interrupts:
+        report, ending, code = _run(command, line, folder, timeout)
         new, captured = store(workspace, key, report, "")
+    _check_still_there(workspace)
     _tell(report, ending + (", interrupted" if interrupts else ""), new, captured, library)
+    if interrupts and code in BY_INTERRUPT:
+        raise KeyboardInterrupt
     return captured > 0 or (report.status == "done" and ending.endswith("exit code 0"))
+
+
+def _check_still_there(workspace: Workspace) -> None:
+    """Raise WorkspaceError where the program has deleted the workspace: what was stored is in no folder."""
+    if not (workspace.root / "opera.sqlite").is_file():
+        raise WorkspaceError(
+            f"the workspace {workspace.root} was deleted while the program ran, and what was captured with it",
+            cause="the program removes the folder that the workspace is in",
+            fix="name a folder elsewhere by --workspace",
+        )
 
 
 def _version(library: str) -> str:
@@ -144,33 +161,45 @@ def _outlasting_interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _run(command: Command, line: str, folder: Path, timeout: float | None) -> tuple[FileReport, str]:
-    """Run the program to its end; return what it left, and in words how it ended."""
-    (folder / script.COMMAND).write_bytes(msgspec.json.encode(command))
-    started = time.monotonic()
-    process = subprocess.Popen([sys.executable, "-c", START, str(folder), str(Path(suites.__file__).parents[2])])
+def _run(command: Command, line: str, folder: Path, timeout: float | None) -> tuple[FileReport, str, int]:
+    """Run the program to its end; return what it left, in words how it ended, and its exit code (of a signal negative)."""
+    (folder / script.COMMAND).write_bytes(msgspec.json.encode(msgspec.structs.replace(command, parent=os.getpid())))
+    started, own = time.monotonic(), processes.children()
     status = ""
-    try:
-        code = process.wait(timeout)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        code, status = process.wait(), "timeout"
+    with processes.adopting():
+        process = subprocess.Popen([sys.executable, "-c", START, str(folder), opera.__file__])
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code, status = process.wait(), "timeout"
+        left = processes.end_adopted(own)
     seconds = time.monotonic() - started
-    answer, reason = Answer(status or "done", "", 0, 0, 0, 0, {}, seconds), ""
-    if (folder / script.ANSWER).is_file():
-        answer = msgspec.json.decode((folder / script.ANSWER).read_bytes(), type=Answer)
-        reason = answer.reason
-    elif code >= 0:
-        reason = "it left by os._exit: what was left out is not counted"
+    found = _answer(folder / script.ANSWER)
+    answer = found or Answer(status or "done", "", 0, 0, 0, 0, {}, seconds)
+    reasons = [answer.reason]
+    if found is None and code >= 0:
+        reasons.append(
+            "it ended without exit handlers (os._exit, or another program in its place): what was left out is not counted"
+        )
+    if left:
+        reasons.append(f"it left {left} process{'es' * (left > 1)} running, not followed and ended now")
     ending = f"exit code {code}"
     if code < 0:
-        ending = f"killed by {signal.Signals(-code).name}"
+        ending = f"killed by {processes.signal_name(-code)}"
         status = status or "died"
     ending = f"still running after {timeout:g} s, and killed" if status == "timeout" and timeout else ending
     return FileReport(
-        SOURCE, line, status or answer.status, "; ".join(filter(None, (reason, "" if not code else ending))), answer.tests,
+        SOURCE, line, status or answer.status, "; ".join(filter(None, (*reasons, "" if not code else ending))), answer.tests,
         answer.failed, answer.calls, answer.left_out, round(seconds, 3), folder / script.SPOOL,
-    ), ending  # fmt: skip
+    ), ending, code  # fmt: skip
+
+
+def _answer(path: Path) -> Answer | None:
+    """Return what the program's process wrote as its last; None where it did not come to that, or was killed meanwhile."""
+    with suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode(path.read_bytes(), type=Answer)
+    return None
 
 
 def _tell(report: FileReport, ending: str, new: int, captured: int, library: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from opera import resources
+from opera import resources, temporary
 from opera.capture.child import Answer, Job, Setup
 from opera.errors import CorpusError, NotInstalled, OperaError, SourceError
 from opera.instance import Captured, parse_captured
@@ -227,8 +226,8 @@ def extract(
         )
     jobs = [(suite, file) for suite, file in jobs if file not in set(done)]
     reasons: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="opera-extract-") as folder:
-        children = Children(Path(folder))
+    with temporary.folder("extract") as folder:
+        children = Children(folder)
         with ThreadPoolExecutor(workers) as executor:
             futures = [
                 executor.submit(_run, children, target, timeout, number, *job) for number, job in enumerate(jobs)

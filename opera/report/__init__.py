@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from opera import temporary
 from opera.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,11 +42,9 @@ def write(format: Format, report: Report, output: Path | None) -> None:
     if output is None:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         return
-    temporary = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(output)
+        with temporary.beside(output) as part:
+            part.write_text(text, encoding="utf-8")
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise UsageError(f"{output} cannot be written: {error.strerror}", fix="choose another file") from None
     print(f"report written to {output}")

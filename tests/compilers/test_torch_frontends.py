@@ -71,6 +71,14 @@ def test_several_outputs_come_in_their_order(compiler, artefact, make, run):
     assert compare(expected, outputs, case.outputs, None, None).symptom == ""
 
 
+@pytest.mark.parametrize("compiler", [inductor, torchexport, onnxexport], ids=lambda x: x.NAME)
+def test_who_is_patched_pytorch_says_how_to_have_it_unpatched(compiler: Any) -> None:
+    preloaded = {library: {*compiler.PRELOAD, *(x for variant in variants for x in variant.preload)}
+                 for library, variants in compiler.FRONTENDS.items()}  # fmt: skip
+    patched = {library for library, modules in preloaded.items() if "opera.libraries.torch_preload" in modules}
+    assert {library: {"OPERA_UNPATCHED": "1"} for library in patched} == compiler.UNPATCHED
+
+
 KINDS = {
     "scalar": torch.tensor(2.5),
     "empty": X[:0],

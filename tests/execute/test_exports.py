@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import pytest
@@ -67,9 +68,10 @@ def test_an_export_is_kept_for_later_runs(workspace):
 
 def test_time_inside_the_exporter_counts_as_work(workspace):
     workspace.add_captured([exporting.instance("Hanging")])
+    began = time.monotonic()
     run(workspace, "files")
     [frontend] = summarise(workspace).frontends
-    assert frontend.seconds == pytest.approx(2.0, abs=1.0)
+    assert 1.9 < frontend.seconds < time.monotonic() - began, "the limit, which a busy machine stretches"
 
 
 def test_a_model_that_opera_cannot_rebuild_is_an_error_of_operas(workspace):

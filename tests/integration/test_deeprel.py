@@ -48,6 +48,10 @@ def test_partners_exchange_their_invocations(folder: Path) -> None:
         ids = {captured("torch.abs", n).instance.id for n in range(5)}
         assert {row[1] for row in rows} == {"torch.abs -> torch.absolute"}
         assert {row[2] for row in rows} == {f"value: {name}" for name in ids}
+        rows = workspace.query(
+            "SELECT r.other, r.kind FROM relations r JOIN instances i ON i.id = r.one WHERE i.operator = 'torch.absolute'"
+        )
+        assert set(rows) == {(name, "value") for name in ids}
     again = opera("extract", "--source", "deeprel", "--library", "torch", "--workers", "1", "--workspace", str(folder))
     assert again.returncode == 0 and " 0 invocations tried" in again.stdout
 

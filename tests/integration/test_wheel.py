@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+COMPILERS = ("onnxruntime", "openvino", "tvm")
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -54,7 +56,10 @@ def test_it_works_installed_elsewhere(wheel, tmp_path):
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert "onnx" in run("doctor")
+    table = " ".join(run("doctor").split())
+    for name in COMPILERS:
+        assert re.search(rf"ok .*{name}-onnx .*planted wrong answer is caught", table), table
+    assert not (tmp_path / "results").exists()
     run("extract", "onnx")
     run("prioritize")
     run("run", "--compiler", "onnxruntime", "--operator", "Reduce*")

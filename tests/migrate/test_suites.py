@@ -158,12 +158,10 @@ def test_a_file_that_fails_loses_only_itself(checkout: Checkout) -> None:
 def test_a_file_that_hangs_is_stopped_with_all_it_started(checkout: Checkout, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     hang = (
-        "import subprocess, pathlib\np = subprocess.Popen(['sleep', '300'])\n"
+        "import subprocess, pathlib\np = subprocess.Popen(['sleep', '3600'])\n"
         f"pathlib.Path({str(pid)!r}).write_text(str(p.pid))\np.wait()\n"
     )
-    start = time.perf_counter()
-    found = run(checkout({f"{CASES}/a_hangs.py": hang} | case("b")), workers=1, timeout=4.0)
-    assert time.perf_counter() - start < 30
+    found = run(checkout({f"{CASES}/a_hangs.py": hang} | case("b")), workers=1, timeout=15.0)
     assert found["a_hangs.py"][0].status == "timeout"
     assert found["b.py"][1] == ["test_b"]
     state = Path(f"/proc/{pid.read_text()}/stat")
@@ -189,13 +187,16 @@ def test_nothing_that_runs_is_an_error(checkout: Checkout) -> None:
     assert "nowhere_1" in caught.value.cause
 
 
-def test_stopping_early_ends_the_children(checkout: Checkout) -> None:
-    slow = {f"{CASES}/z.py": "import time\ntime.sleep(100)\n"}
-    start = time.perf_counter()
-    reports = extract(recognise(str(checkout(case("a") | slow))), workers=2)
+def test_stopping_early_ends_the_children(checkout: Checkout, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    slow = f"import os, pathlib, time\npathlib.Path({str(pid)!r}).write_text(str(os.getpid()))\ntime.sleep(3600)\n"
+    reports = extract(recognise(str(checkout(case("a") | {f"{CASES}/z.py": slow}))), workers=2)
     next(reports)
+    while not (pid.exists() and pid.read_text()):
+        time.sleep(0.02)
     reports.close()
-    assert time.perf_counter() - start < 30
+    state = Path(f"/proc/{pid.read_text()}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def test_a_damaged_spool_line_is_dropped_and_counted(checkout: Checkout) -> None:

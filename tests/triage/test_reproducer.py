@@ -58,7 +58,7 @@ def exhibit(compiler="onnxruntime", verdict=INCONSISTENT, **fields):
 def run(tmp_path, shown, manifest, instance):
     path = tmp_path / "out" / "F01234567.py"
     reproducer.write(shown, manifest, tmp_path, instance, path)
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120, cwd=tmp_path / "out")
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, cwd=tmp_path / "out")
     return done.returncode, done.stdout + done.stderr, path.read_text()
 
 
@@ -134,18 +134,18 @@ def test_a_crash_is_known_by_its_type_stage_and_words(tmp_path):
 def test_a_death_is_seen_from_outside(tmp_path):
     manifest, instance = made(tmp_path, "Exp", [("input", f32(0, 1))])
     script = reproducer.render(exhibit(verdict=ABORT, symptom="SIGABRT"), manifest, tmp_path, instance)
-    hung = reproducer.render(exhibit(verdict=TIMEOUT, limits=Limits(5, 1)), manifest, tmp_path, instance)
+    hung = reproducer.render(exhibit(verdict=TIMEOUT, limits=Limits(20, 1)), manifest, tmp_path, instance)
     dying = script.replace("def compile(session):\n", "def compile(session):\n    os.abort()\n")
-    hanging = hung.replace("def compile(session):\n", "def compile(session):\n    __import__('time').sleep(60)\n")
+    hanging = hung.replace("def compile(session):\n", "def compile(session):\n    __import__('time').sleep(3600)\n")
     for text, code, words in (
         (script, 0, "gone"),
         (dying, 1, "SIGABRT"),
         (dying.replace("os.abort()", "os._exit(3)"), 1, "exit code 3"),
-        (hanging, 1, "no end after 5"),
+        (hanging, 1, "no end after 20"),
     ):
         path = tmp_path / "death.py"
         path.write_text(text)
-        done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, path], capture_output=True, text=True)
         assert done.returncode == code and words in done.stdout, done.stdout + done.stderr
 
 
@@ -154,7 +154,7 @@ def test_a_missing_compiler_is_neither_there_nor_gone(tmp_path):
     script = reproducer.render(exhibit(), manifest, tmp_path, instance)
     path = tmp_path / "missing.py"
     path.write_text(script.replace("import onnxruntime", "import onnxruntime_that_is_not_there"))
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True)
     assert done.returncode == 2 and "cannot be tried" in done.stdout
 
 
@@ -164,7 +164,7 @@ def test_a_compiler_without_a_recipe_is_run_through_its_plugin(tmp_path):
     assert "opera has to be installed" in script and "compilers.get('another')" in script
     path = tmp_path / "plugin.py"
     path.write_text(script.replace("compilers.get('another')", "compilers.get('onnxruntime')"))
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from opera import temporary
 from opera.migrate import suites
 from opera.migrate.deeprel import published, stage
 from opera.migrate.deeprel.plans import Plan
@@ -95,8 +95,8 @@ def _replay(workspace: Workspace, folder: Path, library: str, found: Published, 
     records = [x for x in found.records if x.library == library]
     last = time.monotonic()
     with (
-        tempfile.TemporaryDirectory(prefix="opera-deeprel-") as place,
-        Pool(SOURCE, library, Path(place), settings.workers) as pool,
+        temporary.folder("deeprel") as place,
+        Pool(SOURCE, library, place, settings.workers) as pool,
     ):
         for done in pool.run(_plans(records, known, settings)):
             captured, new, document = stage.stored(workspace, done)

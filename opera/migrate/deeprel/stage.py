@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from opera import temporary
 from opera.errors import NotInstalled, SourceError
 from opera.migrate import suites
 from opera.migrate.deeprel import relations
@@ -77,9 +76,9 @@ def extract(
         key, {"target": library, "name": SOURCE, "version": installed, "installed": installed, "equipped": ""}
     )
     run = _Run(workspace, library, key, done, candidates, settings)
-    with tempfile.TemporaryDirectory(prefix="opera-deeprel-") as folder:
+    with temporary.folder("deeprel") as folder:
         for word, plans in (("verified", run.to_verify()), ("exchanged", run.to_transfer())):
-            place = Path(folder, word)
+            place = folder / word
             place.mkdir()
             with Pool(SOURCE, library, place, settings.workers) as pool:
                 run.store_all(pool, plans, word)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from opera import plugins, resources
+from opera import plugins, resources, temporary
 from opera.capture.child import Answer, Job, Setup
 from opera.errors import NotInstalled, SourceError, UsageError
 from opera.migrate import suites
@@ -173,8 +172,8 @@ def _store(workspace: Workspace, key: str, outcome: Outcome, digest: str, violat
 
 def _run(works: list[Work], request: Request, count: int) -> Iterator[Outcome]:
     """Run all in child processes, in order; libraries one after the other, so that a child needs only one."""
-    with tempfile.TemporaryDirectory(prefix="opera-docter-") as folder:
-        children = Children(Path(folder))
+    with temporary.folder("docter") as folder:
+        children = Children(folder)
         pool = _Pool(children, request, count)
         with ThreadPoolExecutor(request.workers) as executor:
             futures = [executor.submit(pool.run, number, work) for number, work in enumerate(works)]

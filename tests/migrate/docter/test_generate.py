@@ -137,10 +137,10 @@ def test_what_the_library_takes_becomes_likelier() -> None:
     ],
 )
 def test_what_cannot_be_satisfied_is_said_and_ends(stated: dict[str, dict[str, list[str]]]) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(Unsatisfied, match=r"a|b"):
         Generator(api(stated), 0).draw(0)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_circles_of_dependencies_end() -> None:
