@@ -81,7 +81,7 @@ def processes(mark: str) -> list[str]:
     return found
 
 
-def over_the_corpus(root: Path, operators: list[str]) -> Found:
+def over_the_corpus(root: Path, operators: list[str], workers: int = 2) -> Found:
     """Run one instance of each operator, in this order."""
     temporary = root / "tmp"
     temporary.mkdir()
@@ -92,7 +92,8 @@ def over_the_corpus(root: Path, operators: list[str]) -> Found:
         numbered[operator] += 1
     with Workspace.open(root / "workspace", write=True) as workspace, marked(temporary) as mark:
         workspace.add_captured(captured)
-        stage.run(workspace, stage.Options(compilers=(campaign.Campaign.NAME,), limits=LIMITS), Silent())
+        options = stage.Options(compilers=(campaign.Campaign.NAME,), workers=workers, limits=LIMITS)
+        stage.run(workspace, options, Silent())
         end = time.monotonic() + 20
         while (processes(mark) or list(temporary.iterdir())) and time.monotonic() < end:
             time.sleep(0.2)
@@ -191,6 +192,13 @@ def test_poison_is_the_poisoners_finding(tmp_path: Path, name: str) -> None:
     assert [x.operator for x in found.findings] == [name]
     assert not found.harmed
     nothing_is_left(found)
+
+
+def test_a_leaky_test_is_blamed_itself_though_it_had_one_predecessor(tmp_path: Path) -> None:
+    found = over_the_corpus(tmp_path, [GOOD, "state_leak", *[GOOD] * 6], workers=1)
+    assert shown(found, "state_leak") == {expected("state_leak")}
+    assert [x.operator for x in found.findings] == ["state_leak"]
+    assert not found.harmed
 
 
 @pytest.mark.full
