@@ -52,6 +52,8 @@ DEATHS = 3
 SENT = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGSTOP")
 """Signals that come from somebody: a death by one of them that does not happen again was somebody else's doing."""
 LARGEST_ANSWER = 256 << 20
+MARK = "OPERA_FORK_SERVER"
+"""Environment variable by which the processes of a fork server are known."""
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB", "TVM")
 
 
@@ -236,11 +238,13 @@ class _Server:
         self.control: socket.socket | None = None
         self.log: BinaryIO | None = None
         self.pids: dict[int, int] = {}  # worker → pid
+        self.mark = ""  # in the environment of the server and all that comes of it
 
     def start(self) -> None:
         """Start the process; OSError where the interpreter cannot be run."""
         group = self.group
-        env = {**os.environ, **{f"{name}_NUM_THREADS": "1" for name in THREADS}, **group.env}
+        self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
+        env = {**os.environ, **{f"{name}_NUM_THREADS": "1" for name in THREADS}, **group.env, MARK: self.mark}
         if not group.python:  # the same modules as here; -P keeps the current folder from shadowing them
             paths = [str(Path(entry).absolute()) for entry in sys.path]  # "" is the current folder
             env["PYTHONPATH"] = os.pathsep.join([*filter(None, [group.env.get("PYTHONPATH")]), *paths])
@@ -279,6 +283,8 @@ class _Server:
             for pid in self.pids.values():
                 with contextlib.suppress(OSError):
                     os.killpg(pid, signal.SIGKILL)
+            if self.process.returncode:
+                self._kill_marked()
             self.log.seek(0)
             printed = self.log.read().decode("utf-8", "replace")[-LOG_TAIL:]
             text = f"{_ending(self.process.returncode)}\n{printed}".strip()
@@ -288,6 +294,17 @@ class _Server:
         self.control, self.process, self.log, self.home = None, None, None, ""
         self.pids.clear()
         return text
+
+    def _kill_marked(self) -> None:
+        """Kill what a server has left that could not clean up: daemons are nobody's children any more."""
+        for _again in range(20):  # one may fork meanwhile, and the kernel may not let go of one
+            pids = _marked(f"{MARK}={self.mark}".encode())
+            if not pids:
+                return
+            for pid in pids:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
 
     def eligible(self) -> bool:
         """Whether its first job may begin: one that may have killed the last server runs with no other beside it."""
@@ -676,6 +693,16 @@ class Pool:
         worker.task = None
         self._busy.pop(worker.number, None)
         self._results.append(result)
+
+
+def _marked(mark: bytes) -> list[int]:
+    """Return the processes that were started with that in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it is gone, or somebody else's
+            if mark in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+    return found
 
 
 def _ending(code: int) -> str:

@@ -269,6 +269,15 @@ def test_a_job_that_signals_itself_pays_for_it(pool: Pool, number: int, status: 
     assert one(pool, "signal_itself", int(number), seconds=0.5).status == status
 
 
+def test_a_daemon_ends_with_its_server_however_that_ends(pool: Pool) -> None:
+    daemon, worker, server = one(pool, "daemon").payload
+    assert alive(daemon)
+    os.kill(server, signal.SIGKILL)
+    assert gone([worker], 20.0) == []  # before that it would still do a job
+    assert one(pool, "double", 1).payload == 2
+    assert gone([daemon], 20.0) == []
+
+
 def test_close_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "pids"
     with Pool({"jobs": JOBS}, workers=2) as pool:

@@ -117,6 +117,20 @@ def family(seconds: float) -> list[int]:
     return [subprocess.Popen(command).pid, subprocess.Popen(command, start_new_session=True).pid]
 
 
+def daemon(_: None) -> list[int]:
+    """Leave a process that is no longer this one's; return its pid, this one's and the server's."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.write(write, str(os.getpid()).encode())
+            time.sleep(600)
+        os._exit(0)
+    os.waitpid(child, 0)
+    return [int(os.read(read, 20)), os.getpid(), os.getppid()]
+
+
 def hang_with_family(path: str) -> None:
     """Write the pids of this worker, a child and a daemon to `path`, then hang."""
     pids = [os.getpid(), os.getppid(), *family(600)]
