@@ -161,6 +161,7 @@ class _Worker:
         self.note_file.truncate(NOTE_SIZE)
         self.note = mmap.mmap(self.note_file.fileno(), NOTE_SIZE)
         fcntl.fcntl(self.log, fcntl.F_SETFL, os.O_APPEND)  # so that truncating it starts it anew
+        fcntl.fcntl(self.note_file, fcntl.F_SETFL, os.O_APPEND)  # what a job writes to it by mistake spoils no note
         self.received = bytearray()
         self.statm, self.pid = -1, 0
         self.task: _Task | None = None

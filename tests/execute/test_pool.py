@@ -179,6 +179,11 @@ def test_a_chatty_death_tells_what_it_was_at(pool: Pool) -> None:
     assert one(pool, "chatters_at", "").mark == ""
 
 
+def test_garbage_in_every_file_spoils_no_note(pool: Pool) -> None:
+    died = one(pool, "garbles")
+    assert (died.status, died.note) == (ABORT, "in it")
+
+
 def test_large_answers_and_payloads(pool: Pool) -> None:
     assert len(one(pool, "large", 20_000_000).payload) == 20_000_000
     assert len(one(pool, "argument", "y" * 5_000_000).payload) == 5_000_000

@@ -63,6 +63,15 @@ def keep(size: int) -> int:
     return size
 
 
+def garbles(_: None) -> None:
+    """Write to every file that is open."""
+    note("in it")
+    for number in range(3, 64):
+        with contextlib.suppress(OSError):
+            os.write(number, b"\xff" * 64)
+    time.sleep(60)
+
+
 def recurse_deeply(_: None) -> None:
     """Leave hardly any depth, and use it up."""
     sys.setrecursionlimit(len(inspect.stack(0)) + 3)
