@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import locale
 import mmap
@@ -564,11 +565,23 @@ def alarm(outputs: Any) -> Any:
 @at("infer")
 def kills_siblings(outputs: Any) -> Any:
     """SIGKILL to all other workers of its server"""
-    server = os.getppid()
-    for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split():
-        if int(pid) != os.getpid():
-            os.kill(int(pid), signal.SIGKILL)
+    _signal_siblings(signal.SIGKILL)
     return outputs
+
+
+@at("infer")
+def stops_siblings(outputs: Any) -> Any:
+    """SIGSTOP to all other workers of its server"""
+    _signal_siblings(signal.SIGSTOP)
+    return outputs
+
+
+def _signal_siblings(number: int) -> None:
+    server = os.getppid()
+    for pid in map(int, Path(f"/proc/{server}/task/{server}/children").read_text().split()):
+        if pid != os.getpid():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
 
 @at("infer")
@@ -576,6 +589,12 @@ def kills_parent(_: Any) -> Any:
     """SIGKILL to the fork server"""
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(60)
+
+
+@at("infer")
+def daemon_kills_parent(outputs: Any) -> Any:
+    """Leaves a daemon, and SIGKILL to the fork server"""
+    return kills_parent(daemon(outputs))
 
 
 @at("load")
@@ -599,6 +618,15 @@ def stops_parent_and_hangs(_: Any) -> Any:
 def closes_all(_: Any) -> Any:
     """Closes all files, and goes on until it prints"""
     return close_files()
+
+
+@at("infer")
+def garbles(outputs: Any) -> Any:
+    """Writes to every file that is open, and sleeps"""
+    for number in range(3, 64):
+        with contextlib.suppress(OSError):
+            os.write(number, b"\xff" * 64)
+    return hang()
 
 
 @at("load")

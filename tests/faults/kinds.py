@@ -128,6 +128,8 @@ GROUPS: dict[str, dict[str, Kind]] = {
         "endless_thread": Kind(PASS),
         "alarm": Kind(PASS),
         "kills_siblings": Kind(PASS),
+        "stops_siblings": Kind(PASS),
+        "daemon_kills_parent": Kind(ABORT, "infer", "killed its parent"),
         "kills_parent": Kind(ABORT, "infer", "killed its parent"),
         "stops_parent": Kind(PASS),
         "stops_parent_and_hangs": Kind(ABORT, "compile", "killed its parent"),
@@ -135,6 +137,7 @@ GROUPS: dict[str, dict[str, Kind]] = {
     "descriptors and the like": {
         "closes_all": Kind(ABORT, "infer", "closed files"),
         "closes_all_and_hangs": Kind(ABORT, "load", "closed files"),
+        "garbles": Kind(ABORT, "infer", "closed files"),
         "deletes_folder": Kind(PASS),
         "changes_umask": Kind(PASS),
         "changes_environment": Kind(PASS),
