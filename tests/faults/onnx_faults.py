@@ -85,6 +85,7 @@ def _raise(outputs: list[Any], runs: int) -> Any:
 right = Planted("right", lambda outputs, runs: outputs)
 wrong_value = Planted("wrong-value", lambda outputs, runs: [x + 1 for x in outputs])
 dropped_attribute = Planted("dropped-attribute", lambda outputs, runs: outputs, drop_attributes=True)
+nearly = Planted("nearly", lambda outputs, runs: [x * np.float32(1 + 2e-6) for x in outputs])
 wrong_shape = Planted("wrong-shape", lambda outputs, runs: [x[None] for x in outputs])
 wrong_dtype = Planted("wrong-dtype", lambda outputs, runs: [x.astype(np.float64) for x in outputs])
 wrong_count = Planted("wrong-count", lambda outputs, runs: [*outputs, *outputs])
