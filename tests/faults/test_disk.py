@@ -113,6 +113,7 @@ def test_a_read_only_workspace_is_told_and_can_be_read(tmp_path: Path, extracted
     assert "onnx instances: 1877" in done.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["extract onnx", "prioritize"])
 def test_a_limit_on_files_loses_nothing(tmp_path: Path, extracted: Path, command: str) -> None:
     """A file size limit is what a full disk is, for whoever may not mount one."""
@@ -152,6 +153,7 @@ def test_two_commands_at_once_do_not_mix(tmp_path: Path, extracted: Path) -> Non
     assert not watched.left(5)
 
 
+@pytest.mark.full
 def test_workspaces_of_their_own_can_be_filled_at_once(tmp_path: Path, extracted: Path) -> None:
     watched = Watched(tmp_path / "tmp")
     both = [watched.start("extract", "onnx", "--workspace", tmp_path / name) for name in ("a", "b")]
