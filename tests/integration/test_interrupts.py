@@ -6,6 +6,7 @@ import gzip
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -109,6 +110,20 @@ def test_import_stores_nothing(watched: Watched, tmp_path: Path) -> None:
     told = interrupt(process, (tmp_path / "results" / "opera.sqlite").is_file)
     check(process, told, watched)
     assert rows(tmp_path / "results", "instances") == 0
+
+
+def test_the_third_time_it_leaves_what_cleans_up(tmp_path: Path) -> None:
+    code = (
+        "import time\nfrom opera import interrupts\ninterrupts.handle()\n"
+        "try:\n    print('ready', flush=True)\n    time.sleep(60)\nfinally:\n    time.sleep(60)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    began = time.monotonic()
+    _, err = interrupt(process, lambda: True, 3)
+    assert time.monotonic() - began < 30 and "once more Ctrl-C leaves without that" in err
 
 
 def test_whoever_ignores_it_is_not_asked(watched: Watched, filled: Callable[[], Path]) -> None:
