@@ -20,7 +20,6 @@ import mmap
 import os
 import resource
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -32,6 +31,8 @@ from pathlib import Path
 from typing import Any, NoReturn, get_type_hints
 
 import msgspec
+
+from opera import temporary
 
 FILE_SIZE = 4 << 30
 """Bytes that a worker may write to one file. Its log is cut by the pool long before (`opera.execute.pool.LOG_SIZE`)."""
@@ -121,13 +122,13 @@ def main(control: socket.socket) -> None:
     except BaseException:
         _tell(control, Event("failed", message=traceback.format_exc(limit=-3)[-4000:]))
         return
-    home = tempfile.mkdtemp(prefix="opera-")  # compilers leave files where they stand
-    os.chdir(home)
-    try:
-        _Server(control).serve(home)
-    finally:
-        os.chdir("/")
-        shutil.rmtree(home, ignore_errors=True)
+    with temporary.folder("worker") as home:  # compilers leave files where they stand, and where such files belong
+        os.environ["TMPDIR"], tempfile.tempdir = str(home), None
+        os.chdir(home)
+        try:
+            _Server(control).serve(str(home))
+        finally:
+            os.chdir("/")
 
 
 @cache
