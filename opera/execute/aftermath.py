@@ -17,7 +17,7 @@ import msgspec
 from opera.execute.outcomes import outcome_of, reached
 from opera.execute.plan import Frontend
 from opera.execute.pool import DONE, Pool, Result
-from opera.execute.records import INCONSISTENT, Job, Limits, Outcome
+from opera.execute.records import INCONSISTENT, PASS, Job, Limits, Outcome
 from opera.workspace import Verdict
 
 SEARCHES = 8
@@ -86,10 +86,14 @@ class Aftermath:
         self._pool, self._limits, self._handle, self._job = pool, limits, handle, job
         self._suspicions: dict[int, list[Suspicion]] = defaultdict(list)
         self._histories: dict[int, list[Any]] = {}
+        self._passed: dict[str, list[str]] = defaultdict(list)  # frontend → the first tests that passed
 
-    def note(self, result: Result) -> None:
+    def note(self, result: Result, outcome: Outcome) -> None:
         """Remember what a worker has run."""
         self._histories[result.worker] = result.history
+        passed = self._passed[result.group]
+        if outcome.verdict == PASS and len(passed) < CONTROLS + 2:  # two of them may be the culprit and its victim
+            passed += predecessors([result.tag])
 
     def suspect(self, suspicion: Suspicion) -> None:
         """Take note of a test that needs its predecessors to fail; its worker is given nothing more to do."""
@@ -139,10 +143,14 @@ class Aftermath:
         culprit = before[low] if before else ""
         if not culprit or culprit == suspicion.name or not self._fails(suspicion, (culprit,)):
             return ""
-        others = [x for x in dict.fromkeys(reversed(before)) if x not in (culprit, suspicion.name)]
-        controls = others[:CONTROLS] or [suspicion.name]
+        controls = self._others(suspicion, culprit)[:CONTROLS] or [suspicion.name]
         failing = sum(self._fails(suspicion, (x,)) for x in controls)
         return "" if 2 * failing > len(controls) else culprit
+
+    def _others(self, suspicion: Suspicion, culprit: str) -> list[str]:
+        """Return what else may run before the test: its other predecessors, the last first, then what passed anywhere."""
+        others = [*reversed(suspicion.origin.predecessors), *self._passed[suspicion.frontend.name]]
+        return [name for name in dict.fromkeys(others) if name not in (culprit, suspicion.name)]
 
     def _fails(self, suspicion: Suspicion, before: tuple[str, ...]) -> bool:
         """Run jobs and then the test in one fresh process; tell whether it fails as it did."""

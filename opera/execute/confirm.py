@@ -12,15 +12,13 @@ from opera.execute.groups import unpatched
 from opera.execute.ledger import Ledger
 from opera.execute.outcomes import outcome_of, reached
 from opera.execute.plan import Frontend, Item
-from opera.execute.pool import Pool, Result
+from opera.execute.pool import SENT, Pool, Result
 from opera.execute.prepare import Preparation
 from opera.execute.records import ABORT, AGAIN, DEATHS, ERROR, FAILURES, FLAKY, OUT_OF_MEMORY, TIMEOUT, Limits, Outcome
 from opera.workspace import COUNTED, Verdict, Workspace
 
 MEMBERS = 3
 """So many members of each finding are confirmed; later ones are stored as unconfirmed."""
-SENT = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGSTOP")
-"""Signals that come from somebody: a death by one of them that does not happen again was somebody else's doing."""
 PATCHED = "fails only with the patches that opera makes to the exporter for speed (OPERA_UNPATCHED=1 leaves them out)"
 LARGER = {TIMEOUT: 3, OUT_OF_MEMORY: 2}
 """Verdict → how many times the time, or the memory, a confirmation has."""

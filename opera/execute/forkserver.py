@@ -20,6 +20,7 @@ import mmap
 import os
 import resource
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -37,6 +38,8 @@ from opera import temporary
 FILE_SIZE = 4 << 30
 """Bytes that a worker may write to one file. Its log is cut by the pool long before (`opera.execute.pool.LOG_SIZE`)."""
 NOTE_SIZE = 4096
+MARK_AT = NOTE_SIZE // 2
+"""Where the second note begins."""
 LOST_CONNECTION = 97
 """Exit code of a worker whose connection was closed under it."""
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
@@ -97,9 +100,18 @@ _note: list[mmap.mmap] = []
 
 def note(text: str) -> None:
     """Leave a note that the pool can still read when this worker is dead, such as the stage it is in."""
+    _leave(text, 0)
+
+
+def mark(text: str) -> None:
+    """Leave a second note, which the first does not touch: which of several things a job is at."""
+    _leave(text, MARK_AT)
+
+
+def _leave(text: str, at: int) -> None:
     if _note:
-        data = text.encode()[: NOTE_SIZE - 1] + b"\0"
-        _note[0][: len(data)] = data
+        data = text.encode()[: MARK_AT - 1] + b"\0"
+        _note[0][at : at + len(data)] = data
 
 
 def frame(message: Any) -> bytes:
@@ -123,10 +135,9 @@ def main(control: socket.socket) -> None:
         _tell(control, Event("failed", message=traceback.format_exc(limit=-3)[-4000:]))
         return
     with temporary.folder("worker") as home:  # compilers leave files where they stand, and where such files belong
-        os.environ["TMPDIR"], tempfile.tempdir = str(home), None
         os.chdir(home)
         try:
-            _Server(control).serve(str(home))
+            _Server(control, str(home)).serve()
         finally:
             os.chdir("/")
 
@@ -141,20 +152,20 @@ def function(name: str) -> tuple[Callable[[Any], Any], Any]:
 
 
 class _Server:
-    def __init__(self, control: socket.socket) -> None:
-        self.control = control
+    def __init__(self, control: socket.socket, home: str) -> None:
+        self.control, self.home = control, home
         self.pids: dict[int, int] = {}  # pid → worker
         self.own = _children()  # helpers that an import started
         self.wake, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
 
-    def serve(self, home: str) -> None:
+    def serve(self) -> None:
         _prctl(_SET_PDEATHSIG, 0)  # from here on it must outlive the pool by a moment, to clean up
         _prctl(_SET_CHILD_SUBREAPER, 1)
         gc.collect()
         gc.freeze()  # a collection in a worker would copy every page that was imported
-        _tell(self.control, Event("ready", pid=os.getpid(), peak=_status("VmRSS"), message=home))
+        _tell(self.control, Event("ready", pid=os.getpid(), peak=_status("VmRSS"), message=self.home))
         try:
             while True:
                 ready, _, _ = select.select([self.control.fileno(), self.wake], [], [])
@@ -193,6 +204,10 @@ class _Server:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 self.control.close()
                 os.setpgid(0, 0)
+                folder = self.folder(worker)  # its own: in a shared one it could delete or damage another's files
+                folder.mkdir(parents=True)
+                os.chdir(folder)
+                os.environ["TMPDIR"], tempfile.tempdir = str(folder), None
                 _work(server, *files)
             finally:
                 os._exit(LOST_CONNECTION)
@@ -200,6 +215,9 @@ class _Server:
             os.setpgid(pid, pid)  # both do it, so that neither can come too late
         self.pids[pid] = worker
         _tell(self.control, Event("forked", worker, pid))
+
+    def folder(self, worker: int) -> Path:
+        return Path(self.home, str(worker))
 
     def reap(self) -> None:
         while self.pids or _children() - self.own:
@@ -214,8 +232,10 @@ class _Server:
                 _kill(dead.si_pid)
             pid, status, usage = os.wait4(dead.si_pid, 0)
             if pid in self.pids:
-                _tell(self.control, Event("exited", self.pids.pop(pid), pid, status, usage.ru_maxrss << 10))
+                worker = self.pids.pop(pid)
+                _tell(self.control, Event("exited", worker, pid, status, usage.ru_maxrss << 10))
                 self.kill_orphans()
+                shutil.rmtree(self.folder(worker), ignore_errors=True)
 
     def kill_orphans(self) -> None:
         for pid in _children() - self.own - self.pids.keys():
@@ -281,9 +301,7 @@ def _work(server: int, connection: int, log: int, notes: int) -> NoReturn:
     while True:
         try:
             request = msgspec.msgpack.decode(_receive(channel), type=Request)
-            with contextlib.suppress(ValueError, OSError):
-                ceiling = resource.getrlimit(resource.RLIMIT_DATA)[1]
-                resource.setrlimit(resource.RLIMIT_DATA, (base + request.memory, ceiling))
+            _limit_data(base + request.memory)
             answer = _answer(request)
             if os.getpid() != me:  # a job forked, and this is its child: one process answers
                 os._exit(0)
@@ -295,14 +313,24 @@ def _work(server: int, connection: int, log: int, notes: int) -> NoReturn:
 def _answer(request: Request) -> bytes:
     """Do one job and return the framed answer; nothing but the end of the process gets past this."""
     note("")
+    mark("")
     try:
         call, argument = function(request.call)
         result = call(msgspec.msgpack.decode(request.payload, type=argument))
         return frame(Answer(request.number, "done", msgspec.Raw(msgspec.msgpack.encode(result)), _has_children()))
     except BaseException as error:
+        depth = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(depth, 1000))  # what failed for want of depth or memory is told with more of both
+        _limit_data(resource.getrlimit(resource.RLIMIT_DATA)[1])
         status = "out-of-memory" if isinstance(error, MemoryError) else "error"
         text = traceback.format_exc()[-4000:].encode("utf-8", "backslashreplace").decode()
+        sys.setrecursionlimit(depth)
         return frame(Answer(request.number, status, msgspec.Raw(msgspec.msgpack.encode(text)), _has_children()))
+
+
+def _limit_data(size: int) -> None:
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_DATA, (size, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
 def _redirect(log: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opera.execute.pool import ABORT, DONE, OUT_OF_MEMORY, STARVED, TIMEOUT, Result
-from opera.execute.records import AGAIN, ERROR, MARK, Outcome
+from opera.execute.records import AGAIN, ERROR, Outcome
 
 
 def outcome_of(result: Result) -> Outcome:
@@ -25,5 +25,4 @@ def outcome_of(result: Result) -> Outcome:
 
 def reached(result: Result, name: str) -> bool:
     """Whether a replay came to the job of that name, or a predecessor ended it before."""
-    marks = [line for line in result.log.splitlines() if line.startswith(MARK)]
-    return result.status == DONE or bool(marks and marks[-1].removeprefix(MARK) == name)
+    return result.status == DONE or result.mark == name

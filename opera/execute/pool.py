@@ -33,7 +33,7 @@ import msgspec
 
 from opera.execute import clock
 from opera.execute.clock import Clock
-from opera.execute.forkserver import LOST_CONNECTION, NOTE_SIZE, Answer, Command, Event, Request, Setup, frame
+from opera.execute.forkserver import LOST_CONNECTION, MARK_AT, NOTE_SIZE, Answer, Command, Event, Request, Setup, frame
 
 DONE, ERROR, UNAVAILABLE = "done", "error", "unavailable"
 ABORT, TIMEOUT, OUT_OF_MEMORY, STARVED = "abort", "timeout", "out-of-memory", "starved"
@@ -49,6 +49,8 @@ SENDING = 120.0
 """Seconds that a worker may take to read a request, which it waits for."""
 DEATHS = 3
 """A fork server may die so often without a job that could be blamed."""
+SENT = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGSTOP")
+"""Signals that come from somebody: a death by one of them that does not happen again was somebody else's doing."""
 LARGEST_ANSWER = 256 << 20
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB", "TVM")
 
@@ -98,6 +100,7 @@ class Result(msgspec.Struct, kw_only=True):
         message: The traceback of `error`, or why the group is `unavailable`.
         exit: How the process died: `SIGSEGV`, `exit 0`, `closed files`, `killed its parent`.
         note: The last `forkserver.note` of a job that is not `done`: the stage that it was in.
+        mark: Its last `forkserver.mark`: which of several tests it was at.
         log: The last 4,000 characters that the job printed.
         seconds: Slot-seconds occupied, the fork included.
         worker: Number of the worker, unique in the pool.
@@ -112,6 +115,7 @@ class Result(msgspec.Struct, kw_only=True):
     message: str = ""
     exit: str = ""
     note: str = ""
+    mark: str = ""
     log: str = ""
     seconds: float = 0.0
     worker: int = -1
@@ -140,6 +144,7 @@ class _Task(msgspec.Struct):
     memory: int
     fresh: bool
     suspect: bool = False  # the fork server died while it ran: it is run again with no other beside it
+    again: bool = False  # a signal ended it that may have been another job's doing: it is run a second time
 
 
 class _Worker:
@@ -172,6 +177,12 @@ class _Worker:
         except (OSError, IndexError):
             return 0
 
+    def notes(self) -> tuple[str, str]:
+        """Return the last note and the last mark of its job."""
+        both = self.note[:MARK_AT], self.note[MARK_AT:]
+        note, mark = (bytes(data).split(b"\0", 1)[0].decode("utf-8", "replace") for data in both)
+        return note, mark
+
     def cut_log(self) -> None:
         """Drop what a flood has printed, but for its end."""
         if os.fstat(self.log.fileno()).st_size > LOG_SIZE:
@@ -196,11 +207,17 @@ class _Worker:
         found = clock.process(self.pid) if self.pid else None
         return found is None or found.state in "ZX" or bool(found.flags & clock.EXITING)
 
+    def stopped(self) -> bool:
+        """Whether a signal has stopped the process, perhaps another job's."""
+        found = clock.process(self.pid) if self.pid else None
+        return found is not None and found.state in clock.STOPPED
+
     def close(self) -> None:
         for thing in (self.connection, self.far, self.log, self.note, self.note_file):
             thing.close()
         if self.statm >= 0:
             os.close(self.statm)
+            self.statm = -1  # its number may soon be another file's
 
 
 class _Server:
@@ -412,7 +429,7 @@ class Pool:
                 self._kill(worker, STARVED)
 
     def _requeue(self, worker: _Worker, task: _Task) -> None:
-        """Put back a job that was never begun."""
+        """Put back a job that was never begun, or that another may have ended."""
         worker.server.queue.appendleft(task)
         self._retire(worker)
 
@@ -463,7 +480,7 @@ class Pool:
             if worker.rss() > worker.server.rss + worker.task.memory:
                 self._kill(worker, OUT_OF_MEMORY)
             elif worker.clock.look(worker.pid) >= worker.task.seconds:
-                self._kill(worker, TIMEOUT)
+                self._kill(worker, "" if worker.stopped() and not worker.task.again else TIMEOUT)
             elif now >= worker.deadline:
                 self._kill(worker, STARVED)
 
@@ -626,6 +643,9 @@ class Pool:
             return
         if task is not None and worker.unread and worker.history:
             self._requeue(worker, task)
+        elif task is not None and not task.again and not worker.reason and how in SENT:
+            task.again = True
+            self._requeue(worker, task)
         elif task is not None:
             result = self._result(worker, task, worker.reason or ABORT)
             cut_off = worker.lost and (worker.reason == ABORT or how == f"exit {LOST_CONNECTION}")
@@ -637,9 +657,9 @@ class Pool:
         self._dispatch()
 
     def _result(self, worker: _Worker, task: _Task, status: str) -> Result:
-        note = "" if status == DONE else bytes(worker.note[:]).split(b"\0", 1)[0].decode("utf-8", "replace")
+        note, mark = ("", "") if status == DONE else worker.notes()
         return Result(
-            tag=task.tag, group=worker.server.name, status=status, note=note, log=worker.log_tail(),
+            tag=task.tag, group=worker.server.name, status=status, note=note, mark=mark, log=worker.log_tail(),
             seconds=time.monotonic() - worker.started, worker=worker.number, fresh=task.fresh,
             history=worker.history, position=len(worker.history),
         )  # fmt: skip

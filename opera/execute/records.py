@@ -12,9 +12,6 @@ PASS, INVALID, UNSUPPORTED, UNEXPORTED = "pass", "invalid", "unsupported", "unex
 CRASH, ABORT, TIMEOUT, OUT_OF_MEMORY = "crash", "abort", "timeout", "out-of-memory"
 INCONSISTENT, SCREENED, ERROR, FLAKY = "inconsistent", "screened", "error", "flaky"
 
-MARK = "opera runs "
-"""What a replay prints before each job's name, so that a death can be told to be the last test's."""
-
 FAILURES = (ABORT, CRASH, TIMEOUT, OUT_OF_MEMORY, INCONSISTENT)
 """Verdicts that make findings, worst first."""
 DEATHS = (ABORT, TIMEOUT, OUT_OF_MEMORY)

@@ -330,7 +330,7 @@ class _Run:
             inside = sum(outcome.seconds.values()) - repeated
             self.accounts.first(item.frontend.name, item.test, inside, result.seconds - repeated)
             self.accounts.confirmed(item.frontend.name, repeated)
-        self.aftermath.note(result)
+        self.aftermath.note(result, outcome)
         here = Origin(result.worker, predecessors(result.predecessors))
         variant = item.frontend.variants[number].name
         if outcome.verdict == ERROR and here.predecessors and AGAIN not in outcome.details:

@@ -21,9 +21,9 @@ import numpy as np
 from opera import compilers, libraries, migrated
 from opera.compilers import Case, Compiler
 from opera.execute import blame, judge, oracle
-from opera.execute.forkserver import FILE_SIZE, note
+from opera.execute.forkserver import FILE_SIZE, mark, note
 from opera.execute.judge import cut, said
-from opera.execute.records import ERROR, INCONSISTENT, MARK, OUT_OF_MEMORY, PASS, Job, Outcome, Seen
+from opera.execute.records import ERROR, INCONSISTENT, OUT_OF_MEMORY, PASS, Job, Outcome, Seen
 from opera.migrated import LIVE, Manifest
 from opera.values import Optional, RandomTensor, Sequence, Tensor, Value
 
@@ -157,9 +157,12 @@ def replay(jobs: list[Job]) -> Outcome:
     """Run tests one after the other in this process, and return what the last one showed."""
     *before, last = jobs
     for job in before:
-        print(MARK + job.name, flush=True)
-        run(msgspec.structs.replace(job, repeat=False))
-    print(MARK + last.name, flush=True)
+        mark(job.name)
+        try:
+            run(msgspec.structs.replace(job, repeat=False))
+        except Exception:  # opera's own failure, of which the job in question may be the victim: it gets its turn
+            traceback.print_exc()
+    mark(last.name)
     return run(last)
 
 

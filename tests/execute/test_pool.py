@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -158,6 +159,13 @@ def test_an_exception_of_the_function_is_an_error(pool: Pool) -> None:
     assert one(pool, "double", 1).worker == result.worker
 
 
+@pytest.mark.parametrize(("name", "status"), [("recurse_deeply", ERROR), ("fill_memory", OUT_OF_MEMORY)])
+def test_a_failure_for_want_of_room_is_told(pool: Pool, name: str, status: str) -> None:
+    result = one(pool, name, memory=64 << 20)
+    assert result.status == status
+    assert {ERROR: "RecursionError", OUT_OF_MEMORY: "MemoryError"}[status] in result.message
+
+
 def test_death_is_told_exactly(pool: Pool) -> None:
     result = one(pool, "segfault")
     assert (result.status, result.exit, result.note) == (ABORT, "SIGSEGV", "just before")
@@ -165,9 +173,23 @@ def test_death_is_told_exactly(pool: Pool) -> None:
     assert one(pool, "leave", 7).exit == "exit 7"
 
 
+def test_a_chatty_death_tells_what_it_was_at(pool: Pool) -> None:
+    died = one(pool, "chatters_at", "the second")
+    assert (died.mark, died.note, died.exit) == ("the second", "in it", "SIGSEGV")
+    assert one(pool, "chatters_at", "").mark == ""
+
+
 def test_large_answers_and_payloads(pool: Pool) -> None:
     assert len(one(pool, "large", 20_000_000).payload) == 20_000_000
     assert len(one(pool, "argument", "y" * 5_000_000).payload) == 5_000_000
+
+
+def test_a_worker_that_deletes_its_folder_harms_no_other(pool: Pool) -> None:
+    folder = one(pool, "folder").payload
+    assert one(pool, "delete_folder", fresh=True).status == DONE
+    assert one(pool, "folder").payload == folder
+    assert Path(folder).is_dir()
+    assert Path(one(pool, "folder", fresh=True).payload) != Path(folder)
 
 
 def test_workers_stand_in_a_folder_of_their_own(pool: Pool) -> None:
@@ -230,6 +252,21 @@ def test_a_job_that_kills_its_parent_pays_for_it(pool: Pool) -> None:
     result = one(pool, "kill_server")
     assert (result.status, result.exit) == (ABORT, "killed its parent")
     assert one(pool, "double", 1).payload == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGALRM, signal.SIGSTOP])
+def test_a_job_that_signals_the_others_harms_none(tmp_path: Path, number: int) -> None:
+    with Pool({"jobs": JOBS}, workers=4) as pool:
+        for tag in range(3):
+            pool.submit("jobs", str(tmp_path / f"{tag}"), seconds=2, call="faults.jobs:wait_for_file", tag=tag)
+        pool.submit("jobs", [int(number), str(tmp_path)], seconds=20, call="faults.jobs:signal_siblings", tag="guilty")
+        found = [(x.tag, x.status, x.exit) for x in pool.results()]
+    assert sorted(found, key=str) == [("guilty", DONE, ""), *[(tag, DONE, "") for tag in range(3)]]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, ABORT), (signal.SIGSTOP, TIMEOUT)])
+def test_a_job_that_signals_itself_pays_for_it(pool: Pool, number: int, status: str) -> None:
+    assert one(pool, "signal_itself", int(number), seconds=0.5).status == status
 
 
 def test_close_leaves_nothing(tmp_path: Path) -> None:

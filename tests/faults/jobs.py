@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import inspect
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -12,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from opera.execute.forkserver import note
+from opera.execute.forkserver import mark, note
 
 KEPT: list[Any] = []
 
@@ -40,6 +43,16 @@ def segfault(_: None) -> None:
     ctypes.string_at(0)
 
 
+def chatters_at(text: str) -> None:
+    """Mark a text, print more than is kept of a log, and die if there is a text."""
+    if text:
+        mark(text)
+        note("in it")
+    print("x" * 100_000)
+    if text:
+        ctypes.string_at(0)
+
+
 def leave(code: int) -> None:
     os._exit(code)
 
@@ -48,6 +61,21 @@ def keep(size: int) -> int:
     """Grow by `size` bytes and keep them."""
     KEPT.append(np.ones(size, dtype=np.uint8))
     return size
+
+
+def recurse_deeply(_: None) -> None:
+    """Leave hardly any depth, and use it up."""
+    sys.setrecursionlimit(len(inspect.stack(0)) + 3)
+    recurse_deeply(_)
+
+
+def fill_memory(_: None) -> None:
+    """Take memory until there is not even a little left."""
+    for bits in range(22, 3, -1):
+        with contextlib.suppress(MemoryError):
+            while True:
+                KEPT.append(bytearray(1 << bits))
+    raise MemoryError
 
 
 def say(text: str) -> int:
@@ -59,6 +87,27 @@ def say(text: str) -> int:
 
 def kill_server(_: None) -> None:
     os.kill(os.getppid(), 9)
+    time.sleep(60)
+
+
+def signal_siblings(number_and_folder: list[Any]) -> None:
+    """Send a signal to every other worker of the server, once, and then let those go on that wait for a file."""
+    number, folder = number_and_folder
+    server = os.getppid()
+    for pid in map(int, Path(f"/proc/{server}/task/{server}/children").read_text().split()):
+        if pid != os.getpid():
+            os.kill(pid, number)
+    for name in range(3):
+        Path(folder, str(name)).touch()
+
+
+def wait_for_file(path: str) -> None:
+    while not Path(path).exists():
+        time.sleep(0.01)
+
+
+def signal_itself(number: int) -> None:
+    os.kill(os.getpid(), number)
     time.sleep(60)
 
 
@@ -79,6 +128,10 @@ def hang_with_family(path: str) -> None:
 
 def folder(_: None) -> str:
     return str(Path.cwd())
+
+
+def delete_folder(_: None) -> None:
+    shutil.rmtree(Path.cwd())
 
 
 def large(size: int) -> bytes:

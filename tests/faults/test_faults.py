@@ -10,8 +10,9 @@ import pytest
 from faults import compilers as faults
 
 from opera import migrated
+from opera.execute import worker
 from opera.execute.pool import DONE, Group, Pool, Result
-from opera.execute.records import CRASH, ERROR, INCONSISTENT, PASS, UNSUPPORTED, Outcome
+from opera.execute.records import CRASH, ERROR, INCONSISTENT, PASS, UNSUPPORTED, Job, Outcome
 from opera.execute.worker import Description, describe, locate, run
 
 GROUP = Group(call="opera.execute.worker:run", preload=("faults.compilers",))
@@ -121,6 +122,18 @@ def test_a_leak_is_seen_with_predecessors_and_not_alone(tmp_path: Path) -> None:
     assert verdict(found["alone"]) == (PASS, "")
     assert found["alone"].predecessors == []
     assert verdict(found["replay"]) == (INCONSISTENT, "value")
+
+
+def test_a_replay_goes_on_after_an_error_of_opera(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, last = faults.job(tmp_path, "correct"), faults.job(tmp_path, "wrong_value")
+
+    def fails_once(job: Job) -> Outcome:
+        if job.test == first.test:
+            raise RuntimeError("opera failed")
+        return run(job)
+
+    monkeypatch.setattr(worker, "run", fails_once)
+    assert worker.replay([first, last]).symptom == "value"
 
 
 def test_differing_outputs_are_saved(tmp_path: Path) -> None:
