@@ -1,9 +1,10 @@
 """Run instances as if on other CPUs, and compare the verdicts: `python benchmarks/cpus.py [--limit N] [--workspace DIR]`.
 
 Prints a Markdown table, then every verdict that differs from this machine's own; exits with 1 where one does. A CPU is emulated
-by what libraries offer to keep them from using what the CPU has: oneDNN in PyTorch, PyTorch itself, numpy, OpenBLAS and glibc.
-ONNX Runtime, OpenVINO, XLA and XNNPACK offer nothing that opera leaves alone: they show on several machines only, with --keep
-on one and --against on the next. The last row is no CPU, but a user's environment that asks for less precision.
+by what libraries offer to keep them from using what the CPU has: oneDNN in PyTorch and OpenVINO, PyTorch itself, numpy,
+OpenBLAS and glibc. ONNX Runtime, XLA and XNNPACK offer nothing that opera leaves alone: they show on several machines only,
+with --keep on one and --against on the next. The last row is no CPU, but a user's environment that asks for less precision.
+A compiler that crashes on an older CPU shows here too, and is no fault of opera's: OpenVINO's TopK does on SSE4.1.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -50,6 +51,19 @@ Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes at a t
 Names = Annotated[list[str] | None, typer.Option()]
 RESULTS = Path("results")
 CORES = min(os.cpu_count() or 1, 16)
+MACHINES = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "your quota of the disk is used up",
+    errno.EFBIG: "a limit on the size of files (ulimit -f)",
+    errno.EROFS: "a read-only file system",
+    errno.EACCES: "missing rights",
+    errno.EIO: "the disk, or what it is reached by, has failed",
+    errno.EMFILE: "a limit on open files (ulimit -n)",
+    errno.ENFILE: "the machine has no more open files to give",
+    errno.EAGAIN: "a limit on processes (ulimit -u)",
+    errno.ENOMEM: "the machine is out of memory",
+}
+"""Errors of the machine, not of opera, that any command can meet wherever it writes or starts something."""
 MAX_SEED = 2**32 - 1
 """numpy's limit."""
 
@@ -511,10 +525,24 @@ def seconds(text: str) -> float:
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
+def _check_text(words: list[str]) -> None:
+    """Refuse arguments that cannot be stored, nor shown."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise UsageError(
+                f"{os.fsencode(word)!r} is no UTF-8 text",
+                cause="a file that is named in another encoding, such as Latin-1",
+                fix="rename the file; with convmv, all of a folder",
+            ) from None
+
+
 def main() -> None:
     """Run the command line; what the user can mend is told in a few lines, never as a traceback."""
     try:
         interrupts.handle()
+        _check_text(sys.argv[1:])
         app()
     except OperaError as error:
         print(f"opera: {error}", file=sys.stderr)
@@ -522,6 +550,12 @@ def main() -> None:
     except KeyboardInterrupt:
         interrupts.tell()
         sys.exit(INTERRUPTED)
+    except OSError as error:
+        if error.errno not in MACHINES:
+            raise
+        print(f"opera: {error}\n  likely cause: {MACHINES[error.errno]}", file=sys.stderr)
+        print("  what to do:   mend that, and run the same command again: what was stored is whole", file=sys.stderr)
+        sys.exit(USAGE)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,10 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import msgspec
 
@@ -47,12 +48,17 @@ def write(workspace: Workspace, path: Path, library: str = "") -> int:
     covered: dict[str, dict[str, list[Provenance]]] = {}
     for compiler, name, *at in workspace.stream("SELECT * FROM equipped ORDER BY rowid"):
         covered.setdefault(name, {}).setdefault(compiler, []).append(Provenance(*at))
-    rows = workspace.stream(f"SELECT id, document FROM instances {where} ORDER BY seq", parameters)
-    lines = (
-        Line(msgspec.json.decode(unpack(document)), seen.get(name, []), covered.get(name, {}))
-        for name, document in rows
+    rows = cast(
+        Generator[Any], workspace.stream(f"SELECT id, document FROM instances {where} ORDER BY seq", parameters)
     )
-    return _write(path, lines)
+    with closing(
+        rows
+    ):  # what cannot be written is not read to its end, and the database is closed before it is collected
+        lines = (
+            Line(msgspec.json.decode(unpack(document)), seen.get(name, []), covered.get(name, {}))
+            for name, document in rows
+        )
+        return _write(path, lines)
 
 
 def read_into(workspace: Workspace, path: Path) -> tuple[int, int]:
@@ -86,7 +92,9 @@ def _write(path: Path, lines: Iterator[Line]) -> int:
                 file.write(msgspec.json.encode(line, order="sorted") + b"\n")
                 count += 1
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}", fix="choose another file") from None
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror}", fix="free some room, or choose another file"
+        ) from None
     return count
 
 

@@ -28,7 +28,7 @@ class Watched:
     def run(self, *arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
         process = self.start(*arguments, cwd=cwd)
-        out, err = process.communicate(timeout=280)
+        out, err = process.communicate()
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def processes(self) -> dict[int, str]:

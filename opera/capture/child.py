@@ -123,6 +123,8 @@ def _run(job: Job, recorder: Recorder) -> Answer:
     recorder.flush()
     recorder.close()
     seconds = time.perf_counter() - start
+    if recorder.unwritten:
+        status, reason = "failed", recorder.unwritten
     return Answer(
         status, reason, tests, failed, recorder.calls, recorder.recorded, dict(recorder.left_out), round(seconds, 3)
     )

@@ -74,12 +74,13 @@ class Recorder:
         calls: Observations so far, recorded or not.
         recorded: Lines written.
         left_out: Category → how many observations were not recorded for that reason.
+        unwritten: Why something that was seen in this file is lost; such a file is not done.
         keys: What a capture module has seen in this file, for its own duplicate checks.
         around: Makers of contexts in which a capture module wants tests and scripts to run.
     """
 
     def __init__(self, source: str) -> None:
-        self.source, self.file, self.test = source, "", ""
+        self.source, self.file, self.test, self.unwritten = source, "", "", ""
         self.calls = self.recorded = 0
         self.left_out: Counter[str] = Counter()
         self.keys: set[Any] = set()
@@ -91,7 +92,7 @@ class Recorder:
     def begin(self, file: str, spool: Path) -> None:
         """Start a file; counts and duplicate checks begin anew."""
         self.close()
-        self.file, self.test, self.calls, self.recorded = file, "", 0, 0
+        self.file, self.test, self.unwritten, self.calls, self.recorded = file, "", "", 0, 0
         self.left_out.clear()
         self.keys.clear()
         self._deferred.clear()
@@ -168,7 +169,11 @@ class Recorder:
         provenance = Provenance(self.source, self.file, self.test if test is None else test)
         line = msgspec.json.encode(Captured(instance, provenance, expected, rtol, atol).form())
         assert self._spool is not None
-        self._spool.write(line)
+        try:
+            self._spool.write(line)
+        except OSError as error:
+            self.unwritten = f"what was captured could not be written: {error.strerror}"
+            raise
         self.recorded += 1
 
 

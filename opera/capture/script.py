@@ -101,8 +101,10 @@ class _Watcher:
         recorder = self.recorder
         recorder.flush()
         recorder.close()
+        reasons = [recorder.unwritten] if recorder.unwritten else []
+        reasons += [PROCESSES] if _processes() > self._processes else []
         answer = Answer(
-            "done", PROCESSES if _processes() > self._processes else "", self.tests, self.failed, recorder.calls,
+            "failed" if recorder.unwritten else "done", "; ".join(reasons), self.tests, self.failed, recorder.calls,
             recorder.recorded, dict(recorder.left_out), round(time.perf_counter() - self._started, 3),
         )  # fmt: skip
         with suppress(

@@ -33,6 +33,8 @@ from typing import Any, NoReturn, get_type_hints
 
 import msgspec
 
+from opera import temporary
+
 FILE_SIZE = 4 << 30
 """Bytes that a worker may write to one file. Its log is cut by the pool long before (`opera.execute.pool.LOG_SIZE`)."""
 NOTE_SIZE = 4096
@@ -132,13 +134,12 @@ def main(control: socket.socket) -> None:
     except BaseException:
         _tell(control, Event("failed", message=traceback.format_exc(limit=-3)[-4000:]))
         return
-    home = tempfile.mkdtemp(prefix="opera-")  # compilers leave files where they stand
-    os.chdir(home)
-    try:
-        _Server(control, home).serve()
-    finally:
-        os.chdir("/")
-        shutil.rmtree(home, ignore_errors=True)
+    with temporary.folder("worker") as home:  # compilers leave files where they stand, and where such files belong
+        os.chdir(home)
+        try:
+            _Server(control, str(home)).serve()
+        finally:
+            os.chdir("/")
 
 
 @cache
@@ -206,6 +207,7 @@ class _Server:
                 folder = self.folder(worker)  # its own: in a shared one it could delete or damage another's files
                 folder.mkdir(parents=True)
                 os.chdir(folder)
+                os.environ["TMPDIR"], tempfile.tempdir = str(folder), None
                 _work(server, *files)
             finally:
                 os._exit(LOST_CONNECTION)

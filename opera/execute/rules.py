@@ -142,21 +142,24 @@ def _imports(module: str) -> Iterator[str]:
 
 @cache
 def _file(module: str) -> Path | None:
-    """Return the file of a module that is no package, None where there is none."""
+    """Return the file of a module, None where there is none; opera's own packages hold protocols, and no rules."""
     try:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):
         return None
-    if spec is None or spec.origin is None or not spec.origin.endswith(".py") or spec.submodule_search_locations:
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return None
-    return Path(spec.origin)
+    own = blame.within(module, ("opera",)) and spec.submodule_search_locations is not None
+    return None if own else Path(spec.origin)
 
 
 @cache
 def _tree(module: str) -> ast.Module:
     """Return the syntax tree of a module, without docstrings of modules, classes, functions and constants."""
     file = _file(module)
-    tree = ast.parse("" if file is None else file.read_text(encoding="utf-8"))
+    if file is None:
+        raise LookupError(f"the rules of {module} cannot be read")
+    tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):

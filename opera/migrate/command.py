@@ -116,7 +116,8 @@ def extract(workspace: Workspace, command: Command, *, timeout: float | None) ->
     library = command.setup.library
     version = _version(library)
     line = shlex.join([command.file, *command.arguments]) if command.kind != "pytest" else command.file
-    key = f"{SOURCE} {line} in {Path.cwd()} on {library} {version}"
+    folder_name = str(Path.cwd()).encode("utf-8", "backslashreplace").decode()
+    key = f"{SOURCE} {line} in {folder_name} on {library} {version}"
     workspace.forget_extraction(key)
     told = {"target": line, "name": SOURCE, "version": version, "installed": version, "equipped": ""}
     workspace.extraction(key, told)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -22,6 +23,9 @@ from opera.capture.child import Answer, Job, Setup
 from opera.errors import CorpusError, NotInstalled, OperaError, SourceError
 from opera.instance import Captured, parse_captured
 from opera.migrate.children import Children, Lost
+
+MAX_VERSION = 1 << 20
+"""Characters of the file that states a version in which it is looked for."""
 
 
 class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -187,7 +191,7 @@ def recognise(target: str) -> Target:
         )
     for name, source in declared.items():
         if all((root / entry).exists() for entry in source.checkout.files):
-            root = root.resolve()
+            root = _text(root.resolve())
             return Target(source, name, root, _stated_version(root, source), installed_version(source), True)
     expected = "; ".join(f"{name}: {', '.join(source.checkout.files)}" for name, source in declared.items())
     raise SourceError(
@@ -257,13 +261,17 @@ def files(target: Target, suite: Suite) -> list[str]:
         return [] if target.checkout else list(suite.parts)
     if not (target.checkout or suite.installed):
         return []
-    found = {path.relative_to(target.root).as_posix() for glob in suite.globs for path in target.root.glob(glob)}
+    paths = (path for glob in suite.globs for path in target.root.glob(glob))
+    found = {path.relative_to(target.root).as_posix() for path in paths if path.is_file()}
     return sorted(name for name in found if not any(fnmatch(name, pattern) for pattern in suite.exclude))
 
 
 def _run(children: Children, target: Target, timeout: float | None, number: int, suite: Suite, file: str) -> FileReport:
     """Run one file: in a process that others share where the suite allows that."""
     spool, limit = children.folder / f"{number}.jsonl", timeout or suite.timeout
+    if (told := file.encode("utf-8", "backslashreplace").decode()) != file:
+        reason = "the name of the file is no UTF-8 text"
+        return FileReport(suite.name, told, "failed-import", reason, 0, 0, 0, {}, 0.0, spool)
     rest = (suite.arguments, suite.path, suite.stop, suite.resume, suite.inert, suite.driver)
     job = Job(suite.kind, str(target.root), file, str(spool), *rest)
     try:
@@ -299,6 +307,19 @@ def check_role(target: Target, equipped: str | None) -> None:
         )
 
 
+def _text(root: Path) -> Path:
+    """Return a path that is text, as it is stored; SourceError for others."""
+    try:
+        str(root).encode()
+    except UnicodeEncodeError:
+        raise SourceError(
+            f"the path of {os.fsencode(root)!r} is no UTF-8 text",
+            cause="a folder named in another encoding",
+            fix="rename it",
+        ) from None
+    return root
+
+
 def _installed(name: str, source: Source) -> Target:
     version = installed_version(source)
     spec = importlib.util.find_spec(source.package)
@@ -326,9 +347,11 @@ def version_of(library: str) -> str:
 
 def _stated_version(root: Path, source: Source) -> str:
     stated = source.checkout.version
+    if stated is None or not (root / stated.file).is_file():  # a pipe or a device would be read without end
+        return "unknown"
     try:
-        text = (root / stated.file).read_text(encoding="utf-8", errors="replace") if stated else ""
+        with (root / stated.file).open(encoding="utf-8", errors="replace") as file:
+            found = re.search(stated.regex, file.read(MAX_VERSION))
     except OSError as error:
         raise OperaError(f"{root} cannot be read: {error}") from None
-    found = re.search(stated.regex, text) if stated else None
-    return found[1] if found else "unknown"
+    return found[1] if found and found[1].isprintable() and found[1].isascii() else "unknown"

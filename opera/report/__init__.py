@@ -46,5 +46,7 @@ def write(format: Format, report: Report, output: Path | None) -> None:
         with temporary.beside(output) as part:
             part.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror}", fix="choose another file") from None
+        raise UsageError(
+            f"{output} cannot be written: {error.strerror}", fix="free some room, or choose another file"
+        ) from None
     print(f"report written to {output}")

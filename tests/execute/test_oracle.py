@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opera.execute import oracle
 from opera.execute.oracle import TOLERANCES, compare
 from opera.values import CONTAINERS, Optional, Sequence, Tensor
 
@@ -155,3 +156,36 @@ def test_all_outputs_are_looked_at() -> None:
     same, other = Tensor.of(np.float32([1])), Tensor.of(np.float32([2]))
     result = compare([same, same], [same, other], ("first", "second"), None, None)
     assert result.symptom == "value" and result.details["output"] == "second"
+
+
+floats = st.floats(min_value=-1e6, max_value=1e6, width=32)
+
+
+@given(
+    st.lists(st.tuples(floats, floats), min_size=1, max_size=30),
+    st.floats(min_value=0, max_value=2),
+    st.floats(min_value=0, max_value=2),
+)
+def test_margins_tell_agreement_at_any_tolerance(pairs, rtol, atol):
+    want, got = (Tensor.of(np.array(column, dtype=np.float32)) for column in zip(*pairs, strict=True))
+    found = oracle.margins([want], [got])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(oracle.TOLERANCES, "float32", (rtol, atol))
+        symptom = oracle.compare([want], [got], ("y",), None, None).symptom
+        agrees = oracle.within(found, None, None)
+    one, other = want.array().astype(np.float64), got.array().astype(np.float64)
+    slack = np.abs(other - one) - (atol + rtol * np.abs(one))
+    if np.abs(slack).min() > 1e-9 * (1 + np.abs(one).max()):  # not on the line itself, where rounding decides
+        assert agrees == (not symptom)
+
+
+def test_margins_are_few_and_of_all_outputs():
+    generator = np.random.default_rng(0)
+    want = generator.normal(size=100_000).astype(np.float32)
+    got = want + generator.normal(size=want.shape).astype(np.float32) * np.float32(1e-6)
+    values = [Tensor.of(want), Tensor.of([1, 2]), Sequence("float32", (Tensor.of(want[:3]),))]
+    others = [Tensor.of(got), Tensor.of([1, 2]), Sequence("float32", (Tensor.of(got[:3]),))]
+    found = oracle.margins(values, others)
+    assert [x.dtype for x in found] == ["float32", "float32"]
+    assert all(len(x.corners) < 40 for x in found)
+    assert oracle.margins(values, values) == ()

@@ -30,6 +30,14 @@ def fail(error: BaseException) -> Any:
     raise error
 
 
+def call(function: Any) -> Any:
+    return function()
+
+
+def numpy_mistake() -> Any:
+    return np.zeros(3).reshape(2, 2)
+
+
 def hang(*_: Any) -> Any:
     while True:
         time.sleep(0.01)

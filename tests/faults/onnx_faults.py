@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,6 +87,7 @@ def _raise(outputs: list[Any], runs: int) -> Any:
 right = Planted("right", lambda outputs, runs: outputs)
 wrong_value = Planted("wrong-value", lambda outputs, runs: [x + 1 for x in outputs])
 dropped_attribute = Planted("dropped-attribute", lambda outputs, runs: outputs, drop_attributes=True)
+nearly = Planted("nearly", lambda outputs, runs: [x * np.float32(1 + 2e-6) for x in outputs])
 wrong_shape = Planted("wrong-shape", lambda outputs, runs: [x[None] for x in outputs])
 wrong_dtype = Planted("wrong-dtype", lambda outputs, runs: [x.astype(np.float64) for x in outputs])
 wrong_count = Planted("wrong-count", lambda outputs, runs: [*outputs, *outputs])
@@ -97,3 +100,63 @@ silent_exit = Planted("silent-exit", lambda outputs, runs: os._exit(0))
 no_answer = Planted("no-answer", lambda outputs, runs: None)
 crash = Planted("crash", _raise)
 leaks_state = Planted("leaks-state", lambda outputs, runs: outputs if runs == 1 else [x + 1 for x in outputs])
+
+
+def _once(number: float | None) -> Callable[[list[Any], int], Any]:
+    """Fail the first time only, by a file that stays: for all inputs, or always but for the one that ends in `number`."""
+
+    def fault(outputs: list[Any], runs: int) -> Any:
+        marks, last = Path(os.environ["OPERA_TEST_MARKS"]), float(np.asarray(outputs[0]).ravel()[-1])
+        mark = marks / f"mark-{last}"
+        once = number is None or last == number
+        if once and mark.exists() and not (marks / "always").exists():
+            return outputs
+        mark.touch()
+        return fail(RuntimeError("it fails"))
+
+    return fault
+
+
+class Second(Planted):
+    """What runs through its second variant spoils what runs later."""
+
+    FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"onnx": (Variant("first", "onnx"), Variant("second", "onnx"))}
+
+    def infer(self, compiled: Any, case: Case) -> list[Value]:
+        before = self.runs
+        outputs = super().infer(compiled, case)
+        self.runs = before + (case.variant == "second" and case.operator == "Relu")
+        return outputs
+
+
+class Patched(Planted):
+    """opera runs it with patches, unless the environment says otherwise."""
+
+    UNPATCHED: Mapping[str, Mapping[str, str]] = {"onnx": {"OPERA_TEST_UNPATCHED": "1"}}
+
+
+class Speechless(Planted):
+    def conversion_function(self, case: Case, error: BaseException | None) -> str:
+        raise AttributeError("a private name was renamed")
+
+
+def _patched(outputs: list[Any], runs: int) -> Any:
+    return outputs if os.environ.get("OPERA_TEST_UNPATCHED") else fail(RuntimeError("the patch is wrong"))
+
+
+def _kill_parent(outputs: list[Any], runs: int) -> Any:
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(600)
+
+
+fails_once = Planted("fails-once", _once(None))
+fails_once_for_one = Planted("fails-once-for-one", _once(1.0))
+fails_otherwise = Planted(
+    "fails-otherwise", lambda outputs, runs: fail(KeyError("x") if runs == 1 else ValueError("another"))
+)
+leaks_through_second = Second(
+    "leaks-through-second", lambda outputs, runs: [x + 1 for x in outputs] if runs > 1 else outputs
+)
+patched = Patched("patched", _patched)
+speechless = Speechless("speechless", _raise)
+kills_parent = Planted("kills-parent", _kill_parent)

@@ -96,6 +96,7 @@ def test_ctrl_c_ends_the_script_and_loses_nothing(place: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate()
     assert "interrupted" in out and "1 captured" in out and "KeyboardInterrupt" in err
+    assert process.returncode == 130 and "opera: interrupted; nothing that was stored is lost" in err
     assert [operator for operator, *_ in seen(place)] == ["Relu"]
 
 

@@ -6,6 +6,7 @@ import gzip
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -43,7 +44,7 @@ def interrupt(process: subprocess.Popen[str], ready: Callable[[], bool], times: 
         time.sleep(0.1)
         if process.poll() is not None:
             break
-    return process.communicate(timeout=60)
+    return process.communicate()
 
 
 def check(process: subprocess.Popen[str], told: tuple[str, str], watched: Watched) -> None:
@@ -109,6 +110,19 @@ def test_import_stores_nothing(watched: Watched, tmp_path: Path) -> None:
     told = interrupt(process, (tmp_path / "results" / "opera.sqlite").is_file)
     check(process, told, watched)
     assert rows(tmp_path / "results", "instances") == 0
+
+
+def test_the_third_time_it_leaves_what_cleans_up(tmp_path: Path) -> None:
+    code = (
+        "import time\nfrom opera import interrupts\ninterrupts.handle()\n"
+        "try:\n    print('ready', flush=True)\n    time.sleep(6000)\nfinally:\n    time.sleep(6000)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    _, err = interrupt(process, lambda: True, 3)
+    assert "once more Ctrl-C leaves without that" in err
 
 
 def test_whoever_ignores_it_is_not_asked(watched: Watched, filled: Callable[[], Path]) -> None:

@@ -72,6 +72,8 @@ def read_folder(folder: Path) -> tuple[list[Api], list[Unread]]:
 def read(path: Path) -> Api:
     """Read one file. Raises CorpusError for whatever is wrong with it."""
     try:
+        if not path.is_file():  # a pipe or a device would be read without end
+            raise CorpusError("no regular file")
         if path.stat().st_size > MAX_SIZE:
             raise CorpusError(f"larger than {MAX_SIZE} bytes")
         text = path.read_bytes().decode("utf-8")
