@@ -1,6 +1,6 @@
 """One compiler that has every fault: the operator of a test is the name of what goes wrong with it.
 
-What `faults.engine` does wrong is the compiler's failure; what this adapter does wrong itself (`MISTAKES`) is opera's.
+What `PACKAGES` do wrong is the compiler's failure; what this adapter does wrong itself (`MISTAKES`) is opera's.
 `opera.compilers.get("faults.campaign:compiler")` finds it.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from faults import engine, numbers
+from faults import engine, mischief, misdeeds, numbers
 
 from opera.compilers import Case, Variant
 from opera.compilers.packing import NoAnswer
@@ -32,7 +32,7 @@ def mistake(function: Callable[[list[Value]], Any]) -> Callable[[list[Value]], A
 class Campaign:
     PACKAGE = "faults"
     PRELOAD = ("faults.campaign",)
-    PACKAGES = ("faults.engine",)
+    PACKAGES = (engine.__name__, misdeeds.__name__, mischief.__name__)
     NAME = "faults.campaign:compiler"
     FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
         numbers.NAME: (Variant("inputs", "json"), Variant("live", LIVE)),

@@ -1,7 +1,7 @@
 """A library of numbers: each test adds two tensors and scales the sum.
 
-Its operators are what a faulty compiler does with them (`faults.engine`, `faults.campaign`): to the library they are all the
-same, but for those whose tests it makes wrongly (`BROKEN`), and `unbuildable`, whose live model cannot be rebuilt.
+Its operators are what a faulty compiler does with them (`faults.kinds`): to the library they are all the same, but for those
+whose tests it makes wrongly (`BROKEN`), and `unbuildable`, whose live model cannot be rebuilt.
 """
 
 from __future__ import annotations
