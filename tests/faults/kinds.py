@@ -138,7 +138,7 @@ GROUPS: dict[str, dict[str, Kind]] = {
         "closes_all": Kind(ABORT, "infer", "closed files"),
         "closes_all_and_hangs": Kind(ABORT, "load", "closed files"),
         "garbles": Kind(ABORT, "infer", "closed files"),
-        "deletes_folder": Kind(PASS),
+        "changes_folder": Kind(PASS),
         "changes_umask": Kind(PASS),
         "changes_environment": Kind(PASS),
         "changes_locale": Kind(PASS),
@@ -159,6 +159,7 @@ POISONS = {
         "replaces_stdout": "infer",
         "limits_recursion": "infer",
         "limits_files": "",
+        "deletes_folder": "infer",
     }.items()
 }
 """Faults after which others fail in the same process, each in a run of its own; the stage is the one that others fail in."""

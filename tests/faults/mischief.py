@@ -185,11 +185,16 @@ def closes_all_and_hangs(_: Any) -> Any:
 
 
 @at("infer")
+def changes_folder(outputs: Any) -> Any:
+    """Goes to another folder"""
+    os.chdir("..")
+    return outputs
+
+
+@at("infer")
 def deletes_folder(outputs: Any) -> Any:
-    """Goes elsewhere, and deletes the folder it stood in"""
-    home = Path.cwd()
-    os.chdir(tempfile.gettempdir())
-    shutil.rmtree(home)
+    """Deletes the folder it stands in"""
+    shutil.rmtree(Path.cwd())
     return outputs
 
 
