@@ -48,7 +48,9 @@ GRACE = 0.5
 SENDING = 120.0
 """Seconds that a worker may take to read a request, which it waits for."""
 DEATHS = 3
-"""A fork server may die so often without a job that could be blamed."""
+"""A fork server may die so often without a job that could be blamed,"""
+FORGIVEN = 100
+"""and without so many jobs done in between."""
 SENT = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGSTOP")
 """Signals that come from somebody: a death by one of them that does not happen again was somebody else's doing."""
 LARGEST_ANSWER = 256 << 20
@@ -239,6 +241,7 @@ class _Server:
         self.control: socket.socket | None = None
         self.log: BinaryIO | None = None
         self.pids: dict[int, int] = {}  # worker → pid
+        self.lived = 0  # jobs done since it last died
         self.mark = ""  # in the environment of the server and all that comes of it
 
     def start(self) -> None:
@@ -590,7 +593,8 @@ class Pool:
                 server.queue.append(task)
             self._forget(worker)
         server.queue = deque(sorted(server.queue, key=lambda task: (not task.suspect, task.order)))
-        server.deaths += -1 if guilty else 1
+        server.deaths = -1 + server.deaths if guilty else 1 + server.deaths * (server.lived < FORGIVEN)
+        server.lived = 0
         if started and server.deaths < DEATHS:
             self._start(server)
         else:
@@ -691,6 +695,7 @@ class Pool:
             account.seconds += result.seconds
             account.jobs += 1
         worker.history.append(task.tag)
+        worker.server.lived += 1
         worker.task = None
         self._busy.pop(worker.number, None)
         self._results.append(result)

@@ -10,6 +10,7 @@ import msgspec
 
 from opera import migrated
 from opera.compilers import Variant
+from opera.errors import WorkspaceError
 from opera.execute import plan, rules
 from opera.execute.library_side import MADE, ExportRequest, WrapReply, WrapRequest
 from opera.execute.plan import Frontend, Item
@@ -76,9 +77,16 @@ class Preparation:
     def known(self, item: Item) -> Test | None:
         """Return the item's test where it is there, or is known to be invalid."""
         test = self.tests[item.frontend.exporter].get(item.instance)
-        if test is not None and test.status == VALID and not (self.folder(item.test) / "manifest.json").is_file():
-            return None  # its folder was deleted: it is made again
+        if test is not None and test.status == VALID and not self._readable(item.test):
+            return None  # its folder was deleted or damaged: it is made again
         return test
+
+    def _readable(self, test: str) -> bool:
+        try:
+            migrated.read_manifest(self.folder(test))
+        except WorkspaceError:
+            return False
+        return True
 
     def rejected(self, item: Item) -> bool:
         """Return whether the library is known to reject the item's instance."""

@@ -101,7 +101,7 @@ class Outcome(msgspec.Struct, frozen=True):
     Attributes:
         verdict: pass, unsupported, crash, inconsistent or error from the worker; abort, timeout, out-of-memory from
             the pool.
-        stage: load, compile or infer: where it ended (empty for pass).
+        stage: load, compile or infer: where it ended (empty for pass); oracle, where a process died while opera compared.
         symptom: exception type, signal name, or one of count, shape, dtype, nan-mask, value.
         message: the exception's text or what differs, at most 4,000 characters.
         location: last line of the compiler's own code in the traceback (`onnx_frontend.py:_impl_v13`), if any.

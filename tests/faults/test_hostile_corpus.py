@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,14 +41,23 @@ def bomb(path: Path, parts: Iterator[bytes] | list[bytes], repeated: bytes, coun
     return path
 
 
+WATCH = (
+    "import os, subprocess, sys\n"
+    "process = subprocess.Popen(sys.argv[1:], stderr=subprocess.STDOUT)\n"
+    "_, status, usage = os.wait4(process.pid, 0)\n"
+    "process.returncode = os.waitstatus_to_exitcode(status)\n"
+    "print(f'\\n{process.returncode} {usage.ru_maxrss >> 10}')\n"
+)
+"""A process has had as much memory as the one that it was forked of, and this one, with all that it tested before, has much."""
+
+
 def used(place: Path, *arguments: object) -> tuple[int, str, int]:
     """Run opera; return its exit code, what it said, and the most memory that it had, in MiB."""
-    log = place / "log"
-    with log.open("wb") as out:
-        process = subprocess.Popen([*OPERA, *map(str, arguments)], stdout=out, stderr=out, cwd=place)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, log.read_text(), usage.ru_maxrss >> 10
+    command = [sys.executable, "-c", WATCH, *OPERA, *map(str, arguments)]
+    said = subprocess.run(command, capture_output=True, text=True, cwd=place, check=True).stdout
+    said, _, last = said.rstrip().rpartition("\n")
+    code, memory = map(int, last.split())
+    return code, said, memory
 
 
 def instances(root: Path) -> int:
