@@ -16,8 +16,9 @@ import msgspec
 
 from opera.execute.outcomes import outcome_of, reached
 from opera.execute.plan import Frontend
-from opera.execute.pool import DONE, Pool, Result
+from opera.execute.pool import Pool
 from opera.execute.records import INCONSISTENT, PASS, Job, Limits, Outcome
+from opera.execute.workers import DONE, Result
 from opera.workspace import Verdict
 
 SEARCHES = 8

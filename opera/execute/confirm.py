@@ -12,9 +12,10 @@ from opera.execute.groups import unpatched
 from opera.execute.ledger import Ledger
 from opera.execute.outcomes import outcome_of, reached
 from opera.execute.plan import Frontend, Item
-from opera.execute.pool import SENT, Pool, Result
+from opera.execute.pool import SENT, Pool
 from opera.execute.prepare import Preparation
 from opera.execute.records import ABORT, AGAIN, DEATHS, ERROR, FAILURES, FLAKY, OUT_OF_MEMORY, TIMEOUT, Limits, Outcome
+from opera.execute.workers import Result
 from opera.workspace import COUNTED, Verdict, Workspace
 
 MEMBERS = 3

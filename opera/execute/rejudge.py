@@ -26,7 +26,7 @@ from opera.execute.confirm import Confirming
 from opera.execute.ledger import Ledger, outcome_again
 from opera.execute.library_side import AGREES, ScreenReply, ScreenRequest
 from opera.execute.plan import Frontend, Item
-from opera.execute.pool import DONE, Pool, Result
+from opera.execute.pool import Pool
 from opera.execute.records import (
     AGAIN,
     CRASH,
@@ -40,6 +40,7 @@ from opera.execute.records import (
     Seen,
 )
 from opera.execute.rules import Rules
+from opera.execute.workers import DONE, Result
 from opera.migrated import read_manifest, read_values
 from opera.workspace import Verdict, Workspace
 

@@ -25,7 +25,7 @@ from opera.execute.ledger import Ledger
 from opera.execute.library_side import ScreenReply, ScreenRequest
 from opera.execute.outcomes import outcome_of
 from opera.execute.plan import Frontend, Item, Selection
-from opera.execute.pool import DONE, STARVED, UNAVAILABLE, Pool, Result
+from opera.execute.pool import Pool
 from opera.execute.prepare import Preparation
 from opera.execute.quota import Quota
 from opera.execute.records import (
@@ -40,6 +40,7 @@ from opera.execute.records import (
     Outcome,
 )
 from opera.execute.rejudge import Rejudging
+from opera.execute.workers import DONE, STARVED, UNAVAILABLE, Result
 from opera.migrated import Artefact, Export
 from opera.triage import findings
 from opera.workspace import Verdict, Workspace

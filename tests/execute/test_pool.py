@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from opera.execute.pool import ABORT, DONE, ERROR, OUT_OF_MEMORY, TIMEOUT, UNAVAILABLE, Group, Pool, Result
+from opera.execute.pool import Pool
+from opera.execute.workers import ABORT, DONE, ERROR, OUT_OF_MEMORY, TIMEOUT, UNAVAILABLE, Group, Result
 
 JOBS = Group(call="faults.jobs:double", preload=("faults.jobs",))
 TESTS, CHECKOUT = Path(__file__).parents[1], Path(__file__).parents[2]

@@ -11,9 +11,10 @@ from faults import compilers as faults
 
 from opera import migrated
 from opera.execute import worker
-from opera.execute.pool import DONE, Group, Pool, Result
+from opera.execute.pool import Pool
 from opera.execute.records import CRASH, ERROR, INCONSISTENT, PASS, UNSUPPORTED, Job, Outcome
 from opera.execute.worker import Description, describe, locate, run
+from opera.execute.workers import DONE, Group, Result
 
 GROUP = Group(call="opera.execute.worker:run", preload=("faults.compilers",))
 MEMORY = 256 << 20
