@@ -18,6 +18,8 @@ import msgspec
 from opera import __version__, compilers, libraries, temporary
 from opera.errors import NoAnswer, NotInstalled, OperaError
 from opera.execute import run as stage
+from opera.execute.groups import groups
+from opera.execute.pool import Pool
 from opera.execute.records import INCONSISTENT, PASS, SCREENED, TIMEOUT, Limits
 from opera.migrate import suites
 from opera.workspace import Verdict, Workspace
@@ -80,14 +82,20 @@ def _examined(names: Sequence[str], workers: int, tell: Callable[[str], None]) -
     yield from found
     yield from _sources()
     there = [check.name for check in found if check.mark == OK]
-    for name in names:
-        for library in compilers.get(name).FRONTENDS:
+    pairs = [(name, library) for name in names for library in compilers.get(name).FRONTENDS]
+    for name, library in pairs:
+        if library not in there:
+            frontend = compilers.frontend_name(name, library)
+            yield Check(MISSING, "compiler", frontend, "", f"needs the library {library}")
+    pairs = [pair for pair in pairs if pair[1] in there]
+    with Pool(groups(pairs, there, ""), workers=workers) as pool:  # a library is imported once for all of its frontends
+        for place, (name, library) in enumerate(pairs):
             frontend = compilers.frontend_name(name, library)
             tell(f"running the canaries of {frontend}")
-            if library in there:
-                yield _compiler(name, library, workers)
-            else:
-                yield Check(MISSING, "compiler", frontend, "", f"needs the library {library}")
+            for following in pairs[place + 1 : place + workers]:
+                pool.warm(compilers.frontend_name(*following))
+            yield _compiler(name, library, workers, pool)
+            pool.release(frontend)
 
 
 def _quickly(names: Sequence[str]) -> Iterator[Check]:
@@ -120,11 +128,11 @@ def _sources() -> Iterator[Check]:
         yield Check(OK, "source", name, "", f"{'equipped tests' if source.compiler else 'suites'}: {held}")
 
 
-def _compiler(name: str, library: str, workers: int) -> Check:
+def _compiler(name: str, library: str, workers: int, pool: Pool) -> Check:
     frontend = compilers.frontend_name(name, library)
     started = time.monotonic()
     try:
-        mark, version, note = _canaries(name, library, workers)
+        mark, version, note = _canaries(name, library, workers, pool)
         return Check(mark, "compiler", frontend, version, f"{note} ({time.monotonic() - started:.0f} s)")
     except NotInstalled:
         return Check(MISSING, "compiler", frontend, "", f"pip install {compilers.get(name).PACKAGE}")
@@ -134,14 +142,14 @@ def _compiler(name: str, library: str, workers: int) -> Check:
         return Check(WRONG, "compiler", frontend, "", error.what)
 
 
-def _canaries(name: str, library: str, workers: int) -> tuple[str, str, str]:
+def _canaries(name: str, library: str, workers: int, pool: Pool) -> tuple[str, str, str]:
     """Run the two tests; return a mark, the compiler's version, and what is to be said."""
     right, wrong = libraries.get(library).canaries()
     limits = Limits()
     with temporary.folder("doctor") as folder, Workspace.open(folder, write=True) as own:
         own.add_captured([right, wrong])
         options = stage.Options(compilers=(name,), libraries=(library,), workers=workers, limits=limits)
-        stage.run(own, options, _Silent())
+        stage.run(own, options, _Silent(), pool)
         instances = {row[0]: row[1] for row in own.query("SELECT id, instance FROM tests WHERE status = 'valid'")}
         found = {instances[x.test]: x for x in own.verdicts("variant = ?", (_first_variant(name, library),))}
         version = str(next(iter(own.environments().values()))["version"])

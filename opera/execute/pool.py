@@ -111,6 +111,21 @@ class Pool:
         """Begin no job after `begin` (as of time.monotonic), and drop those that still run at `end`: they have no result."""
         self._last_begin, self._last_end = begin, end
 
+    def warm(self, group: str) -> None:
+        """Have a group import its modules already: its first job will begin at once."""
+        if self._servers[group].state == "new":
+            self._start(self._servers[group])
+
+    def release(self, group: str) -> None:
+        """Give back the memory of a group that has nothing to do; it starts anew if it is given a job."""
+        server = self._servers[group]
+        if server.control is not None and not server.queue:
+            self._selector.unregister(server.control)
+            for worker in list(server.workers.values()):
+                self._forget(worker)
+            server.stop()
+            server.state = "new"
+
     def retire(self, number: int) -> None:
         """Give the worker of that number no other job: a job may have left it in a state that harms the next ones."""
         for server in self._servers.values():

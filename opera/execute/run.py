@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Protocol
 
@@ -93,8 +94,11 @@ class Summary(msgspec.Struct, frozen=True):
     lost: dict[str, str] = {}
 
 
-def run(workspace: Workspace, options: Options, progress: Progress) -> Summary:
-    """Run what has no verdict yet. Raises UsageError or NotInstalled where nothing can be run."""
+def run(workspace: Workspace, options: Options, progress: Progress, pool: Pool | None = None) -> Summary:
+    """Run what has no verdict yet, in a pool of its own or in one that holds the groups of these frontends.
+
+    Raises UsageError, NotInstalled or NoAnswer where nothing can be run.
+    """
     chosen = [name for name in workspace.libraries() if not options.libraries or name in options.libraries]
     if not chosen:
         raise UsageError(
@@ -110,8 +114,9 @@ def run(workspace: Workspace, options: Options, progress: Progress) -> Summary:
         raise UsageError(f"none of {', '.join(names)} has a frontend for {', '.join(chosen)}")
     if options.selection.balance:
         quota.check(workspace, list(dict.fromkeys(library for _, library in pairs)), options.selection)
-    with Pool(groups(pairs, chosen, options.python), workers=options.workers) as pool:
-        described, missing = describe(pool, pairs, options.compilers)
+    own = Pool(groups(pairs, chosen, options.python), workers=options.workers) if pool is None else nullcontext(pool)
+    with own as opened:
+        described, missing = describe(opened, pairs, options.compilers)
         for name, why in missing.items():
             progress.say(f"{name} is left out: {why.what}" + (f" ({why.fix})" if why.fix else ""))
         frontends = [
@@ -119,7 +124,7 @@ def run(workspace: Workspace, options: Options, progress: Progress) -> Summary:
         ]
         for target in frontends:
             workspace.save_interpreter(target.environment, options.python)
-        return _Run(workspace, options, progress, pool, frontends).go()
+        return _Run(workspace, options, progress, opened, frontends).go()
 
 
 class _Run:
