@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKSPACE ?= results
 # Tests in two processes, a file in one of them, in the order of tests/conftest.py.
-SPREAD ?= -n 2 --dist loadfile --no-loadscope-reorder
+SPREAD ?= -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-full lint types bench cpus format clean
 

@@ -35,13 +35,13 @@ def verdicts(root: Path) -> dict[tuple[str, str, str], tuple[str, str]]:
 def test_extract_prioritize_run_report(filled):
     root = filled()
     arguments = [x for name in COMPILERS for x in ("--compiler", name)]
-    done = opera("run", *arguments, "--limit", 150, "--workspace", root)
+    done = opera("run", *arguments, "--limit", 80, "--workspace", root)
     assert done.returncode == 0, done.stderr
     seen = report(root)
     assert sorted(x["name"] for x in seen["frontends"]) == [f"{name}-onnx" for name in COMPILERS]
     for frontend in seen["frontends"]:
-        assert frontend["tests"] == sum(frontend["verdicts"].values()) == 150
-        assert frontend["verdicts"]["pass"] > 20
+        assert frontend["tests"] == sum(frontend["verdicts"].values()) == 80
+        assert frontend["verdicts"]["pass"] > 15
         assert not frontend["verdicts"].get("error")
         assert 0 < frontend["efficiency"] <= 1
         assert 0 < frontend["seconds"] <= frontend["wall_seconds"] * frontend["workers"]
@@ -53,7 +53,7 @@ def test_extract_prioritize_run_report(filled):
         assert finding["members"]
 
     before = verdicts(root)
-    again = opera("run", *arguments, "--limit", 150, "--workspace", root)
+    again = opera("run", *arguments, "--limit", 80, "--workspace", root)
     assert "nothing left to run" in again.stdout
     assert verdicts(root) == before
 
@@ -129,6 +129,7 @@ def count(root: Path, table: str) -> int:
         return 0
 
 
+@pytest.mark.full  # tests/faults/test_kills.py kills at a hundred moments
 def test_a_killed_extract_is_finished_by_the_same_command(extracted, tmp_path):
     root = tmp_path / "workspace"
     killed(["extract", "onnx", "--workspace", root], lambda: count(root, "instances") > 200)
@@ -144,6 +145,7 @@ def test_a_killed_extract_is_finished_by_the_same_command(extracted, tmp_path):
             assert here.query(query) == there.query(query)
 
 
+@pytest.mark.full  # tests/faults/test_kills.py kills at a hundred moments
 def test_a_killed_prioritize_leaves_the_old_order_or_the_new_one(filled):
     root = filled()
     with Workspace.open(root, write=False) as opened:
@@ -167,7 +169,7 @@ def test_a_killed_prioritize_leaves_the_old_order_or_the_new_one(filled):
     assert opera(*arguments).returncode == 0
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGKILL, marks=pytest.mark.full), signal.SIGINT])
 def test_a_killed_run_is_finished_by_the_same_command(filled, how):
     root, whole = filled(), filled()
     arguments = [
@@ -190,6 +192,7 @@ def test_a_killed_run_is_finished_by_the_same_command(filled, how):
         assert not opened.query("SELECT * FROM verdicts WHERE confirmation = 'pending'")
 
 
+@pytest.mark.full  # tests/faults/test_disk.py has two commands at once, too
 def test_two_runs_at_once_do_not_mix(filled):
     root = filled()
     first = subprocess.Popen(
@@ -224,7 +227,7 @@ def test_another_interpreter_runs_its_own_compiler_with_numpy_and_msgspec_alone(
     assert done.returncode == 0, done.stderr
     seen = report(root)["frontends"][0]
     assert seen["tests"] == 60
-    assert seen["verdicts"]["pass"] > 20
+    assert seen["verdicts"]["pass"] > 15
     assert not seen["verdicts"].get("error")
 
 

@@ -102,6 +102,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.full
 def test_nothing_of_pytorch_is_replaced_where_it_is_to_stay_as_it_is(told: dict[str, Any]) -> None:
     """What replaces itself when it is first used does so in both."""
     with_patches, without = (set(told[value]["replaced"]) for value in ("0", "1"))
@@ -109,5 +110,6 @@ def test_nothing_of_pytorch_is_replaced_where_it_is_to_stay_as_it_is(told: dict[
     assert without <= with_patches
 
 
+@pytest.mark.full
 def test_quicker_functions_change_no_result(told: dict[str, Any]) -> None:
     assert told["0"]["made"] == told["1"]["made"]

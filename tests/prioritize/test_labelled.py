@@ -34,7 +34,10 @@ def artifact(shared_data: Path, compiler: str) -> Labelled:
     )
 
 
-@pytest.mark.parametrize(("compiler", "least", "corpus_order"), [("tvm", 0.64, 0.69), ("trt", 0.69, 0.74)])
+@pytest.mark.parametrize(
+    ("compiler", "least", "corpus_order"),
+    [("tvm", 0.64, 0.69), pytest.param("trt", 0.69, 0.74, marks=pytest.mark.full)],
+)
 def test_apfd_on_the_artifact(shared_data: Path, compiler: str, least: float, corpus_order: float) -> None:
     corpus = artifact(shared_data, compiler)
     defaults = attribute_defaults({row.operator for row in corpus.rows})
