@@ -293,7 +293,9 @@ def run(
     python: Annotated[
         str, typer.Option(help="Interpreter of another environment (opera and a compiler of another version in it).")
     ] = "",
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one test may take.")] = 30.0,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds that one test may take; what a busy machine takes does not count.")
+    ] = 30.0,
     memory: Annotated[float, typer.Option(min=0.1, help="GiB that a worker may grow by in one test.")] = 4.0,
     fail_on_new: Annotated[
         bool, typer.Option("--fail-on-new", help="Exit with 1 if there are findings that the workspace did not have.")
