@@ -20,7 +20,7 @@ from faults import jobs
 from pebble import ProcessExpired, ProcessPool
 
 from opera.execute.pool import Pool
-from opera.execute.workers import DONE, Group
+from opera.execute.pool_workers import DONE, Group
 
 WORKERS, TRIVIAL, FRESH, MIXED, LIMIT = 2, 3000, 100, 20, 2.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from opera.execute.plan import Frontend
-from opera.execute.workers import Account
+from opera.execute.pool_workers import Account
 
 
 class Accounts:

@@ -17,8 +17,8 @@ import msgspec
 from opera.execute.outcomes import outcome_of, reached
 from opera.execute.plan import Frontend
 from opera.execute.pool import Pool
+from opera.execute.pool_workers import DONE, Result
 from opera.execute.records import INCONSISTENT, PASS, Job, Limits, Outcome
-from opera.execute.workers import DONE, Result
 from opera.workspace import Verdict
 
 SEARCHES = 8
@@ -109,9 +109,16 @@ class Aftermath:
                 if name:
                     after = predecessors(self._histories.get(worker, []))
                     rest = after[after.index(name) + 1 :] if name in after else ()
-                    pairs = [tuple(x.split("/", 1)) for x in dict.fromkeys(rest) if x != name]
-                    yield Culprit(name, suspicion, tuple((x, y) for x, y in pairs))
+                    parts = [x.partition("/") for x in dict.fromkeys(rest) if x != name]
+                    yield Culprit(name, suspicion, tuple((test, variant) for test, _, variant in parts))
                     break
+
+    def told(self) -> str:
+        """Return that some were not searched for, a line; empty where all were."""
+        left = len(self._suspicions) - SEARCHES
+        if left <= 0:
+            return ""
+        return f"{left} more workers had tests that fail only after others: what spoils them was searched in {SEARCHES}"
 
     def locate(self, culprit: Culprit) -> str:
         """Return the code that converts the operator of a culprit, once all that the run has begun is done."""

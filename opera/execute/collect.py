@@ -15,10 +15,10 @@ from opera.execute import plan
 from opera.execute.groups import compiler_group, library_group
 from opera.execute.plan import Frontend, Item, Selection
 from opera.execute.pool import Pool
+from opera.execute.pool_workers import DONE, UNAVAILABLE, Result
 from opera.execute.prepare import VALID, Preparation
 from opera.execute.records import Job, Limits
 from opera.execute.tracing import Traced, TraceJob
-from opera.execute.workers import DONE, UNAVAILABLE, Result
 from opera.migrated import Artefact
 from opera.workspace import Covered, Workspace
 

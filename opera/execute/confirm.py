@@ -13,16 +13,16 @@ from opera.execute.ledger import Ledger
 from opera.execute.outcomes import outcome_of, reached
 from opera.execute.plan import Frontend, Item
 from opera.execute.pool import SENT, Pool
+from opera.execute.pool_workers import Result
 from opera.execute.prepare import Preparation
 from opera.execute.records import ABORT, AGAIN, DEATHS, ERROR, FAILURES, FLAKY, OUT_OF_MEMORY, TIMEOUT, Limits, Outcome
-from opera.execute.workers import Result
 from opera.workspace import COUNTED, Verdict, Workspace
 
 MEMBERS = 3
 """So many members of each finding are confirmed; later ones are stored as unconfirmed."""
 PATCHED = "fails only with the patches that opera makes to the exporter for speed (OPERA_UNPATCHED=1 leaves them out)"
-LARGER = {TIMEOUT: 3, OUT_OF_MEMORY: 2}
-"""Verdict → how many times the time, or the memory, a confirmation has."""
+MORE_TIME, MORE_MEMORY = 3, 2
+"""How many times both a confirmation has of what ran out of one of them."""
 
 
 class Members:
@@ -56,12 +56,12 @@ class Confirming:
         """Run a failing test again in a fresh process; an exporter first as its users have it, without opera's patches."""
         target = item.frontend
         first = self._is_patched(target) and not patched
-        larger = LARGER.get(verdict.verdict, 1)
+        short = verdict.verdict in (TIMEOUT, OUT_OF_MEMORY)
         self.pool.submit(
             unpatched(target.name) if first else target.name,
             self.prepare.job(target, target.variants[target.place(verdict.variant)], item.test),
-            seconds=self.limits.seconds * (LARGER[TIMEOUT] if larger > 1 else 1),
-            memory=self.limits.memory * (LARGER[OUT_OF_MEMORY] if larger > 1 else 1),
+            seconds=self.limits.seconds * (MORE_TIME if short else 1),
+            memory=self.limits.memory * (MORE_MEMORY if short else 1),
             fresh=True,
             tag=("patched" if patched else "confirm", item, verdict, origin),
         )

@@ -36,7 +36,7 @@ import msgspec
 from opera import temporary
 
 FILE_SIZE = 4 << 30
-"""Bytes that a worker may write to one file. Its log is cut by the pool long before (`opera.execute.pool.LOG_SIZE`)."""
+"""Bytes that a worker may write to one file. Its log is cut by the pool long before (`opera.execute.pool_workers.LOG_SIZE`)."""
 NOTE_SIZE = 4096
 MARK_AT = NOTE_SIZE // 2
 """Where the second note begins."""

@@ -8,7 +8,7 @@ from typing import Any
 from opera import compilers, libraries
 from opera.errors import NoAnswer, NotInstalled, OperaError
 from opera.execute.pool import Pool
-from opera.execute.workers import ABORT, DONE, ERROR, STARVED, TIMEOUT, UNAVAILABLE, Group, Result
+from opera.execute.pool_workers import ABORT, DONE, ERROR, STARVED, TIMEOUT, UNAVAILABLE, Group, Result
 
 DESCRIBING = 300.0
 """Seconds (as of opera.execute.clock) that a compiler may take to say what it is."""

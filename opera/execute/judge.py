@@ -98,13 +98,6 @@ def cut(text: str, most: int = MESSAGE) -> str:
     return text if len(text) <= most else f"{text[: most - most // 4 - 5]} ... {text[-(most // 4) :]}"
 
 
-class _Text:
-    """Says what it was made with, as KeyError would not."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])  # type: ignore[attr-defined]
-
-
 @cache
 def _stand_in(kinds: tuple[str, ...]) -> type[BaseException]:
     made: Any = None
@@ -117,7 +110,7 @@ def _stand_in(kinds: tuple[str, ...]) -> type[BaseException]:
             made = type(name.rpartition(".")[2], (made or BaseException,), {"__module__": module, "__qualname__": name})
     made = made or Exception
     shown = {
-        "__str__": _Text.__str__,
+        "__str__": _says,
         "__init__": _init,
         "__module__": made.__module__,
         "__qualname__": made.__qualname__,
@@ -129,6 +122,11 @@ def _stand_in(kinds: tuple[str, ...]) -> type[BaseException]:
 def _init(self: BaseException, text: str) -> None:
     """Some of Python's exceptions (UnicodeDecodeError) want other arguments than a text."""
     self.args = (text,)
+
+
+def _says(self: BaseException) -> str:
+    """KeyError, for one, would say it in quotes."""
+    return str(self.args[0])
 
 
 def _known(module: str, name: str) -> type[BaseException] | None:

@@ -9,8 +9,8 @@ import msgspec
 
 from opera.execute.accounts import Accounts
 from opera.execute.plan import Frontend
+from opera.execute.pool_workers import Account
 from opera.execute.records import FAILURES, Outcome
-from opera.execute.workers import Account
 from opera.triage.signature import Signature
 from opera.workspace import COMBINED, Verdict, Workspace
 

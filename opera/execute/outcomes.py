@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from opera.execute.pool_workers import ABORT, DONE, OUT_OF_MEMORY, STARVED, TIMEOUT, Result
 from opera.execute.records import AGAIN, ERROR, Outcome
-from opera.execute.workers import ABORT, DONE, OUT_OF_MEMORY, STARVED, TIMEOUT, Result
 
 
 def outcome_of(result: Result) -> Outcome:

@@ -26,7 +26,7 @@ import msgspec
 
 from opera.execute import clock
 from opera.execute.forkserver import LOST_CONNECTION, Answer, Command, Event, Request, frame
-from opera.execute.workers import (
+from opera.execute.pool_workers import (
     ABORT,
     DONE,
     OUT_OF_MEMORY,

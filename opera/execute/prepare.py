@@ -15,8 +15,8 @@ from opera.execute import plan, rules
 from opera.execute.library_side import MADE, ExportRequest, WrapReply, WrapRequest
 from opera.execute.plan import Frontend, Item
 from opera.execute.pool import Pool
+from opera.execute.pool_workers import DONE, STARVED, UNAVAILABLE, Result
 from opera.execute.records import ABORT, ERROR, Job, Limits
-from opera.execute.workers import DONE, STARVED, UNAVAILABLE, Result
 from opera.migrated import Artefact, Export
 from opera.workspace import Test, Workspace
 

@@ -27,6 +27,7 @@ from opera.execute.ledger import Ledger, outcome_again
 from opera.execute.library_side import AGREES, ScreenReply, ScreenRequest
 from opera.execute.plan import Frontend, Item
 from opera.execute.pool import Pool
+from opera.execute.pool_workers import DONE, Result
 from opera.execute.records import (
     AGAIN,
     CRASH,
@@ -36,11 +37,11 @@ from opera.execute.records import (
     PASS,
     SCREENED,
     UNSUPPORTED,
+    VERDICTS,
     Outcome,
     Seen,
 )
 from opera.execute.rules import Rules
-from opera.execute.workers import DONE, Result
 from opera.migrated import read_manifest, read_values
 from opera.workspace import Verdict, Workspace
 
@@ -82,29 +83,32 @@ class Changes(msgspec.Struct):
 
 def stale(workspace: Workspace, target: Frontend) -> Iterator[Verdict]:
     """Yield the verdicts of a frontend that its rules of today did not conclude, with what was seen."""
-    now = str(target.rules)
-    found = workspace.verdicts(
-        "frontend = ? AND environment = ? AND (rules != ? OR verdict = ?)",
-        (target.name, target.environment, now, ERROR),
-        seen=True,
-    )
-    for verdict in found:
-        if "victims" in verdict.details:  # what it does to others was seen in many runs, and depends on no rule
-            continue
-        if verdict.details.get(AGAIN) or not Rules.parse(verdict.rules).hold(verdict.verdict, target.rules):
-            yield verdict
+    of_frontend = "frontend = ? AND environment = ?"
+    where = (target.name, target.environment)
+    for (old,) in workspace.query(f"SELECT DISTINCT rules FROM verdicts WHERE {of_frontend}", where):
+        kinds = [kind for kind in VERDICTS if not Rules.parse(old).hold(kind, target.rules)]
+        asked = ", ".join("?" * len(kinds))
+        for verdict in workspace.verdicts(
+            f"{of_frontend} AND rules = ? AND (verdict IN ({asked}) OR verdict = ?)",
+            (*where, old, *kinds, ERROR),
+            seen=True,
+        ):
+            if verdict.verdict not in kinds and not verdict.details.get(AGAIN):
+                continue
+            if "victims" not in verdict.details:  # what it does to others was seen in many runs, and depends on no rule
+                yield verdict
 
 
-def kept_outputs(workspace: Workspace, verdict: Verdict) -> Path:
+def kept_outputs(workspace: Workspace, test: str, target: Frontend, variant: str) -> Path:
     """Return where the outputs of an inconsistent test are kept."""
-    name = f"{verdict.test}-{verdict.frontend}-{verdict.variant}-{verdict.environment}.msgpack"
-    return workspace.outputs_folder / verdict.test[:2] / name
+    return workspace.outputs_folder / test[:2] / f"{test}-{target.name}-{variant}-{target.environment}.msgpack"
 
 
-def needs_screens(workspace: Workspace, verdict: Verdict) -> bool:
+def needs_screens(workspace: Workspace, target: Frontend, verdict: Verdict) -> bool:
     """Whether a stale verdict is judged anew by comparing and screening the outputs that were kept."""
     judged = verdict.verdict in (INCONSISTENT, SCREENED)
-    return judged and kept_outputs(workspace, verdict).is_file() and _folder(workspace, verdict).is_dir()
+    kept = kept_outputs(workspace, verdict.test, target, verdict.variant)
+    return judged and kept.is_file() and _folder(workspace, verdict).is_dir()
 
 
 def anew(workspace: Workspace, target: Frontend, verdict: Verdict) -> Verdict | None:
@@ -178,7 +182,7 @@ class Rejudging:
         asked = set()
         for target in frontends:
             for verdict in list(stale(self.workspace, target)):
-                if needs_screens(self.workspace, verdict):
+                if needs_screens(self.workspace, target, verdict):
                     asked.add((target.name, verdict.test, verdict.variant))
                     self._submit(target, verdict)
                 else:
@@ -190,7 +194,7 @@ class Rejudging:
         request = ScreenRequest(
             library=target.library, compiler=target.compiler, directory=str(_folder(self.workspace, verdict).absolute()),
             instance=self.workspace.instance(instance).canonical(), outcome=outcome_again(verdict),
-            actual=str(kept_outputs(self.workspace, verdict).absolute()), anew=True,
+            actual=str(kept_outputs(self.workspace, verdict.test, target, verdict.variant).absolute()), anew=True,
             computes_in=dict(getattr(compilers.get(target.compiler), "COMPUTES_IN", {})),
         )  # fmt: skip
         self.pool.submit(
@@ -210,8 +214,8 @@ class Rejudging:
         now = msgspec.structs.replace(
             verdict, verdict=PASS if agrees else outcome.verdict, stage="" if agrees else verdict.stage,
             symptom=outcome.symptom, message=outcome.message, details=outcome.details,
-            seen=Seen() if agrees else verdict.seen, rules=str(target.rules),
-        )  # fmt: skip
+            seen=None if agrees else verdict.seen, rules=str(target.rules),
+        )  # fmt: skip  # of outputs that agree now no margins are known: other rules need them run again
         self._replace(target, verdict, now, confirm=True)
 
     def _run_again(self, target: Frontend, verdict: Verdict) -> None:

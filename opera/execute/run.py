@@ -27,6 +27,7 @@ from opera.execute.library_side import ScreenReply, ScreenRequest
 from opera.execute.outcomes import outcome_of
 from opera.execute.plan import Frontend, Item, Selection
 from opera.execute.pool import Pool
+from opera.execute.pool_workers import DONE, STARVED, UNAVAILABLE, Result
 from opera.execute.prepare import Preparation
 from opera.execute.quota import Quota
 from opera.execute.records import (
@@ -41,10 +42,9 @@ from opera.execute.records import (
     Outcome,
 )
 from opera.execute.rejudge import Rejudging
-from opera.execute.workers import DONE, STARVED, UNAVAILABLE, Result
 from opera.migrated import Artefact, Export
 from opera.triage import findings
-from opera.workspace import Verdict, Workspace
+from opera.workspace import Workspace
 
 LOOKAHEAD = 96
 """Items taken up at a time: enough to keep every slot busy while the next ones are wrapped."""
@@ -189,7 +189,7 @@ class _Run:
         return self._summary()
 
     def _summary(self) -> Summary:
-        for text in (self.rejudging.changes.told(), *self._hooks_told()):
+        for text in (self.rejudging.changes.told(), *self._hooks_told(), self.aftermath.told()):
             if text:
                 self.progress.say(text)
         wall = self.ledger.seconds()
@@ -398,9 +398,9 @@ class _Run:
     def _keep_outputs(self, item: Item, variant: str) -> None:
         """Keep the outputs of an inconsistent test, so that they can be compared and screened again by other rules."""
         saved = Path(self._saved_outputs(item, variant))
+        kept = rejudge.kept_outputs(self.workspace, item.test, item.frontend, variant)
+        kept.unlink(missing_ok=True)  # an earlier run's, should these be too large
         if saved.is_file() and saved.stat().st_size <= rejudge.KEPT:
-            verdict = Verdict(item.test, item.frontend.name, variant, item.frontend.environment, INCONSISTENT)
-            kept = rejudge.kept_outputs(self.workspace, verdict)
             kept.parent.mkdir(parents=True, exist_ok=True)
             saved.replace(kept)
 

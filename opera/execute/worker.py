@@ -63,15 +63,11 @@ class _Stopped(Exception):
         self.stage, self.error = stage, error
 
 
-class _NotRebuilt(Exception):
+class NotRebuilt(Exception):
     """opera could not rebuild the library's own model: its error, not the compiler's."""
 
 
-class _Malformed(Exception):
-    """The values that an adapter returned cannot be read."""
-
-
-class _BadAnswer(Exception):
+class BadAnswer(Exception):
     """The adapter broke its contract: what it returned is no list of values."""
 
 
@@ -110,10 +106,7 @@ def run(job: Job) -> Outcome:
     except _Stopped as stop:
         return _failure(compiler, case, stop, manifest, seconds)
     note("oracle")
-    try:
-        return _compared(job, compiler, compiled, case, manifest, expected, actual, seconds)
-    except _Malformed as error:
-        return Outcome(ERROR, "infer", "BadAnswer", cut(str(error)), seconds=seconds)
+    return _compared(job, compiler, compiled, case, manifest, expected, actual, seconds)
 
 
 def _compared(
@@ -134,9 +127,8 @@ def _compared(
     except MemoryError:
         raise
     except Exception as error:  # values that are none: the expected ones were read from a file of opera's
-        raise _Malformed(
-            f"the adapter returned values that cannot be read: {type(error).__name__}: {said(error)}"
-        ) from error
+        text = f"the adapter returned values that cannot be read: {type(error).__name__}: {said(error)}"
+        return Outcome(ERROR, "infer", BadAnswer.__name__, cut(text), seconds=seconds)
     details: dict[str, Any] = dict(found.details)
     if not found.symptom:
         seen = Seen(identical=not margins and expected == actual, margins=margins)
@@ -196,7 +188,7 @@ def _live(manifest: Manifest, directory: Path) -> Any:
     try:
         return library.live(manifest, directory)
     except Exception as error:
-        raise _NotRebuilt(f"the model cannot be rebuilt: {type(error).__name__}: {said(error)}") from error
+        raise NotRebuilt(f"the model cannot be rebuilt: {type(error).__name__}: {said(error)}") from error
 
 
 def _timed(stage: str, seconds: dict[str, float], function: Any, *arguments: Any) -> Any:
@@ -220,7 +212,7 @@ def _infer(compiler: Compiler, compiled: Any, case: Case, seconds: dict[str, flo
     if not isinstance(outputs, list) or not all(isinstance(x, Tensor | Sequence | Optional) for x in outputs):
         kinds = ", ".join(sorted({type(x).__name__ for x in outputs})) if isinstance(outputs, list) else ""
         told = f"a list of {kinds}" if kinds else type(outputs).__name__
-        raise _Stopped("infer", _BadAnswer(f"the adapter returned {told} instead of a list of values"))
+        raise _Stopped("infer", BadAnswer(f"the adapter returned {told} instead of a list of values"))
     return outputs
 
 
@@ -231,7 +223,7 @@ def _failure(compiler: Compiler, case: Case, stop: _Stopped, manifest: Manifest,
     if isinstance(error, OSError) and error.errno == errno.EFBIG:
         text = f"more than {FILE_SIZE >> 30} GiB were written to one file, which is opera's own limit: {raised[0].text}"
         return Outcome(ERROR, stage, type(error).__qualname__, cut(text), seconds=seconds)
-    ours = isinstance(error, _NotRebuilt | _BadAnswer)
+    ours = isinstance(error, NotRebuilt | BadAnswer)
     exported = (manifest.library,) if case.artefact in manifest.offers else ()
     packages = blame.packages_of(compiler, case.library)
     whose = blame.OPERA if ours else blame.blame(error, packages, blame.adapter_of(compiler), exported)

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from opera.execute.pool import Pool
-from opera.execute.workers import ABORT, DONE, ERROR, OUT_OF_MEMORY, TIMEOUT, UNAVAILABLE, Group, Result
+from opera.execute.pool_workers import ABORT, DONE, ERROR, OUT_OF_MEMORY, TIMEOUT, UNAVAILABLE, Group, Result
 
 JOBS = Group(call="faults.jobs:double", preload=("faults.jobs",))
 TESTS, CHECKOUT = Path(__file__).parents[1], Path(__file__).parents[2]

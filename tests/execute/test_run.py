@@ -4,38 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
+from faults.onnx_faults import Silent, relu
 
 from opera.errors import NoAnswer
 from opera.execute import pool, show
 from opera.execute import run as stage
 from opera.execute.plan import Selection
 from opera.execute.records import Limits
-from opera.instance import Captured, Instance, Operand, Provenance
 from opera.triage import scripts
 from opera.triage.findings import findings
-from opera.values import Tensor
 from opera.workspace import Verdict, Workspace
 
 pytest.importorskip("onnx")
-
-
-class Silent:
-    def say(self, text: str) -> None: ...
-    def begin(self, total: int) -> None: ...
-    def step(self, counts: Counter[str], done: int, efficiency: float) -> None: ...
-
-
-def relu(number: int, operator: str) -> Captured:
-    x = np.array([-4.0, 2.0, number], dtype=np.float32)
-    y = np.where(x < 0, x * np.float32(0.5), x) if operator == "LeakyRelu" else np.maximum(x, np.float32(0))
-    params = {"alpha": 0.5} if operator == "LeakyRelu" else {}
-    instance = Instance("onnx", operator, params, (Operand("X", Tensor.of(x)),), ("Y",), {"opset": {"": 16}})
-    return Captured(instance, Provenance("suite", "file", f"{operator}{number}"), (Tensor.of(y),))
 
 
 @pytest.fixture
@@ -151,12 +134,10 @@ def test_an_environment_knows_its_interpreter(filled, monkeypatch, capsys):
 
 
 def test_adapters_that_cannot_say_are_counted(filled):
-    lines: list[str] = []
     watcher = Silent()
-    watcher.say = lines.append  # type: ignore[method-assign]
     options = stage.Options(compilers=("faults.onnx_faults:speechless",), workers=1)
     stage.run(filled, options, watcher)
-    told = [line for line in lines if "conversion_function of the adapter failed in 2 tests" in line]
+    told = [line for line in watcher.said if "conversion_function of the adapter failed in 2 tests" in line]
     assert len(told) == 1 and "renamed" in told[0]
     [finding] = findings(filled)
     assert "adapter-failed" in finding.tags

@@ -1,4 +1,4 @@
-"""ONNX compilers with one planted fault each, which only the operator LeakyRelu brings out.
+"""ONNX compilers with one planted fault each, which only the operator LeakyRelu brings out, and the tests they are given.
 
 `opera.compilers.get("faults.onnx_faults:wrong_value")` finds them.
 """
@@ -9,6 +9,7 @@ import ctypes
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,30 @@ from faults.engine import fail
 
 from opera.compilers import Case, Variant
 from opera.compilers.packing import of_numpy
-from opera.values import Value
+from opera.instance import Captured, Instance, Operand, Provenance
+from opera.values import Tensor, Value
+
+
+class Silent:
+    """Watches a run, and keeps what is said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def begin(self, total: int) -> None: ...
+    def step(self, counts: Counter[str], done: int, efficiency: float) -> None: ...
+
+
+def relu(number: int, operator: str) -> Captured:
+    """Return a test of Relu or LeakyRelu whose input ends in `number`, with what it expects."""
+    x = np.array([-4.0, 2.0, number], dtype=np.float32)
+    y = np.where(x < 0, x * np.float32(0.5), x) if operator == "LeakyRelu" else np.maximum(x, np.float32(0))
+    params = {"alpha": 0.5} if operator == "LeakyRelu" else {}
+    instance = Instance("onnx", operator, params, (Operand("X", Tensor.of(x)),), ("Y",), {"opset": {"": 16}})
+    return Captured(instance, Provenance("suite", "file", f"{operator}{number}"), (Tensor.of(y),))
 
 
 class Planted:

@@ -12,9 +12,9 @@ from faults import compilers as faults
 from opera import migrated
 from opera.execute import worker
 from opera.execute.pool import Pool
+from opera.execute.pool_workers import DONE, Group, Result
 from opera.execute.records import CRASH, ERROR, INCONSISTENT, PASS, UNSUPPORTED, Job, Outcome
 from opera.execute.worker import Description, describe, locate, run
-from opera.execute.workers import DONE, Group, Result
 
 GROUP = Group(call="opera.execute.worker:run", preload=("faults.compilers",))
 MEMORY = 256 << 20
@@ -28,7 +28,7 @@ EXPECTED = {
     "wrong_count": (INCONSISTENT, "count"),
     "not_a_number": (INCONSISTENT, "nan-mask"),
     "nondeterministic": (INCONSISTENT, "value"),
-    "nothing": (ERROR, "_BadAnswer"),
+    "nothing": (ERROR, "BadAnswer"),
     "unsupported": (UNSUPPORTED, "NotImplementedError"),
     "raises": (CRASH, "ValueError"),
     "unspeakable": (CRASH, "Unspeakable"),

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
+from faults.onnx_faults import Silent, relu
 
 from opera.execute import run as stage
 from opera.execute.records import Limits
-from opera.instance import Captured, Instance, Operand, Provenance
 from opera.triage import scripts
 from opera.triage.findings import findings
-from opera.values import Tensor
 from opera.workspace import REPRODUCERS
 
 pytest.importorskip("onnx")
-
-
-class Silent:
-    def say(self, text: str) -> None: ...
-    def begin(self, total: int) -> None: ...
-    def step(self, counts: Counter[str], done: int, efficiency: float) -> None: ...
-
-
-def relu(number: int, operator: str) -> Captured:
-    x = np.array([-4.0, 2.0, number], dtype=np.float32)
-    params = {"alpha": 0.5} if operator == "LeakyRelu" else {}
-    y = np.where(x < 0, x * np.float32(params.get("alpha", 0.0)), x)
-    instance = Instance("onnx", operator, params, (Operand("X", Tensor.of(x)),), ("Y",), {"opset": {"": 16}})
-    return Captured(instance, Provenance("suite", "file", f"{operator}{number}"), (Tensor.of(y),))
 
 
 FAULTS = {
