@@ -93,10 +93,10 @@ def child(checkout: Path, file: str, capture: bool, folder: Path) -> None:
     import torch  # noqa: F401 (both set-ups begin with it loaded)
 
     from opera import resources
-    from opera.capture import torch as capture_torch
     from opera.capture.plugin import Plugin
     from opera.capture.recorder import Recorder
-    from opera.instance import parse_captured
+    from opera.libraries.torch import hooks as capture_torch
+    from opera.programs.program import parse_captured
 
     class Outcomes:
         def __init__(self) -> None:

@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from opera.errors import CorpusError
-from opera.migrate.docter import constraints, files, targets
-from opera.migrate.docter.constraints import CATEGORIES, Api, Parameter
-from opera.migrate.docter.targets import Bound, Dead
+from opera.sources.docter import constraints, files, targets
+from opera.sources.docter.constraints import CATEGORIES, Api, Parameter
+from opera.sources.docter.targets import Bound, Dead
 
 TABLES = {"torch": ("annotation_pytorch.csv", "pytorch1.5"), "keras": ("annotation_tensorflow.csv", "tensorflow2.1")}
 PLACEHOLDERS = ("D_TYPE", "D_STRUCTURE", "SHAPE", "ENUM", "PARAM", "CONSTANT", "REXPR", "DF_STR")
@@ -102,10 +102,10 @@ def extracted(bound: Bound, known: Api) -> dict[str, Said]:
 def known(library: str, bound: Bound, stated: Api) -> Api:
     """Return today's constraints of an API."""
     if library == "keras":
-        from opera.migrate.docter import keras_documents
+        from opera.sources.docter import keras_documents
 
         return keras_documents.api(bound.operator)
-    from opera.migrate.docter import torch_target
+    from opera.sources.docter import torch_target
 
     found = torch_target.known(bound.operator, stated)
     assert found is not None

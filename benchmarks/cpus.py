@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from opera.workspace import Workspace
+from opera.store.workspace import Workspace
 
 OPERA = [sys.executable, "-m", "opera.cli"]
 HERE = "this machine"

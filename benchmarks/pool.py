@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # both pools hand 
 from faults import jobs
 from pebble import ProcessExpired, ProcessPool
 
-from opera.execute.pool import Pool
-from opera.execute.pool_workers import DONE, Group
+from opera.pool.pool import Pool
+from opera.pool.workers import DONE, Group
 
 WORKERS, TRIVIAL, FRESH, MIXED, LIMIT = 2, 3000, 100, 20, 2.0
 

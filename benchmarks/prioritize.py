@@ -30,11 +30,11 @@ import msgspec
 import numpy as np
 
 from opera import temporary
-from opera.instance import Instance, Operand
 from opera.prioritize import rank
 from opera.prioritize.diversity import OPERA
 from opera.prioritize.subspaces import ArtifactSubspaces, Row, from_instance
-from opera.values import CONTAINERS, Tensor
+from opera.programs.program import Instance, Operand
+from opera.programs.values import CONTAINERS, Tensor
 
 OPERATORS, EXPONENT, DISTINCT = 182, 0.72, 938 / 1013
 ATTRIBUTES = {0: 76, 1: 37, 2: 33, 3: 13, 4: 5, 5: 2, 6: 6, 7: 4, 8: 4, 9: 2}

@@ -9,8 +9,8 @@ import argparse
 import random
 from pathlib import Path
 
+from opera.store.workspace import Workspace
 from opera.triage import scripts
-from opera.workspace import Workspace
 
 
 def main() -> None:

@@ -19,8 +19,8 @@ import msgspec
 from pipeline import measured
 
 from opera import temporary
-from opera.instance import Captured, parse_captured, parse_instance
-from opera.workspace import Workspace
+from opera.programs.program import Captured, parse_captured, parse_instance
+from opera.store.workspace import Workspace
 
 OPERA = [sys.executable, "-m", "opera.cli"]
 COUNT = 100_000

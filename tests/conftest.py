@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from opera.workspace import Workspace
+from opera.store.workspace import Workspace
 
 sys.path.insert(0, str(Path(__file__).parent))  # for `strategies`, under --import-mode=importlib
 

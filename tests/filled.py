@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from opera.instance import Captured, Instance, Operand, Provenance
-from opera.values import Tensor
-from opera.workspace import Test as MigratedTest
-from opera.workspace import Verdict, Workspace
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Tensor
+from opera.store.workspace import Test as MigratedTest
+from opera.store.workspace import Verdict, Workspace
 
 HOSTILE = "</script><img src=x onerror=alert(1)>[bold]{{ 7*7 }}\x1b]0;owned\x07\x1b[31m | `x`"
 OPERATORS = ("Conv", "Cast", HOSTILE, "Relu", "Pad", "Loop", "If", "Scan", "TopK", "Gemm", "Bad", "Odd")

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from opera.instance import Instance, Operand
-from opera.values import Tensor, Value
+from opera.programs.program import Instance, Operand
+from opera.programs.values import Tensor, Value
 
 
 def instance(operator: str, params: dict[str, Any], context: dict[str, Value] | None = None, **inputs: Any) -> Instance:

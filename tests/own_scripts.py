@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from opera.workspace import Workspace
+from opera.store.workspace import Workspace
 
 MODEL = """
 import numpy as np

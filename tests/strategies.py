@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 from hypothesis import strategies as st
 
-from opera.instance import Instance, Operand
-from opera.values import CONTAINERS, Message, Named, Optional, RandomTensor, Sequence, Tensor
+from opera.programs.program import Instance, Operand
+from opera.programs.values import CONTAINERS, Message, Named, Optional, RandomTensor, Sequence, Tensor
 
 SHAPES = st.lists(st.integers(0, 3), max_size=4).map(tuple)
 

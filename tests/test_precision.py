@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from opera import precision
-from opera.compilers import Case, inductor, onnxruntime, openvino, torchexport, xla
-from opera.libraries import torch
-from opera.values import Tensor
+from opera.compilers import Case, inductor, onnxruntime, torchexport, xla
+from opera.compilers.openvino import compiler as openvino
+from opera.libraries.torch import library as torch
+from opera.programs.values import Tensor
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 TEMPTING = {
@@ -36,8 +37,8 @@ def printed(code: str) -> str:
 @pytest.mark.parametrize(
     ("names", "module"),
     [
-        (torch.PRELOAD, "opera.libraries.torch_module"),
-        (inductor.PRELOAD[:2], "opera.compilers.torch_live"),
+        (torch.PRELOAD, "opera.libraries.torch.wrap"),
+        (inductor.PRELOAD[:2], "opera.compilers.shared.torch_live"),
         (torchexport.PRELOAD[:2], "opera.compilers.torchexport"),
     ],
 )

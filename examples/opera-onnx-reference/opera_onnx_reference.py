@@ -1,10 +1,10 @@
 """ONNX's reference evaluator as a compiler under test: a worked example of a compiler that comes from outside opera."""
 
 from opera.compilers import Variant
-from opera.compilers.messages import Rule
-from opera.compilers.messages import unsupported as first_rule
-from opera.compilers.packing import CannotCarry, of_numpy
-from opera.values import Optional, Sequence, Tensor
+from opera.compilers.shared.messages import Rule
+from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.shared.packing import CannotCarry, of_numpy
+from opera.programs.values import Optional, Sequence, Tensor
 
 NAME = "onnx-reference"
 PACKAGE = "onnx"

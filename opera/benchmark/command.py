@@ -24,8 +24,8 @@ from opera.errors import NotInstalled, UsageError
 from opera.prioritize import get, labelled, registered
 from opera.prioritize.labelled import Labelled
 from opera.prioritize.subspaces import Defaults
+from opera.store.workspace import Workspace
 from opera.triage.findings import findings
-from opera.workspace import Workspace
 
 BUGS = "bugs"
 """Granularity of a labelled corpus: its labels as they are."""

@@ -18,8 +18,8 @@ import msgspec
 
 from opera import __version__
 from opera.errors import CorpusError, UsageError
+from opera.store.workspace import Workspace
 from opera.triage.findings import Finding, findings
-from opera.workspace import Workspace
 
 GRANULARITIES = ("signature", "converter")
 VERSION = 1

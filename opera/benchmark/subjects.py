@@ -15,7 +15,7 @@ from opera.errors import CorpusError, UsageError
 from opera.prioritize import Source, knowledge, nothing_known
 from opera.prioritize.documents import from_document
 from opera.prioritize.subspaces import Defaults, Row
-from opera.workspace import Workspace
+from opera.store.workspace import Workspace
 
 
 class Subject(msgspec.Struct, frozen=True):

@@ -66,7 +66,7 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """How a file went: see opera.migrate.suites.FileReport."""
+    """How a file went: see opera.sources.suites.suites.FileReport."""
 
     status: str
     reason: str

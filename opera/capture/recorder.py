@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from opera.errors import OperaError
-from opera.instance import Captured, Instance, Provenance
-from opera.values import Value
+from opera.programs.program import Captured, Instance, Provenance
+from opera.programs.values import Value
 
 MAX_DEFERRED = 10_000
 """More observations than this are not put off within one test."""

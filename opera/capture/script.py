@@ -107,9 +107,8 @@ class _Watcher:
             "failed" if recorder.unwritten else "done", "; ".join(reasons), self.tests, self.failed, recorder.calls,
             recorder.recorded, dict(recorder.left_out), round(time.perf_counter() - self._started, 3),
         )  # fmt: skip
-        with suppress(
-            OSError
-        ):  # no descriptor or no room left: opera says then what it does not know, and the program nothing
+        # Where no descriptor or no room is left, opera says what it does not know, and the program nothing.
+        with suppress(OSError):
             (self._place / ANSWER).write_bytes(msgspec.json.encode(answer))
 
 

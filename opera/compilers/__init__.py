@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from opera import plugins
-from opera.values import Value
+from opera.programs.values import Value
 
 
 class Variant(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Case(msgspec.Struct, frozen=True):
 
     Attributes:
         model: The artefact's file.
-        feeds: Input name → value (Tensor, Sequence or Optional of opera.values), in the model's input order.
+        feeds: Input name → value (Tensor, Sequence or Optional of opera.programs.values), in the model's input order.
         outputs: Names of the outputs.
         variant, artefact: Names of the route that is tried, and of what it consumes.
         live: Rebuilds the library's own model (opera.libraries.Exporting.live), where the artefact is `live`.
@@ -59,10 +59,10 @@ class Case(msgspec.Struct, frozen=True):
 class Compiler(Protocol):
     """The protocol. All functions but the attributes may raise anything: that is what is being tested.
 
-    A failure is the compiler's only if its own packages raised it, or native code that they hold (opera.execute.blame).
+    A failure is the compiler's only if its own packages raised it, or native code that they hold (opera.run.blame).
     They are named by an attribute `PACKAGES`, a tuple; without one they are the top-level packages of PRELOAD and of the
-    variants' preloads. An adapter that refuses a test on purpose raises a subclass of opera.compilers.packing.Refusal, and
-    one whose compiler returned nothing at all raises NoAnswer: what else it raises itself is counted as opera's `error`.
+    variants' preloads. An adapter that refuses a test on purpose raises a subclass of shared.packing.Refusal, and one whose
+    compiler returned nothing at all raises NoAnswer: what else it raises itself is counted as opera's `error`.
 
     `unsupported` may be given a stand-in of what was raised, when rules have changed since: it has the same text, causes and
     names of classes, and nothing else.
@@ -70,7 +70,7 @@ class Compiler(Protocol):
     A compiler that computes some dtype in a narrower one by design may say so in an attribute `COMPUTES_IN` (dtype →
     dtype): its outputs of that dtype are then compared at the narrower one's tolerance.
 
-    One through whose workers run functions that opera replaced by quicker ones (opera.libraries.torch_preload and
+    One through whose workers run functions that opera replaced by quicker ones (opera.libraries.torch.preload and
     torch_export) says so in an attribute `UNPATCHED` (library → environment variable → value): workers that are started
     with these leave everything as the user has it, and findings are confirmed in such a one.
     """
@@ -100,7 +100,7 @@ class Compiler(Protocol):
         """Compile what `load` returned."""
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
-        """Run it and return the outputs as opera.values, in the order of `case.outputs`."""
+        """Run it and return the outputs as opera.programs.values, in the order of `case.outputs`."""
 
     def unsupported(self, stage: str, error: BaseException) -> str | None:
         """Return what is unsupported where the compiler says so in its own words, else None (then it is a crash)."""

@@ -14,13 +14,14 @@ from typing import Any
 import msgspec
 
 from opera import precision
-from opera.compilers import Case, Variant, torch_live, torch_operators
-from opera.compilers.messages import Rule
-from opera.values import Value
+from opera.compilers import Case, Variant
+from opera.compilers.shared import torch_live, torch_operators
+from opera.compilers.shared.messages import Rule
+from opera.programs.values import Value
 
 NAME = "inductor"
 PACKAGE = "torch, and a C++ compiler such as g++"
-PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch_preload", "torch._dynamo", "torch._inductor.compile_fx")
+PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch.preload", "torch._dynamo", "torch._inductor.compile_fx")
 PACKAGES = ("torch",)
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"torch": (Variant("live", "live"),)}
 

@@ -14,16 +14,17 @@ from typing import Any
 import msgspec
 
 from opera import precision
-from opera.compilers import Case, Variant, keras_live, onnxruntime, torch_live, torch_operators
-from opera.compilers.messages import Rule
-from opera.values import Tensor, Value
+from opera.compilers import Case, Variant, onnxruntime
+from opera.compilers.shared import keras_live, torch_live, torch_operators
+from opera.compilers.shared.messages import Rule
+from opera.programs.values import Tensor, Value
 
 NAME = "onnxexport"
 PACKAGE = "onnx onnxscript onnxruntime"
 PRELOAD = ("onnx", "onnxruntime")
 PACKAGES = ("torch", "keras", "tensorflow", "tf2onnx", "onnxscript", "onnx_ir", "onnx", "onnxruntime")
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
-    "torch": (Variant("live", "live", preload=(precision.PRELOAD, "torch", "opera.libraries.torch_preload")),),
+    "torch": (Variant("live", "live", preload=(precision.PRELOAD, "torch", "opera.libraries.torch.preload")),),
     "keras": (Variant("live", "live", preload=(keras_live.BACKEND,)),),
 }
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from opera.compilers import Case, Variant
-from opera.compilers.messages import Rule, last_location
-from opera.compilers.messages import unsupported as first_rule
-from opera.compilers.packing import CannotCarry, of_numpy, pack, unpack
-from opera.values import Optional, Sequence, Tensor, Value
+from opera.compilers.shared.messages import Rule, last_location
+from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.shared.packing import CannotCarry, of_numpy, pack, unpack
+from opera.programs.values import Optional, Sequence, Tensor, Value
 
 NAME = "onnxruntime"
 PACKAGE = "onnxruntime"

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from opera import precision
-from opera.compilers import Case, Variant, keras_live
-from opera.compilers.messages import Rule
-from opera.compilers.messages import unsupported as first_rule
-from opera.compilers.packing import CannotCarry, of_numpy
-from opera.values import Tensor, Value
+from opera.compilers import Case, Variant
+from opera.compilers.shared import keras_live
+from opera.compilers.shared.messages import Rule
+from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.shared.packing import CannotCarry, of_numpy
+from opera.programs.values import Tensor, Value
 
 NAME = "tflite"
 PACKAGE = "tensorflow"
@@ -66,7 +67,7 @@ def load(case: Case) -> bytes:
 
 def compile(loaded: bytes, case: Case) -> Any:
     """Have the interpreter read the model, choose kernels and allocate tensors."""
-    from opera.libraries.keras_backend import tensorflow
+    from opera.libraries.keras.backend import tensorflow
 
     interpreter = tensorflow.lite.Interpreter(model_content=loaded, num_threads=1)
     interpreter.allocate_tensors()

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from opera import precision
-from opera.compilers import Case, Variant, torch_live, torch_operators
-from opera.compilers.messages import Rule
-from opera.values import Value
+from opera.compilers import Case, Variant
+from opera.compilers.shared import torch_live, torch_operators
+from opera.compilers.shared.messages import Rule
+from opera.programs.values import Value
 
 NAME = "torchexport"
 PACKAGE = "torch"
-PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch_preload")
+PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch.preload")
 PACKAGES = ("torch",)
 FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"torch": (Variant("live", "live"),)}
 

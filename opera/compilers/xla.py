@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 
 from opera import precision
-from opera.compilers import Case, Variant, keras_live, tflite
-from opera.compilers.messages import Rule
-from opera.compilers.messages import unsupported as first_rule
-from opera.values import Value
+from opera.compilers import Case, Variant, tflite
+from opera.compilers.shared import keras_live
+from opera.compilers.shared.messages import Rule
+from opera.compilers.shared.messages import unsupported as first_rule
+from opera.programs.values import Value
 
 NAME = "xla"
 PACKAGE = "tensorflow"
@@ -64,7 +65,7 @@ def prepare() -> None:
 
 def load(case: Case) -> Jitted:
     """Trace the model, and convert the graph to XLA's own operators (HLO)."""
-    from opera.libraries.keras_backend import tensorflow as tf
+    from opera.libraries.keras.backend import tensorflow as tf
 
     live = keras_live.rebuilt(case)
 
@@ -85,7 +86,7 @@ def compile(loaded: Jitted, case: Case) -> Jitted:
 
 
 def infer(compiled: Jitted, case: Case) -> list[Value]:
-    from opera.libraries.keras_backend import tensorflow as tf
+    from opera.libraries.keras.backend import tensorflow as tf
 
     keras_live.reset(compiled.live.model)
     return keras_live.results(tf.nest.flatten(compiled.call(*compiled.inputs)))

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import msgspec
 
 from opera import plugins
-from opera.instance import Captured, Instance
-from opera.migrated import Artefact, Manifest
-from opera.values import Value
+from opera.programs.migrated import Artefact, Manifest
+from opera.programs.program import Captured, Instance
+from opera.programs.values import Value
 
 
 class Opinion(msgspec.Struct, frozen=True):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from opera import migrated
 from opera.compilers import Case
-from opera.execute import oracle
-from opera.migrated import Manifest
-from opera.values import RandomTensor, Value
+from opera.oracle import comparison as oracle
+from opera.programs import migrated
+from opera.programs.migrated import Manifest
+from opera.programs.values import RandomTensor, Value
 
 
 class WrongExport(Exception):

@@ -25,15 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from opera.prioritize.baselines import tie_order, with_rest, with_turns
-from opera.prioritize.subspaces import (
-    ArtifactSubspaces,
-    Defaults,
-    PaperSubspaces,
-    Row,
-    Space,
-    Subspaces,
-    encode,
-)
+from opera.prioritize.subspaces import ArtifactSubspaces, Defaults, PaperSubspaces, Row, Space, Subspaces, encode
 
 DIGITS = 12
 """Scores are compared after rounding to this many decimals, so that sums in another order still tie."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from opera import values
-from opera.instance import parse_instance
 from opera.prioritize.subspaces import Row, from_instance
+from opera.programs import values
+from opera.programs.program import parse_instance
 
 
 class _Spec(msgspec.Struct):

@@ -22,7 +22,7 @@ import numpy as np
 from opera.errors import NotInstalled
 from opera.prioritize.baselines import tie_order
 from opera.prioritize.subspaces import Defaults, Row
-from opera.values import Message, Named, Optional, RandomTensor, Sequence, Tensor, Value
+from opera.programs.values import Message, Named, Optional, RandomTensor, Sequence, Tensor, Value
 
 SHINGLE = 5
 HASHES = 10

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opera.errors import UsageError
-from opera.workspace import Workspace
+from opera.store.workspace import Workspace
 
 KINDS = {"coverage": "statements of the frontend that each test covers"}
 """What a strategy may need → what it is."""

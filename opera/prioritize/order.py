@@ -15,7 +15,7 @@ from opera.errors import UsageError
 from opera.prioritize import knowledge, needs, rank
 from opera.prioritize.documents import from_document
 from opera.prioritize.subspaces import Defaults, Row
-from opera.workspace import Workspace
+from opera.store.workspace import Workspace
 
 
 class Ranking(msgspec.Struct, frozen=True):

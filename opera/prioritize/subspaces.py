@@ -14,8 +14,8 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 import numpy as np
 
-from opera.instance import Instance
-from opera.values import Message, Named, Optional, RandomTensor, Sequence, Tensor, Value
+from opera.programs.program import Instance
+from opera.programs.values import Message, Named, Optional, RandomTensor, Sequence, Tensor, Value
 
 Defaults: TypeAlias = Mapping[str, Mapping[str, Value]]
 """Operator → attribute → default of the library's schema; an attribute without a default maps to NO_DEFAULT."""

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from opera.execute.records import FAILURES
+from opera.programs.verdicts import FAILURES
 from opera.report.summary import Frontend, Report
 from opera.report.venn import venn
 from opera.report.words import LETTERS, MEANINGS, clean, gist, number, share, shown_verdicts, where
 from opera.resources import content
-from opera.workspace import COMBINED
+from opera.store.workspace import COMBINED
 
 MEMBERS = 200
 """Members of a finding that are listed."""

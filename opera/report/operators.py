@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from opera.workspace import COMBINED, Workspace
+from opera.store.workspace import COMBINED, Workspace
 
 
 class Related(msgspec.Struct, frozen=True):
-    """A verified relation to another operator (opera.migrate.deeprel.relations).
+    """A verified relation to another operator (opera.sources.deeprel.relations).
 
     Attributes:
         operator: The other one.
@@ -58,8 +58,8 @@ def operators(workspace: Workspace, name: str) -> list[Operator]:
 
 def _related(workspace: Workspace, library: str, name: str) -> list[Related]:
     """Return the verified relations, in either direction."""
-    from opera.migrate.deeprel import relations
-    from opera.migrate.deeprel.plans import VALUE
+    from opera.sources.deeprel import relations
+    from opera.sources.deeprel.plans import VALUE
 
     best: dict[str, Related] = {}
     for x in relations.about(workspace, library, name):

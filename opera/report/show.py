@@ -11,16 +11,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from opera import migrated
 from opera.errors import UsageError, WorkspaceError
-from opera.instance import Instance
+from opera.programs import migrated
+from opera.programs.program import Instance
+from opera.programs.values import Message, Optional, RandomTensor, Sequence, Tensor, Value
 from opera.report.operators import Operator, operators
 from opera.report.terminal import findings_table
 from opera.report.words import clean, number, status, where
+from opera.store.workspace import Verdict, Workspace
 from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
-from opera.values import Message, Optional, RandomTensor, Sequence, Tensor, Value
-from opera.workspace import Verdict, Workspace
 
 SHORT = 12
 """Elements of a tensor that are shown."""

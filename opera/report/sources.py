@@ -1,4 +1,4 @@
-"""Migration sources compared, by family (opera.families): what each brought, what its tests found, what no other found."""
+"""Migration sources compared, by family (store.families): what each brought, what its tests found, what no other found."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from opera.errors import UsageError
-from opera.execute.records import FAILURES
-from opera.families import Held, family, of_instances, ordered
+from opera.programs.verdicts import FAILURES
+from opera.store.families import Held, family, of_instances, ordered
+from opera.store.workspace import Workspace
 from opera.triage.findings import Finding
-from opera.workspace import Workspace
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -9,13 +9,14 @@ from typing import Any
 
 import msgspec
 
-from opera import __version__, values
-from opera.execute.records import ERROR, SCREENED, UNEXPORTED, UNSUPPORTED
-from opera.families import held
+from opera import __version__
+from opera.programs import values
+from opera.programs.verdicts import ERROR, SCREENED, UNEXPORTED, UNSUPPORTED
 from opera.report import sources as migration
 from opera.report.sources import Comparison, Source
+from opera.store.families import held
+from opera.store.workspace import COMBINED, Workspace
 from opera.triage.findings import Finding, findings, first_tests, version_key
-from opera.workspace import COMBINED, Workspace
 
 CURVE_POINTS = 200
 """A curve is thinned to about this many points."""

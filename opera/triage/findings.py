@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from opera.execute.records import PASS
+from opera.programs.verdicts import PASS
+from opera.store.workspace import COUNTED, REPRODUCERS, Verdict, Workspace
 from opera.triage import partners
 from opera.triage.signature import Signature
-from opera.workspace import COUNTED, REPRODUCERS, Verdict, Workspace
 
 
 class Finding(msgspec.Struct, frozen=True):

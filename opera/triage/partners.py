@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from opera.execute.records import FAILURES, PASS
-from opera.workspace import COMBINED, Workspace
+from opera.programs.verdicts import FAILURES, PASS
+from opera.store.workspace import COMBINED, Workspace
 
 PASSES, FAILS = "partner-passes", "partner-fails"
 """Tags of a finding: on the same input, an operator that agrees in the library passes, or fails too, on the same frontend."""

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from opera import compilers, migrated
-from opera.execute.groups import compiler_group
-from opera.execute.outcomes import outcome_of, reached
-from opera.execute.pool import Pool
-from opera.execute.records import Job, Limits
+from opera import compilers
+from opera.pool.pool import Pool
+from opera.programs import migrated
+from opera.programs.verdicts import Job, Limits
+from opera.run.groups import compiler_group
+from opera.run.outcomes import outcome_of, reached
 
 SECONDS = 60.0
 """Time after which a reduction ends with what it has."""
@@ -39,7 +40,7 @@ def still_fails(tests: Path, sequel: Sequel, before: tuple[str, ...], limits: Li
     jobs = [_job(tests, sequel, name) for name in (*before, sequel.name)]
     group = compiler_group(sequel.compiler, sequel.library, sequel.python)
     with Pool({"replay": group}, workers=1) as pool:
-        call = "opera.execute.worker:replay"
+        call = "opera.run.worker:replay"
         pool.submit("replay", jobs, seconds=limits.seconds * 10, memory=limits.memory, fresh=True, call=call)
         result = next(iter(pool.results()))
     outcome = outcome_of(result)

@@ -1,6 +1,6 @@
 """Write a stand-alone script that shows one finding: library, compiler and numpy are all it needs.
 
-The script builds the model itself. No value of the finding can become code: values go through `opera.literals`, header
+The script builds the model itself. No value of the finding can become code: values go through `opera.programs.literals`, header
 lines through its `comment`, and the templates hold everything else: templates/reproducer.py.j2 what all scripts have,
 templates/LIBRARY/script.py.j2 how a library's models are made, and templates/LIBRARY/run_COMPILER.py.j2 a compiler's recipe;
 a compiler without one is run through its opera plugin.
@@ -16,15 +16,16 @@ from typing import Any
 import jinja2
 import msgspec
 
-from opera import libraries, literals, resources
-from opera.execute import oracle
-from opera.execute.records import ABORT, CRASH, INCONSISTENT, OUT_OF_MEMORY, TIMEOUT, Limits
-from opera.instance import Instance
-from opera.migrated import Manifest, read_values
+from opera import libraries, resources
+from opera.oracle import comparison as oracle
+from opera.programs import literals
+from opera.programs.migrated import Manifest, read_values
+from opera.programs.program import Instance
+from opera.programs.values import Optional, RandomTensor, Sequence, Tensor, Value
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, OUT_OF_MEMORY, TIMEOUT, Limits
+from opera.store.workspace import Workspace
 from opera.triage.replay import Sequel
 from opera.triage.signature import normalise
-from opera.values import Optional, RandomTensor, Sequence, Tensor, Value
-from opera.workspace import Workspace
 
 OTHER = "run_other.py.j2"
 
@@ -110,7 +111,7 @@ def _environment(library: str) -> jinja2.Environment:
     loader = jinja2.FileSystemLoader([templates / library, templates])
     return jinja2.Environment(
         loader=loader, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False
-    )  # the output is Python; what is inserted is source made by opera.literals
+    )  # the output is Python; what is inserted is source made by opera.programs.literals
 
 
 def _imports(kind: str, body: str) -> str:

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import msgspec
 
-from opera import compilers, migrated
+from opera import compilers
 from opera.errors import OperaError, UsageError
-from opera.execute import clock
-from opera.execute.records import Limits
+from opera.pool import clock
+from opera.programs import migrated
+from opera.programs.verdicts import Limits
+from opera.store.workspace import COUNTED, REPRODUCERS, Verdict, Workspace
 from opera.triage import replay, reproducer
-from opera.workspace import COUNTED, REPRODUCERS, Verdict, Workspace
 
 SHOWN, GONE, CANNOT_RUN = 1, 0, 2
 """Exit codes of a reproducer."""
@@ -135,7 +136,7 @@ def write_all(workspace: Workspace, names: Iterable[str] = ()) -> tuple[int, dic
 
 
 def verify(path: Path, finding: str, *, python: str = "", seconds: float = 300.0) -> Trial:
-    """Run a script in a fresh process, for as long as it makes progress: `seconds` are those of opera.execute.clock."""
+    """Run a script in a fresh process, for as long as it makes progress: `seconds` are those of opera.pool.clock."""
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(

@@ -7,8 +7,8 @@ import re
 
 import msgspec
 
-from opera.execute.records import CRASH, Outcome
-from opera.workspace import Verdict
+from opera.programs.verdicts import CRASH, Outcome
+from opera.store.workspace import Verdict
 
 SIGNATURE_VERSION = 2
 """Changes whenever equal failures may get another signature; `opera run` sorts those of another version anew.

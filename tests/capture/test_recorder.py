@@ -7,7 +7,7 @@ import pytest
 
 from opera.capture.recorder import LeftOut, Recorder, replace
 from opera.errors import CorpusError
-from opera.instance import Instance, parse_captured
+from opera.programs.program import Instance, parse_captured
 
 INSTANCE = Instance("demo", "Op", {"x": 1}, (), ("y",), {})
 

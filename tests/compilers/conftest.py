@@ -13,7 +13,7 @@ import pytest
 from onnx import helper
 
 from opera.compilers import Case, Compiler
-from opera.values import Optional, Sequence, Tensor, Value
+from opera.programs.values import Optional, Sequence, Tensor, Value
 
 Make = Callable[..., Case]
 

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opera import values
-from opera.compilers import Compiler, onnxruntime, openvino, tvm
-from opera.compilers.packing import CannotCarry
-from opera.execute.oracle import compare
-from opera.values import Optional, Sequence, Tensor
+from opera.compilers import Compiler, onnxruntime
+from opera.compilers.openvino import compiler as openvino
+from opera.compilers.shared.packing import CannotCarry
+from opera.compilers.tvm import compiler as tvm
+from opera.oracle.comparison import compare
+from opera.programs import values
+from opera.programs.values import Optional, Sequence, Tensor
 
 COMPILERS: list[Any] = [onnxruntime, openvino, tvm]
 FLOATS = Tensor.of(np.float32([[1, -2, 3], [4, 5, -6]]))

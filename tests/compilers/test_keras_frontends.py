@@ -17,13 +17,15 @@ pytest.importorskip("keras")
 pytest.importorskip("tensorflow")
 pytest.importorskip("tf2onnx")
 
-from opera.compilers import Case, onnxexport, openvino, tflite, tvm, xla
-from opera.execute.oracle import compare
-from opera.instance import Captured, Provenance
-from opera.libraries import keras as library
-from opera.libraries import keras_model
+from opera.compilers import Case, onnxexport, tflite, xla
+from opera.compilers.openvino import compiler as openvino
+from opera.compilers.tvm import compiler as tvm
 from opera.libraries.exported import WrongExport
-from opera.migrated import read_values
+from opera.libraries.keras import library
+from opera.libraries.keras import wrap as keras_model
+from opera.oracle.comparison import compare
+from opera.programs.migrated import read_values
+from opera.programs.program import Captured, Provenance
 
 needs_tflite = pytest.mark.skipif(find_spec("tflite") is None, reason="TVM reads TFLite's models by the package tflite")
 FROM_TFLITE = pytest.param(tvm, "tflite", id="tvm-tflite", marks=needs_tflite)

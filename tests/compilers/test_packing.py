@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
-from opera.compilers.messages import Rule, last_location, unsupported
-from opera.compilers.packing import BITS, CannotCarry, of_numpy, pack, unpack
-from opera.values import CONTAINERS, Tensor
+from opera.compilers.shared.messages import Rule, last_location, unsupported
+from opera.compilers.shared.packing import BITS, CannotCarry, of_numpy, pack, unpack
+from opera.programs.values import CONTAINERS, Tensor
 
 NUMBERS = {"int4": onnx.TensorProto.INT4, "uint4": onnx.TensorProto.UINT4}
 

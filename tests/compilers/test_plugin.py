@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opera.execute.oracle import compare
-from opera.values import Optional, Sequence, Tensor
+from opera.oracle.comparison import compare
+from opera.programs.values import Optional, Sequence, Tensor
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "examples" / "opera-onnx-reference"

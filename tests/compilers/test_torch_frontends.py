@@ -12,21 +12,16 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from opera.capture import torch_calls  # noqa: E402
-from opera.compilers import (  # noqa: E402
-    Case,
-    inductor,
-    onnxexport,
-    openvino,
-    openvino_torch,
-    torch_operators,
-    torchexport,
-    tvm,
-)
-from opera.execute.oracle import compare  # noqa: E402
-from opera.instance import Captured, Provenance  # noqa: E402
-from opera.libraries import torch as library  # noqa: E402
-from opera.migrated import read_values  # noqa: E402
+from opera.compilers import Case, inductor, onnxexport, torchexport  # noqa: E402
+from opera.compilers.openvino import compiler as openvino  # noqa: E402
+from opera.compilers.openvino import torch as openvino_torch  # noqa: E402
+from opera.compilers.shared import torch_operators  # noqa: E402
+from opera.compilers.tvm import compiler as tvm  # noqa: E402
+from opera.libraries.torch import library  # noqa: E402
+from opera.libraries.torch import recorded as torch_calls  # noqa: E402
+from opera.oracle.comparison import compare  # noqa: E402
+from opera.programs.migrated import read_values  # noqa: E402
+from opera.programs.program import Captured, Provenance  # noqa: E402
 
 ROUTES: list[Any] = [
     pytest.param(compiler, variant.artefact, id=f"{compiler.NAME}-{variant.name}")
@@ -75,7 +70,7 @@ def test_several_outputs_come_in_their_order(compiler, artefact, make, run):
 def test_who_is_patched_pytorch_says_how_to_have_it_unpatched(compiler: Any) -> None:
     preloaded = {library: {*compiler.PRELOAD, *(x for variant in variants for x in variant.preload)}
                  for library, variants in compiler.FRONTENDS.items()}  # fmt: skip
-    patched = {library for library, modules in preloaded.items() if "opera.libraries.torch_preload" in modules}
+    patched = {library for library, modules in preloaded.items() if "opera.libraries.torch.preload" in modules}
     assert {library: {"OPERA_UNPATCHED": "1"} for library in patched} == compiler.UNPATCHED
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from faults import engine, mischief, misdeeds, numbers
 
 from opera.compilers import Case, Variant
-from opera.compilers.packing import NoAnswer
-from opera.migrated import LIVE
-from opera.values import Tensor, Value
+from opera.compilers.shared.packing import NoAnswer
+from opera.programs.migrated import LIVE
+from opera.programs.values import Tensor, Value
 
 MISTAKES: dict[str, Callable[[list[Value]], Any]] = {}
 """Name of a fault → what the adapter does with the right outputs."""

@@ -29,11 +29,11 @@ from faults.engine import (
     hang_deaf,
 )
 
-from opera import migrated
 from opera.compilers import Case, Variant
-from opera.execute.records import Job
-from opera.migrated import Artefact, Manifest
-from opera.values import Tensor, Value
+from opera.programs import migrated
+from opera.programs.migrated import Artefact, Manifest
+from opera.programs.values import Tensor, Value
+from opera.programs.verdicts import Job
 
 Array = np.ndarray[Any, Any]
 Hook = Callable[["Fault", Any], Any]

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from opera import migrated
 from opera.compilers import Case, Variant
-from opera.compilers.packing import of_numpy
-from opera.instance import Captured, Instance, Operand, Provenance
+from opera.compilers.shared.packing import of_numpy
 from opera.libraries import Opinion
-from opera.migrated import LIVE, Artefact, Manifest
-from opera.values import Tensor, Value
+from opera.programs import migrated
+from opera.programs.migrated import LIVE, Artefact, Manifest
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Tensor, Value
 
 NAME = "faults.exporting"
 PACKAGE = "faults"

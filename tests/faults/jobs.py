@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from opera.execute.forkserver import mark, note
+from opera.pool.forkserver import mark, note
 
 KEPT: list[Any] = []
 

@@ -7,7 +7,7 @@ import sys
 import msgspec
 from faults import campaign, engine
 
-from opera.execute.records import (
+from opera.programs.verdicts import (
     ABORT,
     CRASH,
     ERROR,

@@ -14,11 +14,11 @@ import msgspec
 import numpy as np
 from faults.engine import evaluate
 
-from opera import migrated
-from opera.instance import Captured, Instance, Operand, Provenance
 from opera.libraries import Opinion
-from opera.migrated import LIVE, Artefact, Manifest
-from opera.values import Tensor, Value
+from opera.programs import migrated
+from opera.programs.migrated import LIVE, Artefact, Manifest
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Tensor, Value
 
 NAME = "faults.numbers"
 PACKAGE = "faults"

@@ -18,9 +18,9 @@ import numpy as np
 from faults.engine import fail
 
 from opera.compilers import Case, Variant
-from opera.compilers.packing import of_numpy
-from opera.instance import Captured, Instance, Operand, Provenance
-from opera.values import Tensor, Value
+from opera.compilers.shared.packing import of_numpy
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Tensor, Value
 
 
 class Silent:

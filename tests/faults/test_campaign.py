@@ -18,10 +18,10 @@ import pytest
 from faults import campaign, engine, kinds, numbers
 from faults.kinds import ALL, POISONS
 
-from opera.execute import run as stage
-from opera.execute.records import FAILURES, Limits
+from opera.programs.verdicts import FAILURES, Limits
+from opera.run import driver as stage
+from opera.store.workspace import Verdict, Workspace
 from opera.triage.findings import Finding, findings
-from opera.workspace import Verdict, Workspace
 
 GOOD = "Good"
 BYSTANDERS, WARMING = 120, 40

@@ -16,7 +16,7 @@ import pytest
 from commands import OPERA, opera
 from leftovers import Watched
 
-from opera.schema import SCHEMA_VERSION
+from opera.store.schema import SCHEMA_VERSION
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")

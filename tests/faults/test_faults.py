@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from faults import compilers as faults
 
-from opera import migrated
-from opera.execute import worker
-from opera.execute.pool import Pool
-from opera.execute.pool_workers import DONE, Group, Result
-from opera.execute.records import CRASH, ERROR, INCONSISTENT, PASS, UNSUPPORTED, Job, Outcome
-from opera.execute.worker import Description, describe, locate, run
+from opera.pool.pool import Pool
+from opera.pool.workers import DONE, Group, Result
+from opera.programs import migrated
+from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSUPPORTED, Job, Outcome
+from opera.run import worker
+from opera.run.worker import Description, describe, locate, run
 
-GROUP = Group(call="opera.execute.worker:run", preload=("faults.compilers",))
+GROUP = Group(call="opera.run.worker:run", preload=("faults.compilers",))
 MEMORY = 256 << 20
 
 EXPECTED = {
@@ -116,7 +116,7 @@ def test_a_leak_is_seen_with_predecessors_and_not_alone(tmp_path: Path) -> None:
         pool.submit("faults", before, seconds=30, tag="before")
         pool.submit("faults", job, seconds=30, tag="leak")
         pool.submit("faults", job, seconds=30, tag="alone", fresh=True)
-        pool.submit("faults", [before, job], seconds=30, tag="replay", fresh=True, call="opera.execute.worker:replay")
+        pool.submit("faults", [before, job], seconds=30, tag="replay", fresh=True, call="opera.run.worker:replay")
         found = {result.tag: result for result in pool.results()}
     assert verdict(found["leak"]) == (INCONSISTENT, "value")
     assert found["leak"].predecessors == ["before"]

@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 from commands import OPERA
-from test_workspace import captured
+from one_instance import captured
 
-from opera import corpus
-from opera.workspace import Workspace
+from opera.store import corpus
+from opera.store.workspace import Workspace
 
 pytest.importorskip("onnx")
 

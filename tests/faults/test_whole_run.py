@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from faults.onnx_faults import Silent, relu
 
-from opera.execute import run as stage
-from opera.execute.records import Limits
+from opera.programs.verdicts import Limits
+from opera.run import driver as stage
+from opera.store.workspace import REPRODUCERS
 from opera.triage import scripts
 from opera.triage.findings import findings
-from opera.workspace import REPRODUCERS
 
 pytest.importorskip("onnx")
 

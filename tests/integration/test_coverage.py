@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from commands import opera
 
-from opera.instance import Captured, Instance, Operand, Provenance
-from opera.values import Tensor
-from opera.workspace import Workspace
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Tensor
+from opera.store.workspace import Workspace
 
 
 def unary(operator: str, *, expected: bool = True) -> Captured:

@@ -9,10 +9,10 @@ import pytest
 from commands import opera
 from deeprel_files import encode
 
-from opera.instance import Captured, Instance, Operand, Provenance
-from opera.migrate.deeprel import relations
-from opera.values import RandomTensor, Tensor
-from opera.workspace import Workspace
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import RandomTensor, Tensor
+from opera.sources.deeprel import relations
+from opera.store.workspace import Workspace
 
 
 def captured(operator: str, number: int) -> Captured:

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from opera.errors import SourceError, UsageError
-from opera.migrate import sources
-from opera.migrate.docter import source
-from opera.migrate.sources import Request
-from opera.workspace import Workspace
+from opera.sources import generators as sources
+from opera.sources.docter import source
+from opera.sources.generators import Request
+from opera.store.workspace import Workspace
 
 pytest.importorskip("torch")
 SUM = """

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from commands import cpu_seconds_of_children
 
-from opera.instance import Captured
-from opera.libraries.onnx_model import parts
-from opera.migrate.suites import extract, recognise
-from opera.values import Message
+from opera.libraries.onnx.wrap import parts
+from opera.programs.program import Captured
+from opera.programs.values import Message
+from opera.sources.suites.suites import extract, recognise
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from leftovers import Watched
 
-from opera.workspace import Workspace
+from opera.store.workspace import Workspace
 
 pytest.importorskip("onnxruntime")
 
@@ -114,7 +114,7 @@ def test_import_stores_nothing(watched: Watched, tmp_path: Path) -> None:
 
 def test_the_third_time_it_leaves_what_cleans_up(tmp_path: Path) -> None:
     code = (
-        "import time\nfrom opera import interrupts\ninterrupts.handle()\n"
+        "import time\nfrom opera.cli import interrupts\ninterrupts.handle()\n"
         "try:\n    print('ready', flush=True)\n    time.sleep(6000)\nfinally:\n    time.sleep(6000)\n"
     )
     process = subprocess.Popen(

@@ -15,8 +15,8 @@ pytest.importorskip("tensorflow")
 pytest.importorskip("tf2onnx")
 pytest.importorskip("tflite")
 
-from opera.instance import Captured, Provenance
-from opera.workspace import Workspace
+from opera.programs.program import Captured, Provenance
+from opera.store.workspace import Workspace
 
 X = np.array([[1.0, 2.0], [3.0, 5.0]], "float32")
 INSTANCES = [

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from commands import OPERA, opera
 
-from opera.workspace import Workspace
+from opera.store.workspace import Workspace
 
 COMPILERS = ("onnxruntime", "openvino", "tvm")
 

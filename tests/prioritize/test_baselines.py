@@ -17,7 +17,7 @@ from opera.prioritize.covering import ADDITIONAL, TOTAL
 from opera.prioritize.diversity import OPERA, OPERA_OP, OPERA_PARA
 from opera.prioritize.fast import FAST_ALL, FAST_ONE, FAST_PW, HASHES, Bands, signatures, text
 from opera.prioritize.subspaces import Row
-from opera.values import Message, Named, Optional, RandomTensor, Sequence, Tensor
+from opera.programs.values import Message, Named, Optional, RandomTensor, Sequence, Tensor
 
 ROWS = [
     Row(f"Op{i % 3}", {"axis": i % 4, "mode": "ab"[i % 2]}, [[2, i % 5], []], ["float32", None], [[2]], ["float32"])

@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import INSTANCES, tensors
 
-from opera import values
-from opera.instance import Instance, Operand, parse_instance
 from opera.prioritize.documents import from_document
 from opera.prioritize.subspaces import from_instance
-from opera.values import Optional, RandomTensor, Sequence, Tensor
+from opera.programs import values
+from opera.programs.program import Instance, Operand, parse_instance
+from opera.programs.values import Optional, RandomTensor, Sequence, Tensor
 
 
 def both(instance: Instance, expected: tuple[object, ...] | None) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from opera.benchmark.command import evaluate
 from opera.errors import CorpusError, UsageError
-from opera.libraries.onnx_schemas import attribute_defaults
+from opera.libraries.onnx.schemas import attribute_defaults
 from opera.prioritize import rank
 from opera.prioritize.labelled import Labelled, load
 from opera.prioritize.metrics import apfd, first_ranks

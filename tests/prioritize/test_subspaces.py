@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from opera.errors import UsageError
-from opera.instance import Instance, Operand
-from opera.libraries.onnx_schemas import attribute_defaults
+from opera.libraries.onnx.schemas import attribute_defaults
 from opera.prioritize import get, registered
 from opera.prioritize.labelled import Record
 from opera.prioritize.subspaces import NO_DEFAULT, ArtifactSubspaces, PaperSubspaces, Row, from_instance
-from opera.values import Message, Named, Optional, RandomTensor, Sequence, Tensor
+from opera.programs.program import Instance, Operand
+from opera.programs.values import Message, Named, Optional, RandomTensor, Sequence, Tensor
 
 ARTIFACT, PAPER = ArtifactSubspaces(), PaperSubspaces()
 

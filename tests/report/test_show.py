@@ -4,11 +4,11 @@ import pytest
 from filled import document, instance_of
 
 from opera.errors import UsageError
-from opera.migrate.deeprel import relations
-from opera.migrate.deeprel.plans import Outcome, Pair
+from opera.programs.values import Optional, RandomTensor, Sequence, Tensor
 from opera.report import show
-from opera.values import Optional, RandomTensor, Sequence, Tensor
-from opera.workspace import Verdict
+from opera.sources.deeprel import relations
+from opera.sources.deeprel.plans import Outcome, Pair
+from opera.store.workspace import Verdict
 
 
 def shown(capsys, workspace, name: str) -> str:

@@ -11,16 +11,16 @@ from filled import HOSTILE, captured, document
 
 from opera import report as reports
 from opera.errors import UsageError
-from opera.families import TESTS, family, ordered
-from opera.instance import Captured, Provenance
-from opera.migrate import command
+from opera.programs.program import Captured, Provenance
 from opera.report.html import render
 from opera.report.json import schema
 from opera.report.sources import Comparison, Yield
 from opera.report.summary import Report, summarise
 from opera.report.venn import venn
-from opera.workspace import Test as MigratedTest
-from opera.workspace import Verdict, Workspace
+from opera.sources.suites import program as command
+from opera.store.families import TESTS, family, ordered
+from opera.store.workspace import Test as MigratedTest
+from opera.store.workspace import Verdict, Workspace
 
 A, B, C, D = "Faaaaaaaa", "Fbbbbbbbb", "Fcccccccc", "Fdddddddd"
 NODE, PYTEST, DOCTER, DEEPREL = "onnx-node-tests", "onnx-pytest", "docter", "deeprel"

@@ -11,8 +11,8 @@ from filled import HOSTILE, captured, document
 from opera import report as reports
 from opera.report.json import schema
 from opera.report.summary import Frontend, Report, summarise
-from opera.workspace import Crash, Verdict, Workspace
-from opera.workspace import Test as MigratedTest
+from opera.store.workspace import Crash, Verdict, Workspace
+from opera.store.workspace import Test as MigratedTest
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "report.schema.json"
 

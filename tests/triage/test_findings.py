@@ -3,11 +3,11 @@ from __future__ import annotations
 import msgspec
 from filled import HOSTILE, fill, instance_of
 
+from opera.store.workspace import REPRODUCERS, Verdict
+from opera.store.workspace import Test as MigratedTest
 from opera.triage import signature
 from opera.triage.findings import findings, first_tests, renew, version_key
 from opera.triage.signature import Signature
-from opera.workspace import REPRODUCERS, Verdict
-from opera.workspace import Test as MigratedTest
 
 
 def by_id(found, environment):

@@ -17,11 +17,11 @@ pytest.importorskip("tensorflow")
 pytest.importorskip("tf2onnx")
 
 from opera import compilers
-from opera.execute.records import CRASH, INCONSISTENT
-from opera.instance import Captured, Provenance
-from opera.libraries import keras as library
+from opera.libraries.keras import library
+from opera.programs.program import Captured, Provenance
+from opera.programs.values import Tensor
+from opera.programs.verdicts import CRASH, INCONSISTENT
 from opera.triage import reproducer
-from opera.values import Tensor
 
 NAMES = ["tvm", "openvino", "tflite", "xla", "onnxexport"]
 needs_tflite = pytest.mark.skipif(find_spec("tflite") is None, reason="TVM reads TFLite's models by the package tflite")

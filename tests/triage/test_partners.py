@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from opera.execute.records import FAILURES
-from opera.instance import Captured, Instance, Operand, Provenance
-from opera.migrate.deeprel import relations
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Tensor
+from opera.programs.verdicts import FAILURES
+from opera.sources.deeprel import relations
+from opera.store.workspace import Test as MigratedTest
+from opera.store.workspace import Verdict, Workspace
 from opera.triage import partners
 from opera.triage.findings import findings
-from opera.values import Tensor
-from opera.workspace import Test as MigratedTest
-from opera.workspace import Verdict, Workspace
 
 
 def instance(operator: str) -> Instance:

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from opera.execute.records import ABORT, CRASH, INCONSISTENT, TIMEOUT, Limits
-from opera.instance import Captured, Instance, Operand, Provenance
-from opera.libraries import onnx as library
+from opera.libraries.onnx import library
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Message, Sequence, Tensor
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, TIMEOUT, Limits
 from opera.triage import reproducer
-from opera.values import Message, Sequence, Tensor
 
 NASTY = [
     '"""; import os',

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from opera.execute.records import ABORT, CRASH, INCONSISTENT, TIMEOUT, Outcome
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, TIMEOUT, Outcome
 from opera.triage.signature import LIMIT, Signature, normalise
 
 PIECES = st.sampled_from(

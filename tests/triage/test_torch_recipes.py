@@ -12,12 +12,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from opera import compilers  # noqa: E402
-from opera.capture import torch_calls  # noqa: E402
-from opera.execute.records import CRASH, INCONSISTENT  # noqa: E402
-from opera.instance import Captured, Provenance  # noqa: E402
-from opera.libraries import torch as library  # noqa: E402
+from opera.libraries.torch import library  # noqa: E402
+from opera.libraries.torch import recorded as torch_calls  # noqa: E402
+from opera.programs.program import Captured, Provenance  # noqa: E402
+from opera.programs.values import Tensor  # noqa: E402
+from opera.programs.verdicts import CRASH, INCONSISTENT  # noqa: E402
 from opera.triage import reproducer  # noqa: E402
-from opera.values import Tensor  # noqa: E402
 
 NAMES = ["tvm", "openvino", "inductor", "torchexport", "onnxexport"]
 ROUTES = [(name, variant.artefact) for name in NAMES for variant in compilers.get(name).FRONTENDS["torch"]]

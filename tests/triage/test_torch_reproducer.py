@@ -12,12 +12,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from opera import resources  # noqa: E402
-from opera.capture import torch_calls, torch_modules  # noqa: E402
-from opera.execute.records import ABORT, CRASH, INCONSISTENT  # noqa: E402
-from opera.instance import Captured, Instance, Operand, Provenance  # noqa: E402
-from opera.libraries import torch as library  # noqa: E402
+from opera.libraries.torch import library  # noqa: E402
+from opera.libraries.torch import modules as torch_modules  # noqa: E402
+from opera.libraries.torch import recorded as torch_calls  # noqa: E402
+from opera.programs.program import Captured, Instance, Operand, Provenance  # noqa: E402
+from opera.programs.values import Named, Tensor  # noqa: E402
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT  # noqa: E402
 from opera.triage import reproducer  # noqa: E402
-from opera.values import Named, Tensor  # noqa: E402
 
 RECIPE = """
 {% set imports = ["import onnxruntime"] if artefact == "onnx" else [] %}

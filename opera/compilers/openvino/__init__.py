@@ -1,0 +1,1 @@
+"""OpenVINO: one module a route."""

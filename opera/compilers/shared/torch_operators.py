@@ -1,0 +1,40 @@
+"""What the frontends of PyTorch share: its refusals, where its own decomposition raised, and how to have it unpatched."""
+
+from __future__ import annotations
+
+import traceback
+
+UNPATCHED = {"OPERA_UNPATCHED": "1"}
+"""The environment in which opera.libraries.torch.preload and torch_export leave PyTorch as it is."""
+
+EXPORTED = "torch.export.exported_program"
+
+REFUSALS = {
+    "Unsupported": "{}",
+    "GuardOnDataDependentSymNode": "control flow that depends on data",
+    "DataDependentOutputException": "{} returns a number that depends on data",
+    "DynamicOutputShapeException": "the shape of what {} returns depends on data",
+    "UnsupportedFakeTensorException": "{}",
+    "UnsupportedOperatorException": "{} has no implementation that computes only shapes",
+    "UnsupportedMutationAliasingException": "{}",
+    "UnsupportedOperatorError": "{}",
+}
+"""PyTorch's exceptions whose very name is a refusal → what is refused, from the first line of their text."""
+
+
+def refusal(error: BaseException) -> str | None:
+    """Return what PyTorch itself refuses; causes are looked at too, for the layers above wrap such exceptions."""
+    link: BaseException | None = error
+    while link is not None:
+        for kind in type(link).__mro__:
+            if kind.__name__ in REFUSALS and kind.__module__.startswith("torch."):
+                return REFUSALS[kind.__name__].format(str(link).strip().partition("\n")[0][:160])
+        link = link.__cause__
+    return None
+
+
+def decomposing(error: BaseException | None) -> str:
+    """Return `run_decompositions` where an error came out of it, for that is PyTorch's own step, else an empty string."""
+    frames = traceback.walk_tb(error.__traceback__ if error is not None else None)
+    names = {frame.f_code.co_name for frame, _ in frames if str(frame.f_globals.get("__name__")) == EXPORTED}
+    return "torch.export:run_decompositions" if "run_decompositions" in names else ""

@@ -1,0 +1,1 @@
+"""TVM: one module a route, and what they share."""

@@ -1,0 +1,90 @@
+"""TVM's importer of PyTorch's exported programs."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import traceback
+from typing import Any
+
+from opera.compilers import Case
+from opera.compilers.shared import torch_operators
+from opera.compilers.shared.messages import Rule
+from opera.compilers.tvm.module import Imported
+
+UNSUPPORTED = (
+    Rule(r"input_type (?:torch\.)?(\w+) is not handled yet", r"unsupported type \1", "load"),
+    Rule(r"Unsupported input kind: (?:InputKind\.)?(\w+)", r"inputs of the kind \1", "load"),
+    Rule(r"Unsupported op (\w+)", r"graph nodes of the kind \1", "load"),
+    Rule(r"(\w+ expects [^\n]{1,40} inputs), but got ([^\n]{1,20}) input", r"\1, not \2", "load"),
+    Rule(r"(Unsupported [\w ]*(?:type|dimensionality|rounding_mode)\b[^\n:]{0,20})", r"\1", "load"),
+    Rule(r"([\w/ -]{1,60} requires statically known [\w -]{1,40})", r"\1", "load"),
+    Rule(r"(Only [\w ]{1,40} supported[\w ]{0,40})", r"\1", "load"),
+)
+"""The words of its importer. What an `assert` without words stops is no refusal, but a crash."""
+
+PLUMBING = {
+    "_assert_tensor_metadata", "_to_copy", "_unsafe_view", "alias", "arange", "clone", "contiguous", "copy", "detach", "expand",
+    "flatten", "full", "getitem", "permute", "reshape", "scalar_tensor", "select", "slice", "squeeze", "t", "transpose",
+    "unsqueeze", "view",
+}  # fmt: skip
+"""Operators that PyTorch's decompositions put around the one that matters."""
+
+
+def load(case: Case) -> Imported:
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    return Imported(from_exported_program(torch.export.load(case.model)), in_tuple=True)
+
+
+def unsupported(stage: str, error: BaseException) -> str | None:
+    """Return the operators without converter, or PyTorch's refusal; other words of the importer are in UNSUPPORTED."""
+    missing = _missing(error)
+    return f"no converter for {missing}" if missing else torch_operators.refusal(error)
+
+
+def conversion_function(case: Case, error: BaseException | None) -> str:
+    """Return the converter that raised, else the one that TVM chooses for what the operator decomposes to.
+
+    A converter is told as `base_fx_graph_translator:BaseFXGraphImporter._conv2d`; one that serves several operators is
+    told with the operator: `base_fx_graph_translator:BaseFXGraphImporter._unary_op[cos.default]`. Where decomposition
+    leaves several operators that matter and none raised, that is told as `expanded svd`.
+    """
+    import torch
+    from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+
+    told = _missing(error) or _raised(error)
+    if told:
+        return told
+    name = case.operator.rsplit(".", 1)[-1]
+    program = torch.export.load(case.model).run_decompositions()
+    called = {node.target.__name__: None for node in program.graph.nodes if node.op == "call_function"}
+    keys = [key for key in called if key.partition(".")[0] not in PLUMBING] or list(called)
+    keys = [key for key in keys if key.partition(".")[0] == name] or keys
+    if len(keys) != 1:
+        return f"expanded {name}"
+    converter = ExportedProgramImporter().convert_map.get(keys[0])
+    return keys[0] if converter is None else _called(converter.__code__, converter.__module__, keys[0])
+
+
+def _missing(error: BaseException | None) -> str:
+    """Return the operators without converter, which the importer lists in an order that changes from run to run."""
+    found = re.search(r"Unsupported function types \[([^\]]+)\]", str(error))
+    return ", ".join(sorted(re.findall(r"[\w.]+", found[1]))) if found else ""
+
+
+def _raised(error: BaseException | None) -> str:
+    """Return the converter whose frame is in the traceback: the one called by the loop over the graph's nodes."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__ if error is not None else None)]
+    for caller, frame in itertools.pairwise(frames):
+        if caller.f_code.co_name == "_translate_fx_graph" and "func_name" in caller.f_locals:
+            return _called(frame.f_code, str(frame.f_globals.get("__name__")), str(caller.f_locals["func_name"]))
+    return torch_operators.decomposing(error)
+
+
+def _called(code: Any, module: str, key: str) -> str:
+    """Name a converter; a closure or lambda, whose qualified name others share, gets the operator added."""
+    name = re.sub(r"\.<locals>\.(?:convert|<lambda>)$", "", code.co_qualname)
+    shared = name != code.co_qualname
+    return f"{module.rsplit('.', 1)[-1]}:{name}" + (f"[{key}]" if shared else "")

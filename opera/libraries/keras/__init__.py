@@ -1,0 +1,1 @@
+"""Keras: hooks, wrapping, exports, what is undefined, source text."""

@@ -1,0 +1,322 @@
+"""Capture points of Keras: layers that are called, and functions of its public namespaces that tests call.
+
+`install` hooks the points of instrumentation/keras.toml, by kind:
+
+- `layers`: base classes whose `__call__` is seen, layers called by layers too (they are marked with the outer one);
+- `constructors`: base classes whose `__new__` is seen, for layers whose configuration cannot be had;
+- `functions`: namespaces whose functions are seen, at every module of Keras that holds them, where a test calls them.
+
+Keras runs on TensorFlow, or on the backend that the environment variable KERAS_BACKEND names; keras.json has no say.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opera.capture.recorder import LeftOut, Recorder, replace
+from opera.errors import NotInstalled
+from opera.libraries.keras import api as keras_api
+from opera.libraries.keras import codec as keras_values
+from opera.libraries.keras import recorded as calls
+from opera.libraries.keras.codec import NotRepresentable
+from opera.programs import values
+from opera.programs.values import Value
+
+SETTINGS = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "KERAS_BACKEND": "tensorflow"}
+"""What the environment may say otherwise."""
+MASK = "mask"
+
+
+def install(recorder: Recorder, points: dict[str, list[str]]) -> None:
+    """Hook the points; see opera.capture.Capture. Raises NotInstalled where the backend is missing."""
+    _import_keras()
+    watch = _Watch(recorder)
+    for point in points.get("constructors", ()):
+        replace(f"{point}.__new__", watch.constructor)
+    for point in points.get("layers", ()):
+        replace(f"{point}.__call__", watch.layer)
+    names = {name: item for name, item in keras_api.objects().items() if keras_api.kind(name) == "function"}
+    namespaces = tuple(points.get("functions", ()))
+    _everywhere({id(item): watch.function(name, item) for name, item in names.items() if name.startswith(namespaces)})
+
+
+def _import_keras() -> None:
+    for name, text in SETTINGS.items():
+        os.environ.setdefault(name, text)
+    os.environ["KERAS_HOME"] = str(Path.cwd() / ".keras")  # the child's own empty folder
+    backend = os.environ["KERAS_BACKEND"]
+    try:
+        import keras
+    except ImportError as error:
+        raise NotInstalled(
+            f"Keras cannot run on the backend {backend!r}: {error}",
+            cause="KERAS_BACKEND names a backend that is not installed",
+            fix=f"install {backend}, or unset KERAS_BACKEND: opera then uses tensorflow",
+        ) from None
+    assert keras.config.backend() == backend
+
+
+def _everywhere(wrapped: dict[int, Any]) -> None:
+    """Put wrappers in the place of functions in every module of Keras, and in the tables by which it finds them."""
+
+    def swap(item: Any) -> Any:
+        return wrapped.get(id(item), item)
+
+    held = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "keras" and module}
+    for module in held.values():
+        for name, item in list(vars(module).items()):
+            if id(item) in wrapped:
+                setattr(module, name, swap(item))
+            elif type(item) is set and any(id(x) in wrapped for x in item):
+                changed = {swap(x) for x in item}
+                item.clear()
+                item.update(changed)
+            elif type(item) is dict and any(id(x) in wrapped for pair in item.items() for x in pair):
+                table = {swap(key): swap(x) for key, x in item.items()}
+                item.clear()
+                item.update(table)
+
+
+class _Watch:
+    """Makes the wrappers, and knows in which layer each thread is."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.inside = threading.local()
+        self.symbolic: list[Callable[[], None]] = []  # found by the observation that runs now
+        self.arguments: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
+
+    def constructor(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Keep what layers are constructed with."""
+
+        def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            made = original(cls, *args, **kwargs)
+            try:
+                if keras_api.public_name(cls):
+                    self.arguments[made] = (args, kwargs)
+            except TypeError:  # not hashable, not weakly referenced: only a fallback is lost
+                pass
+            return made
+
+        return new
+
+    def layer(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Record a call of a layer, and mark what it calls in turn. Models, and layers of tests, are looked through."""
+
+        def call(this: Any, *args: Any, **kwargs: Any) -> Any:
+            operator = keras_api.public_name(type(this))
+            outer: str = getattr(self.inside, "layer", "")
+            if operator is None:
+                self._count_unknown(this)
+                return original(this, *args, **kwargs)
+            self._see(functools.partial(self._layer_call, this, operator, outer, args, kwargs))
+            self.inside.layer = outer or operator
+            try:
+                return original(this, *args, **kwargs)
+            finally:
+                self.inside.layer = outer
+
+        return call
+
+    def function(self, operator: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Record calls of a function by a test; what Keras itself calls it for is no test of it."""
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if _is_test(sys._getframe(1).f_code.co_filename):
+                self._see(functools.partial(self._function_call, original, operator, args, kwargs))
+            return original(*args, **kwargs)
+
+        call.autograph_info__ = {}  # type: ignore[attr-defined]  # TensorFlow must not rewrite the wrapper
+        return call
+
+    def _count_unknown(self, layer: Any) -> None:
+        def look() -> None:
+            import keras
+
+            self.recorder.calls -= 1
+            key = ("unknown", type(layer))
+            if isinstance(layer, keras.Model) or key in self.recorder.keys:
+                return
+            self.recorder.keys.add(key)
+            kept = type(layer).__module__.startswith("keras.src") and not type(layer).__module__.endswith("_test")
+            raise LeftOut("layer class without a public name" if kept else "layer class defined by a test")
+
+        self.recorder.observe(look)
+
+    def _layer_call(self, layer: Any, operator: str, outer: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        from keras.src import backend
+
+        kwargs = dict(kwargs)
+        training = kwargs.pop("training", None)
+        if not isinstance(training, bool | int | None):
+            raise LeftOut("training given by a tensor")
+        floatx = backend.floatx() if layer.autocast else ""
+        found = calls.describe(layer.call, args, {**kwargs, **_masks(layer, args, kwargs)}, "call.", floatx)
+        params, context = self._parameters(layer)
+        context |= {"kind": "layer", "training": bool(training)}
+        self._record(found, operator, params, context, outer)
+
+    def _function_call(
+        self, original: Callable[..., Any], operator: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        found = calls.describe(original, args, kwargs, "")
+        if not found.tensors:
+            found = calls.describe(original, *_as_tensors(original, args, kwargs), "")
+        if not found.tensors:
+            raise LeftOut("call without a tensor")
+        self._record(found, operator, {}, {"kind": "function"}, "")
+
+    def _record(
+        self, found: calls.Call, operator: str, params: dict[str, Value], context: dict[str, Value], outer: str
+    ) -> None:
+        """Record what is new; symbolic calls only when the test has ended without the same on real tensors."""
+        keys, stated = self.recorder.keys, values.dumps([operator, params, context])
+        exact, rough = found.key(stated), found.rough_key(stated)
+        if exact in keys:
+            return
+        keys.add(exact)
+        if outer:
+            context = context | {"inside": outer}
+        if not found.symbolic:
+            keys.add(rough)
+            self.recorder.record(calls.instance(operator, found, params, context))
+            return
+        made = calls.instance(operator, found, params, context)
+
+        def later() -> None:
+            self.recorder.calls -= 1
+            if rough not in keys:
+                keys.add(rough)
+                self.recorder.record(made)
+
+        self.symbolic.append(later)
+
+    def _see(self, look: Callable[[], None]) -> None:
+        """Observe a call, and put off what it says is to be recorded at the end of the test."""
+        self.recorder.observe(look)
+        while self.symbolic:
+            self.recorder.defer(self.symbolic.pop())
+
+    def _parameters(self, layer: Any) -> tuple[dict[str, Value], dict[str, Value]]:
+        """Return the configuration of a layer, and what is to be said about it."""
+        context: dict[str, Value] = {}
+        try:
+            config = layer.get_config()
+        except Exception:  # whatever a layer that cannot say raises
+            config, context = self._constructed(layer), {"config": "constructor"}
+        try:
+            adapted = _adapted(layer)
+        except Exception:  # as a rule, in the graph of a data pipeline, where state has no value
+            raise LeftOut("adapted state that cannot be read") from None
+        if adapted:
+            context["state"] = sorted(adapted)
+        config = {name: item for name, item in {**config, **adapted}.items() if name not in ("name", "build_config")}
+        try:
+            return {str(name): keras_values.encode(item) for name, item in config.items()}, context
+        except NotRepresentable as category:
+            raise LeftOut(f"layer that cannot be serialised: {category}") from None
+
+    def _constructed(self, layer: Any) -> dict[str, Any]:
+        import keras
+
+        if layer not in self.arguments:
+            raise LeftOut("layer that cannot be serialised: no configuration, no constructor arguments")
+        args, kwargs = self.arguments[layer]
+        signature = keras_api.signature(type(layer).__init__)
+        assert signature is not None
+        bound = signature.bind(layer, *args, **kwargs).arguments
+        given = {name: item for place, (name, item) in enumerate(bound.items()) if place}
+        given |= given.pop("kwargs", {})
+        try:
+            return {name: keras.saving.serialize_keras_object(item) for name, item in given.items()}
+        except Exception:
+            raise LeftOut("layer that cannot be serialised: its constructor arguments cannot be either") from None
+
+
+@functools.cache
+def _is_test(file: str) -> bool:
+    """Tell whether a file belongs to a test rather than to Keras."""
+    return file.endswith("_test.py") or not ({"keras", "tensorflow"} & set(Path(file).parts))
+
+
+def _masks(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the masks that Keras takes from the inputs of a layer (Layer.__call__, steps 6 and 7)."""
+    from keras.src import backend, tree
+
+    signature = keras_api.signature(type(layer).call)
+    formals = list(signature.parameters)[1:] if signature else []
+    named = dict(zip(formals, args, strict=False)) | kwargs
+    tensors = {name: item for name, item in named.items() if _holds_tensors(item)}
+    if len(tensors) == 1 and MASK in formals and named.get(MASK) is None:
+        wanted = {MASK: next(iter(tensors.values()))}
+    else:
+        wanted = {f"{name}_mask": item for name, item in tensors.items()}
+        wanted = {name: item for name, item in wanted.items() if name in formals and named.get(name) is None}
+    found = {name: tree.map_structure(backend.get_keras_mask, item) for name, item in wanted.items()}
+    return {name: mask for name, mask in found.items() if any(x is not None for x in tree.flatten(mask))}
+
+
+def _holds_tensors(item: Any) -> bool:
+    from keras.src import backend, tree
+
+    return item is not None and all(
+        backend.is_tensor(x) or isinstance(x, backend.KerasTensor) for x in tree.flatten(item) or [None]
+    )
+
+
+def _as_tensors(
+    original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Turn lists and numbers that Keras itself makes tensors of into tensors, by the names of their formals."""
+    from keras.src import backend
+
+    declared = keras_api.instrumentation().tensors["formals"]
+    signature = keras_api.signature(original)
+    formals = list(signature.parameters) if signature else []
+
+    def turn(name: str, item: Any) -> Any:
+        if name not in declared or not isinstance(item, list | tuple | int | float | complex):
+            return item
+        return backend.convert_to_numpy(backend.convert_to_tensor(item))
+
+    named = zip([*formals, *[""] * len(args)], args, strict=False)
+    return tuple(turn(name, item) for name, item in named), {name: turn(name, x) for name, x in kwargs.items()}
+
+
+def _adapted(layer: Any) -> dict[str, Any]:
+    """Return what a preprocessing layer learned by `adapt`, as the constructor arguments that say the same."""
+    if not callable(getattr(layer, "adapt", None)):
+        return {}
+    kind = type(layer).__name__
+    if kind == "Normalization" and layer.input_mean is None and layer.built:
+        found = {"mean": _numbers(layer.adapt_mean), "variance": _numbers(layer.adapt_variance)}
+        return {} if not np.any(found["mean"]) and np.all(np.equal(found["variance"], 1.0)) else found
+    if kind in ("StringLookup", "IntegerLookup", "TextVectorization"):
+        return _vocabulary(layer)
+    return {}
+
+
+def _vocabulary(layer: Any) -> dict[str, Any]:
+    lookup = getattr(layer, "_lookup_layer", layer)
+    if lookup.input_vocabulary is not None or not lookup.vocabulary_size() > lookup._token_start_index():
+        return {}
+    found: dict[str, Any] = {"vocabulary": list(layer.get_vocabulary(include_special_tokens=False))}
+    if lookup.output_mode == "tf_idf":
+        found["idf_weights"] = _numbers(lookup.idf_weights_const)[lookup._token_start_index() :]
+    return found
+
+
+def _numbers(item: Any) -> Any:
+    from keras.src import backend
+
+    return backend.convert_to_numpy(item).tolist()

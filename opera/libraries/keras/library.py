@@ -1,0 +1,229 @@
+"""Keras as a library of operators: an instance becomes a functional model of one layer or function, run on TensorFlow."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import inspect
+import struct
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from opera import resources
+from opera.errors import CorpusError, InvalidTest
+from opera.libraries import Opinion
+from opera.libraries.keras import (
+    api as keras_api,
+)
+from opera.libraries.keras import (
+    codec as keras_values,
+)
+from opera.libraries.keras import (
+    export as keras_export,
+)
+from opera.libraries.keras import (
+    source as keras_source,
+)
+from opera.libraries.keras import (
+    undefined as keras_undefined,
+)
+from opera.libraries.keras import (
+    wrap as keras_model,
+)
+from opera.libraries.keras.wrap import Live
+from opera.oracle import comparison as oracle
+from opera.prioritize.subspaces import NO_DEFAULT
+from opera.programs import migrated, values
+from opera.programs.migrated import LIVE, Artefact, Manifest
+from opera.programs.program import Captured, Instance, Operand, Provenance, parse_instance
+from opera.programs.values import Value
+
+NAME = "keras"
+PACKAGE = '"opera[keras]"'
+PRELOAD = ("opera.libraries.keras.backend", "ml_dtypes")
+EXPORTER_VERSION = "1"
+"""Changes whenever `wrap` or `export` makes another model of the same instance."""
+FILE = "instance.json"
+
+
+def version() -> str:
+    """Return the version of the installed keras; ImportError where it, or TensorFlow, is missing."""
+    _tensorflow()
+    return importlib.metadata.version("keras")
+
+
+def _tensorflow() -> str:
+    for name in ("tensorflow", "tensorflow-cpu"):
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    raise ImportError("Keras has no backend: TensorFlow is not installed")
+
+
+def exporter() -> dict[str, str]:
+    """Return what decides how models look: Keras, its backend, tf2onnx where it is there, this module, and the declarations."""
+    return dict(_exporter())
+
+
+@cache
+def _exporter() -> dict[str, str]:
+    declared = resources.digest(keras_api.deciding())
+    found = {"keras": version(), "tensorflow": _tensorflow(), "opera-keras": EXPORTER_VERSION, "keras.toml": declared}
+    try:
+        return {**found, "tf2onnx": importlib.metadata.version("tf2onnx")}
+    except importlib.metadata.PackageNotFoundError:
+        return found
+
+
+def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
+    """Write the instance itself, from which the model is rebuilt; expected outputs are what Keras computes, eagerly.
+
+    Artefacts are only offered: see `export`. Raises InvalidTest where Keras rejects the case.
+    """
+    instance = captured.instance
+    live = keras_model.build(instance)
+    first, again = _run(live), _run(live)
+    expected = list(captured.expected) if captured.expected is not None else first
+    if len(expected) != len(first):
+        raise InvalidTest(f"the test states {len(expected)} outputs, the model has {len(first)}")
+    names = keras_source.identifiers(instance)
+    manifest = Manifest(
+        test=test, instance=instance.id, library=NAME, operator=instance.operator, exporter=exporter(),
+        inputs=names, outputs=tuple(f"output_{place}" for place in range(len(expected))),
+        artefacts={LIVE: Artefact(FILE, names)}, offers=tuple(keras_export.FILES),
+        reference="eager" if captured.expected is None else "test",
+        rtol=captured.rtol, atol=captured.atol, tags=_tags(instance, first != again),
+    )  # fmt: skip
+    fed = [operand.value for operand in instance.inputs]
+    migrated.write(directory, manifest, fed, expected, {FILE: msgspec.json.encode(instance.form(), order="sorted")})
+    return manifest
+
+
+def _run(live: Live) -> list[Value]:
+    try:
+        return [keras_values.from_array(item) for item in live.run()]
+    except MemoryError:
+        raise
+    except Exception as error:  # as various as TensorFlow's kernels
+        text = " ".join(str(error).split())[:600]
+        raise InvalidTest(f"Keras cannot run it: {type(error).__name__}: {text}") from None
+
+
+def _tags(instance: Instance, differ: bool) -> tuple[str, ...]:
+    """Return facts for the screens, as instrumentation/keras.toml declares them; see opera.libraries.onnx.library."""
+    declared, operator = keras_api.instrumentation(), instance.operator
+    tags = set()
+    random = operator in declared.nondeterministic["training"]
+    random = random or operator.startswith(tuple(declared.nondeterministic["training_prefixes"]))
+    if differ or (random and instance.context.get("training")):
+        tags.add("nondeterministic")
+    if operator in declared.exact["operators"]:
+        tags.add("exact")
+    if operator in declared.accumulating["operators"]:
+        tags.add("accumulating")
+    return tuple(sorted(tags))
+
+
+def export(manifest: Manifest, directory: Path, artefact: str) -> Artefact:
+    """Write `saved_model` (a folder), `tflite`, `onnx` or `openvino`; raises whatever the exporter raises."""
+    return keras_export.export(live(manifest, directory), manifest, directory, artefact)
+
+
+def live(manifest: Manifest, directory: Path) -> Live:
+    """Rebuild the model. Raises InvalidTest or CorpusError where the test's folder was tampered with."""
+    return _live(str(directory), manifest.test)
+
+
+@lru_cache(maxsize=1)  # a worker is often asked for several artefacts of a test in a row
+def _live(directory: str, test: str) -> Live:
+    return keras_model.build(_stored(Path(directory)))
+
+
+def _stored(directory: Path) -> Instance:
+    try:
+        return parse_instance((directory / FILE).read_bytes())
+    except OSError as error:
+        raise CorpusError(f"{directory / FILE} cannot be read: {error}", fix="delete the test's folder") from None
+
+
+def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> list[Opinion]:
+    """Ask Keras itself (without a vote), the graph that TensorFlow traces of it, and Keras with everything in double precision.
+
+    The graph has a vote where it contradicts Keras run eagerly: then no compiler, which gets the graph, can be right.
+    """
+    made = live(manifest, directory)
+    fed = [keras_values.to_array(value) for value in inputs]
+    eager = _opinion("eager", False, lambda: made.run(fed))
+    graph = _opinion("graph", False, lambda: made.run_graph(fed))
+    if eager.outputs is not None and graph.outputs is not None:
+        differs = oracle.compare(eager.outputs, graph.outputs, manifest.outputs, manifest.rtol, manifest.atol).symptom
+        graph = msgspec.structs.replace(graph, independent=bool(differs))
+    found = [eager, graph]
+    if besides != "float64":
+        double = _opinion("float64", True, lambda: keras_model.in_double(made, _stored(directory), fed))
+        found.append(msgspec.structs.replace(double, precise=True))
+    return found
+
+
+def _opinion(name: str, independent: bool, run: Any) -> Opinion:
+    try:
+        return Opinion(name, independent, [keras_values.from_array(item) for item in run()])
+    except Exception as error:  # it has no opinion
+        return Opinion(name, independent, None, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+
+
+def undefined(instance: Instance, expected: list[Value]) -> str | None:
+    """Return why Keras leaves the result undefined, with the numbers that show it, else None."""
+    return keras_undefined.undefined(instance, expected)
+
+
+def reproducer(manifest: Manifest, directory: Path, instance: Instance, variant: str) -> dict[str, object]:
+    """Return the code that builds the model, and its inputs; `variant` is the artefact that is made of it."""
+    from opera.libraries.keras import backend as keras_backend  # noqa: F401 - layers are made to see how they are spelled: quietly
+
+    return keras_source.reproducer(manifest, directory, instance, variant)
+
+
+def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
+    """Return operator → parameter → default, by the signatures of constructors and functions.
+
+    A configuration holds serialised objects where a signature names them ("glorot_uniform"): those defaults are given in the
+    form of the configuration.
+    """
+    from opera.libraries.keras import backend as keras_backend  # noqa: F401 - never by the user's keras.json
+
+    found = {}
+    for operator in operators:
+        if operator in keras_api.objects():
+            found[operator] = {name: _default(name, item) for name, item in keras_api.defaults(operator).items()}
+    return found
+
+
+def _default(name: str, item: Any) -> Value:
+    if item is inspect.Parameter.empty:
+        return NO_DEFAULT
+    try:
+        return keras_source.default(name, item)
+    except keras_values.NotRepresentable:
+        return NO_DEFAULT
+
+
+def canaries() -> tuple[Captured, Captured]:
+    """Return an addition by a layer with its sum, and one with a sum that is off by one in one place."""
+    return tuple(_addition(offset, error) for offset, error in ((0.0, 0.0), (4.0, 1.0)))  # type: ignore[return-value]
+
+
+def _addition(offset: float, error: float) -> Captured:
+    left, right = [1.0 + offset, 2.0, 3.0], [10.0, 20.0, 30.0]
+    total = [a + b for a, b in zip(left, right, strict=True)]
+    total[1] += error
+    tensors = [values.Tensor("float32", (1, 3), struct.pack("<3f", *numbers)) for numbers in (left, right, total)]
+    operands = tuple(Operand(f"inputs.{place}", tensor) for place, tensor in enumerate(tensors[:2]))
+    params = {"call.inputs": [values.Named(keras_source.INPUT, operand.name) for operand in operands]}
+    context = {"kind": "layer", "training": False, "call": {"args": ["call.inputs"], "kwargs": []}}
+    instance = Instance(NAME, "keras.layers.Add", params, operands, (), context)
+    return Captured(instance, Provenance("doctor", "canary", "planted" if error else "right"), (tensors[2],))

@@ -1,0 +1,187 @@
+"""From an instance of Keras to a functional model of one layer or function, and its exports.
+
+Weights are what the layer's initializers give after `keras.utils.set_random_seed(0)`, so that a script can build the same
+model without a file. Every shape is static, and `training` is baked into the model.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import zlib
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from opera.errors import CorpusError, InvalidTest
+from opera.libraries.keras import api as keras_api
+from opera.libraries.keras import codec as keras_values
+from opera.libraries.keras import source as keras_source
+from opera.programs.program import Instance
+from opera.programs.values import RandomTensor, Tensor, Value
+
+MAX_BYTES = 256 << 20
+"""Inputs of a test may take this much memory together."""
+NARROW = ("bfloat16", "float16", "float32")
+"""dtypes that have a wider one to be checked against."""
+MIXED = ("mixed_bfloat16", "mixed_float16")
+"""Policies that compute in one of them and keep weights in another."""
+
+
+class Live:
+    """A model in this process.
+
+    Attributes:
+        model: A keras.Model whose inputs are a list named as the manifest's. It returns its outputs as a list in the
+            manifest's order; a single one is returned bare, as Keras does.
+        inputs: What to feed, in that order: numpy arrays, of ml_dtypes' types where numpy has none.
+    """
+
+    def __init__(self, model: Any, inputs: list[np.ndarray[Any, Any]]) -> None:
+        self.model, self.inputs = model, inputs
+
+    def run(self, inputs: list[np.ndarray[Any, Any]] | None = None) -> list[np.ndarray[Any, Any]]:
+        """Run the model eagerly, from its first state; returns one array an output."""
+        import keras
+
+        self._reset()
+        fed = self.inputs if inputs is None else inputs
+        found = self.model([keras.ops.convert_to_tensor(item, dtype=item_dtype(item)) for item in fed])
+        return [np.asarray(keras.ops.convert_to_numpy(item)) for item in keras.tree.flatten(found)]
+
+    def run_graph(self, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        """Run the graph that TensorFlow traces of the model, which is what every compiler and exporter starts from."""
+        import tensorflow as tf
+
+        self._reset()
+        fed = [tf.constant(item, spec.dtype) for item, spec in zip(inputs, self.signature, strict=True)]
+        return [np.asarray(item) for item in tf.nest.flatten(self.concrete(*fed))]
+
+    def _reset(self) -> None:
+        for layer in self.model.layers:
+            if getattr(layer, "stateful", False) is True:
+                layer.reset_state()
+
+    @cached_property
+    def signature(self) -> list[Any]:
+        """One tf.TensorSpec an input, with its name and static shape."""
+        import tensorflow as tf
+
+        return [
+            tf.TensorSpec(x.shape, tf.as_dtype(item_dtype(x)), name=tensor.name)
+            for x, tensor in zip(self.inputs, self.model.inputs, strict=True)
+        ]
+
+    @cached_property
+    def concrete(self) -> Any:
+        """The model as a tf.ConcreteFunction of its flat inputs, traced once: what converters start from."""
+        import tensorflow as tf
+
+        def serve(*inputs: Any) -> Any:
+            return self.model(list(inputs))
+
+        made = tf.function(serve, input_signature=self.signature, autograph=False, jit_compile=False)
+        return made.get_concrete_function()
+
+    def saved_model(self, path: Path | str) -> None:
+        """Write a SavedModel with one endpoint, `serve` (alias `serving_default`); its outputs are `output_0`, ..."""
+        shutil.rmtree(path, ignore_errors=True)
+        self._export(path, "tf_saved_model")
+
+    def tflite(self) -> bytes:
+        """Convert with the TFLiteConverter's default options: operators of TFLite alone, none of TensorFlow's."""
+        import tensorflow as tf
+
+        held = tf.Module()  # what from_keras_model does by way of a SavedModel on disk, three times as slowly
+        held.variables_ = [variable.value for variable in self.model.variables]
+        held.tables = [layer.lookup_table for layer in self.model.layers if hasattr(layer, "lookup_table")]
+        converter = tf.lite.TFLiteConverter.from_concrete_functions([self.concrete], held)
+        data: bytes = converter.convert()
+        return data
+
+    def onnx(self, path: Path | str) -> None:
+        """Write an ONNX model by way of tf2onnx; inputs have the manifest's names, outputs its order."""
+        self._export(path, "onnx")
+
+    def openvino(self, path: Path | str) -> None:
+        """Write OpenVINO's IR: `path` ends with .xml, the weights lie beside it."""
+        self._export(path, "openvino")
+
+    def _export(self, path: Path | str, form: str) -> None:
+        self.model.export(str(path), format=form, verbose=False, input_signature=[self.signature])
+
+
+def item_dtype(item: np.ndarray[Any, Any]) -> str:
+    """Return the name by which Keras knows an array's dtype."""
+    return "string" if item.dtype.kind in "OSU" else item.dtype.name
+
+
+def inputs(instance: Instance) -> list[np.ndarray[Any, Any]]:
+    """Make the arrays of the inputs. Raises InvalidTest where there is none, or they are too large."""
+    if not instance.inputs:
+        raise InvalidTest("the instance has no tensor input")
+    total = 0
+    for operand in instance.inputs:
+        if not isinstance(operand.value, Tensor | RandomTensor):
+            raise InvalidTest(f"input {operand.name!r} is no tensor")
+        itemsize = keras_values.numpy_dtype(operand.value.dtype).itemsize
+        total += int(np.prod(operand.value.shape, dtype=np.int64)) * itemsize
+    if total > MAX_BYTES:
+        raise InvalidTest(f"the inputs take {total >> 20} MiB, more than {MAX_BYTES >> 20}")
+    return [keras_values.to_array(operand.value) for operand in instance.inputs]
+
+
+def build(instance: Instance) -> Live:
+    """Build the model of an instance. Raises InvalidTest where Keras rejects it, CorpusError for what is not its own."""
+    import keras
+
+    fed = inputs(instance)
+    try:
+        source = keras_source.model(instance)
+        keras.backend.clear_session(free_memory=False)
+        scope: dict[str, Any] = {"keras": keras, "np": np, "unpack": _unpack}
+        exec(compile(source, "<opera>", "exec"), scope)  # source of literals and known names: see keras_source
+        made = scope["build"]()
+    except (InvalidTest, CorpusError, MemoryError):
+        raise
+    except Exception as error:  # what Keras raises for bad arguments is as various as its layers
+        raise InvalidTest(f"Keras rejects it: {type(error).__name__}: {' '.join(str(error).split())[:600]}") from None
+    return Live(made, fed)
+
+
+def _unpack(text: str, dtype: str, shape: list[int]) -> Any:
+    """What the source of large tensors calls (opera.programs.literals)."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype).reshape(shape).copy()
+
+
+def in_double(live: Live, instance: Instance, fed: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    """Run an instance with inputs, weights and computation in float64; outputs have the dtypes that they should have.
+
+    Raises InvalidTest where nothing of it is of a narrower float, or Keras cannot run it so.
+    """
+    if not any(item.dtype.name in NARROW for item in fed):
+        raise InvalidTest("no input is of a narrower float")
+    wide = [item.astype("float64") if item.dtype.name in NARROW else item for item in fed]
+    if instance.params.get("dtype", "float32") not in (*NARROW, *MIXED):
+        raise InvalidTest("the layer computes in several dtypes")
+    operands = tuple(
+        msgspec.structs.replace(operand, value=Tensor.of(item)) if item.dtype.name == "float64" else operand
+        for operand, item in zip(instance.inputs, wide, strict=True)
+    )
+    params = _widened(instance.params)
+    if keras_api.kind(instance.operator) == "layer":
+        params["dtype"] = "float64"
+    double = build(msgspec.structs.replace(instance, inputs=operands, params=params))
+    double.model.set_weights([np.asarray(item) for item in live.model.get_weights()])
+    outputs = [tensor.dtype for tensor in live.model.outputs]
+    return [item.astype(keras_values.numpy_dtype(dtype)) for item, dtype in zip(double.run(wide), outputs, strict=True)]
+
+
+def _widened(value: Value) -> Any:
+    """Return a configuration with float64 for every dtype of a layer in it."""
+    if isinstance(value, dict):
+        return {key: "float64" if key == "dtype" and item in NARROW else _widened(item) for key, item in value.items()}
+    return [_widened(item) for item in value] if isinstance(value, list) else value

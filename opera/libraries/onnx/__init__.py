@@ -1,0 +1,1 @@
+"""ONNX: hooks, wrapping, references, what is undefined, source text."""

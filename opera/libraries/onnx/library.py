@@ -1,0 +1,214 @@
+"""ONNX as a library of operators: an instance becomes a model of one node, with its evaluator as reference."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import struct
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from opera import resources
+from opera.errors import InvalidTest
+from opera.libraries import Opinion
+from opera.libraries.onnx import (
+    codec as onnx_values,
+)
+from opera.libraries.onnx import (
+    references as onnx_reference,
+)
+from opera.libraries.onnx import (
+    source as onnx_source,
+)
+from opera.libraries.onnx import (
+    undefined as onnx_undefined,
+)
+from opera.libraries.onnx import (
+    wrap as onnx_model,
+)
+from opera.programs import migrated, values
+from opera.programs.migrated import Artefact, Manifest
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Message, Value
+
+NAME = "onnx"
+PACKAGE = "onnx"
+PRELOAD = ("onnx", "onnx.checker", "onnx.helper", "onnx.reference", "onnx.shape_inference", "ml_dtypes")
+EXPORTER_VERSION = "1"
+"""Changes whenever `wrap` makes another model of the same instance."""
+
+
+def version() -> str:
+    """Return the version of the installed onnx; PackageNotFoundError (an ImportError) where there is none."""
+    return importlib.metadata.version("onnx")
+
+
+def exporter() -> dict[str, str]:
+    """Return what decides how models look: onnx, this module, and what instrumentation/onnx.toml makes constant."""
+    return dict(_exporter())
+
+
+@cache
+def _exporter() -> dict[str, str]:
+    declared = {key: _declared(key) for key in ("accumulating", "constants", "independent", "nondeterministic")}
+    return {"onnx": version(), "opera-onnx": EXPORTER_VERSION, "onnx.toml": resources.digest(declared)}
+
+
+def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
+    """Write the artefacts `onnx` (every input fed) and, where converters need constants, `onnx-constants`.
+
+    Expected outputs are the test's own, else the reference evaluator's. Raises InvalidTest where ONNX rejects the case
+    or no reference output can be had.
+    """
+    instance = captured.instance
+    made = onnx_model.parts(instance)
+    tags = _tags(instance, made)
+    if captured.expected is None:
+        types, expected, random = _reference(instance, made)
+        tags |= {"nondeterministic"} if random else set()
+    else:
+        expected = _expected(captured, made)
+        types = _output_types(instance, made) or [onnx_values.type_proto(value) for value in expected]
+    model = onnx_model.model(instance, made, types)
+    if captured.expected is None:  # the test's own word outweighs an inference that finds fault with it
+        onnx_model.checked(model, inference=True)
+    files = {"model.onnx": model}
+    artefacts = {"onnx": Artefact("model.onnx", tuple(made.inputs))}
+    constants = constant_inputs(instance.operator, made)
+    if constants:
+        files["model-constants.onnx"] = onnx_model.model(instance, made, types, constants, check=False)
+        fed = tuple(name for name in made.inputs if name not in constants)
+        artefacts["onnx-constants"] = Artefact("model-constants.onnx", fed)
+    manifest = Manifest(
+        test=test, instance=instance.id, library=NAME, operator=instance.operator, exporter=exporter(),
+        inputs=tuple(made.inputs), outputs=tuple(made.outputs), artefacts=artefacts,
+        reference="evaluator" if captured.expected is None else "test",
+        rtol=captured.rtol, atol=captured.atol, tags=tuple(sorted(tags)),
+    )  # fmt: skip
+    migrated.write(directory, manifest, made.values, expected, files)
+    return manifest
+
+
+def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> list[Opinion]:
+    """Ask the reference evaluator (without a vote) and ONNX Runtime, unless that is the compiler under test."""
+    return onnx_reference.opinions(manifest, directory, inputs, besides)
+
+
+def undefined(instance: Instance, expected: list[Value]) -> str | None:
+    """Return why ONNX leaves the result undefined, with the numbers that show it, else None."""
+    return onnx_undefined.undefined(instance, expected)
+
+
+def reproducer(manifest: Manifest, directory: Path, instance: Instance, variant: str) -> dict[str, object]:
+    """Return the code that builds the model and its inputs; `variant` is the name of the artefact to show."""
+    return onnx_source.reproducer(manifest, directory, instance, variant)
+
+
+def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
+    """Return operator → attribute → default, by the newest schema of each operator (see `onnx_schemas`)."""
+    from opera.libraries.onnx import schemas as onnx_schemas  # prioritization alone needs it
+
+    return onnx_schemas.attribute_defaults(operators)
+
+
+def canaries() -> tuple[Captured, Captured]:
+    """Return an addition with its sum, and one with a sum that is off by one in one place."""
+    return tuple(_addition(offset, error) for offset, error in ((0.0, 0.0), (4.0, 1.0)))  # type: ignore[return-value]
+
+
+def _addition(offset: float, error: float) -> Captured:
+    left, right = [1.0 + offset, 2.0, 3.0], [10.0, 20.0, 30.0]
+    total = [a + b for a, b in zip(left, right, strict=True)]
+    total[1] += error
+    tensors = [values.Tensor("float32", (3,), struct.pack("<3f", *numbers)) for numbers in (left, right, total)]
+    operands = (Operand("A", tensors[0]), Operand("B", tensors[1]))
+    instance = Instance(NAME, "Add", {}, operands, ("C",), {"opset": {"": 14}})
+    return Captured(instance, Provenance("doctor", "canary", "planted" if error else "right"), (tensors[2],))
+
+
+def constant_inputs(operator: str, made: onnx_model.Parts) -> frozenset[str]:
+    """Return the graph inputs of which instrumentation/onnx.toml says that converters need them as constants."""
+    declared = _declared("constants")
+    names = set(declared.get("operators", {}).get(operator, declared.get("default", ())))
+    return frozenset(
+        name
+        for name, formal, value in zip(made.inputs, made.formals, made.values, strict=True)
+        if names & {name, formal} and onnx_model.feedable(value)
+    )
+
+
+def _declared(key: str) -> dict[str, Any]:
+    table: dict[str, Any] = resources.declaration("instrumentation", NAME).get(key, {})
+    return table
+
+
+def _expected(captured: Captured, made: onnx_model.Parts) -> list[Value]:
+    stated = [onnx_values.materialise(value) for value in captured.expected or ()]
+    if len(stated) == len(captured.instance.outputs) != len(made.outputs):
+        stated = [value for name, value in zip(captured.instance.outputs, stated, strict=True) if name]
+    if len(stated) != len(made.outputs):
+        raise InvalidTest(f"the test states {len(stated)} outputs, the model has {len(made.outputs)}")
+    return stated
+
+
+def _output_types(instance: Instance, made: onnx_model.Parts) -> list[Any] | None:
+    stated = instance.context.get("output_types")
+    if not isinstance(stated, list | tuple) or len(stated) != len(made.outputs):
+        return None
+    return [onnx_values.parse(message) for message in stated if isinstance(message, Message)]
+
+
+def _reference(instance: Instance, made: onnx_model.Parts) -> tuple[list[Any], list[Value], bool]:
+    """Return types and values of the outputs by the reference evaluator, and whether two runs of it differ."""
+    import onnx
+
+    empty = [onnx.TypeProto() for _ in made.outputs]
+    model = onnx.load_model_from_string(onnx_model.model(instance, made, empty, check=False))
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
+        raise InvalidTest(f"ONNX's type inference rejects it: {' '.join(str(error).split())[:600]}") from None
+    feeds = dict(zip(made.inputs, made.values, strict=True))
+    first, again = (onnx_reference.evaluate(inferred, feeds) for _ in range(2))
+    types = []
+    for output, value in zip(inferred.graph.output, first, strict=True):
+        exact = isinstance(value, values.Tensor) or not output.type.WhichOneof("value")
+        types.append(onnx_values.type_proto(value) if exact else output.type)
+    return types, first, first != again
+
+
+def _tags(instance: Instance, made: onnx_model.Parts) -> set[str]:
+    """Return facts for the screens.
+
+    `nondeterministic` where an operator is declared random, `exact` where no result is ever rounded, `accumulating` where
+    the operator is declared to sum many terms.
+    """
+    declared = _declared("nondeterministic")
+    operators, conditional = set(declared.get("operators", ())), declared.get("when", {})
+    used = {instance.operator, *(_signature(node) for node in _all_nodes(made.nodes))}
+    tags = {"nondeterministic"} if used & operators else set()
+    switch = conditional.get(instance.operator)
+    if switch and any(_is_true(x.value) for x in instance.inputs if x.name == switch):
+        tags.add("nondeterministic")
+    if used <= onnx_undefined.EXACT:
+        tags.add("exact")
+    if instance.operator in _declared("accumulating").get("operators", ()):
+        tags.add("accumulating")
+    return tags
+
+
+def _is_true(value: Value) -> bool:
+    return isinstance(value, values.Tensor) and value.dtype == "bool" and any(value.data)
+
+
+def _signature(node: Any) -> str:
+    return f"{node.domain}::{node.op_type}" if node.domain else str(node.op_type)
+
+
+def _all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
+    for node in nodes:
+        yield node
+        for attr in node.attribute:
+            for graph in (*attr.graphs, *([attr.g] if attr.HasField("g") else [])):
+                yield from _all_nodes(graph.node)

@@ -1,0 +1,1 @@
+"""PyTorch: hooks, wrapping, exports, references, what is undefined, source text."""

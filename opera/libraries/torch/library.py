@@ -1,0 +1,142 @@
+"""PyTorch as a library of operators: an instance becomes an nn.Module of one call, with eager PyTorch as reference."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import struct
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from opera import precision, resources
+from opera.libraries import Opinion, exported
+from opera.libraries.torch import (
+    api as torch_api,
+)
+from opera.libraries.torch import (
+    export as torch_export,
+)
+from opera.libraries.torch import (
+    references as torch_reference,
+)
+from opera.libraries.torch import (
+    source as torch_source,
+)
+from opera.libraries.torch import (
+    undefined as torch_undefined,
+)
+from opera.libraries.torch import (
+    wrap as torch_module,
+)
+from opera.programs import migrated, values
+from opera.programs.migrated import LIVE, Artefact, Manifest
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Value
+
+NAME = "torch"
+PACKAGE = "torch"
+EXPORTER_VERSION = "1"
+"""Changes whenever `wrap` makes another model of the same instance, or tags it otherwise."""
+PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch.preload")
+
+
+def version() -> str:
+    """Return the version of the installed torch; PackageNotFoundError (an ImportError) where there is none."""
+    return importlib.metadata.version("torch")
+
+
+def exporter() -> dict[str, str]:
+    """Return what decides how models look: torch, onnxscript where it is there, this module, and the declarations."""
+    return dict(_exporter())
+
+
+@cache
+def _exporter() -> dict[str, str]:
+    declared = resources.digest(torch_api.deciding())
+    found = {"torch": version(), "opera-torch": EXPORTER_VERSION, "torch.toml": declared}
+    try:
+        return {
+            **found,
+            "onnxscript": importlib.metadata.version("onnxscript"),
+        }  # it holds the functions that `onnx` is made of
+    except importlib.metadata.PackageNotFoundError:
+        return found
+
+
+def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
+    """Write a test whose artefact is `live`; files are exported when a frontend asks for them.
+
+    Expected outputs are eager PyTorch's, unless the test states its own. Raises InvalidTest where PyTorch rejects the case,
+    or returns no tensor.
+    """
+    instance = captured.instance
+    ran = torch_module.run(instance)
+    names = tuple(torch_source.identifiers(instance).values())
+    expected = ran.expected if captured.expected is None else torch_module.stated(captured, ran.expected)
+    tags = torch_undefined.tags(instance) | ({"nondeterministic"} if ran.random else set())
+    manifest = Manifest(
+        test=test, instance=instance.id, library=NAME, operator=instance.operator, exporter=exporter(),
+        inputs=names, outputs=tuple(f"output_{number}" for number in range(len(expected))),
+        artefacts={LIVE: Artefact(torch_module.FILE, names)}, offers=tuple(torch_export.FILES),
+        reference="eager" if captured.expected is None else "test",
+        rtol=captured.rtol, atol=captured.atol, tags=tuple(sorted(tags)),
+    )  # fmt: skip
+    inputs = [operand.value for operand in instance.inputs]
+    migrated.write(
+        directory, manifest, inputs, expected, {torch_module.FILE: torch_module.saved(instance, ran.outputs)}
+    )
+    return manifest
+
+
+def export(manifest: Manifest, directory: Path, artefact: str) -> Artefact:
+    """Write the file of `pt2`, `torchscript` or `onnx`. Whatever it raises is the exporter's failure.
+
+    An ONNX file is run before it is handed on: WrongExport where it does not compute what PyTorch does.
+    """
+    file = torch_export.write(live(manifest, directory), artefact, directory)
+    if artefact == "onnx":
+        exported.check_onnx(manifest, directory, directory / file)
+    return Artefact(file, manifest.inputs)
+
+
+def live(manifest: Manifest, directory: Path) -> torch_module.Live:
+    """Rebuild the module of a test, and its inputs."""
+    return torch_module.live(directory, manifest.inputs, manifest.outputs)
+
+
+def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> list[Opinion]:
+    """Ask eager PyTorch (without a vote), and the same module in float64."""
+    return torch_reference.opinions(manifest, directory, inputs)
+
+
+def undefined(instance: Instance, expected: list[Value]) -> str | None:
+    """Return why PyTorch leaves the result undefined, with the numbers that show it, else None."""
+    return torch_undefined.undefined(instance, expected)
+
+
+def reproducer(manifest: Manifest, directory: Path, instance: Instance, variant: str) -> dict[str, object]:
+    """Return the code of the module and its inputs; `variant` is the name of the artefact to show."""
+    return torch_source.reproducer(manifest, *torch_module.load(directory), variant)
+
+
+def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
+    """Return operator → parameter → default, by the signatures of its functions and modules."""
+    from opera.libraries.torch import signatures as torch_signatures  # prioritization alone needs it
+
+    return torch_signatures.defaults(operators)
+
+
+def canaries() -> tuple[Captured, Captured]:
+    """Return an addition with its sum, and one with a sum that is off by one in one place."""
+    return _addition(0.0, 0.0), _addition(4.0, 1.0)
+
+
+def _addition(offset: float, error: float) -> Captured:
+    left, right = [1.0 + offset, 2.0, 3.0], [10.0, 20.0, 30.0]
+    total = [a + b for a, b in zip(left, right, strict=True)]
+    total[1] += error
+    tensors = [values.Tensor("float32", (3,), struct.pack("<3f", *numbers)) for numbers in (left, right, total)]
+    operands = (Operand("input", tensors[0]), Operand("other", tensors[1]))
+    context = {"kind": "function", "call": {"args": ["input", "other"], "kwargs": []}}
+    instance = Instance(NAME, "torch.add", {}, operands, (), context)
+    return Captured(instance, Provenance("doctor", "canary", "planted" if error else "right"), (tensors[2],))

@@ -1,0 +1,101 @@
+"""What eager PyTorch computes for other inputs, and the same module in float64, which is nearer to the exact result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from opera.errors import CorpusError, InvalidTest
+from opera.libraries import Opinion
+from opera.libraries.torch import wrap as torch_module
+from opera.libraries.torch.source import Outputs
+from opera.programs.migrated import Manifest, read_values
+from opera.programs.program import Instance
+from opera.programs.values import Named, RandomTensor, Tensor, Value
+
+WIDER = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "complex64": "complex128"}
+
+
+def opinions(manifest: Manifest, directory: Path, inputs: list[Value]) -> list[Opinion]:
+    """See `opera.libraries.Library.opinions`."""
+    instance, outputs = torch_module.load(directory)
+    asked = [Opinion("eager", False, *_ask(lambda: _eager(instance, outputs, inputs)))]
+    if any(isinstance(x, Tensor | RandomTensor) and x.dtype in WIDER for x in inputs):
+        expected = read_values(directory, "expected")
+        asked.append(Opinion("float64", True, *_ask(lambda: _wide(instance, outputs, inputs, expected)), precise=True))
+    return asked
+
+
+def _ask(compute: Any) -> tuple[list[Value] | None, str]:
+    try:
+        return compute(), ""
+    except (InvalidTest, CorpusError) as error:
+        return None, error.what
+
+
+def _eager(instance: Instance, outputs: Outputs, inputs: list[Value]) -> list[Value]:
+    model = torch_module.module(instance, outputs)
+    result = torch_module.eager(model, torch_module.tensors(instance, inputs))
+    return [torch_module.encoded(x) for x in torch_module.leaves(result)]
+
+
+def _wide(instance: Instance, outputs: Outputs, inputs: list[Value], expected: list[Value]) -> list[Value]:
+    """Run the module on inputs and weights in float64, and return its outputs in the dtypes that are expected.
+
+    Raises InvalidTest where it does not run, or returns something of another form or other integers: then the operator's
+    meaning depends on the dtype (`view(dtype)`, comparison with a number), and float64 says nothing.
+    """
+    import torch
+
+    kept = instance.context.get("init", {})  # a constructor asked for float64 draws other weights
+    held = {*kept.get("args", ()), *kept.get("kwargs", ())} if isinstance(kept, dict) else set()
+    params = {name: value if name in held else _widened(value) for name, value in instance.params.items()}
+    model = _cast(torch_module.module(msgspec.structs.replace(instance, params=params), outputs))
+    args = tuple(_upcast(x) for x in torch_module.tensors(instance, inputs))
+    results = torch_module.leaves(torch_module.eager(model, args))
+    if [tuple(x.shape) for x in results] != [x.shape for x in expected]:
+        raise InvalidTest("its form is another one in float64")
+    with torch_module.quiet():
+        pairs = zip(results, expected, strict=True)
+        found = [torch_module.encoded(x.to(getattr(torch, want.dtype))) for x, want in pairs]
+    if any(
+        "float" not in x.dtype and "complex" not in x.dtype and x != y for x, y in zip(expected, found, strict=True)
+    ):
+        raise InvalidTest("an output that is never rounded is another one in float64")
+    return found
+
+
+def _wider_range(expected: Value, found: Tensor) -> bool:
+    """Whether float64 gives an infinity or NaN where a finite number is expected: it has a larger one (`nan_to_num`)."""
+    if not isinstance(expected, Tensor):
+        return False
+    return bool((np.isfinite(expected.numbers()) & ~np.isfinite(found.numbers())).any())
+
+
+def _widened(value: Value) -> Value:
+    """Let arguments that name a dtype name the wider one."""
+    match value:
+        case Named(kind="torch.dtype", name=name):
+            return Named("torch.dtype", WIDER.get(name, name))
+        case list() | tuple():
+            return type(value)(_widened(item) for item in value)
+        case dict():
+            return {key: _widened(item) for key, item in value.items()}
+    return value
+
+
+def _cast(model: Any) -> Any:
+    """Upcast the weights that the module has in float32: they must be the same numbers."""
+    for tensor in (*model.parameters(), *model.buffers()):
+        tensor.data = _upcast(tensor.data)
+    return model
+
+
+def _upcast(tensor: Any) -> Any:
+    import torch
+
+    wider = WIDER.get(str(tensor.dtype).removeprefix("torch."))
+    return tensor if wider is None else tensor.to(getattr(torch, wider))

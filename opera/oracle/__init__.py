@@ -1,0 +1,1 @@
+"""Is the answer wrong? Comparing outputs, and screens that look for another explanation."""

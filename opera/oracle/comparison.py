@@ -1,0 +1,319 @@
+"""The oracle: do the outputs of a compiler agree with the expected ones? Needs numpy and msgspec only.
+
+Outputs are compared in this order, and the first difference is the symptom: number of outputs (or of a sequence's
+elements), shape, dtype, where NaN and infinities are (with their sign), values. An optional that holds something is
+compared as what it holds, since a compiler without such a type hands back the value itself.
+
+Values differ when |actual - expected| > atol + rtol * |expected| somewhere. rtol and atol are each the larger of the
+test's own and of the output dtype's in TOLERANCES: an atol of 1e-7, which all of ONNX's tests have, is below the
+rounding of one float32 sum near zero, and their rtol of 1e-3 is below that of bfloat16. Integers, booleans and strings
+must be equal. The rule of the paper (OPERA, ICSE 2025), Chebyshev distance > 1e-3, is decided beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from opera.programs.values import Optional, Sequence, Tensor, Value
+from opera.programs.verdicts import Margin
+
+PAPER_DISTANCE = 1e-3
+"""OPERA, ICSE 2025: outputs are inconsistent when their Chebyshev distance exceeds this."""
+
+TOLERANCES: dict[str, tuple[float, float]] = {
+    "float64": (1e-7, 1e-9),
+    "float32": (1e-4, 1e-5),
+    "float16": (5e-3, 1e-3),
+    "bfloat16": (2e-2, 1e-2),
+    "complex64": (1e-4, 1e-5),
+    "complex128": (1e-7, 1e-9),
+    "float8_e4m3fn": (2**-3, 2**-9),
+    "float8_e4m3fnuz": (2**-3, 2**-10),
+    "float8_e5m2": (2**-2, 2**-16),
+    "float8_e5m2fnuz": (2**-2, 2**-17),
+    "float8_e8m0fnu": (0.0, 0.0),
+    "float4_e2m1fn": (2**-2, 0.5),
+}
+"""dtype → (rtol, atol). Half precisions get a few units in the last place, for sums are made in another order. The 8-
+and 4-bit floats get one step (its relative size, and the smallest subnormal), for a quotient on the border between two
+steps may fall to either side; e8m0 holds powers of two and gets none. What is not listed is compared exactly."""
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Detail: TypeAlias = str | float | int | bool | None
+
+
+class Comparison(msgspec.Struct):
+    """Whether outputs agree.
+
+    Attributes:
+        symptom: Empty where they agree, else `count`, `shape`, `dtype`, `nan-mask` or `value`.
+        message: One line for humans: what differs, where, by how much.
+        details: `paper_rule` (None where the distance is undefined) and `chebyshev` over all outputs. And for the
+            output that differs, else the one that differs most within tolerance: `output`, `max_abs`, `max_rel`,
+            `differing`, `elements`, `rtol`, `atol`, and `index`, `expected`, `actual` of the first differing element.
+    """
+
+    symptom: str = ""
+    message: str = ""
+    details: dict[str, Detail] = {}
+
+
+class _Result(msgspec.Struct):
+    """What comparing one value showed; `chebyshev` is None where the distance is not defined."""
+
+    symptom: str = ""
+    message: str = ""
+    chebyshev: float | None = 0.0
+    details: dict[str, Detail] = {}
+
+
+def compare(
+    expected: list[Value], actual: list[Value], outputs: tuple[str, ...], rtol: float | None, atol: float | None
+) -> Comparison:
+    """Compare the outputs of one run; `rtol` and `atol` are the test's own tolerance, or None for the dtype's alone."""
+    if len(expected) != len(actual):
+        message = f"{len(expected)} outputs are expected, {len(actual)} were returned"
+        return Comparison("count", message, {"expected": len(expected), "actual": len(actual), "paper_rule": None})
+    results = []
+    for position, (want, got) in enumerate(zip(expected, actual, strict=True)):
+        result = _compare_value(want, got, rtol, atol)
+        name = outputs[position] if position < len(outputs) else str(position)
+        results.append((result, name))
+    chebyshev, paper_rule = _paper([result for result, _ in results])
+    if not results:
+        return Comparison(details={"chebyshev": chebyshev, "paper_rule": paper_rule})
+    failed = [pair for pair in results if pair[0].symptom]
+    worst, name = failed[0] if failed else max(results, key=lambda pair: pair[0].chebyshev or 0.0)
+    details = {**worst.details, "output": name, "chebyshev": chebyshev, "paper_rule": paper_rule}
+    return Comparison(worst.symptom, f"output {name!r}: {worst.message}" if worst.symptom else "", details)
+
+
+def margins(expected: list[Value], actual: list[Value]) -> tuple[Margin, ...]:
+    """Return, for outputs that agree, what decides whether they still agree under other tolerances.
+
+    |actual - expected| > atol + rtol * |expected| holds somewhere if and only if it holds at a corner of the upper convex hull
+    of the points (|expected|, |actual - expected|), for it asks whether one of them lies above a line that does not fall.
+    """
+    found: list[Margin] = []
+    for want, got in zip(expected, actual, strict=False):
+        match want, got:
+            case (Optional(value=want_held), _) if want_held is not None:
+                found += margins([want_held], [got.value if isinstance(got, Optional) else got])
+            case Sequence(items=wants), Sequence(items=gots):
+                found += margins(list(wants), list(gots))
+            case (Tensor(), Optional(value=got_held)):
+                found += margins([want], [got_held])
+            case (Tensor(dtype=dtype), Tensor()) if dtype in TOLERANCES and want.shape == got.shape and want != got:
+                found.append(Margin(dtype, _corners(want, got)))
+    return tuple(found)
+
+
+def within(found: tuple[Margin, ...], rtol: float | None, atol: float | None) -> bool:
+    """Whether outputs of these margins agree by today's tolerances; `rtol` and `atol` are what the test is granted."""
+    for margin in found:
+        relative, absolute = tolerance(margin.dtype, rtol, atol)
+        if any(distance > absolute + relative * size for size, distance in margin.corners):
+            return False
+    return True
+
+
+def _corners(want: Tensor, got: Tensor) -> list[tuple[float, float]]:
+    wide = np.complex128 if want.dtype.startswith("complex") else np.float64
+    one, other = want.numbers().astype(wide).ravel(), got.numbers().astype(wide).ravel()
+    both = np.isfinite(one) & np.isfinite(other)
+    with np.errstate(over="ignore"):
+        sizes, distances = np.abs(one[both]), np.abs(other[both] - one[both])
+    order = np.lexsort((-distances, sizes))
+    sizes, distances = sizes[order], distances[order]
+    highest = np.maximum.accumulate(distances)
+    rises = np.flatnonzero(distances > np.concatenate(([0.0], highest[:-1])))
+    corners: list[tuple[float, float]] = []
+    for size, distance in zip(sizes[rises].tolist(), distances[rises].tolist(), strict=True):
+        while len(corners) > 1 and _below(corners[-2], corners[-1], (size, distance)):
+            corners.pop()
+        corners.append((size, distance))
+    return corners
+
+
+def _below(first: tuple[float, float], middle: tuple[float, float], last: tuple[float, float]) -> bool:
+    """Whether the middle point lies on or under the line between two others."""
+    left = (middle[1] - first[1]) * (last[0] - first[0])
+    return left <= (last[1] - first[1]) * (middle[0] - first[0])
+
+
+def tolerance(dtype: str, rtol: float | None, atol: float | None) -> tuple[float, float]:
+    """Return the tolerance (rtol, atol) that applies to outputs of a dtype: the larger of the test's own and the dtype's.
+
+    Both are 0 for a dtype whose values must be equal.
+    """
+    if dtype not in TOLERANCES:
+        return 0.0, 0.0
+    least_rtol, least_atol = TOLERANCES[dtype]
+    return max(rtol or 0.0, least_rtol), max(atol or 0.0, least_atol)
+
+
+def granted(
+    computes_in: Mapping[str, str], expected: list[Value], rtol: float | None, atol: float | None
+) -> tuple[float | None, float | None]:
+    """Return the test's tolerance, or that of the narrower dtype which a compiler computes an output in by design.
+
+    `computes_in` is the compiler's COMPUTES_IN: dtype → narrower dtype.
+    """
+    for dtype in sorted({value.dtype for value in expected if isinstance(value, Tensor)} & computes_in.keys()):
+        rtol, atol = tolerance(computes_in[dtype], rtol, atol)
+    return rtol, atol
+
+
+def _paper(results: list[_Result]) -> tuple[float | None, bool | None]:
+    """Decide the paper's rule: one output too far away is enough; else, one without a distance leaves it undecided."""
+    known = [result.chebyshev for result in results if result.chebyshev is not None]
+    largest = max(known, default=None if results else 0.0)
+    if largest is not None and largest > PAPER_DISTANCE:
+        return largest, True
+    return largest, False if len(known) == len(results) else None
+
+
+def _compare_value(expected: Value, actual: Value, rtol: float | None, atol: float | None) -> _Result:
+    match expected, actual:
+        case (Optional(value=want), _) if want is not None:
+            return _compare_value(want, actual, rtol, atol)
+        case (_, Optional(value=got)) if got is not None:
+            return _compare_value(expected, got, rtol, atol)
+        case Optional(), Optional():
+            return _Result()
+        case Tensor(), Tensor():
+            return _compare_tensor(expected, actual, rtol, atol)
+        case Sequence(items=wants), Sequence(items=gots):
+            return _compare_items(wants, gots, rtol, atol)
+    return _Result("dtype", f"{_kind(expected)} is expected, {_kind(actual)} was returned", None)
+
+
+def _compare_items(
+    wants: tuple[Value, ...], gots: tuple[Value, ...], rtol: float | None, atol: float | None
+) -> _Result:
+    if len(wants) != len(gots):
+        message = f"a sequence of {len(wants)} elements is expected, one of {len(gots)} was returned"
+        return _Result("count", message, None)
+    results = [_compare_value(want, got, rtol, atol) for want, got in zip(wants, gots, strict=True)]
+    chebyshev, _ = _paper(results)
+    for position, result in enumerate(results):
+        if result.symptom:
+            return _Result(result.symptom, f"element {position}: {result.message}", chebyshev, result.details)
+    return _Result(chebyshev=chebyshev, details=results[-1].details if results else {})
+
+
+def _kind(value: Value) -> str:
+    match value:
+        case Tensor():
+            return f"a {value.dtype} tensor"
+        case Sequence():
+            return "a sequence"
+        case Optional():
+            return "an empty optional"
+    return f"a {type(value).__name__}"
+
+
+def _compare_tensor(expected: Tensor, actual: Tensor, rtol: float | None, atol: float | None) -> _Result:
+    if expected.shape != actual.shape:
+        message = f"shape {list(expected.shape)} is expected, {list(actual.shape)} was returned"
+        return _Result("shape", message, None, {"expected": str(expected.shape), "actual": str(actual.shape)})
+    if expected.dtype != actual.dtype:
+        message = f"{expected.dtype} is expected, {actual.dtype} was returned"
+        return _Result("dtype", message, None, {"expected": expected.dtype, "actual": actual.dtype})
+    if expected.dtype == "string":
+        return _judge(expected, actual, np.asarray(expected.array() != actual.array(), dtype=bool), None, 0.0, 0.0)
+    if expected.dtype in TOLERANCES:
+        return _compare_floats(expected, actual, rtol, atol)
+    difference = _integer_difference(expected.array(), actual.array())
+    return _judge(expected, actual, difference != 0, difference, 0.0, 0.0)
+
+
+def _compare_floats(expected: Tensor, actual: Tensor, rtol: float | None, atol: float | None) -> _Result:
+    rtol, atol = tolerance(expected.dtype, rtol, atol)
+    want, got = expected.numbers(), actual.numbers()
+    wide = np.complex128 if want.dtype.kind == "c" else np.float64
+    want, got = want.astype(wide), got.astype(wide)
+    mask = np.asarray(_special(want) != _special(got))
+    if mask.any():
+        details = _count(mask) | _at(expected, actual, mask)
+        return _Result("nan-mask", f"NaN or infinity on one side only at {_where(details)}", None, details)
+    finite = np.isfinite(want)
+    want, got = np.where(finite, want, 0.0), np.where(finite, got, 0.0)
+    with np.errstate(over="ignore"):  # a difference beyond float64 is an infinite one
+        difference = np.abs(got - want)
+        differs = difference > atol + rtol * np.abs(want)
+    return _judge(expected, actual, differs, difference, rtol, atol)
+
+
+def _judge(
+    expected: Tensor, actual: Tensor, differs: Array, difference: Array | None, rtol: float, atol: float
+) -> _Result:
+    """Make the result of comparing values; `difference` is |actual - expected|, or None where there is no distance."""
+    details = _count(differs)
+    distance: float | None = None
+    if difference is not None:
+        distance = float(difference.max(initial=0))
+        details |= {"max_abs": distance, "max_rel": _relative(difference, expected), "rtol": rtol, "atol": atol}
+    if not details["differing"]:
+        return _Result(chebyshev=distance, details=details)
+    details |= _at(expected, actual, differs)
+    message = _where(details)
+    if distance is not None:
+        message += f"; by at most {distance:.4g}"
+        message += f", relatively {details['max_rel']:.4g} (rtol {rtol:g}, atol {atol:g})" if rtol or atol else ""
+    return _Result("value", message, distance, details)
+
+
+def _integer_difference(want: Array, got: Array) -> Array:
+    """Return |got - want| of integers or booleans as uint64, exact for every pair of 64-bit integers."""
+    signed = want.dtype.kind == "i"
+    wide: type = np.int64 if signed else np.uint64
+    want, got = want.astype(wide), got.astype(wide)
+    return np.asarray(np.maximum(want, got).astype(np.uint64) - np.minimum(want, got).astype(np.uint64))
+
+
+def _relative(difference: Array, expected: Tensor) -> float:
+    size = np.abs(expected.numbers().astype(np.complex128 if expected.dtype.startswith("complex") else np.float64))
+    usable = np.isfinite(size) & (size > 0)
+    return float(np.max(difference[usable] / size[usable], initial=0.0))
+
+
+def _special(array: Array) -> Array:
+    """Return 0 for finite elements, and another number for each of NaN, infinity and negative infinity."""
+    if array.dtype.kind == "c":
+        return np.asarray(_special(array.real) + 4 * _special(array.imag))
+    return np.select([np.isnan(array), np.isposinf(array), np.isneginf(array)], [1, 2, 3], 0)
+
+
+def _count(differs: Array) -> dict[str, Detail]:
+    return {"differing": int(differs.sum()), "elements": int(differs.size)}
+
+
+def _at(expected: Tensor, actual: Tensor, differs: Array) -> dict[str, Detail]:
+    """Return where the first difference is, and what stands there on both sides."""
+    index = tuple(int(x) for x in np.argwhere(differs)[0])
+    return {
+        "index": str(list(index)),
+        "expected": _plain(expected.numbers()[index]),
+        "actual": _plain(actual.numbers()[index]),
+    }
+
+
+def _where(details: dict[str, Detail]) -> str:
+    return (
+        f"{details['differing']} of {details['elements']} elements, first at {details['index']}: "
+        f"expected {details['expected']}, got {details['actual']}"
+    )
+
+
+def _plain(item: Any) -> Detail:
+    """Return an element as JSON can hold it: NaN, infinities, complex numbers and strings as text."""
+    item = item.item() if isinstance(item, np.generic) else item
+    if isinstance(item, bytes):
+        return item[:200].decode("utf-8", "backslashreplace")
+    return item if isinstance(item, bool | int) or (isinstance(item, float) and math.isfinite(item)) else str(item)

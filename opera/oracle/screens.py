@@ -1,0 +1,307 @@
+"""Screens against false positives: is an inconsistency explained by something other than a fault of the compiler?
+
+A screen only ever moves `inconsistent` to `screened`, with the reason and the numbers behind it. They are asked in
+this order: nondeterministic, undefined-behaviour, ill-conditioned, reference-disputed. Runs in library-side workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from opera.libraries import Library, Opinion
+from opera.oracle import comparison as oracle
+from opera.programs.migrated import Manifest, read_values
+from opera.programs.program import Instance
+from opera.programs.values import Optional, Sequence, Tensor, Value
+from opera.programs.verdicts import Outcome
+
+NONDETERMINISTIC, UNDEFINED = "nondeterministic", "undefined-behaviour"
+ILL_CONDITIONED, DISPUTED = "ill-conditioned", "reference-disputed"
+SINGLE_REFERENCE = "single-reference"
+"""Tag of a finding for which no independent implementation could be asked."""
+
+THREE_ANSWERS = "three-answers"
+"""Tag of a finding where an independent implementation contradicts the expected output and the compiler alike."""
+NORMWISE = 16.0
+"""Rounding errors of this many machine epsilons of the largest element are no finding (long sums reach about 10)."""
+EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52, "complex64": 2.0**-23}
+
+SAMPLES = 3
+"""How often inputs are perturbed: one sample may by chance move an output little."""
+SHARE, MARGIN = 0.95, 4.0
+"""Share of the differing elements that must each have moved by a MARGINth of their deviation: a few of many move little by
+chance, but an element that is tame is not excused by a wild one."""
+ULPS = {"float16": 1, "bfloat16": 1, "float32": 4, "float64": 4}
+"""dtype → units in the last place that inputs are perturbed by. A backward-stable implementation is exact for inputs
+that are this close; 8-bit floats are left alone, for their steps are far larger than any rounding."""
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Number: TypeAlias = str | float | int | bool | None
+Ask: TypeAlias = Callable[[list[Value]], list[Opinion]]
+
+
+class Screening(msgspec.Struct, frozen=True):
+    """What the screens say: `reason` is empty where the inconsistency stands; `tags` go with the finding."""
+
+    reason: str = ""
+    numbers: dict[str, Number] = {}
+    tags: tuple[str, ...] = ()
+
+
+def screen(
+    library: Library,
+    compiler: str,
+    manifest: Manifest,
+    directory: Path,
+    instance: Instance,
+    actual: list[Value],
+    outcome: Outcome,
+) -> Screening:
+    """Screen one inconsistent outcome; `actual` are the outputs of `compiler`, in the manifest's order."""
+    if outcome.details.get("nondeterministic"):
+        return Screening(NONDETERMINISTIC, {"why": "two runs of the same compiled model differ"})
+    if NONDETERMINISTIC in manifest.tags:
+        return Screening(NONDETERMINISTIC, {"why": "the operator is declared random, or two reference runs differ"})
+    expected, inputs = read_values(directory, "expected"), read_values(directory, "inputs")
+    undefined = library.undefined(instance, expected)
+    if undefined:
+        return Screening(UNDEFINED, {"why": undefined})
+
+    def ask(values: list[Value]) -> list[Opinion]:
+        return library.opinions(manifest, directory, values, compiler)
+
+    opinions = ask(inputs)
+    if outcome.symptom == "value" and "accumulating" in manifest.tags:
+        numbers = _rounding(manifest, expected, actual)
+        if numbers is not None:
+            return Screening(ILL_CONDITIONED, numbers)
+    if outcome.symptom in ("value", "nan-mask") and "exact" not in manifest.tags:
+        for base in opinions:
+            numbers = _ill_conditioned(ask, manifest, inputs, expected, actual, base)
+            if numbers is not None:
+                if numbers["explains"]:
+                    return Screening(ILL_CONDITIONED, numbers)
+                break
+    return _disputed(manifest, expected, actual, opinions)
+
+
+def _rounding(manifest: Manifest, expected: list[Value], actual: list[Value]) -> dict[str, Number] | None:
+    """Return the numbers that show that all differences are rounding at the scale of the tensor, else None.
+
+    A sum that cancels to nearly nothing keeps the rounding errors of its terms: its error is small beside the norm of the
+    output, though not beside the element itself (normwise forward error; Higham, Accuracy and Stability of Numerical
+    Algorithms, 2002, section 3.1).
+    """
+    pairs = list(_tensors(expected, actual))
+    worst = 0.0
+    for want, got in pairs:
+        epsilon = EPSILON.get(want.dtype)
+        distance, special = _distance(want, got)
+        if special.any() or (epsilon is None and distance.any()):
+            return None
+        wide = np.abs(_wide(want))
+        norm = float(wide[np.isfinite(wide)].max(initial=0.0))
+        rtol, atol = oracle.tolerance(want.dtype, manifest.rtol, manifest.atol)
+        off = distance[distance > atol + rtol * np.nan_to_num(wide, nan=0.0, posinf=0.0)]
+        if off.size:
+            worst = max(worst, float(off.max()) / (norm * (epsilon or 0.0)) if norm else np.inf)
+    if not pairs or not 0.0 < worst <= NORMWISE:
+        return None
+    return {"deviation_in_epsilons_of_the_largest_element": worst, "allowed": NORMWISE}
+
+
+def _disputed(manifest: Manifest, expected: list[Value], actual: list[Value], opinions: list[Opinion]) -> Screening:
+    """Ask the independent implementations that ran whether they contradict the expected outputs by the same oracle.
+
+    One that agrees with the compiler disputes the reference. So does one that contradicts the reference in the same way and
+    by no less than the compiler does. One that contradicts it otherwise says nothing for the compiler, and the finding stays,
+    where the test itself states what it expects; a reference that opera computed falls by any contradiction. One that
+    computed the same in higher precision speaks for whoever is nearer to it, whether it contradicts the reference or not.
+    """
+    asked = [opinion for opinion in opinions if opinion.independent and opinion.outputs is not None]
+    found = oracle.compare(expected, actual, manifest.outputs, manifest.rtol, manifest.atol)
+    third = ""
+    for opinion in asked:
+        outputs = opinion.outputs or []
+        against = oracle.compare(expected, outputs, manifest.outputs, manifest.rtol, manifest.atol)
+        if opinion.precise:
+            shown = _nearer(manifest, expected, actual, outputs)
+            if shown is not None:
+                reason = DISPUTED if against.symptom else ILL_CONDITIONED
+                return Screening(reason, {"by": opinion.name, **shown})
+            third = opinion.name if against.symptom else third
+            continue
+        if not against.symptom:
+            continue
+        beside = oracle.compare(actual, outputs, manifest.outputs, manifest.rtol, manifest.atol)
+        stated = manifest.reference == "test"
+        if beside.symptom and stated and not _as_far(against, found):
+            third = opinion.name
+            continue
+        numbers: dict[str, Number] = {
+            "by": opinion.name,
+            "reference_symptom": against.symptom,
+            "reference_message": against.message[:500],
+            "agrees_with_compiler": not beside.symptom,
+        }
+        return Screening(DISPUTED, numbers)
+    if third:
+        return Screening("", {"contradicts_both": third}, (THREE_ANSWERS,))
+    if not asked:
+        refused = {opinion.name: opinion.error[:300] for opinion in opinions if opinion.independent}
+        return Screening("", {f"{name}_error": error for name, error in refused.items()}, (SINGLE_REFERENCE,))
+    return Screening("", {"agreeing": ", ".join(opinion.name for opinion in asked)})
+
+
+def _nearer(
+    manifest: Manifest, expected: list[Value], actual: list[Value], precise: list[Value]
+) -> dict[str, float] | None:
+    """Return the numbers that show that the compiler is as near to a more precise result as the reference is, else None.
+
+    Distances are taken where the compiler is off by the oracle, in tolerances. NaN or an infinity on one side only is an
+    infinite distance.
+    """
+    found = list(_tensors(expected, actual))
+    exact = [x for _, x in _tensors(expected, precise)]
+    if not len(found) == len(exact) == len(expected) == len(actual):
+        return None
+    worst = {"reference": 0.0, "compiler": 0.0}
+    for (want, got), right in zip(found, exact, strict=True):
+        off = _tolerances(manifest, want, got) > 1
+        for name, one in (("reference", want), ("compiler", got)):
+            worst[name] = max(worst[name], float(_tolerances(manifest, right, one)[off].max(initial=0.0)))
+    if worst["compiler"] > worst["reference"] or worst["compiler"] == np.inf:
+        return None
+    return {f"{name}_deviation": value for name, value in worst.items()}
+
+
+def _tolerances(manifest: Manifest, right: Tensor, other: Tensor) -> Array:
+    """Return how far each element is from the right one, in tolerances: more than 1 is off."""
+    distance, special = _distance(right, other)
+    rtol, atol = oracle.tolerance(right.dtype, manifest.rtol, manifest.atol)
+    size = np.nan_to_num(np.abs(_wide(right)), nan=0.0, posinf=0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(distance > 0, distance / (atol + rtol * size), 0.0)
+    return np.where(special, np.inf, share)
+
+
+def _as_far(against: oracle.Comparison, found: oracle.Comparison) -> bool:
+    """Whether a reference is wrong by the expected output in the same way as the compiler, and by no less."""
+    if against.symptom != found.symptom:
+        return False
+    one, other = against.details.get("max_abs"), found.details.get("max_abs")
+    return not (isinstance(one, float | int) and isinstance(other, float | int)) or one >= other
+
+
+def _ill_conditioned(
+    ask: Ask,
+    manifest: Manifest,
+    inputs: list[Value],
+    expected: list[Value],
+    actual: list[Value],
+    base: Opinion,
+) -> dict[str, Number] | None:
+    """Compare how far the compiler is off with how far a reference moves when its inputs do, where they differ.
+
+    Returns None where this reference cannot tell: it did not run, or its outputs have another form.
+    """
+    pairs = list(_tensors(expected, actual))
+    steady = None if base.outputs is None else [got for _, got in _tensors(expected, base.outputs)]
+    if not pairs or steady is None or len(steady) != len(pairs):
+        return None
+    moved = [np.zeros(want.shape) for want, _ in pairs]
+    flipped = [np.zeros(want.shape, dtype=bool) for want, _ in pairs]
+    for seed in range(SAMPLES):
+        generator = np.random.Generator(np.random.PCG64(seed))
+        nudged = [perturb(value, generator) for value in inputs]
+        if nudged == inputs:
+            return None
+        again = [x for x in ask(nudged) if x.name == base.name]
+        if not again or again[0].outputs is None:
+            return None
+        shifted = [got for _, got in _tensors(expected, again[0].outputs)]
+        if len(shifted) != len(steady):
+            return None
+        for place, (before, after) in enumerate(zip(steady, shifted, strict=True)):
+            distance, special = _distance(before, after)
+            moved[place], flipped[place] = np.maximum(moved[place], distance), flipped[place] | special
+    return _verdict(manifest, pairs, moved, flipped, base.name)
+
+
+def _verdict(
+    manifest: Manifest, pairs: list[tuple[Tensor, Tensor]], moved: list[Array], flipped: list[Array], name: str
+) -> dict[str, Number]:
+    """Decide: what is off must have been moved as far by the perturbation, in the elements that are off."""
+    explains, deviation, movement = True, 0.0, 0.0
+    for (want, got), reach, flips in zip(pairs, moved, flipped, strict=True):
+        distance, special = _distance(want, got)
+        rtol, atol = oracle.tolerance(want.dtype, manifest.rtol, manifest.atol)
+        size = np.nan_to_num(np.abs(_wide(want)), nan=0.0, posinf=0.0)
+        off = ~special & (distance > atol + rtol * size)
+        explains = explains and bool(flips[special].all())
+        if off.any():
+            each = float(np.mean(MARGIN * reach[off] >= distance[off]))
+            explains = explains and each >= SHARE and bool(reach[off].max() >= distance[off].max())
+            deviation = max(deviation, float(distance[off].max()))
+            movement = max(movement, float(reach[off].max()))
+    return {
+        "explains": explains,
+        "reference": name,
+        "compiler_deviation": deviation,
+        "reference_movement": movement,
+        "samples": SAMPLES,
+    }
+
+
+def perturb(value: Value, generator: np.random.Generator) -> Value:
+    """Move every finite, nonzero float of a value by 1 to ULPS units in the last place; its sign and zeros stay."""
+    match value:
+        case Tensor(dtype=dtype) if dtype in ULPS:
+            width = 16 if dtype == "bfloat16" else 8 * np.dtype(dtype).itemsize
+            mantissa = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[dtype]
+            bits = np.frombuffer(value.data, dtype=f"<u{width // 8}").astype(np.uint64)
+            sign = np.uint64(1 << (width - 1))
+            size = (bits & ~sign).astype(np.int64)
+            infinity = ((1 << (width - 1 - mantissa)) - 1) << mantissa
+            steps = generator.integers(1, ULPS[dtype] + 1, size=size.shape) * generator.choice([-1, 1], size=size.shape)
+            usual = (size > ULPS[dtype]) & (size < infinity - ULPS[dtype])
+            new = np.where(usual, size + steps, size).astype(np.uint64) | (bits & sign)
+            return Tensor(dtype, value.shape, new.astype(f"<u{width // 8}").tobytes())
+        case Sequence(items=items):
+            return Sequence(value.type, tuple(perturb(item, generator) for item in items))
+        case Optional(value=inner) if inner is not None:
+            return Optional(value.type, perturb(inner, generator))
+    return value
+
+
+def _tensors(expected: list[Value], actual: list[Value]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Pair the numeric tensors of two lists of outputs, where both have the same form; what has not is left out."""
+    for want, got in zip(expected, actual, strict=False):
+        want = want.value if isinstance(want, Optional) else want
+        got = got.value if isinstance(got, Optional) else got
+        match want, got:
+            case Tensor(), Tensor():
+                if want.shape == got.shape and want.dtype == got.dtype != "string":
+                    yield want, got
+            case Sequence(items=wants), Sequence(items=gots) if len(wants) == len(gots):
+                yield from _tensors(list(wants), list(gots))
+
+
+def _wide(tensor: Tensor) -> Array:
+    numbers = tensor.numbers()
+    return numbers.astype(np.complex128 if numbers.dtype.kind == "c" else np.float64)
+
+
+def _distance(before: Tensor, after: Tensor) -> tuple[Array, Array]:
+    """Return |after - before| (0 where either is not finite), and where NaN or an infinity is on one side only."""
+    one, other = _wide(before), _wide(after)
+    finite = np.isfinite(one) & np.isfinite(other)
+    with np.errstate(invalid="ignore", over="ignore"):
+        same = (one == other) | (np.isnan(one) & np.isnan(other))
+        distance = np.where(finite, np.abs(np.where(finite, other, 0) - np.where(finite, one, 0)), 0.0)
+    return distance, ~finite & ~same

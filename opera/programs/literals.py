@@ -1,0 +1,146 @@
+"""Python source of values, for generated scripts: numbers, `ascii()` strings and base64, and nothing else.
+
+Whatever a value holds ends up inside a literal, so that a value can never become code. Scripts that use arrays need
+`import numpy as np`, low-precision ones `import ml_dtypes`, and large ones the function `unpack` that the templates
+define.
+"""
+
+from __future__ import annotations
+
+import base64
+import cmath
+import textwrap
+import zlib
+from typing import Any
+
+import numpy as np
+
+from opera.programs.values import CONTAINERS, Optional, RandomTensor, Sequence, Tensor, Value
+
+WIDTH = 110
+"""Columns that a line may take before it is broken."""
+MAX_SPELLED = 96
+"""A tensor of more elements than this is shown as base64 of its compressed bytes."""
+NATIVE = {name for name, container in CONTAINERS.items() if name == container}
+
+
+def literal(value: Value) -> str:
+    """Return the literal of None, a bool, number, string or bytes, or of a list or tuple of these."""
+    match value:
+        case None | bool() | int():
+            return repr(value)
+        case float() | complex():
+            return repr(value) if cmath.isfinite(value) else f"{type(value).__name__}({str(value)!r})"
+        case str() | bytes():
+            return ascii(value)
+        case list():
+            return fold("[", [literal(item) for item in value], "]")
+        case tuple():
+            items = [literal(item) for item in value]
+            return f"({items[0]},)" if len(items) == 1 else fold("(", items, ")")
+    raise TypeError(f"a {type(value).__name__} has no literal")
+
+
+def fold(head: str, parts: list[str], tail: str) -> str:
+    """Join source parts by commas, on one line where they fit, else one a line (short ones filled)."""
+    line = head + ", ".join(parts) + tail
+    if len(line) <= WIDTH and "\n" not in line:
+        return line
+    if all(len(part) <= 24 and "\n" not in part for part in parts):
+        rows: list[str] = []
+        row = ""
+        for part in parts:
+            if row and len(row) + len(part) > WIDTH - 12:
+                rows, row = [*rows, row.rstrip()], ""
+            row += part + ", "
+        inner = "\n".join([*rows, row.rstrip()])
+    else:
+        inner = "\n".join(part + "," for part in parts)
+    return f"{head}\n{textwrap.indent(inner, '    ')}\n{tail}"
+
+
+def comment(text: str, limit: int = 300) -> str:
+    """Return text that is safe in a one-line comment: printable ASCII, no line ends."""
+    flat = " ".join(str(text).split())
+    return "".join(c if c.isascii() and c.isprintable() else ascii(c)[1:-1] for c in flat)[:limit]
+
+
+def source(value: Value) -> str:
+    """Return an expression for a value: arrays for tensors, a list for a sequence, None for an empty optional."""
+    match value:
+        case Tensor():
+            return _tensor(value)
+        case RandomTensor():
+            return _tensor(value.tensor())
+        case Sequence(items=items):
+            return fold("[", [source(item) for item in items], "]")
+        case Optional(value=inner):
+            return "None" if inner is None else source(inner)
+    return literal(value)
+
+
+def needs(text: str) -> list[str]:
+    """Return what `source` took for granted in a script: any of `ml_dtypes`, `unpack`."""
+    return [name for name, sign in (("ml_dtypes", "ml_dtypes."), ("unpack", "unpack(")) if sign in text]
+
+
+def _tensor(tensor: Tensor) -> str:
+    if tensor.dtype == "string":
+        texts = [item.decode() if _is_text(item) else item for item in tensor.array().ravel().tolist()]
+        return fold("np.array(", [literal(texts), "dtype=object"], f").reshape({literal(list(tensor.shape))})")
+    container = CONTAINERS[tensor.dtype]
+    text = _spelled(tensor, container) or _packed(tensor, container)
+    if tensor.dtype in NATIVE:
+        return text
+    return f"{text}.{'astype' if 'int' in tensor.dtype else 'view'}(ml_dtypes.{tensor.dtype})"
+
+
+def _is_text(item: bytes) -> bool:
+    try:
+        item.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _spelled(tensor: Tensor, container: str) -> str:
+    """Return `np.array([...])`, or nothing where it would be long or not bit for bit the same."""
+    array = tensor.array()
+    if array.size > MAX_SPELLED:
+        return ""
+    numpy_type = "np.bool_" if container == "bool" else f"np.{container}"
+    if array.size == 0:
+        return f"np.zeros({literal(list(tensor.shape))}, dtype={numpy_type})"
+    numbers = [_shortest(item) for item in array.ravel()]
+    with np.errstate(over="ignore"):
+        if np.array(numbers, dtype=container).tobytes() != array.tobytes():
+            return ""
+    texts = [_number(item) for item in numbers]
+    nested = np.array(texts, dtype=object).reshape(array.shape).tolist()
+    line = f"np.array({_nested(nested)}, dtype={numpy_type})"
+    if len(line) <= WIDTH - 20:
+        return line
+    flat = fold("np.array(", [fold("[", texts, "]"), f"dtype={numpy_type}"], ")")
+    return flat if array.ndim == 1 else f"{flat}.reshape({literal(list(tensor.shape))})"
+
+
+def _shortest(item: Any) -> Any:
+    """float16 and float32 are spelled with as few digits as tell them apart."""
+    return float(str(item)) if item.dtype.kind == "f" else item.item()
+
+
+def _number(item: Any) -> str:
+    if isinstance(item, float) and not np.isfinite(item):
+        return {"nan": "np.nan", "inf": "np.inf", "-inf": "-np.inf"}[str(item)]
+    return literal(item)
+
+
+def _nested(items: Any) -> str:
+    return f"[{', '.join(map(_nested, items))}]" if isinstance(items, list) else str(items)
+
+
+def _packed(tensor: Tensor, container: str) -> str:
+    text = base64.b64encode(zlib.compress(tensor.data, 9)).decode("ascii")
+    lines = "\n".join(f'"{part}"' for part in textwrap.wrap(text, WIDTH - 10))
+    dtype = np.dtype(container).newbyteorder("<").str
+    return f"unpack(\n{textwrap.indent(lines, '    ')},\n    {dtype!r}, {literal(list(tensor.shape))},\n)"

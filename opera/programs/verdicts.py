@@ -1,0 +1,122 @@
+"""Messages between opera and its workers, and the words for what a run showed. Needs msgspec only."""
+
+from __future__ import annotations
+
+import msgspec
+
+OBSERVATION_VERSION = "1"
+"""Changes whenever a run observes something else of the same test: part of a verdict's identity. The rules that conclude
+from what was observed are not: they have digests (`opera.run.rules`), and verdicts are judged anew when those change."""
+
+PASS, INVALID, UNSUPPORTED, UNEXPORTED = "pass", "invalid", "unsupported", "unexported"
+CRASH, ABORT, TIMEOUT, OUT_OF_MEMORY = "crash", "abort", "timeout", "out-of-memory"
+INCONSISTENT, SCREENED, ERROR, FLAKY = "inconsistent", "screened", "error", "flaky"
+
+FAILURES = (ABORT, CRASH, TIMEOUT, OUT_OF_MEMORY, INCONSISTENT)
+"""Verdicts that make findings, worst first."""
+DEATHS = (ABORT, TIMEOUT, OUT_OF_MEMORY)
+"""Verdicts of a process that ended without an answer."""
+VERDICTS = (PASS, UNSUPPORTED, UNEXPORTED, *FAILURES, SCREENED, FLAKY, ERROR)
+"""Every verdict of a test on a frontend; `invalid` is a status of the test itself."""
+
+
+AGAIN = "again"
+"""Detail of an `error` that says nothing of the test, for opera or the machine was too slow: the next run tries again."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Limits of one execution: seconds (as of `opera.pool.clock`), and bytes of memory that a worker may grow by."""
+
+    seconds: float = 30.0
+    memory: int = 4 << 30
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One execution: run the test in `directory` through one variant of one frontend.
+
+    `save_outputs` is a file to write the outputs to (opera.programs.migrated encoding) when they differ from the expected ones.
+    """
+
+    test: str
+    compiler: str
+    library: str
+    variant: str
+    artefact: str
+    directory: str
+    save_outputs: str = ""
+    repeat: bool = True
+
+    @property
+    def name(self) -> str:
+        """`test/variant`, as predecessors are listed."""
+        return f"{self.test}/{self.variant}"
+
+
+class Raised(msgspec.Struct, frozen=True, array_like=True):
+    """One exception of a chain of causes.
+
+    Attributes:
+        kinds: `module:qualified name` of its classes, in the order of method resolution.
+        text: What it says, at most 64 Ki characters.
+    """
+
+    kinds: tuple[str, ...]
+    text: str
+
+
+class Margin(msgspec.Struct, frozen=True, array_like=True):
+    """How far one float output is off, for whatever tolerance: see opera.oracle.comparison.margins.
+
+    Attributes:
+        corners: (|expected|, |actual - expected|) of the elements that decide.
+    """
+
+    dtype: str
+    corners: list[tuple[float, float]]
+
+
+class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one execution showed, before any rule was applied to it. `opera.run.judge` concludes from it.
+
+    Attributes:
+        raised: The exception, then what caused it, and so on; empty where none was raised.
+        blame: Where the traceback leads: see opera.run.blame.
+        frames: The last frames of the traceback, `module:function:line`.
+        identical: Whether the outputs are bit for bit the expected ones; None where there are none to be compared.
+        margins: Of outputs that agree and are not identical.
+        hooks: Function of the adapter that failed (`conversion_function`) → how.
+    """
+
+    raised: tuple[Raised, ...] = ()
+    blame: str = ""
+    frames: tuple[str, ...] = ()
+    identical: bool | None = None
+    margins: tuple[Margin, ...] = ()
+    hooks: dict[str, str] = {}
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What one execution showed.
+
+    Attributes:
+        verdict: pass, unsupported, crash, inconsistent or error from the worker; abort, timeout, out-of-memory from
+            the pool.
+        stage: load, compile or infer: where it ended (empty for pass); oracle, where a process died while opera compared.
+        symptom: exception type, signal name, or one of count, shape, dtype, nan-mask, value.
+        message: the exception's text or what differs, at most 4,000 characters.
+        location: last line of the compiler's own code in the traceback (`onnx_frontend.py:_impl_v13`), if any.
+        conversion_function: see Compiler.conversion_function.
+        seconds: stage → seconds inside the compiler.
+        details: numbers of the comparison, tail of the log, ...
+        seen: what the verdict was concluded from; None where the process died, or opera failed.
+    """
+
+    verdict: str
+    stage: str = ""
+    symptom: str = ""
+    message: str = ""
+    location: str = ""
+    conversion_function: str = ""
+    seconds: dict[str, float] = {}
+    details: dict[str, str | float | int | bool | list[str] | None] = {}
+    seen: Seen | None = None

@@ -1,0 +1,1 @@
+"""A run: plan, workers' jobs, verdicts and their rules, confirmation."""

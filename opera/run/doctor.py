@@ -1,0 +1,171 @@
+"""`opera doctor`: what is there, what is missing, and whether each compiler is judged rightly.
+
+The canaries are two tests of each library: one that must pass, and one with a planted wrong expectation that must be
+caught. They go through the same wrapping, workers, oracle and storage as every test, in a workspace of their own.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from opera import __version__, compilers, libraries, temporary
+from opera.errors import NoAnswer, NotInstalled, OperaError
+from opera.pool.pool import Pool
+from opera.programs.verdicts import INCONSISTENT, PASS, SCREENED, TIMEOUT, Limits
+from opera.run import driver as stage
+from opera.run.groups import groups
+from opera.sources.suites import suites
+from opera.store.workspace import Verdict, Workspace
+
+OK, MISSING, WRONG, SILENT = "ok", "missing", "wrong", "silent"
+"""How a check went: SILENT is a compiler that is there and gave no answer, which mostly is the machine's doing."""
+COLOURS = {OK: "green", MISSING: "yellow", WRONG: "red", SILENT: "red"}
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One line of the report."""
+
+    mark: str
+    kind: str
+    name: str
+    version: str
+    note: str
+
+
+class _Silent:
+    def say(self, text: str) -> None:
+        return
+
+    def begin(self, total: int) -> None:
+        return
+
+    def step(self, counts: Counter[str], done: int, efficiency: float) -> None:
+        return
+
+
+def show(workspace: Path, workers: int, chosen: Sequence[str] = (), *, quick: bool = False) -> bool:
+    """Print a line for each check as it comes; False if a compiler that is installed is judged wrongly or cannot be run."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(highlight=False, soft_wrap=True)
+    seen = []
+    names = list(dict.fromkeys(chosen)) or list(compilers.registered())
+    for name in names:
+        compilers.get(name)
+    with console.status("looking") as status:
+        for check in _quickly(names) if quick else _examined(names, workers, status.update):
+            seen.append(check)
+            text = f"{check.kind:<9} {check.name:<18} {check.version:<14} {check.note}".rstrip()
+            console.print(f"[{COLOURS[check.mark]}]{check.mark:<8}[/]{escape(text)}")
+    held = workspace / "opera.sqlite"
+    console.print(
+        f"opera {__version__}; workspace {workspace}: {'there' if held.is_file() else 'none yet'}", style="dim"
+    )
+    if not any(check.kind == "compiler" and check.mark == OK for check in seen):
+        console.print(f"{'None of these compilers' if chosen else 'No compiler'} can be used.", end=" ")
+        console.print(escape('Try: pip install "opera[onnxruntime]"') if not chosen else "")
+        return False
+    return not any(check.mark in (WRONG, SILENT) for check in seen)
+
+
+def _examined(names: Sequence[str], workers: int, tell: Callable[[str], None]) -> Iterator[Check]:
+    """Yield what is found: libraries, sources, and compilers with their canaries, which take the time."""
+    found = [_library(name) for name in libraries.registered()]
+    yield from found
+    yield from _sources()
+    there = [check.name for check in found if check.mark == OK]
+    pairs = [(name, library) for name in names for library in compilers.get(name).FRONTENDS]
+    for name, library in pairs:
+        if library not in there:
+            frontend = compilers.frontend_name(name, library)
+            yield Check(MISSING, "compiler", frontend, "", f"needs the library {library}")
+    pairs = [pair for pair in pairs if pair[1] in there]
+    with Pool(groups(pairs, there, ""), workers=workers) as pool:  # a library is imported once for all of its frontends
+        for place, (name, library) in enumerate(pairs):
+            frontend = compilers.frontend_name(name, library)
+            tell(f"running the canaries of {frontend}")
+            for following in pairs[place + 1 : place + workers]:
+                pool.warm(compilers.frontend_name(*following))
+            yield _compiler(name, library, workers, pool)
+            pool.release(frontend)
+
+
+def _quickly(names: Sequence[str]) -> Iterator[Check]:
+    """Yield what is installed as far as files tell: nothing is imported."""
+    yield from (_library(name) for name in libraries.registered())
+    yield from _sources()
+    distributions = importlib.metadata.packages_distributions()
+    for name in names:
+        module = compilers.get(name)
+        needed = dict.fromkeys(x.partition(".")[0] for x in module.PRELOAD if not x.startswith("opera."))
+        if any(importlib.util.find_spec(package) is None for package in needed):
+            yield Check(MISSING, "compiler", name, "", f"pip install {module.PACKAGE}")
+            continue
+        versions = [importlib.metadata.version(x[0]) for x in map(distributions.get, needed) if x]
+        note = f"installed, not tried: {', '.join(compilers.frontend_name(name, x) for x in module.FRONTENDS)}"
+        yield Check(OK, "compiler", name, versions[-1] if versions else "", note)
+
+
+def _library(name: str) -> Check:
+    module = libraries.get(name)
+    try:
+        return Check(OK, "library", name, module.version(), "")
+    except ImportError:
+        return Check(MISSING, "library", name, "", f"pip install {module.PACKAGE}")
+
+
+def _sources() -> Iterator[Check]:
+    for name, source in suites.sources().items():
+        held = ", ".join(suite.name for suite in source.suites)
+        yield Check(OK, "source", name, "", f"{'equipped tests' if source.compiler else 'suites'}: {held}")
+
+
+def _compiler(name: str, library: str, workers: int, pool: Pool) -> Check:
+    frontend = compilers.frontend_name(name, library)
+    started = time.monotonic()
+    try:
+        mark, version, note = _canaries(name, library, workers, pool)
+        return Check(mark, "compiler", frontend, version, f"{note} ({time.monotonic() - started:.0f} s)")
+    except NotInstalled:
+        return Check(MISSING, "compiler", frontend, "", f"pip install {compilers.get(name).PACKAGE}")
+    except NoAnswer as error:
+        return Check(SILENT, "compiler", frontend, "", f"{error.what} ({error.cause or 'the machine is busy'})")
+    except OperaError as error:
+        return Check(WRONG, "compiler", frontend, "", error.what)
+
+
+def _canaries(name: str, library: str, workers: int, pool: Pool) -> tuple[str, str, str]:
+    """Run the two tests; return a mark, the compiler's version, and what is to be said."""
+    right, wrong = libraries.get(library).canaries()
+    limits = Limits()
+    with temporary.folder("doctor") as folder, Workspace.open(folder, write=True) as own:
+        own.add_captured([right, wrong])
+        options = stage.Options(compilers=(name,), libraries=(library,), workers=workers, limits=limits)
+        stage.run(own, options, _Silent(), pool)
+        instances = {row[0]: row[1] for row in own.query("SELECT id, instance FROM tests WHERE status = 'valid'")}
+        found = {instances[x.test]: x for x in own.verdicts("variant = ?", (_first_variant(name, library),))}
+        version = str(next(iter(own.environments().values()))["version"])
+    passed, caught = found.get(right.instance.id), found.get(wrong.instance.id)
+    if any(x is not None and x.verdict == TIMEOUT for x in (passed, caught)):
+        return SILENT, version, f"did not answer in {limits.seconds:g} s: the machine is busy, or the compiler hangs"
+    if passed is None or passed.verdict != PASS:
+        return WRONG, version, f"the canary that must pass: {_seen(passed)}"
+    if caught is None or caught.verdict not in (INCONSISTENT, SCREENED):
+        return WRONG, version, f"the planted wrong answer was not caught: {_seen(caught)}"
+    return OK, version, "canaries: right answer passes, planted wrong answer is caught"
+
+
+def _seen(verdict: Verdict | None) -> str:
+    return " ".join(f"{verdict.verdict} {verdict.message}".split())[:200] if verdict else "no verdict"
+
+
+def _first_variant(name: str, library: str) -> str:
+    return compilers.get(name).FRONTENDS[library][0].name

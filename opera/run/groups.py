@@ -1,0 +1,105 @@
+"""The worker groups of a run: which modules they preload, in which interpreter, and what they say of their compilers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opera import compilers, libraries
+from opera.errors import NoAnswer, NotInstalled, OperaError
+from opera.pool.pool import Pool
+from opera.pool.workers import ABORT, DONE, ERROR, STARVED, TIMEOUT, UNAVAILABLE, Group, Result
+
+DESCRIBING = 300.0
+"""Seconds (as of opera.pool.clock) that a compiler may take to say what it is."""
+
+
+def compiler_group(name: str, library: str, python: str = "") -> Group:
+    """Return the workers of a frontend."""
+    compiler = compilers.get(name)
+    preload = (*compiler.PRELOAD, *(module for variant in compiler.FRONTENDS[library] for module in variant.preload))
+    return Group(call="opera.run.worker:run", python=python, preload=tuple(dict.fromkeys(preload)))
+
+
+def library_group(name: str) -> Group:
+    """Return the workers of a library's side."""
+    return Group(call="opera.run.library_side:wrap_batch", preload=tuple(libraries.get(name).PRELOAD))
+
+
+def unpatched(frontend: str) -> str:
+    """Return the name of the group that runs a frontend without the patches that opera makes to it for speed."""
+    return f"{frontend} unpatched"
+
+
+def groups(pairs: list[tuple[str, str]], chosen: list[str], python: str) -> dict[str, Group]:
+    """Return all groups of a run over these frontends (compiler, library) and libraries; one starts when it has a job."""
+    found: dict[str, Group] = {}
+    for name, library in pairs:
+        frontend, group = compilers.frontend_name(name, library), compiler_group(name, library, python)
+        found[frontend] = group
+        env: Mapping[str, str] = getattr(compilers.get(name), "UNPATCHED", {}).get(library, {})
+        if env:
+            found[unpatched(frontend)] = Group(call=group.call, python=python, preload=group.preload, env=dict(env))
+    return found | {f"library {name}": library_group(name) for name in chosen}
+
+
+def describe(
+    pool: Pool, pairs: list[tuple[str, str]], demanded: tuple[str, ...]
+) -> tuple[dict[str, dict[str, Any]], dict[str, OperaError]]:
+    """Return compiler → description (version, options, CPU, ...) of those that can be run, and why the others cannot.
+
+    Raises NotInstalled or NoAnswer for a compiler that is demanded, or where none is left.
+    """
+    names = dict(pairs)  # the workers of any one frontend can describe its compiler
+    for name, library in names.items():
+        group = compilers.frontend_name(name, library)
+        pool.submit(group, name, seconds=DESCRIBING, tag=name, call="opera.run.worker:describe")
+    found: dict[str, dict[str, Any]] = {}
+    missing: dict[str, OperaError] = {}
+    for result in pool.results():
+        name = result.tag
+        if result.status == DONE and not result.payload["error"]:
+            found[name] = {key: value for key, value in result.payload.items() if key != "error"}
+        else:
+            missing[name] = _reason(name, result)
+            if name in demanded:
+                raise missing[name]
+    if not found:
+        if all(isinstance(why, NotInstalled) for why in missing.values()):
+            raise NotInstalled(
+                "no compiler is installed", fix='pip install "opera[onnxruntime]", or another; see `opera doctor`'
+            )
+        raise next(why for why in missing.values() if not isinstance(why, NotInstalled))
+    return {name: found[name] for name in names if name in found}, missing
+
+
+def _reason(name: str, result: Result) -> OperaError:
+    """Say why a compiler cannot be described: it is not there, its processes died, or nobody answered in time."""
+    why = result.message or (result.payload or {}).get("error", "") or result.log
+    last = (why.strip().splitlines() or ["no reason given"])[-1]
+    if result.status in (TIMEOUT, STARVED) or result.busy:
+        return NoAnswer(
+            f"the compiler {name} did not answer in {DESCRIBING:g} s",
+            cause="the machine is busy with something else, or the compiler hangs when it is imported",
+            fix=f"run the command again when it is quieter; `opera doctor --compiler {name}` tries it alone",
+        )
+    if result.status == ABORT:
+        return NoAnswer(
+            f"the compiler {name} cannot be used: its process ended by {result.exit} when it was asked what it is",
+            cause="a broken installation, or the machine ran out of memory",
+            fix=f"`opera doctor --compiler {name}` tries it alone",
+        )
+    absent = result.status in (DONE, ERROR, UNAVAILABLE) and any(
+        word in why for word in ("ModuleNotFoundError", "PackageNotFoundError", "ImportError", "cannot be run")
+    )
+    if absent:
+        return NotInstalled(
+            f"the compiler {name} cannot be used: {last}",
+            cause="it is not installed",
+            fix=f"pip install {compilers.get(name).PACKAGE}",
+        )
+    return NoAnswer(
+        f"the compiler {name} cannot be used: {last}",
+        cause="its import, or the adapter of it, failed",
+        fix=f"`opera doctor --compiler {name}` tries it alone",
+    )

@@ -1,0 +1,144 @@
+"""From what was seen to a verdict: the rules about exceptions. Those about outputs are in oracle.py and screens.py.
+
+Workers conclude by these functions when they have run a test, and the parent process when rules have changed since
+(`opera.run.rejudge`). Needs numpy and msgspec only.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from opera.compilers import Compiler
+from opera.compilers.shared.packing import NoAnswer, Refusal
+from opera.programs.verdicts import CRASH, ERROR, OUT_OF_MEMORY, UNEXPORTED, UNSUPPORTED, Raised, Seen
+from opera.run import blame
+
+TEXT = 1 << 16
+"""Characters of an exception's text that are kept."""
+CHAIN = 8
+"""Causes of an exception that are kept."""
+MESSAGE = 4000
+"""Characters of a message."""
+MOVED = {"opera.compilers.packing": "opera.compilers.shared.packing"}
+"""Modules of opera's own exceptions as older workspaces name them → where they are now."""
+
+
+class Conclusion(msgspec.Struct, frozen=True):
+    """What an exception means: the fields of records.Outcome of the same names, and the hooks that failed meanwhile."""
+
+    verdict: str
+    symptom: str
+    message: str
+    hooks: dict[str, str] = {}
+
+
+def observed(error: BaseException, folder: str) -> tuple[Raised, ...]:
+    """Return an exception and its causes as data, without the folder of the test in their texts."""
+    found: list[Raised] = []
+    link: BaseException | None = error
+    while link is not None and len(found) < CHAIN:
+        kinds = tuple(f"{kind.__module__}:{kind.__qualname__}" for kind in type(link).__mro__ if kind is not object)
+        found.append(Raised(kinds, cut(said(link).replace(folder, ""), TEXT)))
+        link = link.__cause__
+    return tuple(found)
+
+
+def restored(raised: tuple[Raised, ...]) -> BaseException:
+    """Return a stand-in of what was raised: it has the same text, causes and names of classes, and no other attribute.
+
+    Its classes are Python's and opera's own, and empty ones where they were a compiler's: nothing of it is imported.
+    """
+    cause: BaseException | None = None
+    for one in reversed(raised):
+        error = _stand_in(one.kinds)(one.text)
+        error.__cause__ = cause
+        cause = error
+    assert cause is not None
+    return cause
+
+
+def conclude(compiler: Compiler, stage: str, seen: Seen, error: BaseException | None = None) -> Conclusion:
+    """Return what an exception in a stage means; `error` is the exception itself, where it is still there."""
+    first = seen.raised[0]
+    error = restored(seen.raised) if error is None else error
+    symptom, message = first.kinds[0].partition(":")[2], cut(first.text)
+    if isinstance(error, MemoryError) or "std::bad_alloc" in first.text:
+        return Conclusion(OUT_OF_MEMORY, "MemoryError" if isinstance(error, MemoryError) else symptom, message)
+    if isinstance(error, NoAnswer):
+        return Conclusion(CRASH, "no-answer", message)
+    if seen.blame == blame.OPERA and not isinstance(error, Refusal):
+        return Conclusion(ERROR, symptom, cut(f"{message}\n" + "\n".join(seen.frames)))
+    reason, hooks = None, {}
+    try:
+        reason = compiler.unsupported(stage, error)
+    except Exception as failure:
+        hooks = {"unsupported": f"{type(failure).__name__}: {cut(said(failure), 300)}"}
+    if reason is not None:
+        return Conclusion(UNSUPPORTED, symptom.rpartition(".")[2], cut(reason), hooks)
+    if seen.blame == blame.OPERA:
+        return Conclusion(ERROR, symptom, message, hooks)
+    if seen.blame == blame.LIBRARY:
+        return Conclusion(UNEXPORTED, symptom, cut(f"the library cannot read what it exported: {message}"), hooks)
+    return Conclusion(CRASH, symptom, message, hooks)
+
+
+def said(error: BaseException) -> str:
+    """Return the exception's text, even where it cannot say it itself."""
+    try:
+        return str(error)
+    except BaseException as second:
+        return f"(its text cannot be had: {type(second).__name__})"
+
+
+def cut(text: str, most: int = MESSAGE) -> str:
+    """Keep the beginning, which says what, and the end, which says where."""
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= most else f"{text[: most - most // 4 - 5]} ... {text[-(most // 4) :]}"
+
+
+@cache
+def _stand_in(kinds: tuple[str, ...]) -> type[BaseException]:
+    made: Any = None
+    for kind in reversed(kinds):
+        module, _, name = kind.partition(":")
+        known = _known(module, name)
+        if known is not None and (made is None or issubclass(known, made)):
+            made = known
+        elif known is None:
+            made = type(name.rpartition(".")[2], (made or BaseException,), {"__module__": module, "__qualname__": name})
+    made = made or Exception
+    shown = {
+        "__str__": _says,
+        "__init__": _init,
+        "__module__": made.__module__,
+        "__qualname__": made.__qualname__,
+    }
+    found: type[BaseException] = type(made.__name__, (made,), shown)
+    return found
+
+
+def _init(self: BaseException, text: str) -> None:
+    """Some of Python's exceptions (UnicodeDecodeError) want other arguments than a text."""
+    self.args = (text,)
+
+
+def _says(self: BaseException) -> str:
+    """KeyError, for one, would say it in quotes."""
+    return str(self.args[0])
+
+
+def _known(module: str, name: str) -> type[BaseException] | None:
+    """Return a class of Python's or of opera's own by name."""
+    if name.endswith("ExceptionGroup"):  # it is made of other exceptions, not of a text
+        return None
+    if module != "builtins" and not blame.within(module, ("opera",)):
+        return None
+    try:
+        found = getattr(import_module(MOVED.get(module, module)), name, None)
+    except ImportError:
+        return None
+    return found if isinstance(found, type) and issubclass(found, BaseException) else None

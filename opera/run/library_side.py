@@ -1,0 +1,153 @@
+"""What library-side workers do: wrap instances, and screen inconsistencies. Nothing raises: failures are records."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from opera import libraries
+from opera.errors import CorpusError, InvalidTest
+from opera.oracle import comparison as oracle
+from opera.oracle import screens
+from opera.programs import migrated
+from opera.programs.migrated import Export, Manifest, read_manifest, read_values
+from opera.programs.program import parse_captured, parse_instance
+from opera.programs.values import Value
+from opera.programs.verdicts import Outcome
+from opera.run import rules
+
+MADE, INVALID, ERROR, KEPT, SCREENED, AGREES = "made", "invalid", "error", "kept", "screened", "agrees"
+
+
+class WrapRequest(msgspec.Struct, frozen=True):
+    """Wrap one instance: `captured` is the JSON of Captured.form(), `directory` the folder of the test to be made."""
+
+    library: str
+    test: str
+    captured: bytes
+    directory: str
+
+
+class WrapReply(msgspec.Struct, frozen=True):
+    """What came of it: `status` is made, invalid (the library rejects the case) or error (opera failed)."""
+
+    test: str
+    status: str
+    reason: str = ""
+    artefacts: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+class ExportRequest(msgspec.Struct, frozen=True):
+    """Make one artefact that the test in `directory` offers."""
+
+    library: str
+    artefact: str
+    directory: str
+
+
+class ScreenRequest(msgspec.Struct, frozen=True):
+    """Screen one inconsistent outcome: `instance` is the JSON of its form(), `actual` the file of saved outputs.
+
+    With `anew` the outputs are compared once more before; `computes_in` is the compiler's COMPUTES_IN.
+    """
+
+    library: str
+    compiler: str
+    directory: str
+    instance: bytes
+    actual: str
+    outcome: Outcome
+    anew: bool = False
+    computes_in: dict[str, str] = {}
+
+
+class ScreenReply(msgspec.Struct, frozen=True):
+    """What the screens say: `status` is agrees, screened, kept or error; for the rest see screens.Screening.
+
+    `outcome` is what comparing once more showed, where that was asked for.
+    """
+
+    status: str
+    reason: str = ""
+    numbers: dict[str, str | float | int | bool | None] = {}
+    tags: tuple[str, ...] = ()
+    seconds: float = 0.0
+    outcome: Outcome | None = None
+
+
+def wrap_batch(payload: list[WrapRequest]) -> list[WrapReply]:
+    """Make the migrated tests of a batch, one reply a request in the same order."""
+    return [_wrap(request) for request in payload]
+
+
+def _wrap(request: WrapRequest) -> WrapReply:
+    start = time.perf_counter()
+    try:
+        captured = parse_captured(request.captured)
+        library = libraries.get(request.library)
+        manifest = library.wrap(captured, request.test, Path(request.directory))
+    except (InvalidTest, CorpusError) as error:
+        return WrapReply(request.test, INVALID, error.what, seconds=time.perf_counter() - start)
+    except Exception as error:  # a fault of opera or of a plugin costs this test alone
+        return WrapReply(request.test, ERROR, _text(error), seconds=time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return WrapReply(request.test, MADE, "", tuple(manifest.artefacts), manifest.tags, seconds)
+
+
+def export(payload: ExportRequest) -> Export:
+    """Make an artefact, and store how it went: an exporter that fails once is not asked again."""
+    directory = Path(payload.directory)
+    manifest = read_manifest(directory)
+    library = cast(libraries.Exporting, libraries.get(payload.library))
+    start = time.perf_counter()
+    try:
+        made = library.export(manifest, directory, payload.artefact)
+    except MemoryError:
+        raise
+    except BaseException as error:
+        seconds = time.perf_counter() - start
+        found = Export(None, type(error).__qualname__, _text(error), seconds, rules.of_exports())
+    else:
+        found = Export(made, seconds=time.perf_counter() - start, rules=rules.of_exports())
+    migrated.save_export(directory, payload.artefact, found)
+    return found
+
+
+def screen(payload: ScreenRequest) -> ScreenReply:
+    """Screen one inconsistency."""
+    start = time.perf_counter()
+    outcome = payload.outcome
+    try:
+        directory, saved = Path(payload.directory), Path(payload.actual)
+        manifest, actual = read_manifest(directory), read_values(saved.parent, saved.stem)
+        if payload.anew:
+            outcome = _compared(manifest, directory, actual, payload)
+            if not outcome.symptom:
+                return ScreenReply(AGREES, seconds=time.perf_counter() - start, outcome=outcome)
+        instance = parse_instance(payload.instance)
+        library = libraries.get(payload.library)
+        found = screens.screen(library, payload.compiler, manifest, directory, instance, actual, outcome)
+    except Exception as error:  # a screen that fails explains nothing: the finding stays, and says so
+        return ScreenReply(ERROR, _text(error), seconds=time.perf_counter() - start, outcome=outcome)
+    status = SCREENED if found.reason else KEPT
+    return ScreenReply(status, found.reason, found.numbers, found.tags, time.perf_counter() - start, outcome)
+
+
+def _compared(manifest: Manifest, directory: Path, actual: list[Value], payload: ScreenRequest) -> Outcome:
+    """Compare outputs that were kept; what only a run can tell, whether they vary, is kept too."""
+    expected = read_values(directory, "expected")
+    granted = oracle.granted(payload.computes_in, expected, manifest.rtol, manifest.atol)
+    found = oracle.compare(expected, actual, manifest.outputs, *granted)
+    held = {key: value for key, value in payload.outcome.details.items() if key in ("nondeterministic", "repeat")}
+    return msgspec.structs.replace(
+        payload.outcome, symptom=found.symptom, message=found.message[:4000], details={**found.details, **held}
+    )
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:2000]

@@ -1,0 +1,28 @@
+"""What the pool's result of a job says of the test that it ran."""
+
+from __future__ import annotations
+
+from opera.pool.workers import ABORT, DONE, OUT_OF_MEMORY, STARVED, TIMEOUT, Result
+from opera.programs.verdicts import AGAIN, ERROR, Outcome
+
+
+def outcome_of(result: Result) -> Outcome:
+    """Return what a result shows of a test: the worker's own word, or what became of the worker."""
+    if result.status == DONE:
+        outcome: Outcome = result.decode(Outcome)
+        return outcome
+    stage = result.note or "load"
+    seconds = {stage: result.seconds}
+    if result.status == ABORT:
+        return Outcome(ABORT, stage, result.exit, result.log, seconds=seconds)
+    if result.status in (TIMEOUT, OUT_OF_MEMORY):
+        return Outcome(result.status, stage, result.status, result.log, seconds=seconds)
+    if result.status == STARVED:
+        text = f"the machine did not serve it: given up after {result.seconds:.0f} s; the next run tries again"
+        return Outcome(ERROR, stage, STARVED, text, seconds=seconds, details={AGAIN: True})
+    return Outcome(ERROR, stage, "opera", result.message[-4000:], seconds=seconds)
+
+
+def reached(result: Result, name: str) -> bool:
+    """Whether a replay came to the job of that name, or a predecessor ended it before."""
+    return result.status == DONE or result.mark == name

@@ -1,0 +1,68 @@
+"""`opera run` as its user sees it: options checked at the door, progress, and a few lines of what came of it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import msgspec
+
+from opera import compilers, libraries
+from opera.errors import NoAnswer, UsageError
+from opera.run import driver as stage
+from opera.run.driver import Options
+from opera.run.progress import reporter
+from opera.store.workspace import Workspace
+from opera.triage import scripts
+
+
+def check(options: Options) -> None:
+    """Raise UsageError for options that cannot be meant, before the workspace is touched."""
+    for name in options.compilers:
+        compilers.get(name)
+    for name in options.libraries:
+        libraries.get(name)
+    if options.selection.balance and options.selection.test:
+        raise UsageError("--balance and --test do not go together", fix="leave one of them out")
+    if options.python and not (shutil.which(options.python) or Path(options.python).is_file()):
+        raise UsageError(
+            f"there is no interpreter {options.python}",
+            cause="a wrong path",
+            fix="name the python of an environment that holds opera and a compiler, as ../old/bin/python",
+        )
+
+
+def run(workspace: Workspace, options: Options) -> bool:
+    """Run, write the reproducers of new findings, and say what came of it; True if there are new findings."""
+    if options.python:
+        # The path is kept as it is but made absolute: resolving links would lose the virtual environment.
+        python = shutil.which(options.python) or options.python
+        options = msgspec.structs.replace(options, python=str(Path(python).absolute()))
+    with reporter() as progress:
+        summary = stage.run(workspace, options, progress)
+        if summary.counts:
+            progress.say("writing reproducers")
+        written, missing = scripts.write_all(workspace)
+    for frontend, counts in sorted(summary.counts.items()):
+        told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items(), key=lambda x: -x[1]) if count)
+        print(f"{frontend}: {told}")
+    if not summary.counts:
+        print("nothing left to run: every test has its verdict (--rerun runs them again)")
+    print(
+        f"{len(summary.new_findings)} new findings, {written} reproducers written,"
+        f" {summary.seconds:.0f} s, efficiency {summary.efficiency:.2f}"
+    )
+    for finding, why in sorted(missing.items()):
+        print(f"no reproducer for {finding}: {why}", file=sys.stderr)
+    if summary.stopped:
+        print(f"stopped: {summary.stopped}; the same command goes on from there")
+    if summary.lost:
+        told = "; ".join(f"{frontend}: {why}" for frontend, why in sorted(summary.lost.items()))
+        raise NoAnswer(
+            f"not all frontends were run to the end: {told}",
+            cause="their processes died again and again, or a package was changed meanwhile",
+            fix="run the same command again: what was stored stays",
+        )
+    print(f"next: opera report --format html --output report.html --workspace {workspace.root}")
+    return bool(summary.new_findings)

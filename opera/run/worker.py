@@ -1,0 +1,295 @@
+"""What workers do on the compiler side: run a migrated test through a compiler, and say what it showed.
+
+These functions are called by `opera.pool.forkserver` in worker processes, and need numpy and msgspec only beside the
+compiler. Whatever a compiler raises becomes a verdict here; what kills the process, the pool sees.
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+import sys
+import time
+import traceback
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+
+from opera import compilers, libraries
+from opera.compilers import Case, Compiler
+from opera.oracle import comparison as oracle
+from opera.pool.forkserver import FILE_SIZE, mark, note
+from opera.programs import migrated
+from opera.programs.migrated import LIVE, Manifest
+from opera.programs.values import Optional, RandomTensor, Sequence, Tensor, Value
+from opera.programs.verdicts import ERROR, INCONSISTENT, OUT_OF_MEMORY, PASS, Job, Outcome, Seen
+from opera.run import blame, judge
+from opera.run.judge import cut, said
+
+SAVED_OUTPUTS = 16 << 20
+"""Outputs of more bytes than this are not kept."""
+CPU_FEATURES = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_fp16", "avx512_vnni", "avx_vnni",
+                "amx_tile", "amx_bf16", "amx_int8", "asimd", "asimdhp", "asimddp", "bf16", "i8mm", "sve", "sve2")  # fmt: skip
+"""Flags of /proc/cpuinfo that decide which kernels a compiler picks."""
+
+
+class Description(msgspec.Struct, frozen=True):
+    """What decides results beside the test itself.
+
+    Attributes:
+        compiler, version, options: As the compiler says.
+        python, numpy: Their versions.
+        machine: Architecture (`x86_64`).
+        cpu: The CPU_FEATURES that are there.
+        error: Why the compiler cannot be used, empty where it can.
+    """
+
+    compiler: str
+    version: str = ""
+    options: dict[str, str] = {}
+    python: str = ""
+    numpy: str = ""
+    machine: str = ""
+    cpu: tuple[str, ...] = ()
+    error: str = ""
+
+
+class _Stopped(Exception):
+    """A stage of the compiler raised `error`."""
+
+    def __init__(self, stage: str, error: BaseException) -> None:
+        super().__init__(stage)
+        self.stage, self.error = stage, error
+
+
+class NotRebuilt(Exception):
+    """opera could not rebuild the library's own model: its error, not the compiler's."""
+
+
+class BadAnswer(Exception):
+    """The adapter broke its contract: what it returned is no list of values."""
+
+
+def describe(name: str) -> Description:
+    """Return what identifies the environment of the compiler called `name`."""
+    here = Description(name, "", {}, platform.python_version(), np.__version__, platform.machine(), _cpu_features())
+    try:
+        compiler = compilers.get(name)
+        return msgspec.structs.replace(here, version=compiler.version(), options=dict(compiler.options()))
+    except Exception as error:
+        return msgspec.structs.replace(here, error=f"{type(error).__name__}: {said(error)}")
+
+
+def locate(job: Job) -> str:
+    """Return the conversion function of a test, for a job that ended without telling; empty where it cannot be told."""
+    compiler = prepared(job.compiler)
+    return _conversion_function(compiler, case_of(job, migrated.read_manifest(Path(job.directory))), None, {})
+
+
+def run(job: Job) -> Outcome:
+    """Run a test through one variant of a frontend; `job.directory` and `job.save_outputs` are absolute paths."""
+    try:
+        note("prepare")
+        compiler = prepared(job.compiler)
+        manifest = migrated.read_manifest(Path(job.directory))
+        case = case_of(job, manifest)
+        expected = migrated.read_values(Path(job.directory), "expected")
+    except MemoryError:
+        raise
+    except BaseException as error:
+        return Outcome(ERROR, symptom=type(error).__name__, message=cut(traceback.format_exc()))
+    seconds: dict[str, float] = {}
+    try:
+        compiled = _build(compiler, case, seconds)
+        actual = _infer(compiler, compiled, case, seconds)
+    except _Stopped as stop:
+        return _failure(compiler, case, stop, manifest, seconds)
+    note("oracle")
+    return _compared(job, compiler, compiled, case, manifest, expected, actual, seconds)
+
+
+def _compared(
+    job: Job,
+    compiler: Compiler,
+    compiled: Any,
+    case: Case,
+    manifest: Manifest,
+    expected: list[Value],
+    actual: list[Value],
+    seconds: dict[str, float],
+) -> Outcome:
+    """Compare what was returned with what is expected."""
+    granted = oracle.granted(getattr(compiler, "COMPUTES_IN", {}), expected, manifest.rtol, manifest.atol)
+    try:
+        found = oracle.compare(expected, actual, manifest.outputs, *granted)
+        margins = () if found.symptom or expected == actual else oracle.margins(expected, actual)
+    except MemoryError:
+        raise
+    except Exception as error:  # values that are none: the expected ones were read from a file of opera's
+        text = f"the adapter returned values that cannot be read: {type(error).__name__}: {said(error)}"
+        return Outcome(ERROR, "infer", BadAnswer.__name__, cut(text), seconds=seconds)
+    details: dict[str, Any] = dict(found.details)
+    if not found.symptom:
+        seen = Seen(identical=not margins and expected == actual, margins=margins)
+        return Outcome(PASS, seconds=seconds, details=details, seen=seen)
+    if job.repeat:
+        details |= _repeat(compiler, compiled, case, actual, manifest, seconds)
+    if job.save_outputs:
+        data = migrated.pack(actual)
+        if len(data) <= SAVED_OUTPUTS:
+            Path(job.save_outputs).write_bytes(data)
+    hooks: dict[str, str] = {}
+    where = _conversion_function(compiler, case, None, hooks)
+    seen = Seen(identical=False, hooks=hooks)
+    return Outcome(INCONSISTENT, "infer", found.symptom, cut(found.message), "", where, seconds, details, seen)
+
+
+def replay(jobs: list[Job]) -> Outcome:
+    """Run tests one after the other in this process, and return what the last one showed."""
+    *before, last = jobs
+    for job in before:
+        mark(job.name)
+        try:
+            run(msgspec.structs.replace(job, repeat=False))
+        except Exception:  # opera's own failure, of which the job in question may be the victim: it gets its turn
+            traceback.print_exc()
+    mark(last.name)
+    return run(last)
+
+
+@cache
+def prepared(name: str) -> Compiler:
+    """Return a compiler that is set up in this process."""
+    compiler = compilers.get(name)
+    compiler.prepare()
+    return compiler
+
+
+def case_of(job: Job, manifest: Manifest) -> Case:
+    """Return what a job gives to its compiler."""
+    directory = Path(job.directory)
+    artefact = migrated.artefact(manifest, directory, job.artefact)
+    if artefact is None:
+        raise LookupError(f"the test has no artefact {job.artefact}")
+    inputs = dict(zip(manifest.inputs, migrated.read_values(directory, "inputs"), strict=True))
+    feeds = {name: _made(inputs[name]) for name in artefact.feeds}
+    live = partial(_live, manifest, directory) if job.artefact == LIVE else None
+    model = directory / artefact.file
+    return Case(manifest.library, manifest.operator, model, feeds, manifest.outputs, job.variant, job.artefact, live)
+
+
+def _made(value: Value) -> Value:
+    return value.tensor() if isinstance(value, RandomTensor) else value
+
+
+def _live(manifest: Manifest, directory: Path) -> Any:
+    library = cast(libraries.Exporting, libraries.get(manifest.library))
+    try:
+        return library.live(manifest, directory)
+    except Exception as error:
+        raise NotRebuilt(f"the model cannot be rebuilt: {type(error).__name__}: {said(error)}") from error
+
+
+def _timed(stage: str, seconds: dict[str, float], function: Any, *arguments: Any) -> Any:
+    note(stage)
+    begin = time.perf_counter()
+    try:
+        return function(*arguments)
+    except BaseException as error:
+        raise _Stopped(stage, error) from None
+    finally:
+        seconds[stage] = seconds.get(stage, 0.0) + time.perf_counter() - begin
+
+
+def _build(compiler: Compiler, case: Case, seconds: dict[str, float]) -> Any:
+    loaded = _timed("load", seconds, compiler.load, case)
+    return _timed("compile", seconds, compiler.compile, loaded, case)
+
+
+def _infer(compiler: Compiler, compiled: Any, case: Case, seconds: dict[str, float]) -> list[Value]:
+    outputs = _timed("infer", seconds, compiler.infer, compiled, case)
+    if not isinstance(outputs, list) or not all(isinstance(x, Tensor | Sequence | Optional) for x in outputs):
+        kinds = ", ".join(sorted({type(x).__name__ for x in outputs})) if isinstance(outputs, list) else ""
+        told = f"a list of {kinds}" if kinds else type(outputs).__name__
+        raise _Stopped("infer", BadAnswer(f"the adapter returned {told} instead of a list of values"))
+    return outputs
+
+
+def _failure(compiler: Compiler, case: Case, stop: _Stopped, manifest: Manifest, seconds: dict[str, float]) -> Outcome:
+    """Turn what a stage raised into a verdict."""
+    stage, error = stop.stage, stop.error
+    raised = judge.observed(error, f"{case.model.parent}/")
+    if isinstance(error, OSError) and error.errno == errno.EFBIG:
+        text = f"more than {FILE_SIZE >> 30} GiB were written to one file, which is opera's own limit: {raised[0].text}"
+        return Outcome(ERROR, stage, type(error).__qualname__, cut(text), seconds=seconds)
+    ours = isinstance(error, NotRebuilt | BadAnswer)
+    exported = (manifest.library,) if case.artefact in manifest.offers else ()
+    packages = blame.packages_of(compiler, case.library)
+    whose = blame.OPERA if ours else blame.blame(error, packages, blame.adapter_of(compiler), exported)
+    seen = Seen(raised, whose, blame.frames(error))
+    found = judge.conclude(compiler, stage, seen, error)
+    if found.verdict in (ERROR, OUT_OF_MEMORY):
+        return Outcome(found.verdict, stage, found.symptom, found.message, seconds=seconds, seen=seen)
+    hooks = dict(found.hooks)
+    where = _conversion_function(compiler, case, error, hooks)
+    seen = msgspec.structs.replace(seen, hooks=hooks)
+    place = _location(error, packages)
+    return Outcome(found.verdict, stage, found.symptom, found.message, place, where, seconds, {}, seen)
+
+
+def _repeat(
+    compiler: Compiler, compiled: Any, case: Case, first: list[Value], manifest: Manifest, seconds: dict[str, float]
+) -> dict[str, Any]:
+    """Infer again with what was compiled, and once more compiled anew; tell whether that changes the outputs.
+
+    Differences within tolerance do not count: rounding that varies explains no inconsistency.
+    """
+    begin, ignored = time.perf_counter(), dict[str, float]()
+    try:
+        again = _infer(compiler, compiled, case, ignored)
+        anew = _infer(compiler, _build(compiler, case, ignored), case, ignored)
+    except _Stopped as stop:
+        return {"nondeterministic": True, "repeat": f"{stop.stage}: {cut(said(stop.error))}"}
+    finally:
+        seconds["repeat"] = time.perf_counter() - begin
+    for name, other in (("second inference", again), ("second compilation", anew)):
+        changed = oracle.compare(first, other, manifest.outputs, manifest.rtol, manifest.atol)
+        if changed.symptom:
+            return {"nondeterministic": True, "repeat": f"{name}: {cut(changed.message)}"}
+    return {"nondeterministic": False}
+
+
+def _conversion_function(compiler: Compiler, case: Case, error: BaseException | None, hooks: dict[str, str]) -> str:
+    """Return what the adapter says; an adapter that fails is noted in `hooks`, for then signatures are others than usual."""
+    try:
+        return str(compiler.conversion_function(case, error))
+    except Exception as failure:
+        frames = traceback.extract_tb(failure.__traceback__)
+        at = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+        hooks["conversion_function"] = f"{type(failure).__name__}: {cut(said(failure), 300)}{at}"
+        return ""
+
+
+def _location(error: BaseException, packages: tuple[str, ...]) -> str:
+    """Return `file:function` of the last frame that is in one of the compiler's own packages."""
+    found = ""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if blame.within(str(frame.f_globals.get("__name__", "")), packages):
+            found = f"{Path(frame.f_code.co_filename).name}:{frame.f_code.co_name}"
+    return found
+
+
+def _cpu_features() -> tuple[str, ...]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return (sys.platform,)
+    flags: set[str] = set()
+    for line in lines:
+        if line.partition(":")[0].strip() in ("flags", "Features"):
+            flags.update(line.partition(":")[2].split())
+            break
+    return tuple(name for name in CPU_FEATURES if name in flags)

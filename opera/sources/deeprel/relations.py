@@ -1,0 +1,103 @@
+"""Verified relations between operators, and how a workspace stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from opera.programs.program import Captured
+from opera.sources.deeprel.plans import ARROW, LEAST, STATUS, TOLD, VALUE, Outcome, Pair, supported
+from opera.store.workspace import Workspace, unpack
+
+SOURCE = "deeprel"
+"""The migration source that provenances name."""
+ORIGINAL = f"(source != '{SOURCE}' OR file NOT LIKE '%{ARROW}%')"
+"""SQL that is true of the provenances of what was not exchanged."""
+VERIFY = "verify "
+"""How the names of extraction files begin that hold what became of an operator's candidates."""
+
+
+class Relation(msgspec.Struct, frozen=True):
+    """A verified relation: what the source is called with, the target can be called with.
+
+    Attributes:
+        kind: `value`: both return the same; `status`: both return.
+        pair: Operators and how arguments are matched; its `relation` is `kind`.
+        agreed, tried: Invocations on which both returned the same (more than zeros), of those tried.
+        example: Id of an instance of the source on which they agree (on which both return).
+    """
+
+    kind: str
+    pair: Pair
+    agreed: int
+    tried: int
+    example: str
+
+
+def key(library: str, version: str, candidates: str = "") -> str:
+    """Return the identity of an extraction; `candidates` names a list of others than opera's own."""
+    return f"{SOURCE} on {library} {version}" + (f" with the candidates of {candidates}" if candidates else "")
+
+
+def verified(outcomes: Iterable[Outcome]) -> list[Relation]:
+    """Return the relations that hold: of all outcomes of both directions, none speaks against it.
+
+    Values that differ in one direction refute equal values in both; what one direction refuses does not
+    concern the other, for the one operator may take less than the other.
+    """
+    known = {(x.pair.source, x.pair.target): x for x in outcomes}
+    found = []
+    for (source, target), outcome in known.items():
+        kind = supported(outcome)
+        back = known.get((target, source))
+        if kind == VALUE and back is not None and back.differed:
+            kind = STATUS if not outcome.excused and outcome.tried >= LEAST else ""
+        if kind:
+            pair = msgspec.structs.replace(outcome.pair, relation=kind)
+            shown = outcome.examples.get("agreed") or outcome.examples.get("differed") or outcome.examples["hollow"]
+            found.append(Relation(kind, pair, outcome.agreed, outcome.tried, shown[0]))
+    return sorted(found, key=lambda x: (x.kind != VALUE, x.pair.source, x.pair.target))
+
+
+def pairs(relations: Iterable[Relation]) -> dict[tuple[str, str], str]:
+    """Return unordered pair → its best relation."""
+    found: dict[tuple[str, str], str] = {}
+    for relation in relations:
+        one, other = sorted((relation.pair.source, relation.pair.target))
+        if found.get((one, other)) != VALUE:
+            found[one, other] = relation.kind
+    return found
+
+
+def stored(workspace: Workspace, extraction: str, operator: str = "") -> Iterator[Outcome]:
+    """Yield what an extraction found about candidates: about all, or about those of an operator and where it is one."""
+    concerned, operators = (" AND (source = ? OR target = ?)", (operator, operator)) if operator else ("", ())
+    rows = workspace.stream(
+        f"SELECT document FROM candidates WHERE extraction = ?{concerned} ORDER BY source, target",
+        (extraction, *operators),
+    )
+    for (document,) in rows:
+        yield msgspec.json.decode(unpack(document), type=Outcome)
+
+
+def insert(workspace: Workspace, records: Iterable[Captured]) -> int:
+    """As `Workspace.insert`, with which other instances these agree, as their provenances tell."""
+    new = 0
+    for record in records:
+        new += workspace.insert([record])
+        kind, told, other = record.provenance.test.partition(TOLD)
+        exchanged = record.provenance.source == SOURCE and ARROW in record.provenance.file
+        if exchanged and told and kind in (VALUE, STATUS):
+            workspace.relate(record.instance.id, other, kind)
+    return new
+
+
+def about(workspace: Workspace, library: str, operator: str) -> list[Relation]:
+    """Return an operator's relations, those of opera's own candidates and of lists; newer versions of the library win."""
+    begin = f"{SOURCE} on {library} "
+    rows = workspace.query(
+        "SELECT key FROM extractions WHERE substr(key, 1, ?) = ? ORDER BY started", (len(begin), begin)
+    )
+    found = verified(outcome for (name,) in rows for outcome in stored(workspace, name, operator))
+    return [x for x in found if operator in (x.pair.source, x.pair.target)]

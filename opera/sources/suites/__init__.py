@@ -1,0 +1,1 @@
+"""Test suites of libraries and compilers, and programs of the user's own."""

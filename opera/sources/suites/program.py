@@ -1,0 +1,217 @@
+"""Extract from a script or test suite of the user's own: `opera extract --library torch -- python train.py`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+import opera
+from opera import capture, plugins, processes, resources, temporary
+from opera.capture import script
+from opera.capture.child import Answer, Setup
+from opera.capture.script import Command
+from opera.errors import SourceError, UsageError, WorkspaceError
+from opera.sources.children import LOAD
+from opera.sources.suites import suites
+from opera.sources.suites.extract import left_out_line, store
+from opera.sources.suites.suites import FileReport
+from opera.store.workspace import Workspace
+
+SOURCE = "command"
+"""The migration source that provenances name."""
+START = (
+    "import sys; sys.flags.safe_path or sys.path.pop(0)\n"
+    + LOAD
+    + "del importlib, spec\nfrom opera.capture.script import main; main(sys.argv[1])"
+)
+EXAMPLE = "opera extract --library torch -- python train.py"
+BY_INTERRUPT = (script.INTERRUPTED, -signal.SIGINT)
+"""Exit codes of a program that Ctrl-C ended."""
+PYTHON = re.compile(r"python(\d+(\.\d+)?)?")
+
+
+def parse(library: str, words: Sequence[str], equipped: str = "") -> Command:
+    """Return what a command line means. Raises UsageError where opera cannot run it, SourceError for an unknown library."""
+    known = list(plugins.registered(capture.GROUP))
+    if equipped:
+        raise UsageError(
+            "--equipped takes one target, a checkout of a compiler", fix="opera extract --equipped tvm ../tvm"
+        )
+    if not library and not words:
+        raise UsageError(
+            "nothing to extract from was named", fix=f"opera extract onnx; opera extract CHECKOUT; {EXAMPLE}"
+        )
+    if not library:
+        raise UsageError(
+            f"of which library should the operators of `{shlex.join(words)}` be recorded?",
+            cause="a command was given without --library",
+            fix=f"name the library: {EXAMPLE}",
+        )
+    if library not in known:
+        raise SourceError(
+            f"opera does not know how to capture operators of {library!r}", fix=f"choose from {', '.join(known)}"
+        )
+    if not words:
+        raise UsageError(f"--library {library} needs a command after `--`", fix=EXAMPLE)
+    points = resources.declaration("instrumentation", library).get("points", {})
+    setup = Setup(SOURCE, library, points)
+    program, *rest = words
+    _check_interpreter(program)
+    if _is_pytest(program):
+        return Command(setup, "pytest", shlex.join(["pytest", *rest]), tuple(rest))
+    if rest[:2] == ["-m", "pytest"]:
+        return Command(setup, "pytest", shlex.join(["pytest", *rest[2:]]), tuple(rest[2:]), search=True)
+    if rest[:1] == ["-m"] and len(rest) > 1:
+        return Command(setup, "module", rest[1], tuple(rest[2:]))
+    if not rest or rest[0].startswith("-"):
+        raise UsageError(
+            f"opera cannot run `{shlex.join(words)}`",
+            cause="options of the interpreter are not passed on" if rest else "Python's prompt is no script",
+            fix="give a script or -m MODULE; PYTHONWARNINGS and the like do what Python's options do",
+        )
+    if not Path(rest[0]).is_file():
+        raise UsageError(f"there is no script {rest[0]}", fix="check the path")
+    return Command(setup, "script", rest[0], tuple(rest[1:]))
+
+
+def _is_pytest(program: str) -> bool:
+    return Path(program).name in ("pytest", "py.test")
+
+
+def _check_interpreter(program: str) -> None:
+    """Programs run in opera's own environment: say so where a name means another one, refuse a path to another one."""
+    if not (_is_pytest(program) or PYTHON.fullmatch(Path(program).name)):
+        raise UsageError(
+            f"{program!r} is neither python nor pytest",
+            cause="opera sees what a Python program calls from inside its process",
+            fix="give `python SCRIPT`, `python -m MODULE` or `pytest ...`, with arguments, after `--`",
+        )
+    found = shutil.which(program)
+    if found is None or Path(found).parent.resolve() == Path(sys.executable).parent.resolve():
+        return
+    if os.sep in program:
+        raise UsageError(
+            f"{program} is not of the environment that opera runs in ({sys.executable})",
+            fix=f"install opera there and call it from there, or write `{Path(program).name}`",
+        )
+    print(f"{program} is taken to be that of opera's own environment: {sys.executable}", file=sys.stderr)
+
+
+def extract(workspace: Workspace, command: Command, *, timeout: float | None) -> bool:
+    """Run a command, store what it calls, however it ends, and print a summary; False if nothing came of it.
+
+    Its exit code is told and not taken over. Every run extracts anew.
+    """
+    library = command.setup.library
+    version = _version(library)
+    line = shlex.join([command.file, *command.arguments]) if command.kind != "pytest" else command.file
+    folder_name = str(Path.cwd()).encode("utf-8", "backslashreplace").decode()
+    key = f"{SOURCE} {line} in {folder_name} on {library} {version}"
+    workspace.forget_extraction(key)
+    told = {"target": line, "name": SOURCE, "version": version, "installed": version, "equipped": ""}
+    workspace.extraction(key, told)
+    with temporary.folder("extract") as folder, _outlasting_interrupts() as interrupts:
+        report, ending, code = _run(command, line, folder, timeout)
+        new, captured = store(workspace, key, report, "")
+    _check_still_there(workspace)
+    _tell(report, ending + (", interrupted" if interrupts else ""), new, captured, library)
+    if interrupts and code in BY_INTERRUPT:
+        raise KeyboardInterrupt
+    return captured > 0 or (report.status == "done" and ending.endswith("exit code 0"))
+
+
+def _check_still_there(workspace: Workspace) -> None:
+    """Raise WorkspaceError where the program has deleted the workspace: what was stored is in no folder."""
+    if not (workspace.root / "opera.sqlite").is_file():
+        raise WorkspaceError(
+            f"the workspace {workspace.root} was deleted while the program ran, and what was captured with it",
+            cause="the program removes the folder that the workspace is in",
+            fix="name a folder elsewhere by --workspace",
+        )
+
+
+def _version(library: str) -> str:
+    for source in suites.sources().values():
+        if source.library == library:
+            return suites.installed_version(source)
+    return "unknown"
+
+
+@contextmanager
+def _outlasting_interrupts() -> Iterator[list[int]]:
+    """Ctrl-C reaches the program too: it decides what comes of it, and what was captured is stored.
+
+    Being a handler, and not SIG_IGN, this is not inherited by the program.
+    """
+    seen: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _run(command: Command, line: str, folder: Path, timeout: float | None) -> tuple[FileReport, str, int]:
+    """Run the program to its end; return what it left, in words how it ended, and its exit code (of a signal negative)."""
+    (folder / script.COMMAND).write_bytes(msgspec.json.encode(msgspec.structs.replace(command, parent=os.getpid())))
+    started, own = time.monotonic(), processes.children()
+    status = ""
+    with processes.adopting():
+        process = subprocess.Popen([sys.executable, "-c", START, str(folder), opera.__file__])
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code, status = process.wait(), "timeout"
+        left = processes.end_adopted(own)
+    seconds = time.monotonic() - started
+    found = _answer(folder / script.ANSWER)
+    answer = found or Answer(status or "done", "", 0, 0, 0, 0, {}, seconds)
+    reasons = [answer.reason]
+    if found is None and code >= 0:
+        reasons.append(
+            "it ended without exit handlers (os._exit, or another program in its place): what was left out is not counted"
+        )
+    if left:
+        reasons.append(f"it left {left} process{'es' * (left > 1)} running, not followed and ended now")
+    ending = f"exit code {code}"
+    if code < 0:
+        ending = f"killed by {processes.signal_name(-code)}"
+        status = status or "died"
+    ending = f"still running after {timeout:g} s, and killed" if status == "timeout" and timeout else ending
+    return FileReport(
+        SOURCE, line, status or answer.status, "; ".join(filter(None, (*reasons, "" if not code else ending))), answer.tests,
+        answer.failed, answer.calls, answer.left_out, round(seconds, 3), folder / script.SPOOL,
+    ), ending, code  # fmt: skip
+
+
+def _answer(path: Path) -> Answer | None:
+    """Return what the program's process wrote as its last; None where it did not come to that, or was killed meanwhile."""
+    with suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode(path.read_bytes(), type=Answer)
+    return None
+
+
+def _tell(report: FileReport, ending: str, new: int, captured: int, library: str) -> None:
+    tests = f", {report.tests} tests ({report.failed} failed)" if report.tests else ""
+    print(
+        f"opera: {report.file}: {ending} after {report.seconds:.1f} s{tests}; {captured} captured: {new} new instances"
+    )
+    if report.left_out:
+        print(left_out_line(report.left_out))
+    for remark in report.reason.split("; "):
+        if remark and remark != ending:
+            print(f"note: {remark}")
+    if not captured:
+        print(f"note: it called no operator of {library} that can be recorded")

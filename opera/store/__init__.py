@@ -1,0 +1,1 @@
+"""The workspace: its schema, all SQL, corpus files."""

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from opera.errors import CorpusError
+from opera.libraries.torch import api as torch_api
+
+NAMES = {
+    "torch.nn.functional.conv2d": F.conv2d,
+    "torch.nn.functional.relu": F.relu,
+    "torch.nn.functional.hardswish": F.hardswish,
+    "torch.nn.functional.max_pool2d": F.max_pool2d,
+    "torch.linalg.svd": torch.linalg.svd,
+    "torch.special.expit": torch.special.expit,
+    "torch.fft.rfft": torch.fft.rfft,
+    "torch.matmul": torch.matmul,
+    "torch.einsum": torch.functional.einsum,
+    "torch.Tensor.add_": torch.Tensor.add_,
+    "torch.Tensor.__getitem__": torch.Tensor.__getitem__,
+    "torch.Tensor.T": torch.Tensor.T,
+    "torch.nn.Conv2d": torch.nn.Conv2d,
+    "torch.arange": torch.arange,
+}
+
+
+WITHOUT_FORMALS = {"torch.arange", "torch.randint_like", "torch.scalar_tensor"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_is_resolved_to_what_it_was_taken_from(name: str) -> None:
+    assert torch_api.public_name(NAMES[name]) == name
+    assert torch_api.resolve(name) is NAMES[name]
+
+
+def test_every_operator_has_one_name_a_kind_and_formals() -> None:
+    operators = torch_api.operators()
+    assert len(operators) > 1300
+    for name in operators:
+        assert torch_api.public_name(torch_api.resolve(name)) == name
+        assert torch_api.kind(name) in ("function", "method", "property", "module")
+        assert torch_api.formals(name) or name in WITHOUT_FORMALS
+
+
+def test_the_getter_of_a_property_is_known_by_its_name() -> None:
+    assert torch_api.public_name(torch.Tensor.mT.__get__) == "torch.Tensor.mT"
+    assert torch_api.public_name(torch.Tensor.shape.__get__) is None
+    assert torch_api.public_name([]) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os.system", "torch.load", "torch.save", "torch.hub.load", "torch.Tensor.__class__", "torch.Tensor.__reduce_ex__",
+        "torch.Tensor.__setstate__", "torch.Tensor.__init__", "torch.nn.functional.os", "torch.nn.functional.__loader__",
+        "torch.serialization.pickle", "torch.overrides.types.FunctionType", "torch.from_file", "torch.compile", "torch.ops",
+        "torch.classes", "torch.Tensor.map_", "torch.Tensor.apply_", "torch.Tensor.backward", "torch.Tensor.numpy",
+        "torch.nn.Module", "torch.nn.Sequential", "torch.nn.LazyLinear", "torch.jit.load", "torch.Tensor.T.__get__",
+        "torch.Tensor.set_", "builtins.eval", "torch", "",
+        "torch.", "torch.Tensor", "torch.vmap", "torch.cond", "torch.set_num_threads", "torch.manual_seed",
+    ],
+)  # fmt: skip
+def test_names_outside_the_list_are_refused(name: str) -> None:
+    with pytest.raises(CorpusError):
+        torch_api.resolve(name)
+    with pytest.raises(CorpusError):
+        torch_api.formals(name)
+
+
+def test_formals() -> None:
+    assert torch_api.formals("torch.nn.functional.conv2d")[:3] == ["input", "weight", "bias"]
+    assert torch_api.formals("torch.Tensor.add")[:2] == ["input", "other"]
+    assert torch_api.formals("torch.nn.functional.interpolate")[:2] == ["input", "size"]
+    assert torch_api.formals("torch.nn.functional.max_pool2d")[:2] == ["input", "kernel_size"]
+    assert torch_api.formals("torch.block_diag") == ["*tensors"]
+    assert torch_api.formals("torch.Tensor.mT") == ["input"]
+    assert torch_api.formals("torch.nn.Conv2d") == ["input"]
+    assert torch_api.constructor_formals("torch.nn.Conv2d")[:3] == ["in_channels", "out_channels", "kernel_size"]
+    with pytest.raises(CorpusError):
+        torch_api.constructor_formals("torch.add")
+
+
+def test_what_is_denied_says_why() -> None:
+    assert torch_api.denied("torch.Tensor.size") == "it reads facts of a tensor"
+    assert torch_api.denied("torch.Tensor.item") == "it leaves PyTorch"
+    assert torch_api.denied("torch.nn.functional.conv2d") is None
+    names = [torch_api.public_name(f) for f in (torch.Tensor.size, torch.Tensor.backward)]
+    assert names == ["torch.Tensor.size", "torch.Tensor.backward"]

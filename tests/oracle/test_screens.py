@@ -1,0 +1,246 @@
+"""Screens move an inconsistency only for a reason they can show."""
+
+import numpy as np
+import pytest
+
+from opera.libraries import Opinion
+from opera.libraries.onnx import library
+from opera.oracle import comparison as oracle
+from opera.oracle import screens
+from opera.programs import migrated
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Optional, Sequence, Tensor
+from opera.programs.verdicts import INCONSISTENT, Outcome
+from opera.run import library_side
+
+SEEN = Provenance("by-hand", "test_screens.py", "here")
+
+
+def made(folder, operator, inputs, expected=None, params=None, opset=21):
+    operands = tuple(Operand(name, Tensor.of(np.asarray(x))) for name, x in inputs.items())
+    instance = Instance("onnx", operator, params or {}, operands, ("y",), {"opset": {"": opset}})
+    stated = None if expected is None else (Tensor.of(np.asarray(expected)),)
+    return library.wrap(Captured(instance, SEEN, stated), "t" * 20, folder), instance
+
+
+def outcome(manifest, folder, actual, **details):
+    expected = migrated.read_values(folder, "expected")
+    found = oracle.compare(expected, actual, manifest.outputs, manifest.rtol, manifest.atol)
+    assert found.symptom
+    return Outcome(INCONSISTENT, "infer", found.symptom, found.message, details=found.details | details)
+
+
+def screen(folder, manifest, instance, actual, compiler="openvino", **details):
+    actual = [Tensor.of(np.asarray(actual))]
+    result = outcome(manifest, folder, actual, **details)
+    return screens.screen(library, compiler, manifest, folder, instance, actual, result)
+
+
+def f32(*items):
+    return np.array(items, dtype=np.float32)
+
+
+def test_a_wrong_output_stands_where_a_second_reference_agrees(tmp_path):
+    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)})
+    found = screen(tmp_path, manifest, instance, f32(1, 3))
+    assert found == screens.Screening("", {"agreeing": "onnxruntime"})
+
+
+def test_it_stands_and_is_tagged_where_none_could_be_asked(tmp_path):
+    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)}, expected=f32(1, np.e))
+    found = screen(tmp_path, manifest, instance, f32(1, 3), compiler="onnxruntime")
+    assert (found.reason, found.tags) == ("", (screens.SINGLE_REFERENCE,))
+
+
+def test_outputs_that_differ_between_two_runs_and_random_operators(tmp_path):
+    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)})
+    assert screen(tmp_path, manifest, instance, f32(1, 3), nondeterministic=True).reason == screens.NONDETERMINISTIC
+    inputs = {"data": f32(1, 2), "ratio": np.float32(0.5), "training_mode": np.array(True)}
+    manifest, instance = made(tmp_path, "Dropout", inputs, expected=f32(0, 4))
+    assert screen(tmp_path, manifest, instance, f32(2, 0)).reason == screens.NONDETERMINISTIC
+
+
+def test_undefined_behaviour_says_why(tmp_path):
+    manifest, instance = made(tmp_path, "Cast", {"input": f32(1e20)}, params={"to": 6})
+    found = screen(tmp_path, manifest, instance, np.int32([7]))
+    assert found.reason == screens.UNDEFINED and "out of range" in found.numbers["why"]
+
+
+def test_an_ill_conditioned_result_is_measured_against_the_reference(tmp_path):
+    manifest, instance = made(tmp_path, "Tan", {"input": f32(np.pi / 2, 0.5)})
+    right = migrated.read_values(tmp_path, "expected")[0].array()
+    off = right * np.array([1.5, 1.0], np.float32)
+    found = screen(tmp_path, manifest, instance, off)
+    assert found.reason == screens.ILL_CONDITIONED
+    assert found.numbers["reference_movement"] >= found.numbers["compiler_deviation"] > 0
+    wrong = right * np.array([1.0, 1.5], np.float32)  # tan is tame there: nothing excuses it
+    assert screen(tmp_path, manifest, instance, wrong).reason == ""
+    both = right * np.array([1.5, 1.5], np.float32)
+    assert screen(tmp_path, manifest, instance, both).reason == "", "a wild element does not excuse a tame one"
+
+
+def test_an_operator_that_rounds_nothing_is_never_ill_conditioned(tmp_path):
+    manifest, instance = made(tmp_path, "Floor", {"X": f32(3.0, 1.5)})
+    assert screen(tmp_path, manifest, instance, f32(2.0, 1.0)).reason == ""
+
+
+@pytest.mark.parametrize(("actual", "agrees"), [(f32(1, np.e), True), (f32(2.5, 2), False)])
+def test_an_expectation_that_onnx_runtime_contradicts_is_disputed(tmp_path, actual, agrees):
+    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)}, expected=f32(2, 2))
+    found = screen(tmp_path, manifest, instance, actual)
+    assert found.reason == screens.DISPUTED
+    assert found.numbers["by"] == "onnxruntime" and found.numbers["agrees_with_compiler"] is agrees
+    alone = screen(tmp_path, manifest, instance, actual, compiler="onnxruntime")
+    assert alone.reason == "", "the evaluator has no vote"
+
+
+@pytest.mark.parametrize("actual", [f32(7, 8), f32(1, 2, 3), f32(np.nan, 2)])
+def test_three_answers_leave_the_finding(tmp_path, actual):
+    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)}, expected=f32(2, 2))
+    found = screen(tmp_path, manifest, instance, actual)
+    assert (found.reason, found.tags) == ("", (screens.THREE_ANSWERS,)), "nearer to the test, or wrong in another way"
+
+
+def test_what_cancels_may_keep_the_rounding_of_its_terms(tmp_path):
+    exact = f32(100, 0, 50)
+    inputs = {"A": np.ones((1, 2), np.float32), "B": np.ones((2, 3), np.float32)}
+    manifest, instance = made(tmp_path, "MatMul", inputs, expected=exact)
+    found = screen(tmp_path, manifest, instance, exact + f32(0, 3e-5, 0))
+    assert found.reason == screens.ILL_CONDITIONED
+    assert screen(tmp_path, manifest, instance, exact + f32(0, 3e-3, 0)).reason != screens.ILL_CONDITIONED
+
+
+def test_a_wrong_shape_is_not_ill_conditioned_but_may_be_disputed(tmp_path):
+    manifest, instance = made(tmp_path, "Tan", {"input": f32(np.pi / 2)})
+    assert screen(tmp_path, manifest, instance, f32(1, 2)).reason == ""
+
+
+def test_perturbation_is_seeded_small_and_leaves_the_rest_alone():
+    values = f32(0.0, -0.0, 1.0, -1e30, np.inf, np.nan, 1e-45)
+    tensor = Tensor.of(values)
+
+    def nudge(value):
+        return screens.perturb(value, np.random.Generator(np.random.PCG64(1)))
+
+    moved = nudge(tensor).array()
+    assert nudge(tensor) == nudge(tensor) != tensor
+    np.testing.assert_array_equal(moved[[0, 1, 4, 5, 6]], values[[0, 1, 4, 5, 6]])
+    np.testing.assert_allclose(moved[2:4], values[2:4], rtol=4 * 2.0**-22)
+    assert np.signbit(moved[1])
+    whole = Tensor.of(np.array([1, 2]))
+    assert nudge(whole) is whole and nudge(Optional("float32", None)) == Optional("float32", None)
+    assert nudge(Sequence("float32", (tensor,))).items[0] != tensor
+    for dtype in ("float16", "float64"):
+        ones = Tensor.of(np.ones(100, dtype))
+        assert 0 < np.abs(nudge(ones).array().astype(float) - 1).max() <= 4 * np.finfo(dtype).eps
+    bits = Tensor.of(np.full(100, 0x3F80, np.uint16), "bfloat16")
+    assert 0 < np.abs(nudge(bits).numbers() - 1).max() <= 2.0**-7
+
+
+class Moving:
+    """A library whose only reference moves a lot, except where the compiler is off."""
+
+    def undefined(self, instance, expected):
+        return None
+
+    def opinions(self, manifest, directory, inputs, besides):
+        shift = 0.0 if inputs == migrated.read_values(directory, "inputs") else 100.0
+        return [Opinion("other", False, [Tensor.of(f32(1 + shift, np.e))])]
+
+
+def test_movement_elsewhere_explains_nothing(tmp_path):
+    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)})
+    for actual, reason in ((f32(1, 3), ""), (f32(50, np.e), screens.ILL_CONDITIONED)):
+        values = [Tensor.of(actual)]
+        result = outcome(manifest, tmp_path, values)
+        found = screens.screen(Moving(), "openvino", manifest, tmp_path, instance, values, result)
+        assert found.reason == reason
+
+
+def test_the_handlers_answer_whatever_they_are_asked(tmp_path):
+    instance = Instance("onnx", "Exp", {}, (Operand("input", Tensor.of(f32(0, 1))),), ("y",), {"opset": {"": 21}})
+    import msgspec
+
+    good = msgspec.json.encode(Captured(instance, SEEN).form())
+    bad = msgspec.json.encode(Captured(msgspec.structs.replace(instance, operator="Nope"), SEEN).form())
+    requests = [
+        library_side.WrapRequest("onnx", "a" * 20, good, str(tmp_path / "a")),
+        library_side.WrapRequest("onnx", "b" * 20, bad, str(tmp_path / "b")),
+        library_side.WrapRequest("onnx", "c" * 20, b"{", str(tmp_path / "c")),
+        library_side.WrapRequest("none", "d" * 20, good, str(tmp_path / "d")),
+    ]
+    replies = library_side.wrap_batch(requests)
+    assert [x.status for x in replies] == ["made", "invalid", "invalid", "error"]
+    assert all(x.reason for x in replies[1:]) and replies[0].artefacts == ("onnx",)
+
+    manifest = migrated.read_manifest(tmp_path / "a")
+    actual = [Tensor.of(f32(1, 3))]
+    result = outcome(manifest, tmp_path / "a", actual)
+    migrated.write(tmp_path / "saved", manifest, actual, [], {})  # inputs.msgpack stands in for saved outputs
+    ask = library_side.ScreenRequest(
+        "onnx", "openvino", str(tmp_path / "a"), instance.canonical(), str(tmp_path / "saved/inputs.msgpack"), result
+    )
+    assert library_side.screen(ask).status == "kept"
+    gone = msgspec.structs.replace(ask, actual=str(tmp_path / "nowhere.msgpack"))
+    assert library_side.screen(gone).status == "error"
+
+
+def test_a_computed_reference_falls_by_any_contradiction(tmp_path):
+    """Before opset 13, Softmax flattens to two dimensions; the evaluator knows the newer meaning only."""
+    pytest.importorskip("openvino")
+    x = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
+    manifest, instance = made(tmp_path, "Softmax", {"input": x}, opset=11)
+    flat = np.exp(x.reshape(2, 4) - x.reshape(2, 4).max(1, keepdims=True))
+    actual = (flat / flat.sum(1, keepdims=True)).reshape(x.shape).astype(np.float32)
+    found = screen(tmp_path, manifest, instance, actual, compiler="onnxruntime")
+    assert (found.reason, found.numbers["by"]) == (screens.DISPUTED, "openvino")
+
+
+class Precise:
+    """A library whose only independent reference computes the same in higher precision."""
+
+    def __init__(self, *numbers):
+        self.outputs = [Tensor.of(f32(*numbers))]
+
+    def undefined(self, instance, expected):
+        return None
+
+    def opinions(self, manifest, directory, inputs, besides):
+        return [Opinion("float64", True, self.outputs, precise=True)]
+
+
+@pytest.mark.parametrize(
+    ("exact", "actual", "reason"),
+    [
+        ((1, 3), (1, 3), screens.DISPUTED),  # the reference is off, the compiler is right
+        ((1, 2.6), (1, 3), screens.DISPUTED),  # both are off, the compiler by less
+        ((1, 2.4), (1, 3), ""),  # both are off, the compiler by more
+        ((1, 2), (1, 3), ""),  # the reference is right
+        ((1, 2.00012), (1, 2.00022), screens.ILL_CONDITIONED),  # both are as near as the tolerance asks
+        ((1, 2.0001), (1, 2.0003), ""),
+        ((9, 2), (1, 3), ""),  # where the compiler agrees with the reference, it does not matter who is right
+        ((1, 2), (1, np.nan), ""),
+        ((1, np.inf), (1, np.inf), screens.DISPUTED),
+        ((1, np.inf), (1, 3), ""),
+    ],
+)
+def test_a_more_precise_reference_speaks_for_who_is_nearer(tmp_path, exact, actual, reason):
+    manifest, instance = made(tmp_path, "Floor", {"X": f32(1, 2)})  # exact: nothing is tried by perturbation
+    answer = [Tensor.of(f32(*actual))]
+    result = outcome(manifest, tmp_path, answer)
+    found = screens.screen(Precise(*exact), "tvm", manifest, tmp_path, instance, answer, result)
+    assert found.reason == reason
+    if reason:
+        assert found.numbers["by"] == "float64"
+        assert found.numbers["compiler_deviation"] <= found.numbers["reference_deviation"]
+    else:
+        agrees = not oracle.compare([Tensor.of(f32(1, 2))], [Tensor.of(f32(*exact))], ("y",), None, None).symptom
+        assert found.numbers == ({"agreeing": "float64"} if agrees else {"contradicts_both": "float64"})
+        assert found.tags == (() if agrees else (screens.THREE_ANSWERS,))
+
+
+def test_a_more_precise_reference_says_nothing_of_another_form(tmp_path):
+    manifest, instance = made(tmp_path, "Floor", {"X": f32(1, 2)})
+    answer = [Tensor.of(f32(1, 2, 3))]
+    result = outcome(manifest, tmp_path, answer)
+    assert screens.screen(Precise(1, 3), "tvm", manifest, tmp_path, instance, answer, result).reason == ""

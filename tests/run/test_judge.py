@@ -1,0 +1,140 @@
+"""From what was seen to a verdict, with the exception itself and with what is kept of it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from faults.compilers import Unspeakable
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opera.compilers import inductor, onnxruntime
+from opera.compilers.shared.keras_live import NoGraph
+from opera.compilers.shared.packing import CannotCarry, NoAnswer
+from opera.compilers.tvm import compiler as tvm
+from opera.programs.verdicts import CRASH, ERROR, OUT_OF_MEMORY, UNEXPORTED, UNSUPPORTED, Raised, Seen
+from opera.run import blame, judge
+
+
+class Theirs(RuntimeError):
+    """Of a compiler."""
+
+
+class TheirsToo(Theirs, KeyError):
+    """Of two builtins."""
+
+
+def seen(error: BaseException, whose: str = blame.COMPILER) -> Seen:
+    return Seen(judge.observed(error, "/tests/ab/"), whose)
+
+
+def test_the_folder_of_the_test_is_no_part_of_a_text() -> None:
+    [raised] = judge.observed(Theirs("cannot read /tests/ab/model.onnx"), "/tests/ab/")
+    assert raised.text == "cannot read model.onnx"
+    assert raised.kinds[0] == f"{__name__}:Theirs"
+    assert raised.kinds[1] == "builtins:RuntimeError"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Theirs("text"), TheirsToo("text"), KeyError("text"), UnicodeDecodeError("utf-8", b"x", 0, 1, "why"),
+        CannotCarry("text"), NoAnswer("text"), SystemExit(3), KeyboardInterrupt(), ExceptionGroup("text", [ValueError()]),
+        Unspeakable(), OSError(27, "too large"), MemoryError(), Theirs("\ud800"),
+    ],
+    ids=lambda x: type(x).__name__,
+)  # fmt: skip
+def test_a_stand_in_says_the_same(error: BaseException) -> None:
+    raised = judge.observed(error, "/tests/")
+    found = judge.restored(msgspec.json.decode(msgspec.json.encode(raised), type=tuple[Raised, ...]))
+    assert str(found) == raised[0].text
+    assert type(found).__name__ == type(error).__name__
+    assert {kind.__name__ for kind in type(found).__mro__} >= {kind.__name__ for kind in type(error).__mro__} - {
+        "LookupError", "ExceptionGroup", "BaseExceptionGroup", "RuntimeError" if isinstance(error, TheirsToo) else "",
+    }  # fmt: skip
+    assert judge.observed(found, "/tests/")[0].text == raised[0].text
+
+
+def test_causes_stay() -> None:
+    try:
+        try:
+            raise KeyError("inner")
+        except KeyError as inner:
+            raise Theirs("outer") from inner
+    except Theirs as error:
+        raised = judge.observed(error, "/tests/")
+    assert [x.text for x in raised] == ["outer", "'inner'"]
+    found = judge.restored(raised)
+    assert isinstance(found.__cause__, KeyError)
+    assert str(found.__cause__) == "'inner'"
+
+
+WORDS = [
+    (
+        onnxruntime,
+        "load",
+        "NOT_IMPLEMENTED : Could not find an implementation for Foo(1)",
+        UNSUPPORTED,
+    ),
+    (onnxruntime, "infer", "[ONNXRuntimeError] : 1 : FAIL : node went wrong", CRASH),
+    (tvm, "load", "The following operators are not supported for frontend ONNX: Foo", UNSUPPORTED),
+    (tvm, "compile", "CodeGenVM cannot emit this Relax operator directly", CRASH),
+]
+
+
+@pytest.mark.parametrize(("compiler", "stage", "text", "verdict"), WORDS)
+def test_the_stand_in_is_judged_as_the_exception_is(compiler, stage, text, verdict) -> None:
+    error = Theirs(text)
+    first = judge.conclude(compiler, stage, seen(error), error)
+    assert first.verdict == verdict
+    assert judge.conclude(compiler, stage, seen(error)) == first
+
+
+def test_refusals_by_class_are_known_again() -> None:
+    kind = type("Unsupported", (RuntimeError,), {"__module__": "torch._dynamo.exc"})
+    outer = Theirs("wrapped")
+    outer.__cause__ = kind("generators")
+    assert judge.conclude(inductor, "load", seen(outer)).verdict == UNSUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("error", "whose", "verdict", "symptom"),
+    [
+        (Theirs("x"), blame.COMPILER, CRASH, "Theirs"),
+        (Theirs("x"), blame.OPERA, ERROR, "Theirs"),
+        (Theirs("x is not supported"), blame.OPERA, ERROR, "Theirs"),
+        (Theirs("x"), blame.LIBRARY, UNEXPORTED, "Theirs"),
+        (CannotCarry("int2"), blame.OPERA, UNSUPPORTED, "CannotCarry"),
+        (NoAnswer("None"), blame.OPERA, CRASH, "no-answer"),
+        (MemoryError(), blame.OPERA, OUT_OF_MEMORY, "MemoryError"),
+        (Theirs("std::bad_alloc"), blame.COMPILER, OUT_OF_MEMORY, "Theirs"),
+    ],
+)
+def test_blame_comes_before_words(error, whose, verdict, symptom) -> None:
+    found = judge.conclude(onnxruntime, "load", seen(error, whose))
+    assert (found.verdict, found.symptom) == (verdict, symptom)
+
+
+def test_a_refusal_of_an_adapter_is_one_whoever_raised_it() -> None:
+    from opera.compilers import xla
+
+    assert judge.conclude(xla, "load", seen(NoGraph("control flow"), blame.OPERA)).verdict == UNSUPPORTED
+
+
+class Broken:
+    def unsupported(self, stage: str, error: BaseException) -> str | None:
+        raise AttributeError("renamed")
+
+
+def test_an_adapter_that_cannot_say_is_noted() -> None:
+    found = judge.conclude(Broken(), "load", seen(Theirs("x")))  # type: ignore[arg-type]
+    assert found.verdict == CRASH
+    assert found.hooks == {"unsupported": "AttributeError: renamed"}
+
+
+@given(st.text(max_size=200), st.integers(min_value=20, max_value=100))
+def test_cutting_keeps_both_ends(text: str, most: int) -> None:
+    found = judge.cut(text, most)
+    assert len(found) <= most or len(found) == len(text)
+    if len(text) > most:
+        assert found[:5] == text.encode("utf-8", "backslashreplace").decode()[:5]
