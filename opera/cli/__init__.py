@@ -562,7 +562,3 @@ def main() -> None:
         print(f"opera: {error}\n  likely cause: {MACHINES[error.errno]}", file=sys.stderr)
         print("  what to do:   mend that, and run the same command again: what was stored is whole", file=sys.stderr)
         sys.exit(USAGE)
-
-
-if __name__ == "__main__":
-    main()
