@@ -127,7 +127,7 @@ def child(checkout: Path, file: str, capture: bool, folder: Path) -> None:
     pytest.main([*options, str(checkout / file)], plugins=[Plugin(recorder), outcomes])
     cpu = resource.getrusage(resource.RUSAGE_SELF).ru_utime - start
     recorder.close()
-    instances = {found.id: found.operator for found in (parse_captured(line).instance for line in spool.open("rb"))}
+    instances = {found.id: found.operator for found in (parse_captured(line).program for line in spool.open("rb"))}
     answer = {
         "cpu": cpu, "outcomes": outcomes.found, "calls": recorder.calls, "left_out": recorder.left_out,
         "distinct": len(instances), "operators": len(set(instances.values())), "bytes": spool.stat().st_size,

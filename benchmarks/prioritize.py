@@ -32,7 +32,7 @@ import numpy as np
 from opera import temporary
 from opera.prioritize import rank
 from opera.prioritize.diversity import OPERA
-from opera.prioritize.subspaces import ArtifactSubspaces, Row, from_instance
+from opera.prioritize.subspaces import ArtifactSubspaces, Row, from_program
 from opera.programs.program import Instance, Operand
 from opera.programs.values import CONTAINERS, Tensor
 
@@ -77,7 +77,7 @@ class Line(msgspec.Struct):
         """Make the row the way a stored instance becomes one."""
         operands = tuple(Operand("x", tensor(*x)) for x in self.inputs)
         instance = Instance("onnx", self.operator, self.params, operands, ("y",), {})
-        return from_instance(instance, tuple(tensor(*x) for x in self.outputs))
+        return from_program(instance, tuple(tensor(*x) for x in self.outputs))
 
 
 def tensor(dtype: str, dims: tuple[int, ...]) -> Tensor:

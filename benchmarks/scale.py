@@ -28,8 +28,8 @@ PLAN = """
 import sys
 from pathlib import Path
 from opera import compilers
-from opera.execute import plan
-from opera.workspace import Workspace
+from opera.run import plan
+from opera.store.workspace import Workspace
 with Workspace.open(Path(sys.argv[1]), write=False) as workspace:
     names = [name for name in compilers.registered() if "torch" in compilers.get(name).FRONTENDS]
     frontends = [plan.Frontend(f"{name}-torch", name, "torch", "", "", "", ()) for name in names]

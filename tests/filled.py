@@ -19,7 +19,7 @@ def captured(number: int, operator: str) -> Captured:
 
 
 def instance_of(number: int) -> str:
-    return captured(number, OPERATORS[number]).instance.id
+    return captured(number, OPERATORS[number]).program.id
 
 
 def document(compiler: str, version: str, **more: str) -> dict[str, object]:

@@ -15,7 +15,7 @@ import msgspec
 
 from opera import plugins
 from opera.programs.migrated import Artefact, Manifest
-from opera.programs.program import Captured, Instance
+from opera.programs.program import Captured, Graph, Instance, Program
 from opera.programs.values import Value
 
 
@@ -59,9 +59,15 @@ class Library(Protocol):
         """Ask every other implementation that is there, except the compiler named `besides`, for the outputs."""
 
     def undefined(self, instance: Instance, expected: list[Value]) -> str | None:
-        """Return why the library leaves the result of this instance undefined, else None."""
+        """Return why the library leaves the result of this call undefined, else None."""
 
-    def reproducer(self, manifest: Manifest, directory: Path, instance: Instance, variant: str) -> dict[str, object]:
+    def steps(self, program: Graph) -> list[tuple[Instance, list[Value]]]:
+        """Return each call of a program with the values of its arguments, and what the library returns for them.
+
+        Raises InvalidTest where that cannot be told.
+        """
+
+    def reproducer(self, manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:
         """Return what the reproducer template of this library needs: literals only, never code from a value."""
 
     def equipped_defaults(self, operators: Iterable[str]) -> dict[str, dict[str, Value]]:

@@ -13,10 +13,11 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
+from opera.errors import InvalidTest
 from opera.libraries import Library, Opinion
 from opera.oracle import comparison as oracle
 from opera.programs.migrated import Manifest, read_values
-from opera.programs.program import Instance
+from opera.programs.program import Graph, Program
 from opera.programs.values import Optional, Sequence, Tensor, Value
 from opera.programs.verdicts import Outcome
 
@@ -58,7 +59,7 @@ def screen(
     compiler: str,
     manifest: Manifest,
     directory: Path,
-    instance: Instance,
+    program: Program,
     actual: list[Value],
     outcome: Outcome,
 ) -> Screening:
@@ -68,7 +69,7 @@ def screen(
     if NONDETERMINISTIC in manifest.tags:
         return Screening(NONDETERMINISTIC, {"why": "the operator is declared random, or two reference runs differ"})
     expected, inputs = read_values(directory, "expected"), read_values(directory, "inputs")
-    undefined = library.undefined(instance, expected)
+    undefined = _undefined(library, program, expected)
     if undefined:
         return Screening(UNDEFINED, {"why": undefined})
 
@@ -88,6 +89,18 @@ def screen(
                     return Screening(ILL_CONDITIONED, numbers)
                 break
     return _disputed(manifest, expected, actual, opinions)
+
+
+def _undefined(library: Library, program: Program, expected: list[Value]) -> str:
+    """Return why the result of a call is left undefined; what follows it may then be anything."""
+    if isinstance(program, Graph):
+        try:
+            steps = library.steps(program)
+        except InvalidTest:  # then nothing can be told, and nothing is excused
+            return ""
+        why = ((call.operator, library.undefined(call, returned)) for call, returned in steps)
+        return next((f"{operator}: {reason}" for operator, reason in why if reason), "")
+    return library.undefined(program, expected) or ""
 
 
 def _rounding(manifest: Manifest, expected: list[Value], actual: list[Value]) -> dict[str, Number] | None:

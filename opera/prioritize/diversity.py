@@ -324,16 +324,15 @@ class Diversity:
         )
         # Within an operator scores only fall, and rows of equal score come in tie order: sorting is merging.
         head = chosen[np.lexsort((order[chosen], -scores))]
+        head = head[np.sort(np.unique(head, return_index=True)[1])]  # a program of several calls has its best place
         return with_rest(head, count) if operators is None else with_turns(head, operators, order)
 
     def _solve(self, space: Space, order: Array) -> tuple[Array, Array]:
         """Return scores and positions of one operator's rows that had diversity when they were picked."""
         members, codes, which = space.migrated()
         first = np.full(len(codes), -1)
-        by_tie = members[np.argsort(order[members])[::-1]]
-        first[which[np.searchsorted(members, by_tie)]] = (
-            by_tie  # of equal rows, the last one written is first in tie order
-        )
+        by_tie = np.argsort(order[members])[::-1]
+        first[which[by_tie]] = members[by_tie]  # of equal rows, the last one written is first in tie order
         sequence = np.argsort(order[first])
         facets = Facets(np.concatenate([space.seen(), codes[sequence]]), len(space.equipped) + 1)
         picks = list(greedy(facets, self._rate(facets, len(members), len(space.equipped))))
@@ -367,7 +366,8 @@ class OperatorScore:
         for space in spaces.values():
             members, codes, _ = space.migrated()
             facets = Facets(np.concatenate([space.seen(), codes]), len(space.equipped) + 1)
-            scores[members] = round(artifact_rate(facets, len(members), len(space.equipped)), DIGITS)
+            score = round(artifact_rate(facets, len(members), len(space.equipped)), DIGITS)
+            scores[members] = np.maximum(scores[members], score)
         ranked: list[int] = np.lexsort((tie_order(count, seed), -scores)).tolist()
         return ranked
 

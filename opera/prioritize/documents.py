@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from opera.prioritize.subspaces import Row, from_instance
+from opera.prioritize.subspaces import Row, from_program
 from opera.programs import values
-from opera.programs.program import parse_instance
+from opera.programs.program import parse
 
 
 class _Spec(msgspec.Struct):
@@ -44,21 +44,23 @@ _expectation = msgspec.json.Decoder(_Expectation)
 
 
 def from_document(document: bytes, expectation: bytes | None = None) -> Row:
-    """Return the row of a canonical instance and, where its test says them, of its outputs (see subspaces.from_instance)."""
+    """Return the row of a canonical instance and, where its test says them, of its outputs (see subspaces.from_program)."""
     try:
         form = _document.decode(document)
-        outputs = _expectation.decode(expectation).expected if expectation is not None else []
-    except msgspec.ValidationError:  # sequences and optionals, whose shapes are lists of shapes
+        stated = _expectation.decode(expectation).expected if expectation is not None else []
+    except msgspec.ValidationError:  # several calls; sequences and optionals, whose shapes are lists of shapes
         expected = None
         if expectation is not None:
             expected = tuple(values.decode(form) for form in msgspec.json.decode(expectation)["expected"])
-        return from_instance(parse_instance(document), expected)
-    inputs = [item.value for item in form.inputs]
+        return from_program(parse(document), expected)
+    inputs, outputs = [_facts(item.value) for item in form.inputs], [_facts(item) for item in stated]
     return Row(
         form.operator,
         {name: _plain(item) for name, item in form.params.items()},
-        *map(list, zip(*map(_facts, inputs), strict=True)) if inputs else ([], []),
-        *map(list, zip(*map(_facts, outputs), strict=True)) if outputs else ([], []),
+        [shape for shape, _ in inputs],
+        [dtype for _, dtype in inputs],
+        [shape for shape, _ in outputs],
+        [dtype for _, dtype in outputs],
     )
 
 

@@ -34,6 +34,8 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 def text(row: Row) -> str:
     """Return a test as text: operator, parameters, inputs and outputs, like the call that it is."""
+    if row.calls:
+        return " ".join(map(text, row.calls))
     params = [f"{name}={_plain(value)}" for name, value in row.params.items()]
     inputs = [f"{dtype}{shape}" for shape, dtype in zip(row.input_shapes, row.input_dtypes, strict=False)]
     outputs = [f"{dtype}{shape}" for shape, dtype in zip(row.output_shapes, row.output_dtypes, strict=False)]

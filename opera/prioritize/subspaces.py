@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 import numpy as np
 
-from opera.programs.program import Instance
+from opera.programs.program import Program, Result
 from opera.programs.values import Message, Named, Optional, RandomTensor, Sequence, Tensor, Value
 
 Defaults: TypeAlias = Mapping[str, Mapping[str, Value]]
@@ -33,6 +33,7 @@ class Row(msgspec.Struct, frozen=True):
         params: Parameter name → plain value.
         input_shapes, output_shapes: One list of dimensions a tensor (None where the tensor is left out).
         input_dtypes, output_dtypes: One name a tensor.
+        calls: Of a program of several calls, the row of each; what its own inputs and outputs are is then not looked at.
     """
 
     operator: str
@@ -41,19 +42,24 @@ class Row(msgspec.Struct, frozen=True):
     input_dtypes: list[Any] = []
     output_shapes: list[Any] = []
     output_dtypes: list[Any] = []
+    calls: tuple[Row, ...] = ()
 
 
-def from_instance(instance: Instance, expected: tuple[Value, ...] | None = None) -> Row:
-    """Make a row of an instance; `expected` are its outputs, where the test says them."""
+def from_program(program: Program, expected: tuple[Value, ...] | None = None) -> Row:
+    """Make a row of a program; `expected` are its outputs, where the test says them."""
     outputs = expected or ()
-    return Row(
-        instance.operator,
-        instance.params,
-        [_shape(x.value) for x in instance.inputs],
-        [_dtype(x.value) for x in instance.inputs],
-        [_shape(x) for x in outputs],
-        [_dtype(x) for x in outputs],
-    )
+    calls = program.instances()
+    rows = [
+        Row(
+            call.operator,
+            call.params,
+            [_shape(x.value) for x in call.inputs],
+            [_dtype(x.value) for x in call.inputs],
+            *([], []) if len(calls) > 1 else ([_shape(x) for x in outputs], [_dtype(x) for x in outputs]),
+        )
+        for call in calls
+    ]
+    return rows[0] if len(rows) == 1 else Row(program.operator, {}, calls=tuple(rows))
 
 
 def _shape(value: Value) -> Any:
@@ -66,7 +72,7 @@ def _shape(value: Value) -> Any:
             return _shape(value.value)
         case list() | tuple():
             return [_shape(item) for item in value]
-    return None if value is None else ()
+    return None if value is None or isinstance(value, Result) else ()
 
 
 def _dtype(value: Value) -> Any:
@@ -79,7 +85,7 @@ def _dtype(value: Value) -> Any:
             return f"optional({value.type})"
         case list() | tuple():
             return [_dtype(item) for item in value]
-    return None if value is None else type(value).__name__
+    return None if value is None or isinstance(value, Result) else type(value).__name__
 
 
 class Subspaces(Protocol):
@@ -253,7 +259,10 @@ class Space:
 def encode(
     rows: Iterable[Row], equipped: Iterable[Row], defaults: Defaults, subspaces: Subspaces
 ) -> tuple[dict[str, Space], int]:
-    """Encode a corpus, reading it once; returns operator → space, and the number of rows."""
+    """Encode a corpus, reading it once; returns operator → space, and the number of rows.
+
+    A program of several calls is in the space of each of its operators.
+    """
     spaces: dict[str, Space] = {}
 
     def space(operator: str) -> Space:
@@ -263,9 +272,11 @@ def encode(
         return found
 
     for row in equipped:
-        space(row.operator).add_equipped(row)
+        for call in row.calls or (row,):
+            space(call.operator).add_equipped(call)
     count = 0
     for row in rows:
-        space(row.operator).add(row, count)
+        for call in row.calls or (row,):
+            space(call.operator).add(call, count)
         count += 1
     return spaces, count

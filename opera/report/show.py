@@ -13,7 +13,7 @@ from rich.table import Table
 
 from opera.errors import UsageError, WorkspaceError
 from opera.programs import migrated
-from opera.programs.program import Instance
+from opera.programs.program import Graph, Result
 from opera.programs.values import Message, Optional, RandomTensor, Sequence, Tensor, Value
 from opera.report.operators import Operator, operators
 from opera.report.terminal import findings_table
@@ -171,12 +171,19 @@ def _verdict(console: Console, x: Verdict, versions: dict[str, str]) -> None:
 
 
 def _instance(console: Console, workspace: Workspace, name: str) -> None:
-    instance: Instance = workspace.instance(name)
-    console.print(f"[bold]{name}[/bold]  {escape(instance.library)} {escape(clean(instance.operator))}")
-    inputs = [(f"input {x.name}", short(x.value)) for x in instance.inputs]
-    params = [(f"param {key}", short(value)) for key, value in instance.params.items()]
-    context = [(key, short(value)) for key, value in instance.context.items()]
-    _pairs(console, *inputs, *params, ("outputs", ", ".join(instance.outputs)), *context)
+    program = workspace.instance(name)
+    console.print(f"[bold]{name}[/bold]  {escape(program.library)} {escape(clean(program.operator))}")
+    if isinstance(program, Graph):
+        _pairs(console, *((x.name, short(x.value)) for x in program.inputs))
+    for call in program.instances():
+        if isinstance(program, Graph):
+            console.print(escape(clean(f"{', '.join(filter(None, call.outputs))} = {call.operator}")))
+        inputs = [(f"input {x.name}", short(x.value)) for x in call.inputs]
+        params = [(f"param {key}", short(value)) for key, value in call.params.items()]
+        context = [(key, short(value)) for key, value in call.context.items()]
+        _pairs(console, *inputs, *params, ("outputs", ", ".join(call.outputs)), *context)
+    if isinstance(program, Graph):
+        _pairs(console, ("returns", ", ".join(program.outputs)))
     for at in workspace.provenances(name)[:MEMBERS]:
         console.print(f"  from {escape(clean(f'{at.source}: {at.test} ({at.file})'))}")
     for test, status_of in workspace.query("SELECT id, status FROM tests WHERE instance = ?", (name,)):
@@ -198,6 +205,8 @@ def short(value: Value) -> str:
     match value:
         case None:
             return "left out"
+        case Result(name=name):
+            return name
         case Tensor():
             items = value.array().ravel()[:SHORT] if value.dtype == "string" else value.numbers().ravel()[:SHORT]
             more = ", …" if len(items) < _count(value.shape) else ""

@@ -153,7 +153,7 @@ def _canaries(name: str, library: str, workers: int, pool: Pool) -> tuple[str, s
         instances = {row[0]: row[1] for row in own.query("SELECT id, instance FROM tests WHERE status = 'valid'")}
         found = {instances[x.test]: x for x in own.verdicts("variant = ?", (_first_variant(name, library),))}
         version = str(next(iter(own.environments().values()))["version"])
-    passed, caught = found.get(right.instance.id), found.get(wrong.instance.id)
+    passed, caught = found.get(right.program.id), found.get(wrong.program.id)
     if any(x is not None and x.verdict == TIMEOUT for x in (passed, caught)):
         return SILENT, version, f"did not answer in {limits.seconds:g} s: the machine is busy, or the compiler hangs"
     if passed is None or passed.verdict != PASS:

@@ -14,7 +14,7 @@ from opera.oracle import comparison as oracle
 from opera.oracle import screens
 from opera.programs import migrated
 from opera.programs.migrated import Export, Manifest, read_manifest, read_values
-from opera.programs.program import parse_captured, parse_instance
+from opera.programs.program import parse, parse_captured
 from opera.programs.values import Value
 from opera.programs.verdicts import Outcome
 from opera.run import rules
@@ -129,9 +129,9 @@ def screen(payload: ScreenRequest) -> ScreenReply:
             outcome = _compared(manifest, directory, actual, payload)
             if not outcome.symptom:
                 return ScreenReply(AGREES, seconds=time.perf_counter() - start, outcome=outcome)
-        instance = parse_instance(payload.instance)
+        program = parse(payload.instance)
         library = libraries.get(payload.library)
-        found = screens.screen(library, payload.compiler, manifest, directory, instance, actual, outcome)
+        found = screens.screen(library, payload.compiler, manifest, directory, program, actual, outcome)
     except Exception as error:  # a screen that fails explains nothing: the finding stays, and says so
         return ScreenReply(ERROR, _text(error), seconds=time.perf_counter() - start, outcome=outcome)
     status = SCREENED if found.reason else KEPT

@@ -5,14 +5,13 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
 
 from opera import compilers, libraries
 from opera.compilers import Variant
-from opera.programs.program import identity
+from opera.programs.program import identity, matches
 from opera.programs.verdicts import OBSERVATION_VERSION
 from opera.run import rules
 from opera.run.rules import Rules
@@ -120,7 +119,7 @@ def items(
     for number, target in enumerate(frontends):
         _, ranked, missing = workspace.ranking(target.library, target.compiler, corpora[target.library])
         if selection.operator != "*":
-            ranked = [pair for pair in ranked if fnmatchcase(pair[1], selection.operator)]
+            ranked = [pair for pair in ranked if matches(pair[1], selection.operator)]
         if selection.test:
             ranked = [pair for pair in ranked if _chosen(pair[0], target.exporter, selection.test)]
         if selection.balance:

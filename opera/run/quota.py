@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
 
 from opera.errors import UsageError
+from opera.programs.program import matches
 from opera.run.plan import Item, Selection
 from opera.store import families
 from opera.store.workspace import Workspace
@@ -79,7 +79,7 @@ def check(workspace: Workspace, libraries: list[str], selection: Selection) -> N
     found: dict[str, Counter[str]] = {library: Counter() for library in libraries}
     for (library, operator, sources), count in families.held(workspace).items():
         if library in found:
-            wanted = count if fnmatchcase(operator, selection.operator) else 0
+            wanted = count if matches(operator, selection.operator) else 0
             found[library].update(dict.fromkeys(families.ordered(sources), wanted))
     for library, counts in found.items():
         if len(counts) < 2:

@@ -21,7 +21,7 @@ import msgspec
 from opera import __version__, libraries, temporary
 from opera.errors import CorpusError, NotInstalled, UsageError
 from opera.programs import values
-from opera.programs.program import Captured, Instance, Provenance, identity, parse_instance
+from opera.programs.program import Captured, Program, Provenance, identity, parse
 from opera.programs.values import Value
 from opera.sources.deeprel import relations
 from opera.store.workspace import Workspace, unpack
@@ -98,7 +98,7 @@ def _write(path: Path, lines: Iterator[Line]) -> int:
     return count
 
 
-def _read(path: Path) -> Iterator[tuple[Line, Instance]]:
+def _read(path: Path) -> Iterator[tuple[Line, Program]]:
     opened: Any = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rb") as file:
@@ -109,7 +109,7 @@ def _read(path: Path) -> Iterator[tuple[Line, Instance]]:
         ) from None
 
 
-def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[Line, Instance]]:
+def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[Line, Program]]:
     header = _json(path, 1, file.readline(MAX_LINE))
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise CorpusError(f"{path} is no corpus file", fix="`opera corpus export FILE` writes one; see docs/corpus.md")
@@ -127,7 +127,7 @@ def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[Line, Instance]]:
             raise CorpusError(f"{path}:{number}: the line is longer than {MAX_LINE >> 20} MiB")
         try:
             line = msgspec.convert(_json(path, number, data), Line)
-            instance = parse_instance(line.instance)
+            instance = parse(line.instance)
             _check(instance, line, known)
         except (CorpusError, msgspec.ValidationError, RecursionError) as error:
             what = error.what if isinstance(error, CorpusError) else str(error)
@@ -146,16 +146,20 @@ def _json(path: Path, number: int, data: bytes) -> Any:
         raise CorpusError(f"{path}:{number}: no JSON: {error}") from None
 
 
-def _check(instance: Instance, line: Line, known: dict[str, bool]) -> None:
+def _check(program: Program, line: Line, known: dict[str, bool]) -> None:
     """Refuse what opera itself would never have written. `known` caches operators, keyed by library and name."""
-    if identity(instance.canonical()) != identity(msgspec.json.encode(line.instance, order="sorted")):
+    if identity(program.canonical()) != identity(msgspec.json.encode(line.instance, order="sorted")):
         raise CorpusError("the instance is not in its canonical form")
-    key = f"{instance.library} {instance.operator}"
-    if key not in known:
-        known[key] = _declared(instance)
-    if not known[key]:
-        raise CorpusError(f"{instance.library} declares no operator {instance.operator[:100]!r}")
-    held = [*instance.params.values(), *(x.value for x in instance.inputs)]
+    for operator in program.operators:
+        key = f"{program.library} {operator}"
+        if key not in known:
+            known[key] = _declared(program.library, operator)
+        if not known[key]:
+            raise CorpusError(f"{program.library} declares no operator {operator[:100]!r}")
+    held = [
+        *(value for call in program.instances() for value in call.params.values()),
+        *(x.value for x in program.inputs),
+    ]
     for kind, limit in ((values.Tensor, values.MAX_ELEMENTS), (values.RandomTensor, values.MAX_DESCRIBED)):
         elements = sum(_elements(value, kind) for value in held)
         if elements > limit:
@@ -168,16 +172,15 @@ def _check(instance: Instance, line: Line, known: dict[str, bool]) -> None:
             raise CorpusError("a provenance is longer than 1000 characters or holds control characters")
 
 
-def _declared(instance: Instance) -> bool:
-    library = libraries.get(instance.library) if instance.library in libraries.registered() else None
+def _declared(name: str, operator: str) -> bool:
+    library = libraries.get(name) if name in libraries.registered() else None
     if library is None:
-        raise CorpusError(f"there is no library called {instance.library[:50]!r}")
+        raise CorpusError(f"there is no library called {name[:50]!r}")
     try:
-        return instance.operator in library.equipped_defaults([instance.operator])
+        return operator in library.equipped_defaults([operator])
     except ImportError:
         raise NotInstalled(
-            f"{instance.library} is not installed, so its operators cannot be checked",
-            fix=f"pip install {library.PACKAGE}",
+            f"{name} is not installed, so its operators cannot be checked", fix=f"pip install {library.PACKAGE}"
         ) from None
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from opera.errors import WorkspaceError
-from opera.programs.program import Captured, Instance, Provenance, identity, parse_instance
+from opera.programs.program import Captured, Program, Provenance, identity, operators_of, parse
 from opera.programs.verdicts import FAILURES, PASS, SCREENED, UNEXPORTED, UNSUPPORTED, Seen
 from opera.store import database
 from opera.store.database import explained
@@ -190,11 +190,11 @@ class Workspace:
         """As `add_captured`, inside a transaction of the caller's."""
         new = 0
         for record in records:
-            canonical = record.instance.canonical()
+            canonical = record.program.canonical()
             name = identity(canonical)
             cursor = self._db.execute(
                 "INSERT OR IGNORE INTO instances (id, library, operator, document) VALUES (?, ?, ?, ?)",
-                (name, record.instance.library, record.instance.operator, pack(canonical)),
+                (name, record.program.library, record.program.operator, pack(canonical)),
             )
             new += cursor.rowcount
             at = (name, record.provenance.source, record.provenance.file, record.provenance.test)
@@ -228,12 +228,12 @@ class Workspace:
         for seq, name, document, expectation in rows:
             yield seq, name, unpack(document), None if expectation is None else unpack(expectation)
 
-    def instance(self, name: str) -> Instance:
-        """Return one instance by id."""
+    def instance(self, name: str) -> Program:
+        """Return an instance, or a program of several calls, by id."""
         rows = self.query("SELECT document FROM instances WHERE id = ?", (name,))
         if not rows:
             raise WorkspaceError(f"there is no instance {name}", fix="`opera report` lists what the workspace holds")
-        return parse_instance(unpack(rows[0][0]))
+        return parse(unpack(rows[0][0]))
 
     def captured_form(self, name: str) -> dict[str, Any]:
         """Return the corpus form (docs/corpus.md) of one instance with its first provenance."""
@@ -265,7 +265,7 @@ class Workspace:
             "SELECT DISTINCT operator FROM instances WHERE library = ? AND id IN (SELECT instance FROM provenances)",
             (library,),
         )
-        return {row[0] for row in rows}
+        return {name for row in rows for name in operators_of(row[0])}
 
     # ------------------------------------------------------------------ extractions
 

@@ -20,7 +20,7 @@ from opera import libraries, resources
 from opera.oracle import comparison as oracle
 from opera.programs import literals
 from opera.programs.migrated import Manifest, read_values
-from opera.programs.program import Instance
+from opera.programs.program import Program
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor, Value
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, OUT_OF_MEMORY, TIMEOUT, Limits
 from opera.store.workspace import Workspace
@@ -57,15 +57,15 @@ class Exhibit(msgspec.Struct, frozen=True):
     computes_in: dict[str, str] = {}
 
 
-def write(exhibit: Exhibit, manifest: Manifest, directory: Path, instance: Instance, out_path: Path) -> None:
+def write(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Program, out_path: Path) -> None:
     """Write the script of a finding to `out_path`."""
     out_path.parent.mkdir(parents=True, exist_ok=True)
-    out_path.write_text(render(exhibit, manifest, directory, instance), encoding="utf-8")
+    out_path.write_text(render(exhibit, manifest, directory, program), encoding="utf-8")
 
 
-def render(exhibit: Exhibit, manifest: Manifest, directory: Path, instance: Instance) -> str:
+def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Program) -> str:
     """Return the script of a finding."""
-    shown = libraries.get(manifest.library).reproducer(manifest, directory, instance, exhibit.artefact)
+    shown = libraries.get(manifest.library).reproducer(manifest, directory, program, exhibit.artefact)
     expected = read_values(directory, "expected")
     kind = {CRASH: "crash", INCONSISTENT: "inconsistent"}.get(exhibit.verdict, "death")
     involved = [*expected, *(shown["fed"] if isinstance(shown["fed"], list) else [])]

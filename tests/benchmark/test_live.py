@@ -152,7 +152,7 @@ def test_workspaces_are_scored_together(filled: Workspace, tmp_path: Path) -> No
     with Workspace.open(other, write=True) as opened:
         opened.add_captured([captured(number, "Conv") for number in range(3)])
         opened.save_tests(
-            "exporter", [MigratedTest(f"u{n}", captured(n, "Conv").instance.id, "valid") for n in range(3)]
+            "exporter", [MigratedTest(f"u{n}", captured(n, "Conv").program.id, "valid") for n in range(3)]
         )
         environment = opened.save_environment(document("xla", "2.0"))
         crash = {"stage": "load", "symptom": "KeyError", "finding": "Fxxxxxxxx", "confirmation": "confirmed"}
@@ -200,7 +200,7 @@ def test_workspaces_in_other_orders_are_ranked_each_by_its_own(tmp_path: Path) -
         opened = Workspace.open(tmp_path / version, write=True)
         opened.add_captured([captured(n, operators[n]) for n in order])
         opened.save_tests(
-            "exporter", [MigratedTest(f"t{n}", captured(n, operators[n]).instance.id, "valid") for n in order]
+            "exporter", [MigratedTest(f"t{n}", captured(n, operators[n]).program.id, "valid") for n in order]
         )
         environment = opened.save_environment(document("xla", version))
         crash = {"stage": "load", "symptom": "KeyError", "finding": "Fxxxxxxxx", "confirmation": "confirmed"}

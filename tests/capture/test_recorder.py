@@ -25,7 +25,7 @@ def test_what_is_recorded_comes_back_with_where_it_was_seen(recorder: Recorder, 
     recorder.close()
     (line,) = (tmp_path / "spool").read_bytes().splitlines()
     captured = parse_captured(line)
-    assert captured.instance == INSTANCE
+    assert captured.program == INSTANCE
     assert msgspec.to_builtins(captured.provenance) == {"source": "demo-suite", "file": "a_test.py", "test": "test_a"}
     assert captured.expected == (1.5,)
     assert (captured.rtol, captured.atol) == (1e-3, None)

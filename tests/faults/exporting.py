@@ -40,12 +40,12 @@ def exporter() -> dict[str, str]:
 
 
 def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
-    x = captured.instance.inputs[0].value
+    x = captured.program.inputs[0].value
     manifest = Manifest(
-        test, captured.instance.id, NAME, captured.instance.operator, exporter(), ("x",), ("y",),
+        test, captured.program.id, NAME, captured.program.operator, exporter(), ("x",), ("y",),
         {LIVE: Artefact("instance.json", ("x",))}, ("file",), "eager",
     )  # fmt: skip
-    migrated.write(directory, manifest, [x], [x], {"instance.json": captured.instance.canonical()})
+    migrated.write(directory, manifest, [x], [x], {"instance.json": captured.program.canonical()})
     return manifest
 
 

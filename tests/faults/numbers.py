@@ -43,7 +43,7 @@ def exporter() -> dict[str, str]:
 
 
 def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
-    made = captured.instance
+    made = captured.program
     inputs = [operand.value for operand in made.inputs]
     feeds = ("a", "c") if made.operator == "unknown_feed" else ("a", "b")
     name = LIVE if made.operator == "unbuildable" else "json"

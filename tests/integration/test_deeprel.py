@@ -45,7 +45,7 @@ def test_partners_exchange_their_invocations(folder: Path) -> None:
             " WHERE p.source = 'deeprel' AND i.operator = 'torch.absolute'"
         )
         assert len(rows) == 5
-        ids = {captured("torch.abs", n).instance.id for n in range(5)}
+        ids = {captured("torch.abs", n).program.id for n in range(5)}
         assert {row[1] for row in rows} == {"torch.abs -> torch.absolute"}
         assert {row[2] for row in rows} == {f"value: {name}" for name in ids}
         rows = workspace.query(

@@ -29,14 +29,14 @@ def test_every_node_test_of_the_wheel_is_captured(captured: list[Captured]) -> N
     stated = {case.name for case in node.collect_testcases(None)}
     assert {record.provenance.test for record in captured} == stated
     assert len(captured) == len(stated) >= 1884
-    assert len({record.instance.id for record in captured}) >= len(stated) - 20
+    assert len({record.program.id for record in captured}) >= len(stated) - 20
 
 
 def test_expanded_cases_keep_the_operator_and_carry_its_body(captured: list[Captured]) -> None:
     from onnx import GraphProto
 
     by_test = {record.provenance.test: record for record in captured}
-    plain, expanded = by_test["test_clip"].instance, by_test["test_clip_expanded"].instance
+    plain, expanded = by_test["test_clip"].program, by_test["test_clip_expanded"].program
     assert plain.operator == expanded.operator == "Clip"
     assert plain.inputs == expanded.inputs
     assert "body" not in plain.context
@@ -47,7 +47,7 @@ def test_expanded_cases_keep_the_operator_and_carry_its_body(captured: list[Capt
 def test_every_capture_states_its_outputs_and_makes_a_model(captured: list[Captured]) -> None:
     for record in captured:
         assert record.expected is not None and (record.rtol, record.atol) == (1e-3, 1e-7)
-        made = parts(record.instance)
+        made = parts(record.program)
         assert len(made.outputs) == len(record.expected)
 
 
@@ -56,9 +56,9 @@ def test_a_second_extraction_sees_the_same(captured: list[Captured]) -> None:
     chosen = ("dropout.py", "randn.py", "lstm.py", "sequence_map.py", "adam.py")
     every = {record.provenance.file for record in captured}
     again = [
-        record.instance.id
+        record.program.id
         for report in extract(target, done={file for file in every if not file.endswith(chosen)})
         for record in report.records()
     ]
     assert again
-    assert again == [record.instance.id for record in captured if record.provenance.file.endswith(chosen)]
+    assert again == [record.program.id for record in captured if record.provenance.file.endswith(chosen)]

@@ -35,7 +35,7 @@ CAPTURES = [
 def changed(monkeypatch: pytest.MonkeyPatch, library: str, table: str, entry: str, key: str | None, item: Any) -> bool:
     """Tell whether the exporter is another one where a declaration says something more."""
     pytest.importorskip("tensorflow" if library == "keras" else library)
-    module = importlib.import_module(f"opera.libraries.{library}")
+    module = importlib.import_module(f"opera.libraries.{library}.library")
     declared = copy.deepcopy(resources.declaration("instrumentation", library))
     if key is None:
         declared[table][entry].append(item)

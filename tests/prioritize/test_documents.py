@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from strategies import INSTANCES, tensors
 
 from opera.prioritize.documents import from_document
-from opera.prioritize.subspaces import from_instance
+from opera.prioritize.subspaces import from_program
 from opera.programs import values
 from opera.programs.program import Instance, Operand, parse_instance
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor
@@ -18,7 +18,7 @@ def both(instance: Instance, expected: tuple[object, ...] | None) -> None:
         document = msgspec.json.encode({"expected": [values.encode(x) for x in expected], "rtol": None, "atol": None})
     row, other = (
         from_document(instance.canonical(), document),
-        from_instance(parse_instance(instance.canonical()), expected),
+        from_program(parse_instance(instance.canonical()), expected),
     )
     assert repr(row) == repr(other)  # NaN is not equal to itself
 

@@ -11,7 +11,7 @@ from opera.errors import UsageError
 from opera.libraries.onnx.schemas import attribute_defaults
 from opera.prioritize import get, registered
 from opera.prioritize.labelled import Record
-from opera.prioritize.subspaces import NO_DEFAULT, ArtifactSubspaces, PaperSubspaces, Row, from_instance
+from opera.prioritize.subspaces import NO_DEFAULT, ArtifactSubspaces, PaperSubspaces, Row, from_program
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Message, Named, Optional, RandomTensor, Sequence, Tensor
 
@@ -82,13 +82,13 @@ def test_a_row_of_an_instance_shows_every_operand() -> None:
     operands = [tensor, RandomTensor("float64", (4,), 0, 0.0, 1.0), Sequence("float32", (tensor, tensor))]
     operands += [Optional("float32", tensor), Optional("int64", None), None, [tensor]]
     instance = Instance("onnx", "Op", {"axis": 1}, tuple(Operand("x", x) for x in operands), ("y",), {})
-    row = from_instance(instance)
+    row = from_program(instance)
     assert row.operator == "Op" and row.params == {"axis": 1}
     assert row.input_shapes == [(2, 3), (4,), [(2, 3), (2, 3)], (2, 3), None, None, [(2, 3)]]
     assert row.input_dtypes[:3] == ["float32", "float64", "sequence(float32)"]
     assert row.input_dtypes[3:6] == ["optional(float32)", "optional(int64)", None]
     assert (row.output_shapes, row.output_dtypes) == ([], [])
-    assert from_instance(instance, (tensor,)).output_shapes == [(2, 3)]
+    assert from_program(instance, (tensor,)).output_shapes == [(2, 3)]
     for classes in (ARTIFACT, PAPER):
         assert hash(tuple(classes.tensors(row)))
 
@@ -97,7 +97,7 @@ def test_a_record_of_the_artifact_and_an_instance_are_encoded_alike() -> None:
     record = Record(1, "Op", {"axis": 1}, [[2, 3]], ["float32"], [[2]], ["float32"]).row()
     tensor = Tensor.of(np.zeros((2, 3), np.float32))
     instance = Instance("onnx", "Op", {"axis": 1}, (Operand("x", tensor),), ("y",), {})
-    row = from_instance(instance, (Tensor.of(np.zeros(2, np.float32)),))
+    row = from_program(instance, (Tensor.of(np.zeros(2, np.float32)),))
     assert dict(ARTIFACT.tensors(record)) == dict(ARTIFACT.tensors(row))
 
 

@@ -43,11 +43,11 @@ def fill(workspace: Workspace, records=RECORDS) -> None:
     """Store instances of several sources, a test of each, and its verdict on one frontend."""
     made = [captured(number, operator) for number, (operator, _, _) in enumerate(records)]
     workspace.add_captured(
-        Captured(record.instance, Provenance(source, "file", "test"))
+        Captured(record.program, Provenance(source, "file", "test"))
         for record, (_, sources, _) in zip(made, records, strict=True)
         for source in sources
     )
-    workspace.save_tests("x", [MigratedTest(f"t{n}", record.instance.id, "valid") for n, record in enumerate(made)])
+    workspace.save_tests("x", [MigratedTest(f"t{n}", record.program.id, "valid") for n, record in enumerate(made)])
     environment = workspace.save_environment(document("tvm", "0.27.0"))
     verdicts = [
         Verdict(f"t{n}", "tvm-onnx", "inputs", environment, "crash", "load", "E", finding=shown)

@@ -71,7 +71,7 @@ def test_reasons_matrix_and_trouble(report):
 
 
 def test_an_instance_whose_newer_test_is_valid_is_not_invalid(workspace, environments):
-    workspace.save_tests("newer", [MigratedTest("t10b", captured(10, "Bad").instance.id, "valid")])
+    workspace.save_tests("newer", [MigratedTest("t10b", captured(10, "Bad").program.id, "valid")])
     assert summarise(workspace).invalid == {}
 
 
@@ -121,7 +121,7 @@ def test_fifty_thousand_verdicts_take_five_seconds(workspace):
     names = ["Conv", "Cast", "Pad", "Add"]
     records = [captured(n, names[n % 4]) for n in range(10_000)]
     workspace.add_captured(records)
-    workspace.save_tests("x", [MigratedTest(f"t{n}", x.instance.id, "valid") for n, x in enumerate(records)])
+    workspace.save_tests("x", [MigratedTest(f"t{n}", x.program.id, "valid") for n, x in enumerate(records)])
     environments = [workspace.save_environment(document("tvm", f"0.{n}")) for n in range(5)]
     outcomes = [
         {"verdict": "pass", "seconds": {"load": 0.1}},

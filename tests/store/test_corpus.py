@@ -36,7 +36,7 @@ def test_import_is_the_inverse_of_export(filled, tmp_path, name):
 
 
 def test_relations_come_with_the_instances_that_they_made(workspace: Workspace, tmp_path: Path) -> None:
-    made, other = captured(2, operator="Neg").instance, captured(1).instance
+    made, other = captured(2, operator="Neg").program, captured(1).program
     told = Provenance("deeprel", "Relu -> Neg", f"value: {other.id}")
     seen = Provenance("deeprel", "Relu.bson", "value: a record's name")
     with workspace.transaction():
@@ -56,7 +56,7 @@ def test_merge_joins_provenances(filled, tmp_path):
     assert corpus.merge(tmp_path / "merged", [tmp_path / "a", tmp_path / "b"]) == 4
     with Workspace.open(tmp_path / "all", write=True) as everything:
         corpus.read_into(everything, tmp_path / "merged")
-        assert {x.test for x in everything.provenances(captured(1).instance.id)} == {"a", "b", "c"}
+        assert {x.test for x in everything.provenances(captured(1).program.id)} == {"a", "b", "c"}
 
 
 def spoiled(path: Path, change) -> list[bytes]:

@@ -20,8 +20,8 @@ from opera.store.workspace import Test as MigratedTest
 def test_duplicates_collapse_and_every_provenance_stays(workspace):
     assert workspace.add_captured([captured(1, "a"), captured(1, "b"), captured(2, "c")]) == 2
     assert workspace.add_captured([captured(1, "a")]) == 0
-    assert [x.test for x in workspace.provenances(captured(1).instance.id)] == ["a", "b"]
-    assert [row[1] for row in workspace.documents("onnx")] == [captured(1).instance.id, captured(2).instance.id]
+    assert [x.test for x in workspace.provenances(captured(1).program.id)] == ["a", "b"]
+    assert [row[1] for row in workspace.documents("onnx")] == [captured(1).program.id, captured(2).program.id]
 
 
 def test_equipped_instances_are_no_tests(workspace):
@@ -37,7 +37,7 @@ def test_ranking_puts_unranked_instances_last_in_corpus_order(workspace):
     workspace.save_ranking("onnx", "tvm", "opera", {}, [3, 1])
     strategy, order, unranked = workspace.ranking("onnx", "tvm")
     assert (strategy, unranked) == ("opera", 1)
-    assert [x[0] for x in order] == [captured(n).instance.id for n in (2, 0, 1)]
+    assert [x[0] for x in order] == [captured(n).program.id for n in (2, 0, 1)]
     workspace.save_ranking("onnx", "tvm", "random", {}, [2, 1, 3])
     assert workspace.ranking("onnx", "tvm")[0] == "random"
     assert workspace.query("SELECT COUNT(*) FROM ranks") == [(3,)]

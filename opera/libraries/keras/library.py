@@ -1,4 +1,4 @@
-"""Keras as a library of operators: an instance becomes a functional model of one layer or function, run on TensorFlow."""
+"""Keras as a library of operators: a program becomes a functional model, run on TensorFlow."""
 
 from __future__ import annotations
 
@@ -15,30 +15,18 @@ import msgspec
 from opera import resources
 from opera.errors import CorpusError, InvalidTest
 from opera.libraries import Opinion
-from opera.libraries.keras import (
-    api as keras_api,
-)
-from opera.libraries.keras import (
-    codec as keras_values,
-)
-from opera.libraries.keras import (
-    export as keras_export,
-)
-from opera.libraries.keras import (
-    source as keras_source,
-)
-from opera.libraries.keras import (
-    undefined as keras_undefined,
-)
-from opera.libraries.keras import (
-    wrap as keras_model,
-)
+from opera.libraries.keras import api as keras_api
+from opera.libraries.keras import codec as keras_values
+from opera.libraries.keras import export as keras_export
+from opera.libraries.keras import source as keras_source
+from opera.libraries.keras import undefined as keras_undefined
+from opera.libraries.keras import wrap as keras_model
 from opera.libraries.keras.wrap import Live
 from opera.oracle import comparison as oracle
 from opera.prioritize.subspaces import NO_DEFAULT
 from opera.programs import migrated, values
 from opera.programs.migrated import LIVE, Artefact, Manifest
-from opera.programs.program import Captured, Instance, Operand, Provenance, parse_instance
+from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance, parse, with_values
 from opera.programs.values import Value
 
 NAME = "keras"
@@ -80,26 +68,28 @@ def _exporter() -> dict[str, str]:
 
 
 def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
-    """Write the instance itself, from which the model is rebuilt; expected outputs are what Keras computes, eagerly.
+    """Write the program itself, from which the model is rebuilt; expected outputs are what Keras computes, eagerly.
 
     Artefacts are only offered: see `export`. Raises InvalidTest where Keras rejects the case.
     """
-    instance = captured.instance
-    live = keras_model.build(instance)
+    program = captured.program
+    live = keras_model.build(program)
     first, again = _run(live), _run(live)
     expected = list(captured.expected) if captured.expected is not None else first
     if len(expected) != len(first):
         raise InvalidTest(f"the test states {len(expected)} outputs, the model has {len(first)}")
-    names = keras_source.identifiers(instance)
+    names = keras_source.identifiers(program)[: len(program.inputs)]
     manifest = Manifest(
-        test=test, instance=instance.id, library=NAME, operator=instance.operator, exporter=exporter(),
+        test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
         inputs=names, outputs=tuple(f"output_{place}" for place in range(len(expected))),
         artefacts={LIVE: Artefact(FILE, names)}, offers=tuple(keras_export.FILES),
         reference="eager" if captured.expected is None else "test",
-        rtol=captured.rtol, atol=captured.atol, tags=_tags(instance, first != again),
+        rtol=captured.rtol, atol=captured.atol, tags=_tags(program, first != again),
     )  # fmt: skip
-    fed = [operand.value for operand in instance.inputs]
-    migrated.write(directory, manifest, fed, expected, {FILE: msgspec.json.encode(instance.form(), order="sorted")})
+    fed = [operand.value for operand in program.inputs]
+    bare = with_values(program, [None] * len(fed))
+    file = msgspec.json.encode({"program": bare.form()}, order="sorted")
+    migrated.write(directory, manifest, fed, expected, {FILE: file})
     return manifest
 
 
@@ -113,19 +103,21 @@ def _run(live: Live) -> list[Value]:
         raise InvalidTest(f"Keras cannot run it: {type(error).__name__}: {text}") from None
 
 
-def _tags(instance: Instance, differ: bool) -> tuple[str, ...]:
+def _tags(program: Program, differ: bool) -> tuple[str, ...]:
     """Return facts for the screens, as instrumentation/keras.toml declares them; see opera.libraries.onnx.library."""
-    declared, operator = keras_api.instrumentation(), instance.operator
-    tags = set()
-    random = operator in declared.nondeterministic["training"]
-    random = random or operator.startswith(tuple(declared.nondeterministic["training_prefixes"]))
-    if differ or (random and instance.context.get("training")):
-        tags.add("nondeterministic")
-    if operator in declared.exact["operators"]:
+    declared, operators = keras_api.instrumentation(), set(program.operators)
+    tags = {"nondeterministic"} if differ or any(map(_is_random, program.instances())) else set()
+    if operators <= set(declared.exact["operators"]):
         tags.add("exact")
-    if operator in declared.accumulating["operators"]:
+    if operators & set(declared.accumulating["operators"]):
         tags.add("accumulating")
     return tuple(sorted(tags))
+
+
+def _is_random(instance: Instance) -> bool:
+    declared, operator = keras_api.instrumentation().nondeterministic, instance.operator
+    random = operator in declared["training"] or operator.startswith(tuple(declared["training_prefixes"]))
+    return random and bool(instance.context.get("training"))
 
 
 def export(manifest: Manifest, directory: Path, artefact: str) -> Artefact:
@@ -143,10 +135,14 @@ def _live(directory: str, test: str) -> Live:
     return keras_model.build(_stored(Path(directory)))
 
 
-def _stored(directory: Path) -> Instance:
+def _stored(directory: Path) -> Program:
+    """Return what `wrap` stored; folders of opera 0.1 hold an instance, values and all."""
     try:
-        return parse_instance((directory / FILE).read_bytes())
-    except OSError as error:
+        form = msgspec.json.decode((directory / FILE).read_bytes())
+        if "program" not in form:
+            return parse(form)
+        return with_values(parse(form["program"]), migrated.read_values(directory, "inputs"))
+    except (OSError, msgspec.DecodeError, ValueError, TypeError) as error:
         raise CorpusError(f"{directory / FILE} cannot be read: {error}", fix="delete the test's folder") from None
 
 
@@ -181,11 +177,16 @@ def undefined(instance: Instance, expected: list[Value]) -> str | None:
     return keras_undefined.undefined(instance, expected)
 
 
-def reproducer(manifest: Manifest, directory: Path, instance: Instance, variant: str) -> dict[str, object]:
+def steps(program: Graph) -> list[tuple[Instance, list[Value]]]:
+    """Return each call with the values of its arguments, and what Keras returns for them, run eagerly."""
+    return keras_model.steps(program)
+
+
+def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:
     """Return the code that builds the model, and its inputs; `variant` is the artefact that is made of it."""
     from opera.libraries.keras import backend as keras_backend  # noqa: F401 - layers are made to see how they are spelled: quietly
 
-    return keras_source.reproducer(manifest, directory, instance, variant)
+    return keras_source.reproducer(manifest, directory, program, variant)
 
 
 def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:

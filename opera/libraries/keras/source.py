@@ -1,4 +1,4 @@
-"""Python source of a functional model of one layer or function, as a developer would write it.
+"""Python source of a functional model of layers and functions, as a developer would write it.
 
 The same source is run by `keras_model` and shown by reproducers, so that a script shows what was tested, weights and all.
 Nothing in an instance can become code: operators and classes are looked up in Keras's public API, names are identifiers, and
@@ -20,7 +20,7 @@ from opera.libraries.keras.codec import NotRepresentable
 from opera.programs import literals
 from opera.programs.literals import fold, literal
 from opera.programs.migrated import Manifest, read_values
-from opera.programs.program import Instance
+from opera.programs.program import Graph, Instance, Program, names_of
 from opera.programs.values import Named, RandomTensor, Tensor, Value
 
 INPUT = "keras.input"
@@ -34,7 +34,7 @@ RESERVED = {"keras", "np", "layer", "outputs", "unpack", "ml_dtypes", "build"}
 """Names that the source itself uses."""
 
 
-def reproducer(manifest: Manifest, directory: Path, instance: Instance, artefact: str) -> dict[str, object]:
+def reproducer(manifest: Manifest, directory: Path, program: Program, artefact: str) -> dict[str, object]:
     """See `opera.libraries.keras.library.reproducer`.
 
     Returns `model` (source that defines `build()`) and `feeds` (name → expression, as source), `fed` (the values), `artefact`
@@ -43,12 +43,12 @@ def reproducer(manifest: Manifest, directory: Path, instance: Instance, artefact
     fed = read_values(directory, "inputs")
     items = [f"{literal(name)}: {literals.source(value)}" for name, value in zip(manifest.inputs, fed, strict=True)]
     return {
-        "model": model(instance),
+        "model": model(program),
         "feeds": fold("{", items, "}"),
         "fed": fed,
         "artefact": artefact,
         "opset": "",
-        "spec": link(instance.operator),
+        "spec": ", ".join(dict.fromkeys(map(link, program.operators))),
     }
 
 
@@ -58,11 +58,12 @@ def link(operator: str) -> str:
     return f"https://keras.io/api/{place.get(operator.rpartition('.')[0], 'ops')}/"
 
 
-def identifiers(instance: Instance) -> tuple[str, ...]:
-    """Return the inputs' names as identifiers, in order."""
+def identifiers(program: Program) -> tuple[str, ...]:
+    """Return the names of the inputs, then of the results, as identifiers, in order."""
+    results = [name for call in program.calls for name in call.outputs if name] if isinstance(program, Graph) else []
     found: list[str] = []
-    for operand in instance.inputs:
-        name = re.sub(r"\W", "_", operand.name[:60], flags=re.ASCII)
+    for given in (*(operand.name for operand in program.inputs), *results):
+        name = re.sub(r"\W", "_", given[:60], flags=re.ASCII)
         name = name if name[:1].isalpha() else f"x{name}"
         while name in found or name in RESERVED or iskeyword(name):
             name += "_"
@@ -70,25 +71,55 @@ def identifiers(instance: Instance) -> tuple[str, ...]:
     return tuple(found)
 
 
-def model(instance: Instance) -> str:
-    """Return the source of `build`, which returns a keras.Model. Raises CorpusError where the instance describes no call."""
-    operator, operands = keras_api.resolve(instance.operator), instance.inputs
-    names = {operand.name: name for operand, name in zip(operands, identifiers(instance), strict=True)}
+def model(program: Program) -> str:
+    """Return the source of `build`, which returns a keras.Model. Raises CorpusError where the program describes no call."""
+    names = identifiers(program)
     lines = ["keras.utils.set_random_seed(0)"]
-    for operand in operands:
+    for operand, name in zip(program.inputs, names, strict=False):
         if not isinstance(operand.value, Tensor | RandomTensor):
             raise CorpusError(f"input {operand.name[:60]!r} is no tensor")
-        name, shape = names[operand.name], literal(tuple(operand.value.shape))
-        dtype = literal(operand.value.dtype)
+        shape, dtype = literal(tuple(operand.value.shape)), literal(operand.value.dtype)
         lines.append(f"{name} = keras.Input(batch_shape={shape}, dtype={dtype}, name={literal(name)})")
-    called = instance.operator
-    if isinstance(operator, type):
-        lines.append(f"layer = {layer(instance, operator)}")
-        called = "layer"
-    lines.append(f"outputs = keras.tree.flatten({called}{call(instance, names, operator)})")
-    inputs = fold("[", list(names.values()), "]")
-    lines.append(fold("return keras.Model(", [inputs, "outputs if len(outputs) > 1 else outputs[0]"], ")"))
+    inputs = fold("[", list(names[: len(program.inputs)]), "]")
+    if isinstance(program, Graph):
+        known = dict(zip(_given(program), names, strict=True))
+        lines += _body(program, known)
+        returned = ", ".join(known[name] for name in program.outputs)
+        lines.append(f"return keras.Model({inputs}, {returned if len(program.outputs) == 1 else f'[{returned}]'})")
+    else:
+        known = dict(zip((operand.name for operand in program.inputs), names, strict=True))
+        made, called = _called(program, known)
+        lines += [*([f"layer = {made}"] if made else []), f"outputs = keras.tree.flatten({called})"]
+        lines.append(fold("return keras.Model(", [inputs, "outputs if len(outputs) > 1 else outputs[0]"], ")"))
     return "\n".join(["def build():", *(_indent(line) for line in lines)])
+
+
+def _given(graph: Graph) -> list[str]:
+    """Return the names of inputs and results, in order."""
+    results = (name for call in graph.calls for name in call.outputs if name)
+    return [*(operand.name for operand in graph.inputs), *results]
+
+
+def _body(graph: Graph, known: Mapping[str, str]) -> list[str]:
+    """Return the lines that make the calls of a graph."""
+    lines = []
+    for written, instance, names in zip(graph.calls, graph.instances(), names_of(graph), strict=True):
+        made, called = _called(instance, {formal: known[name] for formal, name in names.items()})
+        lines += [f"layer = {made}"] if made else []
+        results = [known.get(name, "_") for name in written.outputs]
+        if any(written.outputs):  # of several tensors, or a structure of them, those that are named
+            lines.append(f"{', '.join(results)}, *_ = keras.tree.flatten({called})")
+        else:
+            lines.append(called)
+    return lines
+
+
+def _called(instance: Instance, names: Mapping[str, str]) -> tuple[str, str]:
+    """Return the expressions that make the layer, empty for a function, and the call."""
+    operator = keras_api.resolve(instance.operator)
+    if isinstance(operator, type):
+        return layer(instance, operator), f"layer{call(instance, names, operator)}"
+    return "", f"{instance.operator}{call(instance, names, operator)}"
 
 
 def _indent(text: str) -> str:

@@ -1,4 +1,4 @@
-"""From an instance of Keras to a functional model of one layer or function, and its exports.
+"""From a program of Keras to a functional model of its layers and functions, and its exports.
 
 Weights are what the layer's initializers give after `keras.utils.set_random_seed(0)`, so that a script can build the same
 model without a file. Every shape is static, and `training` is baked into the model.
@@ -20,7 +20,7 @@ from opera.errors import CorpusError, InvalidTest
 from opera.libraries.keras import api as keras_api
 from opera.libraries.keras import codec as keras_values
 from opera.libraries.keras import source as keras_source
-from opera.programs.program import Instance
+from opera.programs.program import Graph, Instance, Program, with_params, with_values
 from opera.programs.values import RandomTensor, Tensor, Value
 
 MAX_BYTES = 256 << 20
@@ -119,28 +119,28 @@ def item_dtype(item: np.ndarray[Any, Any]) -> str:
     return "string" if item.dtype.kind in "OSU" else item.dtype.name
 
 
-def inputs(instance: Instance) -> list[np.ndarray[Any, Any]]:
+def inputs(program: Program) -> list[np.ndarray[Any, Any]]:
     """Make the arrays of the inputs. Raises InvalidTest where there is none, or they are too large."""
-    if not instance.inputs:
-        raise InvalidTest("the instance has no tensor input")
+    if not program.inputs:
+        raise InvalidTest("the program has no tensor input")
     total = 0
-    for operand in instance.inputs:
+    for operand in program.inputs:
         if not isinstance(operand.value, Tensor | RandomTensor):
             raise InvalidTest(f"input {operand.name!r} is no tensor")
         itemsize = keras_values.numpy_dtype(operand.value.dtype).itemsize
         total += int(np.prod(operand.value.shape, dtype=np.int64)) * itemsize
     if total > MAX_BYTES:
         raise InvalidTest(f"the inputs take {total >> 20} MiB, more than {MAX_BYTES >> 20}")
-    return [keras_values.to_array(operand.value) for operand in instance.inputs]
+    return [keras_values.to_array(operand.value) for operand in program.inputs]
 
 
-def build(instance: Instance) -> Live:
-    """Build the model of an instance. Raises InvalidTest where Keras rejects it, CorpusError for what is not its own."""
+def build(program: Program) -> Live:
+    """Build the model of a program. Raises InvalidTest where Keras rejects it, CorpusError for what is not its own."""
     import keras
 
-    fed = inputs(instance)
+    fed = inputs(program)
     try:
-        source = keras_source.model(instance)
+        source = keras_source.model(program)
         keras.backend.clear_session(free_memory=False)
         scope: dict[str, Any] = {"keras": keras, "np": np, "unpack": _unpack}
         exec(compile(source, "<opera>", "exec"), scope)  # source of literals and known names: see keras_source
@@ -157,27 +157,39 @@ def _unpack(text: str, dtype: str, shape: list[int]) -> Any:
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype).reshape(shape).copy()
 
 
-def in_double(live: Live, instance: Instance, fed: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-    """Run an instance with inputs, weights and computation in float64; outputs have the dtypes that they should have.
+def steps(graph: Graph) -> list[tuple[Instance, list[Value]]]:
+    """Return each call with the values of its arguments, and what Keras returns for them, run eagerly."""
+    names = tuple(name for call in graph.calls for name in call.outputs if name)
+    found = map(keras_values.from_array, build(msgspec.structs.replace(graph, outputs=names)).run())
+    known: dict[str, Value] = dict(zip(names, found, strict=True))
+    return [(call, [known[name] for name in call.outputs if name]) for call in graph.instances(known)]
+
+
+def in_double(live: Live, program: Program, fed: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    """Run a program with inputs, weights and computation in float64; outputs have the dtypes that they should have.
 
     Raises InvalidTest where nothing of it is of a narrower float, or Keras cannot run it so.
     """
     if not any(item.dtype.name in NARROW for item in fed):
         raise InvalidTest("no input is of a narrower float")
     wide = [item.astype("float64") if item.dtype.name in NARROW else item for item in fed]
-    if instance.params.get("dtype", "float32") not in (*NARROW, *MIXED):
-        raise InvalidTest("the layer computes in several dtypes")
-    operands = tuple(
-        msgspec.structs.replace(operand, value=Tensor.of(item)) if item.dtype.name == "float64" else operand
-        for operand, item in zip(instance.inputs, wide, strict=True)
-    )
-    params = _widened(instance.params)
-    if keras_api.kind(instance.operator) == "layer":
-        params["dtype"] = "float64"
-    double = build(msgspec.structs.replace(instance, inputs=operands, params=params))
+    given = [
+        Tensor.of(item) if item.dtype.name == "float64" else operand.value
+        for operand, item in zip(program.inputs, wide, strict=True)
+    ]
+    double = build(with_params(with_values(program, given), _in_double))
     double.model.set_weights([np.asarray(item) for item in live.model.get_weights()])
     outputs = [tensor.dtype for tensor in live.model.outputs]
     return [item.astype(keras_values.numpy_dtype(dtype)) for item, dtype in zip(double.run(wide), outputs, strict=True)]
+
+
+def _in_double(instance: Instance) -> dict[str, Value]:
+    if instance.params.get("dtype", "float32") not in (*NARROW, *MIXED):
+        raise InvalidTest("the layer computes in several dtypes")
+    params: dict[str, Value] = _widened(instance.params)
+    if keras_api.kind(instance.operator) == "layer":
+        params["dtype"] = "float64"
+    return params
 
 
 def _widened(value: Value) -> Any:

@@ -1,4 +1,4 @@
-"""ONNX as a library of operators: an instance becomes a model of one node, with its evaluator as reference."""
+"""ONNX as a library of operators: a program becomes a model, a node a call, with ONNX's evaluator as reference."""
 
 from __future__ import annotations
 
@@ -9,27 +9,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from opera import resources
 from opera.errors import InvalidTest
 from opera.libraries import Opinion
-from opera.libraries.onnx import (
-    codec as onnx_values,
-)
-from opera.libraries.onnx import (
-    references as onnx_reference,
-)
-from opera.libraries.onnx import (
-    source as onnx_source,
-)
-from opera.libraries.onnx import (
-    undefined as onnx_undefined,
-)
-from opera.libraries.onnx import (
-    wrap as onnx_model,
-)
+from opera.libraries.onnx import codec as onnx_values
+from opera.libraries.onnx import references as onnx_reference
+from opera.libraries.onnx import source as onnx_source
+from opera.libraries.onnx import undefined as onnx_undefined
+from opera.libraries.onnx import wrap as onnx_model
 from opera.programs import migrated, values
 from opera.programs.migrated import Artefact, Manifest
-from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Message, Value
 
 NAME = "onnx"
@@ -61,27 +53,27 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
     Expected outputs are the test's own, else the reference evaluator's. Raises InvalidTest where ONNX rejects the case
     or no reference output can be had.
     """
-    instance = captured.instance
-    made = onnx_model.parts(instance)
-    tags = _tags(instance, made)
+    program = captured.program
+    made = onnx_model.parts(program)
+    tags = _tags(program, made)
     if captured.expected is None:
-        types, expected, random = _reference(instance, made)
+        types, expected, random = _reference(program, made)
         tags |= {"nondeterministic"} if random else set()
     else:
         expected = _expected(captured, made)
-        types = _output_types(instance, made) or [onnx_values.type_proto(value) for value in expected]
-    model = onnx_model.model(instance, made, types)
+        types = _output_types(program, made) or [onnx_values.type_proto(value) for value in expected]
+    model = onnx_model.model(program, made, types)
     if captured.expected is None:  # the test's own word outweighs an inference that finds fault with it
         onnx_model.checked(model, inference=True)
     files = {"model.onnx": model}
     artefacts = {"onnx": Artefact("model.onnx", tuple(made.inputs))}
-    constants = constant_inputs(instance.operator, made)
+    constants = constant_inputs(made)
     if constants:
-        files["model-constants.onnx"] = onnx_model.model(instance, made, types, constants, check=False)
+        files["model-constants.onnx"] = onnx_model.model(program, made, types, constants, check=False)
         fed = tuple(name for name in made.inputs if name not in constants)
         artefacts["onnx-constants"] = Artefact("model-constants.onnx", fed)
     manifest = Manifest(
-        test=test, instance=instance.id, library=NAME, operator=instance.operator, exporter=exporter(),
+        test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
         inputs=tuple(made.inputs), outputs=tuple(made.outputs), artefacts=artefacts,
         reference="evaluator" if captured.expected is None else "test",
         rtol=captured.rtol, atol=captured.atol, tags=tuple(sorted(tags)),
@@ -100,9 +92,21 @@ def undefined(instance: Instance, expected: list[Value]) -> str | None:
     return onnx_undefined.undefined(instance, expected)
 
 
-def reproducer(manifest: Manifest, directory: Path, instance: Instance, variant: str) -> dict[str, object]:
+def steps(program: Graph) -> list[tuple[Instance, list[Value]]]:
+    """Return each call with the values of its arguments, and what it returns, by the reference evaluator.
+
+    Raises InvalidTest where the evaluator cannot run it.
+    """
+    made = onnx_model.parts(program)
+    returned = {name: None for call in program.instances() for name in call.outputs if name}
+    whole = msgspec.structs.replace(made, outputs=list(returned))
+    known = dict(zip(returned, _reference(program, whole)[1], strict=True))
+    return [(call, [known[name] for name in call.outputs if name]) for call in program.instances(known)]
+
+
+def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:
     """Return the code that builds the model and its inputs; `variant` is the name of the artefact to show."""
-    return onnx_source.reproducer(manifest, directory, instance, variant)
+    return onnx_source.reproducer(manifest, directory, program, variant)
 
 
 def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
@@ -127,14 +131,15 @@ def _addition(offset: float, error: float) -> Captured:
     return Captured(instance, Provenance("doctor", "canary", "planted" if error else "right"), (tensors[2],))
 
 
-def constant_inputs(operator: str, made: onnx_model.Parts) -> frozenset[str]:
+def constant_inputs(made: onnx_model.Parts) -> frozenset[str]:
     """Return the graph inputs of which instrumentation/onnx.toml says that converters need them as constants."""
     declared = _declared("constants")
-    names = set(declared.get("operators", {}).get(operator, declared.get("default", ())))
+    listed, default = declared.get("operators", {}), declared.get("default", ())
     return frozenset(
         name
-        for name, formal, value in zip(made.inputs, made.formals, made.values, strict=True)
-        if names & {name, formal} and onnx_model.feedable(value)
+        for name, formals, value in zip(made.inputs, made.formals, made.values, strict=True)
+        if onnx_model.feedable(value)
+        and any({name, formal} & set(listed.get(operator, default)) for operator, formal in formals)
     )
 
 
@@ -145,26 +150,26 @@ def _declared(key: str) -> dict[str, Any]:
 
 def _expected(captured: Captured, made: onnx_model.Parts) -> list[Value]:
     stated = [onnx_values.materialise(value) for value in captured.expected or ()]
-    if len(stated) == len(captured.instance.outputs) != len(made.outputs):
-        stated = [value for name, value in zip(captured.instance.outputs, stated, strict=True) if name]
+    if len(stated) == len(captured.program.outputs) != len(made.outputs):
+        stated = [value for name, value in zip(captured.program.outputs, stated, strict=True) if name]
     if len(stated) != len(made.outputs):
         raise InvalidTest(f"the test states {len(stated)} outputs, the model has {len(made.outputs)}")
     return stated
 
 
-def _output_types(instance: Instance, made: onnx_model.Parts) -> list[Any] | None:
-    stated = instance.context.get("output_types")
+def _output_types(program: Program, made: onnx_model.Parts) -> list[Any] | None:
+    stated = None if isinstance(program, Graph) else program.context.get("output_types")
     if not isinstance(stated, list | tuple) or len(stated) != len(made.outputs):
         return None
     return [onnx_values.parse(message) for message in stated if isinstance(message, Message)]
 
 
-def _reference(instance: Instance, made: onnx_model.Parts) -> tuple[list[Any], list[Value], bool]:
+def _reference(program: Program, made: onnx_model.Parts) -> tuple[list[Any], list[Value], bool]:
     """Return types and values of the outputs by the reference evaluator, and whether two runs of it differ."""
     import onnx
 
     empty = [onnx.TypeProto() for _ in made.outputs]
-    model = onnx.load_model_from_string(onnx_model.model(instance, made, empty, check=False))
+    model = onnx.load_model_from_string(onnx_model.model(program, made, empty, check=False))
     try:
         inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
@@ -178,22 +183,23 @@ def _reference(instance: Instance, made: onnx_model.Parts) -> tuple[list[Any], l
     return types, first, first != again
 
 
-def _tags(instance: Instance, made: onnx_model.Parts) -> set[str]:
+def _tags(program: Program, made: onnx_model.Parts) -> set[str]:
     """Return facts for the screens.
 
     `nondeterministic` where an operator is declared random, `exact` where no result is ever rounded, `accumulating` where
-    the operator is declared to sum many terms.
+    an operator is declared to sum many terms.
     """
     declared = _declared("nondeterministic")
     operators, conditional = set(declared.get("operators", ())), declared.get("when", {})
-    used = {instance.operator, *(_signature(node) for node in _all_nodes(made.nodes))}
+    used = {*program.operators, *(_signature(node) for node in _all_nodes(made.nodes))}
     tags = {"nondeterministic"} if used & operators else set()
-    switch = conditional.get(instance.operator)
-    if switch and any(_is_true(x.value) for x in instance.inputs if x.name == switch):
-        tags.add("nondeterministic")
+    for call in program.instances():
+        switch = conditional.get(call.operator)
+        if switch and any(_is_true(x.value) for x in call.inputs if x.name == switch):
+            tags.add("nondeterministic")
     if used <= onnx_undefined.EXACT:
         tags.add("exact")
-    if instance.operator in _declared("accumulating").get("operators", ()):
+    if set(program.operators) & set(_declared("accumulating").get("operators", ())):
         tags.add("accumulating")
     return tags
 

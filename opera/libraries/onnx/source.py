@@ -11,14 +11,14 @@ from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import wrap as onnx_model
 from opera.programs.literals import fold, literal, source
 from opera.programs.migrated import Manifest, read_values
-from opera.programs.program import Instance
+from opera.programs.program import Program
 
 RESERVED = {"op_type", "inputs", "outputs", "name", "doc_string", "domain", "overload", "self"}
 """Parameters of onnx.helper.make_node: an attribute of such a name cannot be a keyword argument."""
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
-def reproducer(manifest: Manifest, directory: Path, instance: Instance, variant: str) -> dict[str, object]:
+def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:
     """See `opera.libraries.onnx.library.reproducer`.
 
     Returns `model` and `feeds` (name → expression, as source), `fed` (the values), `opset` and `spec` (a link or "").
@@ -35,7 +35,7 @@ def reproducer(manifest: Manifest, directory: Path, instance: Instance, variant:
         "feeds": fold("{", items, "}"),
         "fed": list(fed.values()),
         "opset": ", ".join(f"{item.domain or 'ai.onnx'} {item.version}" for item in model.opset_import),
-        "spec": specification(instance.operator),
+        "spec": ", ".join(filter(None, dict.fromkeys(map(specification, program.operators)))),
     }
 
 

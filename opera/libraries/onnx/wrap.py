@@ -1,4 +1,4 @@
-"""From an operator instance to a ModelProto of one node, or of an operator's expanded function body."""
+"""From a program to a ModelProto: a node a call, or an operator's expanded function body."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from opera.errors import InvalidTest
 from opera.libraries.onnx import codec as onnx_values
-from opera.programs.program import Instance
+from opera.programs.program import Graph, Instance, Program
 from opera.programs.values import Message, Optional, RandomTensor, Sequence, Tensor, Value
 
 MAX_IR_VERSION = 13
@@ -25,7 +25,7 @@ class Parts(msgspec.Struct):
     Attributes:
         nodes: NodeProtos.
         inputs, values: Graph inputs and their values.
-        formals: Formal names of the inputs, where they may differ from `inputs`.
+        formals: For each input, the formal names that the calls know it by: (operator, name).
         outputs: Graph outputs.
         initializers: TensorProtos that an expanded body brings along.
     """
@@ -33,7 +33,7 @@ class Parts(msgspec.Struct):
     nodes: list[Any]
     inputs: list[str]
     values: list[Value]
-    formals: list[str]
+    formals: list[tuple[tuple[str, str], ...]]
     outputs: list[str]
     initializers: list[Any] = []
 
@@ -44,8 +44,17 @@ def split(operator: str) -> tuple[str, str]:
     return (domain, op_type) if separator else ("", operator)
 
 
-def opset(instance: Instance) -> dict[str, int]:
-    """Return domain → version that the instance was written for."""
+def opset(program: Program) -> dict[str, int]:
+    """Return domain → version that a program was written for. Raises InvalidTest where its calls differ in that."""
+    found: dict[str, int] = {}
+    for call in program.instances():
+        for domain, number in _opset(call).items():
+            if found.setdefault(domain, number) != number:
+                raise InvalidTest(f"its calls are written for two versions of the domain {domain!r}")
+    return found
+
+
+def _opset(instance: Instance) -> dict[str, int]:
     versions = instance.context.get("opset")
     if not isinstance(versions, dict) or not all(
         isinstance(domain, str) and isinstance(version, int) and not isinstance(version, bool)
@@ -55,11 +64,13 @@ def opset(instance: Instance) -> dict[str, int]:
     return versions
 
 
-def parts(instance: Instance) -> Parts:
-    """Take an instance apart. Raises InvalidTest for what no ONNX model can hold."""
+def parts(program: Program) -> Parts:
+    """Take a program apart. Raises InvalidTest for what no ONNX model can hold."""
     try:
-        body = instance.context.get("body")
-        return _parts_of_body(instance, body) if isinstance(body, Message) else _parts_of_node(instance)
+        if isinstance(program, Graph):
+            return _parts_of_graph(program)
+        body = program.context.get("body")
+        return _parts_of_body(program, body) if isinstance(body, Message) else _parts_of_node(program)
     except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise InvalidTest(f"no ONNX model can hold the instance: {type(error).__name__}: {error}") from None
 
@@ -75,22 +86,14 @@ def _parts_of_body(instance: Instance, body: Message) -> Parts:
         list(graph.node),
         [item.name for item in graph.input],
         [onnx_values.materialise(operand.value) for operand in operands],
-        [operand.name for operand in operands],
+        [((instance.operator, operand.name),) for operand in operands],
         [item.name for item in graph.output],
         list(graph.initializer),
     )
 
 
 def _parts_of_node(instance: Instance) -> Parts:
-    from onnx import NodeProto
-
-    domain, op_type = split(instance.operator)
-    node = NodeProto(op_type=op_type)
-    if domain:
-        node.domain = domain
-    kinds = attribute_kinds(op_type, opset(instance).get(domain, 0), domain)
-    for name in sorted(instance.params):
-        node.attribute.append(attribute(name, instance.params[name], kinds.get(name)))
+    node = _node(instance)
     captured = instance.context.get("captured") or []
     taken = defined_names(node) | set(captured)
     result = Parts([node], [], [], [], [])
@@ -101,12 +104,56 @@ def _parts_of_node(instance: Instance) -> Parts:
             node.input.append(actual)
         if operand.value is not None:
             result.inputs.append(actual)
-            result.formals.append(operand.name)
+            result.formals.append(((instance.operator, operand.name),))
             result.values.append(onnx_values.materialise(operand.value))
     for output in instance.outputs:
         node.output.append(_unique(output, taken) if output else "")
     result.outputs = [name for name in node.output if name]
     return result
+
+
+def _parts_of_graph(graph: Graph) -> Parts:
+    """Names are the program's own: ONNX and it have the same rules for them, but for what a subgraph defines."""
+    result = Parts([], [], [], [], [])
+    formals: dict[str, list[tuple[str, str]]] = {operand.name: [] for operand in graph.inputs}
+    names = set(formals)
+    for call, instance in zip(graph.calls, graph.instances(), strict=True):
+        if isinstance(instance.context.get("body"), Message):
+            raise InvalidTest(f"the expanded body of {call.operator} cannot be one of several calls")
+        node = _node(instance)
+        if shadowed := defined_names(node) & (names | {name for x in graph.calls for name in x.outputs}):
+            raise InvalidTest(f"a subgraph of {call.operator} defines {min(shadowed)!r}, which the program defines too")
+        captured = instance.context.get("captured") or []
+        for argument in call.inputs:
+            if argument.name in captured:
+                if argument.of != argument.name:
+                    raise InvalidTest(f"a subgraph of {call.operator} reads {argument.name!r}, not {argument.of!r}")
+            else:
+                node.input.append(argument.of)
+            if argument.of in formals:
+                formals[argument.of].append((call.operator, argument.name))
+        node.output.extend(call.outputs)
+        result.nodes.append(node)
+    for operand in graph.inputs:
+        result.inputs.append(operand.name)
+        result.formals.append(tuple(formals[operand.name]))
+        result.values.append(onnx_values.materialise(operand.value))
+    result.outputs = list(graph.outputs)
+    return result
+
+
+def _node(instance: Instance) -> Any:
+    """Return the NodeProto of a call, without inputs and outputs."""
+    from onnx import NodeProto
+
+    domain, op_type = split(instance.operator)
+    node = NodeProto(op_type=op_type)
+    if domain:
+        node.domain = domain
+    kinds = attribute_kinds(op_type, _opset(instance).get(domain, 0), domain)
+    for name in sorted(instance.params):
+        node.attribute.append(attribute(name, instance.params[name], kinds.get(name)))
+    return node
 
 
 def _unique(name: str, taken: set[str]) -> str:
@@ -206,7 +253,7 @@ def _bytes(text: str | bytes) -> bytes:
 
 
 def model(
-    instance: Instance, made: Parts, types: list[Any], constants: frozenset[str] = frozenset(), check: bool = True
+    program: Program, made: Parts, types: list[Any], constants: frozenset[str] = frozenset(), check: bool = True
 ) -> bytes:
     """Return the serialized model; graph inputs named in `constants` become initializers.
 
@@ -215,11 +262,12 @@ def model(
     """
     from onnx import ModelProto
 
-    proto = ModelProto(producer_name="opera", ir_version=_ir_version(instance, made.values))
-    for domain, version in sorted(opset(instance).items()):
+    versions = opset(program)
+    proto = ModelProto(producer_name="opera", ir_version=_ir_version(versions, made.values))
+    for domain, version in sorted(versions.items()):
         proto.opset_import.add(domain=domain, version=version)
     graph = proto.graph
-    graph.name = split(instance.operator)[1]
+    graph.name = "program" if isinstance(program, Graph) else split(program.operator)[1]
     graph.node.extend(made.nodes)
     graph.initializer.extend(made.initializers)
     for name, value in zip(made.inputs, made.values, strict=True):
@@ -245,10 +293,9 @@ def checked(data: bytes, *, inference: bool = False) -> None:
         raise InvalidTest(f"the ONNX checker rejects the model: {' '.join(str(error).split())[:600]}") from None
 
 
-def _ir_version(instance: Instance, inputs: list[Value]) -> int:
-    versions = tuple(sorted(opset(instance).items()))
+def _ir_version(versions: dict[str, int], inputs: list[Value]) -> int:
     needed = max((onnx_values.ir_version(name) for name in onnx_values.dtypes(inputs)), default=0)
-    return max(MIN_IR_VERSION, needed, min(_released_with(versions), MAX_IR_VERSION))
+    return max(MIN_IR_VERSION, needed, min(_released_with(tuple(sorted(versions.items()))), MAX_IR_VERSION))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""PyTorch as a library of operators: an instance becomes an nn.Module of one call, with eager PyTorch as reference."""
+"""PyTorch as a library of operators: a program becomes an nn.Module, with eager PyTorch as reference."""
 
 from __future__ import annotations
 
@@ -10,27 +10,15 @@ from pathlib import Path
 
 from opera import precision, resources
 from opera.libraries import Opinion, exported
-from opera.libraries.torch import (
-    api as torch_api,
-)
-from opera.libraries.torch import (
-    export as torch_export,
-)
-from opera.libraries.torch import (
-    references as torch_reference,
-)
-from opera.libraries.torch import (
-    source as torch_source,
-)
-from opera.libraries.torch import (
-    undefined as torch_undefined,
-)
-from opera.libraries.torch import (
-    wrap as torch_module,
-)
+from opera.libraries.torch import api as torch_api
+from opera.libraries.torch import export as torch_export
+from opera.libraries.torch import references as torch_reference
+from opera.libraries.torch import source as torch_source
+from opera.libraries.torch import undefined as torch_undefined
+from opera.libraries.torch import wrap as torch_module
 from opera.programs import migrated, values
 from opera.programs.migrated import LIVE, Artefact, Manifest
-from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Value
 
 NAME = "torch"
@@ -69,22 +57,21 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
     Expected outputs are eager PyTorch's, unless the test states its own. Raises InvalidTest where PyTorch rejects the case,
     or returns no tensor.
     """
-    instance = captured.instance
-    ran = torch_module.run(instance)
-    names = tuple(torch_source.identifiers(instance).values())
+    program = captured.program
+    ran = torch_module.run(program)
+    known = torch_source.identifiers(program)
+    names = tuple(known[operand.name] for operand in program.inputs)
     expected = ran.expected if captured.expected is None else torch_module.stated(captured, ran.expected)
-    tags = torch_undefined.tags(instance) | ({"nondeterministic"} if ran.random else set())
+    tags = torch_undefined.tags(program) | ({"nondeterministic"} if ran.random else set())
     manifest = Manifest(
-        test=test, instance=instance.id, library=NAME, operator=instance.operator, exporter=exporter(),
+        test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
         inputs=names, outputs=tuple(f"output_{number}" for number in range(len(expected))),
         artefacts={LIVE: Artefact(torch_module.FILE, names)}, offers=tuple(torch_export.FILES),
         reference="eager" if captured.expected is None else "test",
         rtol=captured.rtol, atol=captured.atol, tags=tuple(sorted(tags)),
     )  # fmt: skip
-    inputs = [operand.value for operand in instance.inputs]
-    migrated.write(
-        directory, manifest, inputs, expected, {torch_module.FILE: torch_module.saved(instance, ran.outputs)}
-    )
+    inputs = [operand.value for operand in program.inputs]
+    migrated.write(directory, manifest, inputs, expected, {torch_module.FILE: torch_module.saved(program, ran.outputs)})
     return manifest
 
 
@@ -114,7 +101,12 @@ def undefined(instance: Instance, expected: list[Value]) -> str | None:
     return torch_undefined.undefined(instance, expected)
 
 
-def reproducer(manifest: Manifest, directory: Path, instance: Instance, variant: str) -> dict[str, object]:
+def steps(program: Graph) -> list[tuple[Instance, list[Value]]]:
+    """Return each call with the values of its arguments, and what eager PyTorch returns for them."""
+    return torch_module.steps(program)
+
+
+def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:
     """Return the code of the module and its inputs; `variant` is the name of the artefact to show."""
     return torch_source.reproducer(manifest, *torch_module.load(directory), variant)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from opera.errors import CorpusError, InvalidTest
@@ -13,7 +12,7 @@ from opera.libraries import Opinion
 from opera.libraries.torch import wrap as torch_module
 from opera.libraries.torch.source import Outputs
 from opera.programs.migrated import Manifest, read_values
-from opera.programs.program import Instance
+from opera.programs.program import Instance, Program, with_params
 from opera.programs.values import Named, RandomTensor, Tensor, Value
 
 WIDER = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "complex64": "complex128"}
@@ -21,11 +20,11 @@ WIDER = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "com
 
 def opinions(manifest: Manifest, directory: Path, inputs: list[Value]) -> list[Opinion]:
     """See `opera.libraries.Library.opinions`."""
-    instance, outputs = torch_module.load(directory)
-    asked = [Opinion("eager", False, *_ask(lambda: _eager(instance, outputs, inputs)))]
+    program, outputs = torch_module.load(directory)
+    asked = [Opinion("eager", False, *_ask(lambda: _eager(program, outputs, inputs)))]
     if any(isinstance(x, Tensor | RandomTensor) and x.dtype in WIDER for x in inputs):
         expected = read_values(directory, "expected")
-        asked.append(Opinion("float64", True, *_ask(lambda: _wide(instance, outputs, inputs, expected)), precise=True))
+        asked.append(Opinion("float64", True, *_ask(lambda: _wide(program, outputs, inputs, expected)), precise=True))
     return asked
 
 
@@ -36,13 +35,13 @@ def _ask(compute: Any) -> tuple[list[Value] | None, str]:
         return None, error.what
 
 
-def _eager(instance: Instance, outputs: Outputs, inputs: list[Value]) -> list[Value]:
-    model = torch_module.module(instance, outputs)
-    result = torch_module.eager(model, torch_module.tensors(instance, inputs))
+def _eager(program: Program, outputs: tuple[Outputs, ...], inputs: list[Value]) -> list[Value]:
+    model = torch_module.module(program, outputs)
+    result = torch_module.eager(model, torch_module.tensors(program, inputs))
     return [torch_module.encoded(x) for x in torch_module.leaves(result)]
 
 
-def _wide(instance: Instance, outputs: Outputs, inputs: list[Value], expected: list[Value]) -> list[Value]:
+def _wide(program: Program, outputs: tuple[Outputs, ...], inputs: list[Value], expected: list[Value]) -> list[Value]:
     """Run the module on inputs and weights in float64, and return its outputs in the dtypes that are expected.
 
     Raises InvalidTest where it does not run, or returns something of another form or other integers: then the operator's
@@ -50,11 +49,8 @@ def _wide(instance: Instance, outputs: Outputs, inputs: list[Value], expected: l
     """
     import torch
 
-    kept = instance.context.get("init", {})  # a constructor asked for float64 draws other weights
-    held = {*kept.get("args", ()), *kept.get("kwargs", ())} if isinstance(kept, dict) else set()
-    params = {name: value if name in held else _widened(value) for name, value in instance.params.items()}
-    model = _cast(torch_module.module(msgspec.structs.replace(instance, params=params), outputs))
-    args = tuple(_upcast(x) for x in torch_module.tensors(instance, inputs))
+    model = _cast(torch_module.module(with_params(program, _wide_params), outputs))
+    args = tuple(_upcast(x) for x in torch_module.tensors(program, inputs))
     results = torch_module.leaves(torch_module.eager(model, args))
     if [tuple(x.shape) for x in results] != [x.shape for x in expected]:
         raise InvalidTest("its form is another one in float64")
@@ -73,6 +69,12 @@ def _wider_range(expected: Value, found: Tensor) -> bool:
     if not isinstance(expected, Tensor):
         return False
     return bool((np.isfinite(expected.numbers()) & ~np.isfinite(found.numbers())).any())
+
+
+def _wide_params(instance: Instance) -> dict[str, Value]:
+    kept = instance.context.get("init", {})  # a constructor asked for float64 draws other weights
+    held = {*kept.get("args", ()), *kept.get("kwargs", ())} if isinstance(kept, dict) else set()
+    return {name: value if name in held else _widened(value) for name, value in instance.params.items()}
 
 
 def _widened(value: Value) -> Value:

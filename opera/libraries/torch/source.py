@@ -1,4 +1,4 @@
-"""Python source of a call: the module that makes it, as a developer would write it, from literals and known names alone.
+"""Python source of a program: the module that makes its calls, as a developer would write it, of literals and known names.
 
 The same source is run by `torch_module` and shown by reproducers, so that a script shows what was tested. Nothing in an
 instance can become code: operators and callables are looked up in PyTorch's public API, names are identifiers, and every
@@ -18,7 +18,7 @@ from opera.libraries.torch import codec as torch_values
 from opera.programs import literals
 from opera.programs.literals import fold, literal
 from opera.programs.migrated import Manifest
-from opera.programs.program import Instance
+from opera.programs.program import Graph, Instance, Program, names_of
 from opera.programs.values import CONTAINERS, Named, RandomTensor, Tensor, Value
 
 RESERVED = {"self", "torch", "np", "result"}
@@ -47,53 +47,108 @@ class Outputs(msgspec.Struct, frozen=True):
     paths: tuple[str, ...] = ("",)
 
 
-def model(instance: Instance, outputs: Outputs) -> str:
-    """Return the source of the class `Model`. Raises InvalidTest where the instance describes no call."""
-    names = identifiers(instance)
-    body = [f"{names[name]} = {names[name]}.clone()" for name in outputs.mutated]
-    body += _returned(call(instance, names), outputs, names)
+def model(program: Program, outputs: tuple[Outputs, ...]) -> str:
+    """Return the source of the class `Model`; `outputs` are those of each call. Raises InvalidTest where one is no call."""
+    calls, names = program.instances(), identifiers(program)
+    modules = [place for place, call in enumerate(calls) if kind(call) == "module"]
+    layers = {place: "layer" if len(modules) == 1 else f"layer_{place}" for place in modules}
     lines = ["class Model(torch.nn.Module):"]
-    if kind(instance) == "module":
+    if layers:
         lines += ["    def __init__(self):", "        super().__init__()", "        torch.manual_seed(0)"]
-        lines += [_indent(f"self.layer = {constructor(instance)}", 8), ""]
-    lines.append(f"    def forward({', '.join(['self', *names.values()])}):")
+        lines += [_indent(f"self.{name} = {constructor(calls[place])}", 8) for place, name in layers.items()]
+        lines.append("")
+    if isinstance(program, Graph):
+        body = _forward(program, outputs, names, layers)
+    else:
+        body = [f"{names[name]} = {names[name]}.clone()" for name in outputs[0].mutated]
+        body += _returned(call(program, names), outputs[0], names)
+    arguments = [names[operand.name] for operand in program.inputs]
+    lines.append(f"    def forward({', '.join(['self', *arguments])}):")
     return "\n".join([*lines, *(_indent(line, 8) for line in body), ""])
 
 
-def reproducer(manifest: Manifest, instance: Instance, outputs: Outputs, artefact: str) -> dict[str, object]:
+def _forward(
+    graph: Graph, outputs: tuple[Outputs, ...], names: Mapping[str, str], layers: Mapping[int, str]
+) -> list[str]:
+    """Return the body of `forward`: what a call changes in place is a copy, for later calls mean the value before."""
+    lines = []
+    for place, (written, instance, known) in enumerate(
+        zip(graph.calls, graph.instances(), names_of(graph), strict=True)
+    ):
+        arguments = {formal: names[name] for formal, name in known.items()}
+        for formal in outputs[place].mutated:
+            arguments[formal], original = f"{arguments[formal]}_copy", arguments[formal]
+            lines.append(f"{arguments[formal]} = {original}.clone()")
+        made, paths = call(instance, arguments, layers.get(place, "")), outputs[place].paths
+        if len(written.outputs) > len(paths):
+            raise InvalidTest(f"{written.operator} returns {len(paths)} tensors, not {len(written.outputs)}")
+        used = [(names[name], path) for name, path in zip(written.outputs, paths, strict=False) if name]
+        if paths[0].startswith("="):
+            lines += [made, *(f"{name} = {arguments[path[1:]]}" for name, path in used)]
+        elif paths == ("",) and used:
+            lines.append(f"{used[0][0]} = {made}")
+        else:
+            targets, parts = ", ".join(name for name, _ in used), ", ".join(f"result{path}" for _, path in used)
+            lines += [f"result = {made}", *([f"{targets} = {parts}"] if used else [])]
+    return [*lines, f"return {', '.join(names[name] for name in graph.outputs)}"]
+
+
+def reproducer(manifest: Manifest, program: Program, outputs: tuple[Outputs, ...], artefact: str) -> dict[str, object]:
     """See `opera.libraries.torch.library.reproducer`.
 
     Returns `model` (the source of the class), `feeds` (name → expression, as source), `fed` (the values), `training`,
     `artefact`, `opset` ("") and `spec`, the address of the operator's documentation.
     """
-    layouts = instance.context.get("layout", {})
+    layouts = layouts_of(program)
     items = []
-    for name, operand in zip(manifest.inputs, instance.inputs, strict=True):
+    for name, operand in zip(manifest.inputs, program.inputs, strict=True):
         items.append(f"{literal(name)}: {tensor(operand.value, layouts.get(operand.name))}")
     return {
-        "model": model(instance, outputs).strip(),
+        "model": model(program, outputs).strip(),
         "feeds": fold("{", items, "}"),
-        "fed": [operand.value for operand in instance.inputs],
-        "training": bool(instance.context.get("training", False)),
+        "fed": [operand.value for operand in program.inputs],
+        "training": trains(program),
         "artefact": artefact,
         "opset": "",
-        "spec": f"https://docs.pytorch.org/docs/stable/generated/{instance.operator}.html",
+        "spec": ", ".join(
+            f"https://docs.pytorch.org/docs/stable/generated/{name}.html" for name in dict.fromkeys(program.operators)
+        ),
     }
 
 
-def identifiers(instance: Instance) -> dict[str, str]:
-    """Return operand name → the name of the model's input, for all operands that hold a tensor."""
+def trains(program: Program) -> bool:
+    """Whether the model is in training mode: where any of its calls was made in it."""
+    return any(bool(call.context.get("training", False)) for call in program.instances())
+
+
+def layouts_of(program: Program) -> dict[str, tuple[int, ...]]:
+    """Return input → its strides, where a call says so. Raises InvalidTest for what is no list of strides."""
+    found: dict[str, tuple[int, ...]] = {}
+    for call, names in zip(program.instances(), names_of(program), strict=True):
+        layouts = call.context.get("layout", {})
+        if not isinstance(layouts, dict):
+            raise InvalidTest("the layout of an instance is no table")
+        for name, strides in layouts.items():
+            if not isinstance(strides, list | tuple):
+                raise InvalidTest(f"the layout of {str(name)[:100]!r} is no list of strides")
+            found.setdefault(str(names.get(name, name)), tuple(strides))
+    return found
+
+
+def identifiers(program: Program) -> dict[str, str]:
+    """Return input or result → its name in the model."""
+    results = [name for call in program.calls for name in call.outputs if name] if isinstance(program, Graph) else []
     known: dict[str, str] = {}
     taken = set(RESERVED)
-    for operand in instance.inputs:
-        if operand.name in known:
-            raise InvalidTest(f"two inputs are called {operand.name[:100]!r}")
-        name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in operand.name)[:60]
+    for given in (*(operand.name for operand in program.inputs), *results):
+        if given in known:
+            raise InvalidTest(f"two inputs are called {given[:100]!r}")
+        name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in given)[:60]
         name = name if name and not name[0].isdigit() else f"x{name}"
         while name in taken or iskeyword(name):
             name += "_"
-        taken.add(name)
-        known[operand.name] = name
+        taken |= {name, f"{name}_copy"}
+        known[given] = name
     return known
 
 
@@ -109,12 +164,12 @@ def constructor(instance: Instance) -> str:
     return fold(f"{instance.operator}(", parts, ")")
 
 
-def call(instance: Instance, names: Mapping[str, str]) -> str:
-    """Return the expression that makes the call."""
+def call(instance: Instance, names: Mapping[str, str], layer: str = "layer") -> str:
+    """Return the expression that makes the call; `names` are the variables of its tensor arguments."""
     torch_api.resolve(instance.operator)
     sort = kind(instance)
     if sort == "module":
-        return fold("self.layer(", _arguments(instance, "call", names, "forward."), ")")
+        return fold(f"self.{layer}(", _arguments(instance, "call", names, "forward."), ")")
     if sort == "function":
         return fold(f"{instance.operator}(", _arguments(instance, "call", names, ""), ")")
     attribute = instance.operator.rpartition(".")[2]

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from opera.errors import CorpusError
-from opera.programs.program import Instance
+from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 
 Array = np.ndarray[Any, Any]
@@ -102,8 +102,13 @@ def plain(operator: str) -> str:
     return operator.rpartition(".")[2].strip("_")
 
 
-def tags(instance: Instance) -> set[str]:
+def tags(program: Program) -> set[str]:
     """Return facts for the screens: `exact` where no result is ever rounded, `accumulating` where many terms are added."""
+    found = [_tags(call) for call in program.instances()]
+    return set.intersection(*found) & {"exact"} | set.union(*found) - {"exact"}
+
+
+def _tags(instance: Instance) -> set[str]:
     name = plain(instance.operator)
     whole = not any(getattr(operand.value, "dtype", "").startswith("complex") for operand in instance.inputs)
     exact = name in EXACT and whole and not _reduces(instance)  # the size of a complex number is rounded

@@ -1,4 +1,4 @@
-"""From an instance to an nn.Module whose forward is the one call, and what running it eagerly shows."""
+"""From a program to an nn.Module whose forward makes its calls, and what running it eagerly shows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from opera.errors import CorpusError, InvalidTest
 from opera.libraries.torch import codec as torch_values
 from opera.libraries.torch import source as torch_source
 from opera.libraries.torch.source import Outputs
-from opera.programs.program import Captured, Instance, parse_instance
+from opera.programs.migrated import read_values
+from opera.programs.program import Captured, Graph, Instance, Program, parse, with_values
 from opera.programs.values import CONTAINERS, RandomTensor, Tensor, Value
 
 FILE = "instance.json"
-"""What the model is rebuilt from: the instance, and what running it showed."""
+"""What the model is rebuilt from: the program without the values of its inputs, and what running it showed."""
 MAX_BYTES = 256 << 20
 """Inputs, or outputs, of more bytes than this in total make no test."""
 
@@ -67,10 +68,10 @@ class Live(msgspec.Struct):
 
 
 class Ran(msgspec.Struct):
-    """What eager PyTorch showed: the outputs, what the model changes and returns, and whether it is random."""
+    """What eager PyTorch showed: the outputs, what each call changes and returns, and whether it is random."""
 
     expected: list[Value]
-    outputs: Outputs
+    outputs: tuple[Outputs, ...]
     random: bool
 
 
@@ -94,9 +95,9 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def module(instance: Instance, outputs: Outputs) -> Any:
-    """Return the nn.Module of an instance. Raises InvalidTest where PyTorch refuses to construct it."""
-    source = torch_source.model(instance, outputs)
+def module(program: Program, outputs: tuple[Outputs, ...]) -> Any:
+    """Return the nn.Module of a program. Raises InvalidTest where PyTorch refuses to construct it."""
+    source = torch_source.model(program, outputs)
     import torch
 
     scope: dict[str, Any] = {"torch": torch, "np": np, "unpack": _unpack}
@@ -109,29 +110,24 @@ def module(instance: Instance, outputs: Outputs) -> Any:
             made = scope["Model"]()
     except Exception as error:
         raise InvalidTest(f"PyTorch rejects the constructor: {brief(error)}") from None
-    return made.train(bool(instance.context.get("training", False)))
+    return made.train(torch_source.trains(program))
 
 
-def tensors(instance: Instance, given: Sequence[Value] | None = None) -> tuple[Any, ...]:
-    """Return the inputs as fresh torch.Tensors in their layouts; `given` replaces the instance's own values."""
-    layouts = instance.context.get("layout", {})
-    if not isinstance(layouts, dict):
-        raise InvalidTest("the layout of an instance is no table")
-    held = [operand.value for operand in instance.inputs] if given is None else given
+def tensors(program: Program, given: Sequence[Value] | None = None) -> tuple[Any, ...]:
+    """Return the inputs as fresh torch.Tensors in their layouts; `given` replaces the program's own values."""
+    layouts = torch_source.layouts_of(program)
+    held = [operand.value for operand in program.inputs] if given is None else given
     made = []
-    for operand, value in zip(instance.inputs, held, strict=True):
+    for operand, value in zip(program.inputs, held, strict=True):
         if not isinstance(value, Tensor | RandomTensor):
             raise InvalidTest(f"the input {operand.name[:100]!r} is no tensor")
-        strides = layouts.get(operand.name)
-        if strides is not None and not isinstance(strides, list | tuple):
-            raise InvalidTest(f"the layout of {operand.name[:100]!r} is no list of strides")
-        made.append(torch_values.to_torch(value, None if strides is None else tuple(strides)))
+        made.append(torch_values.to_torch(value, layouts.get(operand.name)))
     return tuple(made)
 
 
-def check_size(instance: Instance) -> None:
+def check_size(program: Program) -> None:
     """Raise InvalidTest where the inputs are larger than MAX_BYTES in total."""
-    total = sum(_bytes(x.value.dtype, x.value.shape) for x in instance.inputs if hasattr(x.value, "dtype"))
+    total = sum(_bytes(x.value.dtype, x.value.shape) for x in program.inputs if hasattr(x.value, "dtype"))
     if total > MAX_BYTES:
         raise InvalidTest(f"the inputs are of {total >> 20} MiB, more than {MAX_BYTES >> 20} MiB")
 
@@ -140,12 +136,41 @@ def _bytes(dtype: str, shape: tuple[int, ...]) -> int:
     return math.prod(shape) * np.dtype(CONTAINERS[dtype]).itemsize
 
 
-def run(instance: Instance) -> Ran:
-    """Run an instance twice, and tell what it returns. Raises InvalidTest where PyTorch rejects it."""
+def run(program: Program) -> Ran:
+    """Run a program twice, and tell what it returns. Raises InvalidTest where PyTorch rejects it."""
+    check_size(program)
+    return _run_graph(program) if isinstance(program, Graph) else _run_call(program)
+
+
+def steps(graph: Graph) -> list[tuple[Instance, list[Value]]]:
+    """Return each call with the values of its arguments, and what eager PyTorch returns for them."""
+    return [(call, ran.expected) for call, ran in _steps(graph)]
+
+
+def _steps(graph: Graph) -> list[tuple[Instance, Ran]]:
+    known: dict[str, Value] = {}
+    found = []
+    for place, call in enumerate(graph.calls):
+        instance = graph.instances(known)[place]
+        ran = _run_call(instance)
+        known |= {name: value for name, value in zip(call.outputs, ran.expected, strict=False) if name}
+        found.append((instance, ran))
+    return found
+
+
+def _run_graph(graph: Graph) -> Ran:
+    """What the calls return is seen one by one; what the program returns, of all of them together."""
+    ran = [one for _, one in _steps(graph)]
+    outputs = tuple(one.outputs[0] for one in ran)
+    model, args = module(graph, outputs), tensors(graph)
+    first, again = ([encoded(x) for x in leaves(eager(model, args))] for _ in range(2))
+    return Ran(first, outputs, first != again or any(one.random for one in ran))
+
+
+def _run_call(instance: Instance) -> Ran:
     import torch
 
-    check_size(instance)
-    first, args = module(instance, Outputs()), tensors(instance)
+    first, args = module(instance, (Outputs(),)), tensors(instance)
     buffers = [(buffer, buffer.clone()) for buffer in first.buffers()]
     before, state = [(x._version, encoded(x)) for x in args], torch.get_rng_state()
     result = eager(first, args)
@@ -159,11 +184,11 @@ def run(instance: Instance) -> Ran:
     drew = not torch.equal(state, torch.get_rng_state())
     for buffer, before in buffers:
         buffer.copy_(before)
-    second = first if outputs == Outputs() else module(instance, outputs)
+    second = first if outputs == Outputs() else module(instance, (outputs,))
     again = [encoded(x) for x in leaves(eager(second, tensors(instance) if mutated else args))]
     if len(again) != len(expected):
         raise InvalidTest(f"PyTorch returns {len(expected)} tensors once, and {len(again)} the second time")
-    return Ran(again, outputs, drew or again != expected)
+    return Ran(again, (outputs,), drew or again != expected)
 
 
 def eager(model: Any, args: tuple[Any, ...]) -> Any:
@@ -248,17 +273,24 @@ def stated(captured: Captured, found: list[Value]) -> list[Value]:
     return expected
 
 
-def saved(instance: Instance, outputs: Outputs) -> bytes:
+def saved(program: Program, outputs: tuple[Outputs, ...]) -> bytes:
     """Return the content of FILE."""
-    return msgspec.json.encode({"instance": instance.form(), "outputs": outputs}, order="sorted")
+    bare = with_values(program, [None] * len(program.inputs))
+    return msgspec.json.encode({"program": bare.form(), "outputs": outputs}, order="sorted")
 
 
-def load(directory: Path) -> tuple[Instance, Outputs]:
-    """Return what `wrap` stored in a test's folder. Raises CorpusError where it is damaged."""
+def load(directory: Path) -> tuple[Program, tuple[Outputs, ...]]:
+    """Return what `wrap` stored in a test's folder. Raises CorpusError where it is damaged.
+
+    Folders of opera 0.1 hold an `instance`, values and all, and the outputs of its one call.
+    """
     try:
         form = msgspec.json.decode((directory / FILE).read_bytes())
-        return parse_instance(form["instance"]), msgspec.convert(form["outputs"], Outputs)
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError) as error:
+        if "instance" in form:
+            return parse(form["instance"]), (msgspec.convert(form["outputs"], Outputs),)
+        program = with_values(parse(form["program"]), read_values(directory, "inputs"))
+        return program, msgspec.convert(form["outputs"], tuple[Outputs, ...])
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError, ValueError) as error:
         raise CorpusError(
             f"{directory / FILE} cannot be read: {error}", fix="delete the folder; `opera run` makes the test again"
         ) from None
@@ -269,8 +301,8 @@ def live(
 ) -> Live:
     """Rebuild the model of a test from its folder; `given` replaces the values of its inputs."""
     prepare()
-    instance, outputs = load(directory)
-    return Live(module(instance, outputs), tensors(instance, given), inputs, names)
+    program, outputs = load(directory)
+    return Live(module(program, outputs), tensors(program, given), inputs, names)
 
 
 def brief(error: BaseException) -> str:

@@ -89,7 +89,7 @@ def insert(workspace: Workspace, records: Iterable[Captured]) -> int:
         kind, told, other = record.provenance.test.partition(TOLD)
         exchanged = record.provenance.source == SOURCE and ARROW in record.provenance.file
         if exchanged and told and kind in (VALUE, STATUS):
-            workspace.relate(record.instance.id, other, kind)
+            workspace.relate(record.program.id, other, kind)
     return new
 
 

@@ -128,7 +128,7 @@ def found(reports: dict[str, tuple[FileReport, list[Captured]]]) -> dict[str, li
 
 
 def one(found: dict[str, list[Captured]], test: str, operator: str) -> Captured:
-    (record,) = [x for x in found[test] if x.instance.operator == operator]
+    (record,) = [x for x in found[test] if x.program.operator == operator]
     return record
 
 
@@ -140,7 +140,7 @@ def test_outcomes_are_those_of_the_suite(reports):
 
 
 def test_a_symbolic_call_gives_way_to_the_same_on_real_tensors(found):
-    dense = one(found, "test_eager_and_symbolic", "keras.layers.Dense").instance
+    dense = one(found, "test_eager_and_symbolic", "keras.layers.Dense").program
     assert dense.params["units"] == 3 and dense.params["activation"] == "relu" and "name" not in dense.params
     assert dense.params["dtype"] == "float32" and "symbolic" not in dense.context
     (operand,) = dense.inputs
@@ -149,7 +149,7 @@ def test_a_symbolic_call_gives_way_to_the_same_on_real_tensors(found):
 
 
 def test_a_symbolic_call_gets_sizes_and_values_in_range(found):
-    embedding = one(found, "test_symbolic_alone", "keras.layers.Embedding").instance
+    embedding = one(found, "test_symbolic_alone", "keras.layers.Embedding").program
     assert embedding.context["symbolic"] == ["inputs"]
     value = embedding.inputs[0].value
     assert value.dtype == "int32" and all(size > 1 for size in value.shape)
@@ -157,15 +157,15 @@ def test_a_symbolic_call_gets_sizes_and_values_in_range(found):
 
 
 def test_several_inputs_keep_their_container(found):
-    add = one(found, "test_merging", "keras.layers.Add").instance
+    add = one(found, "test_merging", "keras.layers.Add").program
     assert [x.name for x in add.inputs] == ["inputs.0", "inputs.1"]
     assert add.params["call.inputs"] == [Named("keras.input", "inputs.0"), Named("keras.input", "inputs.1")]
     assert add.context["call"] == {"args": ["call.inputs"], "kwargs": []}
 
 
 def test_training_masks_and_states(found):
-    assert one(found, "test_training", "keras.layers.Dropout").instance.context["training"] is True
-    lstm = one(found, "test_masks", "keras.layers.LSTM").instance
+    assert one(found, "test_training", "keras.layers.Dropout").program.context["training"] is True
+    lstm = one(found, "test_masks", "keras.layers.LSTM").program
     assert [x.name for x in lstm.inputs] == ["sequences", "initial_state.0", "initial_state.1", "mask"]
     assert lstm.inputs[-1].value.dtype == "bool" and lstm.context["call"]["kwargs"][-1] == "mask"
     assert lstm.context["training"] is False
@@ -173,29 +173,29 @@ def test_training_masks_and_states(found):
 
 def test_layers_inside_layers_are_marked(found):
     by_layer = Counter(
-        (x.instance.operator.rpartition(".")[2], x.instance.context.get("inside")) for x in found["test_inside"]
+        (x.program.operator.rpartition(".")[2], x.program.context.get("inside")) for x in found["test_inside"]
     )
     assert by_layer["Bidirectional", None] == 1
     assert by_layer["SimpleRNN", "keras.layers.Bidirectional"] >= 1
 
 
 def test_adapted_state_becomes_constructor_arguments(found):
-    normalization = one(found, "test_adapted", "keras.layers.Normalization").instance
+    normalization = one(found, "test_adapted", "keras.layers.Normalization").program
     assert normalization.params["mean"] == [2.0] and normalization.params["variance"] == [1.0]
     assert normalization.context["state"] == ["mean", "variance"]
-    lookup = one(found, "test_adapted", "keras.layers.StringLookup").instance
+    lookup = one(found, "test_adapted", "keras.layers.StringLookup").program
     assert [str(x) for x in lookup.params["vocabulary"]] == ["b", "a"]
     assert lookup.inputs[0].value.dtype == "string"
 
 
 def test_functions_are_seen_where_a_test_calls_them(found):
-    clip = one(found, "test_functions", "keras.ops.clip").instance
+    clip = one(found, "test_functions", "keras.ops.clip").program
     assert clip.params == {"x_min": 0.0, "x_max": 2}
     assert clip.context["call"] == {"args": ["x", "x_min"], "kwargs": ["x_max"]}
-    assert [x.name for x in one(found, "test_functions", "keras.ops.concatenate").instance.inputs] == ["xs.0", "xs.1"]
-    added = one(found, "test_functions", "keras.ops.add").instance
+    assert [x.name for x in one(found, "test_functions", "keras.ops.concatenate").program.inputs] == ["xs.0", "xs.1"]
+    added = one(found, "test_functions", "keras.ops.add").program
     assert [x.name for x in added.inputs] == ["x1", "x2"]  # no tensor at all: what Keras makes tensors of
-    assert {x.instance.operator for x in found["test_functions"]} == {
+    assert {x.program.operator for x in found["test_functions"]} == {
         "keras.ops.clip", "keras.ops.concatenate", "keras.ops.add", "keras.activations.gelu",
     }  # fmt: skip
 
@@ -208,4 +208,4 @@ def test_what_cannot_be_said_is_counted(reports, found):
     assert left_out.get(custom) == 1, left_out
     assert left_out["layer class without a public name"] == 1  # Lambda holds code
     assert not [name for name in left_out if name.startswith("capture failed")]
-    assert {x.instance.operator for x in found["test_mine"]} == {"keras.layers.Dense"}
+    assert {x.program.operator for x in found["test_mine"]} == {"keras.layers.Dense"}

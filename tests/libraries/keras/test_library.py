@@ -290,7 +290,7 @@ def test_the_allow_list():
 
 IMPORT = """
 import os
-from opera.libraries import keras_backend
+from opera.libraries.keras import backend as keras_backend
 from tensorflow.python.eager import context
 assert context._context is None or context._context._context_handle is None, "an operation was run"
 assert keras_backend.keras.config.backend() == "tensorflow" and keras_backend.keras.config.floatx() == "float32"

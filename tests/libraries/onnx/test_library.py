@@ -289,7 +289,7 @@ def test_node_tests_wrap_quickly_and_their_source_builds_the_same_model(node_tes
         start = time.process_time()
         manifest = library.wrap(case, f"{number:020}", tmp_path / str(number))
         seconds.append(time.process_time() - start)
-        shown = library.reproducer(manifest, tmp_path / str(number), case.instance, "onnx")
+        shown = library.reproducer(manifest, tmp_path / str(number), case.program, "onnx")
         built = eval(shown["model"], names_of_scripts() | {"unpack": unpack})
         again = onnx.load(tmp_path / str(number) / "model.onnx")
         assert normal(built) == normal(again), case.provenance.test
@@ -335,7 +335,7 @@ def normal(model):
 def test_the_evaluator_stands_in_where_a_test_states_nothing(node_tests, tmp_path):
     disagree = []
     for case in node_tests[::6]:
-        manifest = library.wrap(Captured(case.instance, SEEN), "t", tmp_path)
+        manifest = library.wrap(Captured(case.program, SEEN), "t", tmp_path)
         expected = migrated.read_values(tmp_path, "expected")
         found = oracle.compare(list(case.expected), expected, manifest.outputs, case.rtol, case.atol)
         if found.symptom and "nondeterministic" not in manifest.tags:

@@ -125,13 +125,13 @@ def run(function, args):
 def test_what_is_called_is_what_is_expected_and_exported(case, tmp_path):
     manifest, expected = wrap(case, tmp_path)
     assert (manifest.reference, manifest.offers) == ("eager", ("pt2", "torchscript", "onnx"))
-    assert len(manifest.inputs) == len(case.instance.inputs) and all(x.isidentifier() for x in manifest.inputs)
+    assert len(manifest.inputs) == len(case.program.inputs) and all(x.isidentifier() for x in manifest.inputs)
     assert len(manifest.outputs) == len(expected) > 0 and all(isinstance(x, Tensor) for x in expected)
     live = library.live(manifest, tmp_path)
     before = [torch_module.encoded(x) for x in live.args]
     assert "nondeterministic" in manifest.tags or run(live.module, live.args) == expected
     assert [torch_module.encoded(x) for x in live.args] == before, "a model never changes its inputs"
-    if "nondeterministic" in manifest.tags or case.instance.operator == "torch.nn.MultiheadAttention":
+    if "nondeterministic" in manifest.tags or case.program.operator == "torch.nn.MultiheadAttention":
         return  # whose traced graph computes the same by other kernels
     made = library.export(manifest, tmp_path, "pt2")
     program = torch.export.load(tmp_path / made.file)
@@ -154,7 +154,7 @@ def test_the_source_is_what_people_write(tmp_path):
         "torch.full": "return torch.full((2, 2), float('inf'))",
         "torch.Tensor.random_": "return input.random_(**{'from': 5}, to=6)",
     }
-    shown = {case.values[0].instance.operator: case.values[0] for case in cases()}
+    shown = {case.values[0].program.operator: case.values[0] for case in cases()}
     for number, (operator, line) in enumerate(written.items()):
         wrap(shown[operator], tmp_path / str(number))
         assert line in text(tmp_path / str(number)).replace("fill_value=", ""), operator

@@ -62,9 +62,9 @@ def held():
     return found
 
 before = held()
-from opera.capture import torch_calls
-from opera.instance import Captured, Provenance
-from opera.libraries import torch as library
+from opera.libraries.torch import recorded as torch_calls
+from opera.programs.program import Captured, Provenance
+from opera.libraries.torch import library
 
 x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 made = {}

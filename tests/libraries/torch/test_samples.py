@@ -9,8 +9,8 @@ from opera.programs.program import parse_captured
 SCRIPT = """
 import sys
 from pathlib import Path
-from opera.capture import torch as capture
-from opera.capture import torch_samples as samples
+from opera.libraries.torch import hooks as capture
+from opera.libraries.torch import samples
 from opera.capture.recorder import Recorder
 from opera.errors import SourceError
 from torch.testing._internal import common_methods_invocations as invocations
@@ -51,8 +51,8 @@ def test_the_samples_of_the_wheel_are_driven(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(script), str(spool)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     captured = [parse_captured(line) for line in spool.read_bytes().splitlines()]
-    operators = {found.instance.operator for found in captured}
+    operators = {found.program.operator for found in captured}
     assert {"torch.add", "torch.Tensor.add_", "torch.nn.functional.dropout", "torch.cat", "torch.zeros"} <= operators
-    assert {found.provenance.test for found in captured if found.instance.operator == "torch.cat"} >= {"cat"}
-    dtypes = {x.value.dtype for found in captured for x in found.instance.inputs}
+    assert {found.provenance.test for found in captured if found.program.operator == "torch.cat"} >= {"cat"}
+    dtypes = {x.value.dtype for found in captured for x in found.program.inputs}
     assert "float32" in dtypes and "float64" not in dtypes

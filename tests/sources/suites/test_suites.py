@@ -60,7 +60,7 @@ def test_pytorch_is_recognised_by_either_name_and_by_its_files(tmp_path: Path) -
 
 
 DRIVER = """
-from opera.instance import Instance
+from opera.programs.program import Instance
 
 def run(recorder, part):
     if part == "bad":
@@ -78,7 +78,7 @@ def test_a_driver_runs_the_parts_it_is_asked_for_in_their_order(
     parts = Suite("driven", "driver", driver="a_driver", parts=("Relu", "bad", "Abs"), path=(str(tmp_path),))
     lost = Suite("lost", "driver", driver="nowhere", parts=("x",))
     target = msgspec.structs.replace(site, source=msgspec.structs.replace(site.source, suites=(parts, lost)))
-    found = [(report, [x.instance.operator for x in report.records()]) for report in extract(target, workers=1)]
+    found = [(report, [x.program.operator for x in report.records()]) for report in extract(target, workers=1)]
     assert [(x.file, x.status, x.tests, x.failed, operators) for x, operators in found] == [
         ("Relu", "done", 3, 1, ["Relu"]),
         ("bad", "failed", 0, 1, []),
@@ -254,11 +254,11 @@ def test_pytest_suites_run_with_outcomes_unchanged(checkout: Checkout) -> None:
     found = {report.file: (report, list(report.records())) for report in extract(recognise(str(root)))}
     report, records = found["tests/python/a_test.py"]
     assert (report.status, report.tests, report.failed) == ("done", 6, 1)
-    assert [(x.instance.operator, x.provenance.test) for x in records] == [
+    assert [(x.program.operator, x.provenance.test) for x in records] == [
         ("Abs", "test_built"),
         ("Neg", "test_executed"),
     ]
-    assert records[1].instance.inputs[0].value.array().tolist() == [[1.5, 2.5]]
+    assert records[1].program.inputs[0].value.array().tolist() == [[1.5, 2.5]]
     assert all(x.expected is None and x.provenance.source == "onnx-pytest" for x in records)
     skipped = found["tests/python/b_test.py"][0]
     assert skipped.status == "failed-import" and "nowhere" in skipped.reason
