@@ -320,6 +320,7 @@ def run(
     from opera.run.driver import Options
     from opera.run.plan import Selection
     from opera.store.workspace import Workspace
+    from opera.triage import scripts
 
     options = Options(
         compilers=tuple(dict.fromkeys(compiler or ())),
@@ -332,7 +333,7 @@ def run(
     )
     show.check(options)
     with Workspace.open(workspace, write=True) as opened:
-        new = show.run(opened, options)
+        new = show.run(opened, options, scripts.write_all)
     raise typer.Exit(NEW_FINDINGS if fail_on_new and new else OK)
 
 
@@ -502,13 +503,14 @@ def corpus_import(file: Path, workspace: Root = RESULTS) -> None:
 
     Example: opera corpus import onnx.jsonl.gz
     """
+    from opera import libraries
     from opera.store import corpus
     from opera.store.workspace import Workspace
 
     if not file.is_file():
         raise UsageError(f"there is no file {file}", fix="check the path")
     with Workspace.open(workspace, write=True) as opened:
-        total, new = corpus.read_into(opened, file)
+        total, new = corpus.read_into(opened, file, libraries.declares)
     typer.echo(f"{total} instances read, {new} of them new")
 
 
@@ -518,9 +520,10 @@ def corpus_merge(output: Path, files: list[Path]) -> None:
 
     Example: opera corpus merge all.jsonl.gz mine.jsonl.gz yours.jsonl.gz
     """
+    from opera import libraries
     from opera.store import corpus
 
-    typer.echo(f"{corpus.merge(output, files)} instances written to {output}")
+    typer.echo(f"{corpus.merge(output, files, libraries.declares)} instances written to {output}")
 
 
 def seconds(text: str) -> float:

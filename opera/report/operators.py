@@ -59,7 +59,7 @@ def operators(workspace: Workspace, name: str) -> list[Operator]:
 def _related(workspace: Workspace, library: str, name: str) -> list[Related]:
     """Return the verified relations, in either direction."""
     from opera.sources.deeprel import relations
-    from opera.sources.deeprel.plans import VALUE
+    from opera.store.relations import VALUE
 
     best: dict[str, Related] = {}
     for x in relations.about(workspace, library, name):

@@ -31,7 +31,7 @@ from opera.programs.verdicts import (
     Limits,
     Outcome,
 )
-from opera.run import plan, quota, rejudge
+from opera.run import plan, quota, rejudge, renewal
 from opera.run.accounts import Accounts
 from opera.run.aftermath import Aftermath, Culprit, Origin, Suspicion, poisoning, predecessors
 from opera.run.confirm import Confirming, Members
@@ -44,7 +44,6 @@ from opera.run.prepare import Preparation
 from opera.run.quota import Quota
 from opera.run.rejudge import Rejudging
 from opera.store.workspace import Workspace
-from opera.triage import findings
 
 LOOKAHEAD = 96
 """Items taken up at a time: enough to keep every slot busy while the next ones are wrapped."""
@@ -106,7 +105,7 @@ def run(workspace: Workspace, options: Options, progress: Progress, pool: Pool |
             cause="nothing was extracted yet",
             fix="run `opera extract onnx` first",
         )
-    if renewed := findings.renew(workspace):
+    if renewed := renewal.renew(workspace):
         progress.say(f"{renewed} findings are sorted anew: what makes two failures one is told apart differently now")
     names = list(options.compilers or compilers.registered())
     pairs = [(name, library) for name in names for library in chosen if library in compilers.get(name).FRONTENDS]

@@ -7,12 +7,12 @@ from collections import Counter, defaultdict
 
 import msgspec
 
+from opera.oracle.signature import Signature
 from opera.pool.workers import Account
 from opera.programs.verdicts import FAILURES, Outcome
 from opera.run.accounts import Accounts
 from opera.run.plan import Frontend
 from opera.store.workspace import COMBINED, Verdict, Workspace
-from opera.triage.signature import Signature
 
 SAVE_SECONDS = 1.0
 """Verdicts are written at least this often."""

@@ -111,7 +111,7 @@ CREATE TABLE interpreters (
 );
 CREATE TABLE findings (
     id TEXT PRIMARY KEY,                    -- of its signature
-    signature BLOB NOT NULL,                -- JSON of opera.triage.signature.Signature
+    signature BLOB NOT NULL,                -- JSON of opera.oracle.signature.Signature
     created REAL NOT NULL
 );
 CREATE TABLE verdicts (

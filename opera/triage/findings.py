@@ -11,7 +11,6 @@ import msgspec
 from opera.programs.verdicts import PASS
 from opera.store.workspace import COUNTED, REPRODUCERS, Verdict, Workspace
 from opera.triage import partners
-from opera.triage.signature import Signature
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -91,32 +90,6 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "") ->
     found.sort(key=lambda x: (-min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
     age = _ages(found)
     return sorted(found, key=lambda x: age[x.frontend, x.compiler_version])
-
-
-def renew(workspace: Workspace) -> int:
-    """Sort the failing verdicts whose findings another SIGNATURE_VERSION made anew; return how many findings that were."""
-    stored = workspace.query("SELECT id, signature FROM findings")
-    stale = [name for name, signature in stored if not _current(name, signature)]
-    if not stale:
-        return 0
-    operators = dict(workspace.query("SELECT t.id, i.operator FROM tests t JOIN instances i ON i.id = t.instance"))
-    moved, signatures = [], {}
-    old = msgspec.json.encode(stale).decode()
-    for verdict in workspace.verdicts("finding IN (SELECT value FROM json_each(?))", [old]):
-        found = Signature.of(verdict.frontend, operators[verdict.test], verdict)
-        signatures[found.id] = msgspec.json.encode(found)
-        moved.append(msgspec.structs.replace(verdict, finding=found.id))
-    workspace.move_verdicts(moved, signatures, stale)
-    for name in stale:
-        (workspace.root / REPRODUCERS / f"{name}.py").unlink(missing_ok=True)
-    return len(stale)
-
-
-def _current(name: str, signature: bytes) -> bool:
-    try:
-        return msgspec.json.decode(signature, type=Signature).id == name
-    except msgspec.DecodeError:  # it has other fields now
-        return False
 
 
 def version_key(version: str) -> tuple[tuple[int, ...], str]:

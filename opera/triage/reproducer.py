@@ -18,6 +18,7 @@ import msgspec
 
 from opera import libraries, resources
 from opera.oracle import comparison as oracle
+from opera.oracle.signature import normalise
 from opera.programs import literals
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Instance
@@ -25,7 +26,6 @@ from opera.programs.values import Optional, RandomTensor, Sequence, Tensor, Valu
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, OUT_OF_MEMORY, TIMEOUT, Limits
 from opera.store.workspace import Workspace
 from opera.triage.replay import Sequel
-from opera.triage.signature import normalise
 
 OTHER = "run_other.py.j2"
 

@@ -14,7 +14,6 @@ import msgspec
 
 from opera import resources
 from opera.errors import CorpusError, InvalidTest
-from opera.libraries import Opinion
 from opera.libraries.keras import (
     api as keras_api,
 )
@@ -35,11 +34,11 @@ from opera.libraries.keras import (
 )
 from opera.libraries.keras.wrap import Live
 from opera.oracle import comparison as oracle
-from opera.prioritize.subspaces import NO_DEFAULT
+from opera.oracle.opinions import Opinion
 from opera.programs import migrated, values
 from opera.programs.migrated import LIVE, Artefact, Manifest
 from opera.programs.program import Captured, Instance, Operand, Provenance, parse_instance
-from opera.programs.values import Value
+from opera.programs.values import NO_DEFAULT, Value
 
 NAME = "keras"
 PACKAGE = '"opera[keras]"'

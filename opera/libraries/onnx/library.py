@@ -11,7 +11,6 @@ from typing import Any
 
 from opera import resources
 from opera.errors import InvalidTest
-from opera.libraries import Opinion
 from opera.libraries.onnx import (
     codec as onnx_values,
 )
@@ -27,6 +26,7 @@ from opera.libraries.onnx import (
 from opera.libraries.onnx import (
     wrap as onnx_model,
 )
+from opera.oracle.opinions import Opinion
 from opera.programs import migrated, values
 from opera.programs.migrated import Artefact, Manifest
 from opera.programs.program import Captured, Instance, Operand, Provenance

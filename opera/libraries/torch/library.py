@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from opera import precision, resources
-from opera.libraries import Opinion, exported
+from opera.libraries import exported
 from opera.libraries.torch import (
     api as torch_api,
 )
@@ -28,6 +28,7 @@ from opera.libraries.torch import (
 from opera.libraries.torch import (
     wrap as torch_module,
 )
+from opera.oracle.opinions import Opinion
 from opera.programs import migrated, values
 from opera.programs.migrated import LIVE, Artefact, Manifest
 from opera.programs.program import Captured, Instance, Operand, Provenance

@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 
 from opera.errors import CorpusError, InvalidTest
-from opera.libraries import Opinion
 from opera.libraries.torch import wrap as torch_module
+from opera.libraries.torch.eager import quiet
 from opera.libraries.torch.source import Outputs
+from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Instance
 from opera.programs.values import Named, RandomTensor, Tensor, Value
@@ -58,7 +59,7 @@ def _wide(instance: Instance, outputs: Outputs, inputs: list[Value], expected: l
     results = torch_module.leaves(torch_module.eager(model, args))
     if [tuple(x.shape) for x in results] != [x.shape for x in expected]:
         raise InvalidTest("its form is another one in float64")
-    with torch_module.quiet():
+    with quiet():
         pairs = zip(results, expected, strict=True)
         found = [torch_module.encoded(x.to(getattr(torch, want.dtype))) for x, want in pairs]
     if any(

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from opera.programs.program import Captured
-from opera.sources.deeprel.plans import ARROW, LEAST, STATUS, TOLD, VALUE, Outcome, Pair, supported
+from opera.sources.deeprel.plans import LEAST, Outcome, Pair, supported
+from opera.store.relations import ARROW, SOURCE, STATUS, VALUE
 from opera.store.workspace import Workspace, unpack
 
-SOURCE = "deeprel"
-"""The migration source that provenances name."""
 ORIGINAL = f"(source != '{SOURCE}' OR file NOT LIKE '%{ARROW}%')"
 """SQL that is true of the provenances of what was not exchanged."""
 VERIFY = "verify "
@@ -79,18 +77,6 @@ def stored(workspace: Workspace, extraction: str, operator: str = "") -> Iterato
     )
     for (document,) in rows:
         yield msgspec.json.decode(unpack(document), type=Outcome)
-
-
-def insert(workspace: Workspace, records: Iterable[Captured]) -> int:
-    """As `Workspace.insert`, with which other instances these agree, as their provenances tell."""
-    new = 0
-    for record in records:
-        new += workspace.insert([record])
-        kind, told, other = record.provenance.test.partition(TOLD)
-        exchanged = record.provenance.source == SOURCE and ARROW in record.provenance.file
-        if exchanged and told and kind in (VALUE, STATUS):
-            workspace.relate(record.instance.id, other, kind)
-    return new
 
 
 def about(workspace: Workspace, library: str, operator: str) -> list[Relation]:

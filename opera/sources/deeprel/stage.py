@@ -14,10 +14,11 @@ import msgspec
 from opera import temporary
 from opera.errors import NotInstalled, SourceError
 from opera.sources.deeprel import relations
-from opera.sources.deeprel.plans import STATUS, VALUE, Plan
+from opera.sources.deeprel.plans import Plan
 from opera.sources.deeprel.pool import Done, Pool
-from opera.sources.deeprel.relations import ORIGINAL, SOURCE, VERIFY, Relation
+from opera.sources.deeprel.relations import ORIGINAL, VERIFY, Relation
 from opera.sources.suites import suites
+from opera.store.relations import SOURCE, STATUS, VALUE, insert
 from opera.store.workspace import Crash, Workspace, unpack
 
 VERIFIED = 100
@@ -213,7 +214,7 @@ def stored(workspace: Workspace, done: Done) -> tuple[int, int, dict[str, Any]]:
     """Store what a plan captured; return how many instances that are, how many are new, and what is to be said of the plan."""
     lines, report = Counter[bool](), done.report
     with workspace.transaction():
-        new = relations.insert(workspace, report.records(lines))
+        new = insert(workspace, report.records(lines))
     report.spool.unlink(missing_ok=True)
     names = ("source", "reason", "tests", "failed", "calls", "left_out", "seconds")
     document: dict[str, Any] = {name: getattr(report, name) for name in names}
