@@ -18,6 +18,7 @@ import msgspec
 
 from opera import __version__
 from opera.errors import CorpusError, UsageError
+from opera.store import verdicts
 from opera.store.workspace import Workspace
 from opera.triage.findings import Finding, findings
 
@@ -75,9 +76,9 @@ def freeze(workspaces: Sequence[Workspace]) -> Labels:
 def _frontends(workspace: Workspace) -> list[Frontend]:
     environments, superseded = workspace.environments(), workspace.superseded()
     tests: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for frontend, environment, test in workspace.stream("SELECT frontend, environment, test FROM verdicts"):
-        if environment not in superseded:
-            tests[frontend, environment].add(test)
+    for x in verdicts.shown(workspace):
+        if x.environment not in superseded:
+            tests[x.frontend, x.environment].add(x.test)
     found: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in findings(workspace):
         found[finding.frontend, finding.environment].append(finding)

@@ -9,6 +9,7 @@ import msgspec
 
 from opera.errors import UsageError
 from opera.programs.verdicts import FAILURES
+from opera.store import tests
 from opera.store.families import Held, family, of_instances, ordered
 from opera.store.workspace import Workspace
 from opera.triage.findings import Finding
@@ -199,5 +200,5 @@ def _best_ranked(
 
 def _families_of_tests(workspace: Workspace, library: str) -> _Tests:
     families = of_instances(workspace, library, tested=True)
-    rows = workspace.query("SELECT id, instance FROM tests")
-    return {test: (instance, families[instance]) for test, instance in rows if instance in families}
+    made = tests.instances(workspace)
+    return {test: (instance, families[instance]) for test, instance in made.items() if instance in families}

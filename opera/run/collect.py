@@ -20,6 +20,7 @@ from opera.run.groups import compiler_group, library_group
 from opera.run.plan import Frontend, Item, Selection
 from opera.run.prepare import VALID, Preparation
 from opera.run.tracing import Traced, TraceJob
+from opera.store import verdicts
 from opera.store.workspace import Covered, Workspace
 
 LOOKAHEAD = 96
@@ -90,15 +91,12 @@ def _chosen(workspace: Workspace, target: Frontend, *, only_run: bool) -> Iterat
     items, _ = plan.items(workspace, [target], Selection())
     if not only_run:
         return items
-    rows = workspace.query(
-        "SELECT DISTINCT test FROM verdicts WHERE frontend = ? AND environment = ?", (target.name, target.environment)
-    )
-    if not rows:
+    ran = verdicts.tests(workspace, target.name, target.environment)
+    if not ran:
         raise UsageError(
             f"{target.name} was not run yet in this environment",
             fix=f"run `opera run --compiler {target.compiler}` first, or leave out --only-run",
         )
-    ran = {test for (test,) in rows}
     return (item for item in items if item.test in ran)
 
 

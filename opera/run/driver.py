@@ -43,6 +43,7 @@ from opera.run.plan import Frontend, Item, Selection
 from opera.run.prepare import Preparation
 from opera.run.quota import Quota
 from opera.run.rejudge import Rejudging
+from opera.store import verdicts
 from opera.store.workspace import Workspace
 
 LOOKAHEAD = 96
@@ -423,7 +424,7 @@ class _Run:
     def _resume_confirmations(self, besides: set[tuple[str, str, str]]) -> None:
         """Confirm what an interrupted run left pending."""
         environments = {x.environment for x in self.frontends.values()}
-        for verdict in self.workspace.verdicts("confirmation = 'pending'", seen=True):
+        for verdict in verdicts.pending(self.workspace):
             item = self.by_test.get((verdict.frontend, verdict.test))
             known = verdict.environment in environments and item is not None
             if known and item is not None and (verdict.frontend, verdict.test, verdict.variant) not in besides:

@@ -12,6 +12,7 @@ from opera.pool.workers import Account
 from opera.programs.verdicts import FAILURES, Outcome
 from opera.run.accounts import Accounts
 from opera.run.plan import Frontend
+from opera.store import tests
 from opera.store.workspace import COMBINED, Verdict, Workspace
 
 SAVE_SECONDS = 1.0
@@ -63,10 +64,7 @@ class Ledger:
 
     def operator(self, test: str) -> str:
         """Return the operator of a test."""
-        rows = self.workspace.query(
-            "SELECT i.operator FROM tests t JOIN instances i ON i.id = t.instance WHERE t.id = ?", (test,)
-        )
-        return str(rows[0][0]) if rows else ""
+        return tests.operator(self.workspace, test)
 
     def store(self, verdict: Verdict) -> None:
         """Store a verdict, and count it."""

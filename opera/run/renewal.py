@@ -5,19 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from opera.oracle.signature import Signature
+from opera.store import tests, verdicts
 from opera.store.workspace import REPRODUCERS, Workspace
 
 
 def renew(workspace: Workspace) -> int:
     """Sort the failing verdicts whose findings another SIGNATURE_VERSION made anew; return how many findings that were."""
-    stored = workspace.query("SELECT id, signature FROM findings")
-    stale = [name for name, signature in stored if not _current(name, signature)]
+    stored = verdicts.signatures(workspace)
+    stale = [name for name, signature in stored.items() if not _current(name, signature)]
     if not stale:
         return 0
-    operators = dict(workspace.query("SELECT t.id, i.operator FROM tests t JOIN instances i ON i.id = t.instance"))
+    operators = tests.operators(workspace)
     moved, signatures = [], {}
-    old = msgspec.json.encode(stale).decode()
-    for verdict in workspace.verdicts("finding IN (SELECT value FROM json_each(?))", [old]):
+    for verdict in verdicts.of_findings(workspace, stale):
         found = Signature.of(verdict.frontend, operators[verdict.test], verdict)
         signatures[found.id] = msgspec.json.encode(found)
         moved.append(msgspec.structs.replace(verdict, finding=found.id))

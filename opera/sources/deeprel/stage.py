@@ -16,10 +16,11 @@ from opera.errors import NotInstalled, SourceError
 from opera.sources.deeprel import relations
 from opera.sources.deeprel.plans import Plan
 from opera.sources.deeprel.pool import Done, Pool
-from opera.sources.deeprel.relations import ORIGINAL, VERIFY, Relation
+from opera.sources.deeprel.relations import VERIFY, Relation
 from opera.sources.suites import suites
-from opera.store.relations import SOURCE, STATUS, VALUE, insert
-from opera.store.workspace import Crash, Workspace, unpack
+from opera.store import instances
+from opera.store.relations import SOURCE, STATUS, VALUE, insert, originals
+from opera.store.workspace import Crash, Workspace
 
 VERIFIED = 100
 """Invocations of an operator on which its candidates are verified (DeepREL's number)."""
@@ -123,23 +124,13 @@ class _Run:
     @cached_property
     def held(self) -> dict[str, list[int]]:
         """Operator → what other sources captured of it: places of instances in the corpus."""
-        rows = self.workspace.query(
-            "SELECT operator, seq FROM instances WHERE library = ? AND id IN"
-            f" (SELECT instance FROM provenances WHERE {ORIGINAL}) ORDER BY 1, 2",
-            (self.library,),
-        )
-        found: dict[str, list[int]] = {}
-        for operator, seq in rows:
-            found.setdefault(operator, []).append(seq)
-        return found
+        return originals(self.workspace, self.library)
 
     def _documents(self, operator: str, most: int) -> list[tuple[str, bytes]]:
         """Return at most so many invocations of an operator, spread over all of them."""
         own = self.held.get(operator, [])
         chosen = [own[place * len(own) // most] for place in range(most)] if len(own) > most else own
-        marks = ", ".join("?" * len(chosen))
-        rows = self.workspace.query(f"SELECT id, document FROM instances WHERE seq IN ({marks}) ORDER BY seq", chosen)
-        return [(name, unpack(document)) for name, document in rows]
+        return instances.documents(self.workspace, chosen)
 
     @cached_property
     def found(self) -> list[Relation]:
