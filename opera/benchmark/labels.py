@@ -28,7 +28,7 @@ PLACE = re.compile(r"@[\w./-]+\.\w+:\d+$|:\d+$")
 """Where in a converter it failed."""
 
 
-class Frontend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LabelledFrontend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The labels of one frontend.
 
     Attributes:
@@ -54,7 +54,7 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
     opera: str
     frozen: str
-    frontends: dict[str, Frontend]
+    frontends: dict[str, LabelledFrontend]
 
 
 def freeze(workspaces: Sequence[Workspace]) -> Labels:
@@ -73,7 +73,7 @@ def freeze(workspaces: Sequence[Workspace]) -> Labels:
     return Labels("opera-labels", VERSION, __version__, time.strftime("%Y-%m-%d %H:%M:%S %z"), frontends)
 
 
-def _frontends(workspace: Workspace) -> list[Frontend]:
+def _frontends(workspace: Workspace) -> list[LabelledFrontend]:
     environments, superseded = workspace.environments(), workspace.superseded()
     tests: dict[tuple[str, str], set[str]] = defaultdict(set)
     for x in verdicts.shown(workspace):
@@ -91,7 +91,7 @@ def _frontends(workspace: Workspace) -> list[Frontend]:
             f"no finding in {workspace.root} yet, so there are no faults to score by", fix="run more tests: `opera run`"
         )
     return [
-        Frontend(
+        LabelledFrontend(
             frontend,
             environments[environment]["compiler"],
             environments[environment]["version"],

@@ -15,7 +15,7 @@ from opera.store.workspace import Workspace
 from opera.triage.findings import Finding
 
 
-class Source(msgspec.Struct, frozen=True):
+class SourceSummary(msgspec.Struct, frozen=True):
     """What a family of sources brought to a library's corpus.
 
     Attributes:
@@ -102,7 +102,7 @@ def by_source(counts: Held) -> dict[str, dict[str, int]]:
     return {library: dict(sorted(found[library].items())) for library in sorted(found)}
 
 
-def by_family(counts: Held) -> dict[str, list[Source]]:
+def by_family(counts: Held) -> dict[str, list[SourceSummary]]:
     """Return library → its families."""
     instances: dict[str, Counter[str]] = defaultdict(Counter)
     members: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -118,7 +118,7 @@ def by_family(counts: Held) -> dict[str, list[Source]]:
     alone = Counter((library, *families) for (library, _), families in operators.items() if len(families) == 1)
     return {
         library: [
-            Source(
+            SourceSummary(
                 name,
                 tuple(sorted(members[library, name])),
                 instances[library][name],
@@ -132,7 +132,7 @@ def by_family(counts: Held) -> dict[str, list[Source]]:
 
 
 def compare(
-    workspace: Workspace, sources: dict[str, list[Source]], runs: Iterable[Run], *, balance: bool
+    workspace: Workspace, sources: dict[str, list[SourceSummary]], runs: Iterable[Run], *, balance: bool
 ) -> list[Comparison]:
     """Compare the families of each frontend's library.
 

@@ -13,7 +13,7 @@ from opera import __version__
 from opera.programs import values
 from opera.programs.verdicts import ERROR, SCREENED, UNEXPORTED, UNSUPPORTED
 from opera.report import sources as migration
-from opera.report.sources import Comparison, Source
+from opera.report.sources import Comparison, SourceSummary
 from opera.store import instances, runs, tests
 from opera.store import verdicts as stored
 from opera.store.families import held
@@ -27,7 +27,7 @@ REASONS = 15
 """Reasons of `unsupported` that are listed for a frontend; the rest is one number."""
 
 
-class Frontend(msgspec.Struct, frozen=True):
+class FrontendSummary(msgspec.Struct, frozen=True):
     """One frontend in one environment.
 
     Attributes:
@@ -94,10 +94,10 @@ class Report(msgspec.Struct, frozen=True):
     generated: str
     root: str
     unfinished: bool
-    frontends: list[Frontend]
+    frontends: list[FrontendSummary]
     findings: list[Finding]
     instances: dict[str, dict[str, int]]
-    sources: dict[str, list[Source]]
+    sources: dict[str, list[SourceSummary]]
     comparisons: list[Comparison]
     equipped: dict[str, dict[str, int]]
     invalid: dict[str, int]
@@ -158,7 +158,7 @@ def _frontends(
     verdicts: dict[tuple[str, str], dict[str, str]],
     newest: list[Newest],
     instances: dict[str, int],
-) -> list[Frontend]:
+) -> list[FrontendSummary]:
     accounts, environments = workspace.accounts(), workspace.environments()
     order = first_tests(workspace)
     strategies = runs.strategies(workspace)
@@ -178,7 +178,7 @@ def _frontends(
         slots = sum(x["wall_seconds"] * x["workers"] for x in told)
         counts = Counter(ran.values())
         listed.append(
-            Frontend(
+            FrontendSummary(
                 name=key[0],
                 label=labels[key],
                 compiler=environment["compiler"],
@@ -207,7 +207,7 @@ def _frontends(
 
 
 def _runs(
-    frontends: list[Frontend], found: list[Finding], verdicts: dict[tuple[str, str], dict[str, str]]
+    frontends: list[FrontendSummary], found: list[Finding], verdicts: dict[tuple[str, str], dict[str, str]]
 ) -> Iterator[migration.Run]:
     groups: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in found:
@@ -278,7 +278,7 @@ def _top(counter: Counter[str]) -> dict[str, int]:
 
 
 def _matrix(
-    workspace: Workspace, frontends: list[Frontend], verdicts: dict[tuple[str, str], dict[str, str]]
+    workspace: Workspace, frontends: list[FrontendSummary], verdicts: dict[tuple[str, str], dict[str, str]]
 ) -> dict[str, dict[str, dict[str, int]]]:
     operators = tests.operators(workspace)
     matrix: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
