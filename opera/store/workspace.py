@@ -85,7 +85,7 @@ class Crash(msgspec.Struct, frozen=True):
 
 
 class Covered(msgspec.Struct, frozen=True):
-    """What a test (of an instance) covers of a frontend: file → bitmap of lines, and the seconds that it took to tell."""
+    """What a test (of an instance) covers of a frontend: file → its lines (coverage.numbits), and the seconds to tell it."""
 
     instance: str
     files: dict[str, bytes]
