@@ -218,7 +218,7 @@ def constraints(
 
 @app.command()
 def prioritize(
-    strategy: Annotated[str, typer.Option(help="How to rank (docs/benchmark.md lists them).")] = "opera",
+    strategy: Annotated[str, typer.Option(help="How to rank (docs/benchmark.md lists them).")] = "opera-wide",
     library: Annotated[list[str] | None, typer.Option(help="Only this library (repeatable).")] = None,
     compiler: Annotated[list[str] | None, typer.Option(help="Only for this compiler (repeatable).")] = None,
     seed: Annotated[
