@@ -24,6 +24,7 @@ test-full: lint types
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
 
 types: $(VENV)/.dev
 	$(BIN)/mypy

@@ -1,4 +1,4 @@
-"""CPU seconds and memory of the default strategy on generated corpora: `python benchmarks/prioritize.py [SIZE...]`;
+"""CPU seconds and memory of `opera` on generated corpora: `python benchmarks/prioritize.py [SIZE...]`;
 of the others on the first size.
 
 Each size is ranked in a process of its own, from instances that are read from a file one by one, made into rows, encoded and

@@ -170,28 +170,26 @@ def _scopes(file: Path, frontends: list[str], settings: Settings) -> dict[str, l
 
 
 def _print(benchmark: Benchmark, format: str, json_of: object) -> None:
-    from opera.report import benchmark as report
+    from opera.benchmark import tables
 
     if format == "json":
         print(msgspec.json.format(msgspec.json.encode(json_of), indent=1).decode())
     elif format == "markdown":
-        print(report.markdown(benchmark))
+        print(tables.markdown(benchmark))
     else:
-        print(report.terminal(benchmark))
+        print(tables.terminal(benchmark))
 
 
 def _write(benchmark: Benchmark, output: Path) -> None:
     """Write JSON, Markdown, HTML and figures. Raises UsageError."""
-    from opera.report import benchmark as report
-    from opera.report import benchmark_figures as figures
-    from opera.report import benchmark_html
+    from opera.benchmark import figures, html, tables
 
     try:
         output.mkdir(parents=True, exist_ok=True)
         (output / "benchmark.json").write_bytes(msgspec.json.encode(benchmark) + b"\n")
-        (output / "table.md").write_text(report.markdown(benchmark) + "\n", encoding="utf-8")
+        (output / "table.md").write_text(tables.markdown(benchmark) + "\n", encoding="utf-8")
         drawn = figures.write(benchmark, output)
-        (output / "report.html").write_text(benchmark_html.render(benchmark, drawn), encoding="utf-8")
+        (output / "report.html").write_text(html.render(benchmark, drawn), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror}", fix="choose another --output") from None
     print(f"reports in {output}: report.html, table.md, benchmark.json, figures/", file=sys.stderr)

@@ -18,6 +18,7 @@ import msgspec
 
 from opera import __version__
 from opera.errors import CorpusError, UsageError
+from opera.store import verdicts
 from opera.store.workspace import Workspace
 from opera.triage.findings import Finding, findings
 
@@ -27,7 +28,7 @@ PLACE = re.compile(r"@[\w./-]+\.\w+:\d+$|:\d+$")
 """Where in a converter it failed."""
 
 
-class Frontend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LabelledFrontend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The labels of one frontend.
 
     Attributes:
@@ -53,7 +54,7 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
     opera: str
     frozen: str
-    frontends: dict[str, Frontend]
+    frontends: dict[str, LabelledFrontend]
 
 
 def freeze(workspaces: Sequence[Workspace]) -> Labels:
@@ -72,12 +73,12 @@ def freeze(workspaces: Sequence[Workspace]) -> Labels:
     return Labels("opera-labels", VERSION, __version__, time.strftime("%Y-%m-%d %H:%M:%S %z"), frontends)
 
 
-def _frontends(workspace: Workspace) -> list[Frontend]:
+def _frontends(workspace: Workspace) -> list[LabelledFrontend]:
     environments, superseded = workspace.environments(), workspace.superseded()
     tests: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for frontend, environment, test in workspace.stream("SELECT frontend, environment, test FROM verdicts"):
-        if environment not in superseded:
-            tests[frontend, environment].add(test)
+    for x in verdicts.shown(workspace):
+        if x.environment not in superseded:
+            tests[x.frontend, x.environment].add(x.test)
     found: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in findings(workspace):
         found[finding.frontend, finding.environment].append(finding)
@@ -90,7 +91,7 @@ def _frontends(workspace: Workspace) -> list[Frontend]:
             f"no finding in {workspace.root} yet, so there are no faults to score by", fix="run more tests: `opera run`"
         )
     return [
-        Frontend(
+        LabelledFrontend(
             frontend,
             environments[environment]["compiler"],
             environments[environment]["version"],

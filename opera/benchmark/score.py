@@ -222,8 +222,7 @@ def compare(subject: str, granularity: str, figures: dict[str, Array]) -> list[C
     """Compare all pairs of strategies by their APFD over the seeds, strategy → float64 (seeds,)."""
     return [
         Comparison(
-            subject, granularity, first, second,
-            statistics.a12(figures[first], figures[second]), statistics.mann_whitney(figures[first], figures[second]),
+            subject, granularity, first, second, *statistics.mann_whitney(figures[first], figures[second])
         )
         for first, second in combinations(figures, 2)
     ]  # fmt: skip

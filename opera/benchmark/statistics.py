@@ -71,23 +71,20 @@ def clustered_interval(values: Mapping[str, Sequence[Array]], seed: int = 0) -> 
     return _percentiles(sums / counts)
 
 
-def a12(first: Array, second: Array) -> float:
-    """Return the probability that a draw of `first` is larger than one of `second`, ties counted half.
+def mann_whitney(first: Array, second: Array) -> tuple[float, float]:
+    """Return (A12, p) of two samples.
+
+    A12 is the probability that a draw of `first` is larger than one of `second`, ties counted half: the U of Mann and
+    Whitney over the number of pairs. p is that of the two-sided test, 1 where all values are equal.
 
     Source: Vargha and Delaney, "A Critique and Improvement of the CL Common Language Effect Size Statistics", 2000.
     """
-    larger = (first[:, None] > second[None, :]).sum()
-    equal = (first[:, None] == second[None, :]).sum()
-    return float((larger + equal / 2) / (len(first) * len(second)))
-
-
-def mann_whitney(first: Array, second: Array) -> float:
-    """Return the two-sided p of the Mann-Whitney U test; 1 where all values are equal."""
     from scipy.stats import mannwhitneyu
 
     if np.ptp(np.concatenate([first, second])) == 0:
-        return 1.0
-    return float(mannwhitneyu(first, second, alternative="two-sided").pvalue)
+        return 0.5, 1.0
+    found = mannwhitneyu(first, second, alternative="two-sided")
+    return float(found.statistic / (len(first) * len(second))), float(found.pvalue)
 
 
 def _percentiles(means: Array) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from opera.errors import CorpusError, UsageError
 from opera.prioritize import Source, knowledge, nothing_known
 from opera.prioritize.documents import from_document
 from opera.prioritize.subspaces import Defaults, Row
+from opera.store import tests, verdicts
 from opera.store.workspace import Workspace
 
 
@@ -53,7 +53,7 @@ def live(workspaces: Sequence[Workspace], labels: Labels) -> list[Subject]:
     corpora: dict[tuple[Path, str], dict[str, Row]] = {}
     subjects = []
     for name, frontend in labels.frontends.items():
-        run = [(x, _costs(x, frontend.frontend, frontend.environment)) for x in workspaces]
+        run = [(x, verdicts.seconds(x, frontend.frontend, frontend.environment)) for x in workspaces]
         run = [x for x in run if digest(x[1]) == frontend.tests_digest] or [max(run, key=lambda x: len(x[1]))]
         workspace, costs = run[0]
         held = workspace.root, frontend.library
@@ -66,13 +66,13 @@ def live(workspaces: Sequence[Workspace], labels: Labels) -> list[Subject]:
                 cause="a later `opera run`, or another workspace",
                 fix="freeze labels anew: opera benchmark --freeze labels.json",
             )
-        instance_of = dict(workspace.query("SELECT id, instance FROM tests"))
+        instance_of = tests.instances(workspace)
         place = {instance: at for at, instance in enumerate(corpus)}
-        tests = sorted(costs, key=lambda test: (place.get(instance_of[test], len(place)), test))
-        instances = [instance_of[test] for test in tests]
+        ran = sorted(costs, key=lambda test: (place.get(instance_of[test], len(place)), test))
+        instances = [instance_of[test] for test in ran]
         equipped = list(_rows(workspace, frontend.library, frontend.compiler).values())
         operators = {corpus[instance].operator for instance in instances}
-        position = {test: at for at, test in enumerate(tests)}
+        position = {test: at for at, test in enumerate(ran)}
         faults = {
             granularity: {fault: _positions(fault, members, position) for fault, members in found.items()}
             for granularity, found in frontend.faults.items()
@@ -86,7 +86,7 @@ def live(workspaces: Sequence[Workspace], labels: Labels) -> list[Subject]:
                 equipped,
                 libraries.get(frontend.library).equipped_defaults(operators),
                 faults,
-                [costs[test] for test in tests],
+                [costs[test] for test in ran],
                 partial(known.of, instances),
                 known.seconds(),
                 f"{workspace.root} {frontend.library} {frontend.tests_digest} {frontend.compiler if equipped else ''}",
@@ -114,13 +114,3 @@ def _rows(workspace: Workspace, library: str, equipped: str) -> dict[str, Row]:
         name: from_document(document, expectation)
         for _, name, document, expectation in workspace.documents(library, equipped=equipped)
     }
-
-
-def _costs(workspace: Workspace, frontend: str, environment: str) -> dict[str, float]:
-    """Return test → seconds inside the compiler, over all variants that were tried."""
-    costs: dict[str, float] = defaultdict(float)
-    for test, seconds in workspace.stream(
-        "SELECT test, seconds FROM verdicts WHERE frontend = ? AND environment = ?", (frontend, environment)
-    ):
-        costs[test] += seconds
-    return dict(costs)

@@ -11,30 +11,12 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Protocol
 
-import msgspec
-
 from opera import plugins
+from opera.errors import CorpusError, NotInstalled
+from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Artefact, Manifest
 from opera.programs.program import Captured, Graph, Instance, Program
 from opera.programs.values import Value
-
-
-class Opinion(msgspec.Struct, frozen=True):
-    """What an implementation independent of the expected output computed for the same inputs.
-
-    Attributes:
-        name: The implementation (`onnxruntime`, `reference-evaluator`).
-        independent: False where it shares code or authors with the expected output (it then has no vote).
-        outputs: Its outputs in the manifest's order, or None where it could not run the model.
-        error: Why it could not.
-        precise: Whether it is the same computation in higher precision: who is nearer to it is right.
-    """
-
-    name: str
-    independent: bool
-    outputs: list[Value] | None
-    error: str = ""
-    precise: bool = False
 
 
 class Library(Protocol):
@@ -71,7 +53,7 @@ class Library(Protocol):
         """Return what the reproducer template of this library needs: literals only, never code from a value."""
 
     def equipped_defaults(self, operators: Iterable[str]) -> dict[str, dict[str, Value]]:
-        """Return operator → parameter name → default, `prioritize.subspaces.NO_DEFAULT` where the schema has none."""
+        """Return operator → parameter name → default, `programs.values.NO_DEFAULT` where the schema has none."""
 
     def canaries(self) -> tuple[Captured, Captured]:
         """Return a test that every working compiler passes, and one whose expected output is wrong on purpose."""
@@ -99,3 +81,17 @@ def get(name: str) -> Library:
     """Import the module of a library. Raises UsageError for an unknown name."""
     module: Library = plugins.load(GROUP, "library", name)
     return module
+
+
+def declares(name: str, operator: str) -> bool:
+    """Whether a library has an operator. Raises CorpusError for an unknown library, NotInstalled where it cannot be asked."""
+    library = get(name) if name in registered() else None
+    if library is None:
+        raise CorpusError(f"there is no library called {name[:50]!r}")
+    try:
+        return operator in library.equipped_defaults([operator])
+    except ImportError:
+        raise NotInstalled(
+            f"{name} is not installed, so its operators cannot be checked",
+            fix=f"pip install {library.PACKAGE}",
+        ) from None

@@ -1,1 +1,1 @@
-"""Is the answer wrong? Comparing outputs, and screens that look for another explanation."""
+"""Is the answer wrong, and is it the same wrong answer? Comparing outputs, screens, signatures of failures."""

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
 
 from opera.errors import InvalidTest
-from opera.libraries import Library, Opinion
 from opera.oracle import comparison as oracle
+from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Graph, Program
 from opera.programs.values import Optional, Sequence, Tensor, Value
 from opera.programs.verdicts import Outcome
+
+if TYPE_CHECKING:
+    from opera.libraries import Library
 
 NONDETERMINISTIC, UNDEFINED = "nondeterministic", "undefined-behaviour"
 ILL_CONDITIONED, DISPUTED = "ill-conditioned", "reference-disputed"

@@ -53,7 +53,6 @@ Source: TypeAlias = Callable[[str], Sequence[Any]]
 """Takes what a strategy NEEDS and returns it for every row; UsageError where it is not there."""
 
 GROUP = "opera.strategies"
-DEFAULT = "opera"
 EQUIPPED = "equipped"
 
 

@@ -15,14 +15,14 @@ import msgspec
 import numpy as np
 
 from opera.programs.program import Program, Result
-from opera.programs.values import Message, Named, Optional, RandomTensor, Sequence, Tensor, Value
+from opera.programs.values import NO_DEFAULT, Message, Named, Optional, RandomTensor, Sequence, Tensor, Value
 
 Defaults: TypeAlias = Mapping[str, Mapping[str, Value]]
 """Operator → attribute → default of the library's schema; an attribute without a default maps to NO_DEFAULT."""
 Class: TypeAlias = Hashable
 
-ABSENT, NO_DEFAULT = Named("opera", "absent"), Named("opera", "no default")
-"""Classes of an attribute that a test does not set, and of one that has no default in the default row."""
+ABSENT = Named("opera", "absent")
+"""Class of an attribute that a test does not set."""
 
 
 class Row(msgspec.Struct, frozen=True):

@@ -202,6 +202,9 @@ class Named(msgspec.Struct, frozen=True):
 Value: TypeAlias = Any
 """None, bool, int, float, str, bytes, list, tuple, dict, or one of the classes above."""
 
+NO_DEFAULT = Named("opera", "no default")
+"""In place of a parameter's default: it has none, or none is known."""
+
 
 def check_shape(dtype: str, shape: tuple[int, ...], limit: int = MAX_ELEMENTS) -> None:
     """Refuse unknown dtypes, negative dimensions and tensors of more than `limit` elements."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from opera.programs.verdicts import FAILURES
-from opera.report.summary import Frontend, Report
+from opera.report.summary import FrontendSummary, Report
 from opera.report.venn import venn
 from opera.report.words import LETTERS, MEANINGS, clean, gist, number, share, shown_verdicts, where
 from opera.resources import content
@@ -109,7 +109,7 @@ def render(report: Report) -> str:
     )
 
 
-def chart(frontends: list[Frontend]) -> Chart:
+def chart(frontends: list[FrontendSummary]) -> Chart:
     """Lay out the chart of findings over tests run."""
     most_tests = max((x.curve[-1][0] for x in frontends), default=0) or 1
     most_found = max((x.curve[-1][1] for x in frontends), default=0) or 1

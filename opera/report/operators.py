@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from opera.store import instances, verdicts
 from opera.store.workspace import COMBINED, Workspace
 
 
@@ -45,21 +46,17 @@ def operators(workspace: Workspace, name: str) -> list[Operator]:
     """Return the operator of that name, of every library that has one."""
     found = []
     for library in workspace.libraries():
-        rows = workspace.query(
-            "SELECT p.source, COUNT(DISTINCT i.id) FROM instances i JOIN provenances p ON p.instance = i.id"
-            " WHERE i.library = ? AND i.operator = ? GROUP BY 1 ORDER BY 2 DESC",
-            (library, name),
-        )
-        if rows:
+        counts = instances.by_source(workspace, library, name)
+        if counts:
             related = _related(workspace, library, name)
-            found.append(Operator(library, name, dict(rows), related, _tests(workspace, library, name)))
+            found.append(Operator(library, name, counts, related, _tests(workspace, library, name)))
     return found
 
 
 def _related(workspace: Workspace, library: str, name: str) -> list[Related]:
     """Return the verified relations, in either direction."""
     from opera.sources.deeprel import relations
-    from opera.sources.deeprel.plans import VALUE
+    from opera.store.relations import VALUE
 
     best: dict[str, Related] = {}
     for x in relations.about(workspace, library, name):
@@ -77,13 +74,8 @@ def _tests(workspace: Workspace, library: str, name: str) -> list[tuple[str, dic
     versions = {
         key: str(document["version"]) for key, document in workspace.environments().items() if key not in superseded
     }
-    rows = workspace.query(
-        "SELECT v.frontend, v.environment, v.test, v.verdict FROM instances i JOIN tests t ON t.instance = i.id"
-        " JOIN verdicts v ON v.test = t.id WHERE i.library = ? AND i.operator = ?",
-        (library, name),
-    )
     worst: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    for frontend, environment, test, verdict in rows:
+    for frontend, environment, test, verdict in verdicts.of_operator(workspace, library, name):
         if environment in versions:
             held = worst[frontend, environment]
             held[test] = min(held.get(test, verdict), verdict, key=lambda x: rank[x])

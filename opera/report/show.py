@@ -18,6 +18,7 @@ from opera.programs.values import Message, Optional, RandomTensor, Sequence, Ten
 from opera.report.operators import Operator, operators
 from opera.report.terminal import findings_table
 from opera.report.words import clean, number, status, where
+from opera.store import instances, tests, verdicts
 from opera.store.workspace import Verdict, Workspace
 from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
@@ -60,11 +61,7 @@ def _console() -> Console:
 
 
 def _matches(workspace: Workspace, name: str) -> list[tuple[str, str]]:
-    found = []
-    for kind, table in (("finding", "findings"), ("test", "tests"), ("instance", "instances")):
-        rows = workspace.query(f"SELECT id FROM {table} WHERE substr(id, 1, ?) = ? LIMIT 20", (len(name), name))
-        found += [(kind, row[0]) for row in rows]
-    return found if name else []
+    return instances.matching(workspace, name) if name else []
 
 
 def _unclear(workspace: Workspace, name: str, matches: list[tuple[str, str]]) -> UsageError:
@@ -126,7 +123,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
         console.print(f"  {test}  {escape(clean(origin))}")
     if len(x.members) > MEMBERS:
         console.print(f"  and {len(x.members) - MEMBERS} more (opera report --format json)")
-    for verdict in workspace.verdicts("finding = ? AND environment = ?", (x.id, x.environment)):
+    for verdict in verdicts.of_finding(workspace, x.id, x.environment):
         if verdict.details.get("predecessors"):
             console.print(f"{verdict.test} fails only after: {', '.join(verdict.details['predecessors'])}")
         if "victim" in verdict.details:
@@ -135,10 +132,10 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
 
 
 def _test(console: Console, workspace: Workspace, name: str) -> None:
-    instance, status_of, reason = workspace.query("SELECT instance, status, reason FROM tests WHERE id = ?", (name,))[0]
-    console.print(f"[bold]{name}[/bold]  {status_of} {escape(clean(reason))}")
+    test = tests.test(workspace, name)
+    console.print(f"[bold]{name}[/bold]  {test.status} {escape(clean(test.reason))}")
     directory = migrated.folder(workspace.tests_folder, name)
-    if status_of == "valid":
+    if test.status == "valid":
         try:
             manifest = migrated.read_manifest(directory)
         except WorkspaceError as error:
@@ -153,10 +150,10 @@ def _test(console: Console, workspace: Workspace, name: str) -> None:
                 ("made by", ", ".join(f"{key} {version}" for key, version in manifest.exporter.items())),
             )
     versions = {key: document["version"] for key, document in workspace.environments().items()}
-    for verdict in workspace.verdicts("test = ?", (name,)):
+    for verdict in verdicts.of_test(workspace, name):
         _verdict(console, verdict, versions)
     console.print()
-    _instance(console, workspace, instance)
+    _instance(console, workspace, test.instance)
 
 
 def _verdict(console: Console, x: Verdict, versions: dict[str, str]) -> None:
@@ -186,8 +183,8 @@ def _instance(console: Console, workspace: Workspace, name: str) -> None:
         _pairs(console, ("returns", ", ".join(program.outputs)))
     for at in workspace.provenances(name)[:MEMBERS]:
         console.print(f"  from {escape(clean(f'{at.source}: {at.test} ({at.file})'))}")
-    for test, status_of in workspace.query("SELECT id, status FROM tests WHERE instance = ?", (name,)):
-        console.print(f"  test {test} ({status_of})")
+    for test in tests.of_instance(workspace, name):
+        console.print(f"  test {test.id} ({test.status})")
 
 
 def _pairs(console: Console, *pairs: tuple[str, str]) -> None:

@@ -9,12 +9,13 @@ import msgspec
 
 from opera.errors import UsageError
 from opera.programs.verdicts import FAILURES
+from opera.store import tests
 from opera.store.families import Held, family, of_instances, ordered
 from opera.store.workspace import Workspace
 from opera.triage.findings import Finding
 
 
-class Source(msgspec.Struct, frozen=True):
+class SourceSummary(msgspec.Struct, frozen=True):
     """What a family of sources brought to a library's corpus.
 
     Attributes:
@@ -101,7 +102,7 @@ def by_source(counts: Held) -> dict[str, dict[str, int]]:
     return {library: dict(sorted(found[library].items())) for library in sorted(found)}
 
 
-def by_family(counts: Held) -> dict[str, list[Source]]:
+def by_family(counts: Held) -> dict[str, list[SourceSummary]]:
     """Return library → its families."""
     instances: dict[str, Counter[str]] = defaultdict(Counter)
     members: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -117,7 +118,7 @@ def by_family(counts: Held) -> dict[str, list[Source]]:
     alone = Counter((library, *families) for (library, _), families in operators.items() if len(families) == 1)
     return {
         library: [
-            Source(
+            SourceSummary(
                 name,
                 tuple(sorted(members[library, name])),
                 instances[library][name],
@@ -131,7 +132,7 @@ def by_family(counts: Held) -> dict[str, list[Source]]:
 
 
 def compare(
-    workspace: Workspace, sources: dict[str, list[Source]], runs: Iterable[Run], *, balance: bool
+    workspace: Workspace, sources: dict[str, list[SourceSummary]], runs: Iterable[Run], *, balance: bool
 ) -> list[Comparison]:
     """Compare the families of each frontend's library.
 
@@ -199,5 +200,5 @@ def _best_ranked(
 
 def _families_of_tests(workspace: Workspace, library: str) -> _Tests:
     families = of_instances(workspace, library, tested=True)
-    rows = workspace.query("SELECT id, instance FROM tests")
-    return {test: (instance, families[instance]) for test, instance in rows if instance in families}
+    made = tests.instances(workspace)
+    return {test: (instance, families[instance]) for test, instance in made.items() if instance in families}

@@ -13,8 +13,11 @@ from opera import __version__
 from opera.programs import values
 from opera.programs.verdicts import ERROR, SCREENED, UNEXPORTED, UNSUPPORTED
 from opera.report import sources as migration
-from opera.report.sources import Comparison, Source
+from opera.report.sources import Comparison, SourceSummary
+from opera.store import instances, runs, tests
+from opera.store import verdicts as stored
 from opera.store.families import held
+from opera.store.tests import Newest
 from opera.store.workspace import COMBINED, Workspace
 from opera.triage.findings import Finding, findings, first_tests, version_key
 
@@ -24,7 +27,7 @@ REASONS = 15
 """Reasons of `unsupported` that are listed for a frontend; the rest is one number."""
 
 
-class Frontend(msgspec.Struct, frozen=True):
+class FrontendSummary(msgspec.Struct, frozen=True):
     """One frontend in one environment.
 
     Attributes:
@@ -91,10 +94,10 @@ class Report(msgspec.Struct, frozen=True):
     generated: str
     root: str
     unfinished: bool
-    frontends: list[Frontend]
+    frontends: list[FrontendSummary]
     findings: list[Finding]
     instances: dict[str, dict[str, int]]
-    sources: dict[str, list[Source]]
+    sources: dict[str, list[SourceSummary]]
     comparisons: list[Comparison]
     equipped: dict[str, dict[str, int]]
     invalid: dict[str, int]
@@ -110,28 +113,22 @@ def summarise(workspace: Workspace, *, balance: bool = False) -> Report:
 
     With `balance`, sources are compared by the same number of tests each (opera.report.sources.compare).
     """
-    found, verdicts, newest = findings(workspace), _test_verdicts(workspace), _newest_tests(workspace)
+    found, verdicts, newest = findings(workspace), _test_verdicts(workspace), tests.newest(workspace)
     counted = held(workspace)
     families = migration.by_family(counted)
     frontends = _frontends(workspace, found, verdicts, newest, migration.by_library(counted))
     invalid = [(library, reason) for library, _, status, reason in newest if status == "invalid"]
-    last_run = workspace.query("SELECT finished FROM runs ORDER BY id DESC LIMIT 1")
     return Report(
         opera_version=__version__,
         generated=time.strftime("%Y-%m-%d %H:%M:%S %z"),
         root=str(workspace.root),
-        unfinished=last_run == [(None,)],
+        unfinished=runs.going_on(workspace),
         frontends=frontends,
         findings=found,
         instances=migration.by_source(counted),
         sources=families,
         comparisons=migration.compare(workspace, families, _runs(frontends, found, verdicts), balance=balance),
-        equipped=_nested(
-            workspace.query(
-                "SELECT e.compiler, i.library, COUNT(DISTINCT i.id) FROM equipped e JOIN instances i ON i.id = e.instance"
-                " GROUP BY 1, 2 ORDER BY 1, 2"
-            )
-        ),
+        equipped=instances.equipped(workspace),
         invalid=dict(Counter(library for library, _ in invalid)),
         invalid_reasons=_top(Counter(reason[:160] for _, reason in invalid)),
         matrix=_matrix(workspace, frontends, verdicts),
@@ -141,28 +138,17 @@ def summarise(workspace: Workspace, *, balance: bool = False) -> Report:
     )
 
 
-def _newest_tests(workspace: Workspace) -> list[tuple[str, str, str, str]]:
-    """Return (library, instance, status, reason) of each instance's newest test: another exporter may judge anew."""
-    rows = workspace.query(
-        "SELECT i.library, t.instance, t.status, t.reason, MAX(t.rowid) FROM tests t JOIN instances i ON i.id = t.instance"
-        " GROUP BY t.instance ORDER BY 5"
-    )
-    return [row[:4] for row in rows]
-
-
 def _test_verdicts(workspace: Workspace) -> dict[tuple[str, str], dict[str, str]]:
     """Return (frontend, environment) → test → the worst verdict over its variants."""
     rank = {verdict: place for place, verdict in enumerate(COMBINED)}
     worst: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     superseded = workspace.superseded()
-    for frontend, environment, test, verdict in workspace.stream(
-        "SELECT frontend, environment, test, verdict FROM verdicts"
-    ):
+    for frontend, environment, test, verdict in stored.shown(workspace):
         if environment in superseded:
             continue
-        tests = worst[frontend, environment]
-        if test not in tests or rank[verdict] < rank[tests[test]]:
-            tests[test] = verdict
+        mine = worst[frontend, environment]
+        if test not in mine or rank[verdict] < rank[mine[test]]:
+            mine[test] = verdict
     return dict(worst)
 
 
@@ -170,14 +156,12 @@ def _frontends(
     workspace: Workspace,
     found: list[Finding],
     verdicts: dict[tuple[str, str], dict[str, str]],
-    newest: list[tuple[str, str, str, str]],
+    newest: list[Newest],
     instances: dict[str, int],
-) -> list[Frontend]:
+) -> list[FrontendSummary]:
     accounts, environments = workspace.accounts(), workspace.environments()
     order = first_tests(workspace)
-    strategies = {
-        (row[0], row[1]): row[2] for row in workspace.query("SELECT library, compiler, strategy FROM rankings")
-    }
+    strategies = runs.strategies(workspace)
     corpus = Counter(instances)
     corpus.subtract(library for library, _, status, _ in newest if status == "invalid")
     keys = sorted(verdicts, key=lambda key: (key[0], version_key(environments[key[1]]["version"]), key[1]))
@@ -188,13 +172,13 @@ def _frontends(
         first_found[finding.frontend, finding.environment].append(finding.first_found)
     listed = []
     for key in keys:
-        environment, tests = environments[key[1]], verdicts[key]
+        environment, ran = environments[key[1]], verdicts[key]
         told = accounts.get(key, [])
         seconds, wall = (sum(x[name] for x in told) for name in ("seconds", "wall_seconds"))
         slots = sum(x["wall_seconds"] * x["workers"] for x in told)
-        counts = Counter(tests.values())
+        counts = Counter(ran.values())
         listed.append(
-            Frontend(
+            FrontendSummary(
                 name=key[0],
                 label=labels[key],
                 compiler=environment["compiler"],
@@ -203,7 +187,7 @@ def _frontends(
                 library_version=environment["library_version"],
                 environment=key[1],
                 options=environment["options"],
-                tests=len(tests),
+                tests=len(ran),
                 corpus=corpus[environment["library"]],
                 verdicts={verdict: counts[verdict] for verdict in (*reversed(COMBINED),) if counts[verdict]},
                 seconds=seconds,
@@ -223,7 +207,7 @@ def _frontends(
 
 
 def _runs(
-    frontends: list[Frontend], found: list[Finding], verdicts: dict[tuple[str, str], dict[str, str]]
+    frontends: list[FrontendSummary], found: list[Finding], verdicts: dict[tuple[str, str], dict[str, str]]
 ) -> Iterator[migration.Run]:
     groups: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in found:
@@ -273,7 +257,7 @@ def _reasons(
         SCREENED: {}, UNSUPPORTED: {}, UNEXPORTED: {}
     }  # fmt: skip
     seen: set[tuple[str, str, str]] = set()
-    for verdict in workspace.verdicts("verdict IN (?, ?, ?)", (SCREENED, UNSUPPORTED, UNEXPORTED)):
+    for verdict in stored.of_kind(workspace, SCREENED, UNSUPPORTED, UNEXPORTED):
         key = (verdict.frontend, verdict.environment)
         if (
             key not in verdicts
@@ -294,9 +278,9 @@ def _top(counter: Counter[str]) -> dict[str, int]:
 
 
 def _matrix(
-    workspace: Workspace, frontends: list[Frontend], verdicts: dict[tuple[str, str], dict[str, str]]
+    workspace: Workspace, frontends: list[FrontendSummary], verdicts: dict[tuple[str, str], dict[str, str]]
 ) -> dict[str, dict[str, dict[str, int]]]:
-    operators = dict(workspace.query("SELECT t.id, i.operator FROM tests t JOIN instances i ON i.id = t.instance"))
+    operators = tests.operators(workspace)
     matrix: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for frontend in frontends:
         for test, verdict in verdicts[frontend.name, frontend.environment].items():
@@ -304,11 +288,11 @@ def _matrix(
     return {name: {column: dict(cell) for column, cell in matrix[name].items()} for name in sorted(matrix)}
 
 
-def _errors(workspace: Workspace, newest: list[tuple[str, str, str, str]]) -> list[Failure]:
+def _errors(workspace: Workspace, newest: list[Newest]) -> list[Failure]:
     superseded = workspace.superseded()
     found = [
         Failure(f"test {verdict.test} on {verdict.frontend}", verdict.stage, verdict.message[:1000])
-        for verdict in workspace.verdicts("verdict = 'error'")
+        for verdict in stored.of_kind(workspace, ERROR)
         if verdict.environment not in superseded
     ]
     wrapped = [
@@ -318,8 +302,7 @@ def _errors(workspace: Workspace, newest: list[tuple[str, str, str, str]]) -> li
 
 
 def _extraction_failures(workspace: Workspace) -> list[Failure]:
-    rows = workspace.query("SELECT file, status, document FROM extraction_files WHERE status != 'done' ORDER BY file")
-    return [Failure(file, status, str(_json(document).get("reason", ""))[:1000]) for file, status, document in rows]
+    return [Failure(x.file, x.status, x.reason[:1000]) for x in runs.unfinished(workspace)]
 
 
 def _library_crashes(workspace: Workspace) -> list[Failure]:
@@ -337,15 +320,3 @@ def _call(arguments: dict[str, object]) -> str:
         shown = f"{value.dtype}{list(value.shape)}" if isinstance(value, values.Tensor) else repr(value)[:60]
         told.append(f"{name}={shown}")
     return ", ".join(told)[:1000]
-
-
-def _json(document: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.json.decode(document)
-    return found
-
-
-def _nested(rows: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for outer, inner, count in rows:
-        found.setdefault(outer, {})[inner] = count
-    return found

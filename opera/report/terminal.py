@@ -12,7 +12,7 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Column, Table
 
-from opera.report.summary import Frontend, Report
+from opera.report.summary import FrontendSummary, Report
 from opera.report.words import (
     NOTHING_YET,
     SOURCE_COLUMNS,
@@ -63,7 +63,7 @@ def render(report: Report) -> str:
     return out.getvalue()
 
 
-def _frontends(console: Console, report: Report, chosen: list[Frontend]) -> None:
+def _frontends(console: Console, report: Report, chosen: list[FrontendSummary]) -> None:
     heads = (f"{escape(x.name)}\n{escape(x.label.removeprefix(x.name).strip())}" for x in chosen)
     table = Table("", *(Column(head, justify="right", overflow="fold") for head in heads), box=None, pad_edge=False)
     table.header_style = "bold"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from opera.report.sources import Comparison
-from opera.report.summary import Frontend, Report
+from opera.report.summary import FrontendSummary, Report
 from opera.triage.findings import Finding
 
 ORDER = (
@@ -57,7 +57,7 @@ def source_rows(report: Report, compared: Comparison) -> list[tuple[str, ...]]:
     return rows
 
 
-def shown_verdicts(frontends: list[Frontend]) -> list[str]:
+def shown_verdicts(frontends: list[FrontendSummary]) -> list[str]:
     """Return the verdicts that some frontend has, in ORDER."""
     return [name for name in ORDER if any(name in x.verdicts for x in frontends)]
 

@@ -20,6 +20,7 @@ from opera.run.groups import compiler_group, library_group
 from opera.run.plan import Frontend, Item, Selection
 from opera.run.prepare import VALID, Preparation
 from opera.run.tracing import Traced, TraceJob
+from opera.store import verdicts
 from opera.store.workspace import Covered, Workspace
 
 LOOKAHEAD = 96
@@ -90,15 +91,12 @@ def _chosen(workspace: Workspace, target: Frontend, *, only_run: bool) -> Iterat
     items, _ = plan.items(workspace, [target], Selection())
     if not only_run:
         return items
-    rows = workspace.query(
-        "SELECT DISTINCT test FROM verdicts WHERE frontend = ? AND environment = ?", (target.name, target.environment)
-    )
-    if not rows:
+    ran = verdicts.tests(workspace, target.name, target.environment)
+    if not ran:
         raise UsageError(
             f"{target.name} was not run yet in this environment",
             fix=f"run `opera run --compiler {target.compiler}` first, or leave out --only-run",
         )
-    ran = {test for (test,) in rows}
     return (item for item in items if item.test in ran)
 
 
@@ -114,7 +112,7 @@ class _Pass:
         self.gathered: dict[str, Traced] = {}  # instance → what its variants covered so far
         self.unsaved: list[Covered] = []
         self.active = self.covered = self.failed = 0
-        self.seen: dict[str, int] = {}  # file → union of bitmaps
+        self.seen: dict[str, bytes] = {}  # file → union of bitmaps
         self.saved = self.said = self.started = time.monotonic()
 
     def go(self, items: Iterator[Item]) -> Summary:
@@ -127,7 +125,7 @@ class _Pass:
                 self._save(force=False)
         finally:
             self._save(force=True)
-        statements = sum(bits.bit_count() for bits in self.seen.values())
+        statements = sum(int.from_bytes(bits).bit_count() for bits in self.seen.values())
         seconds = time.monotonic() - self.started
         return Summary(self.covered, len(self.before), self.failed, statements, seconds)
 
@@ -199,8 +197,7 @@ class _Pass:
         self.failed += not found.files
         self.covered += bool(found.files)
         self.unsaved.append(Covered(item.instance, found.files, found.seconds))
-        for file, bits in found.files.items():
-            self.seen[file] = self.seen.get(file, 0) | int.from_bytes(bits, "little")
+        self.seen = union(self.seen, found.files)
 
     def _save(self, *, force: bool) -> None:
         now = time.monotonic()
@@ -215,12 +212,14 @@ class _Pass:
 
 
 def _joined(first: Traced, second: Traced) -> Traced:
-    files = dict(first.files)
-    for file, bits in second.files.items():
-        longer = max(len(bits), len(files.get(file, b"")))
-        both = int.from_bytes(bits, "little") | int.from_bytes(files.get(file, b""), "little")
-        files[file] = both.to_bytes(longer, "little")
-    return Traced(files, second.loaded, first.seconds + second.seconds)
+    return Traced(union(first.files, second.files), second.loaded, first.seconds + second.seconds)
+
+
+def union(first: dict[str, bytes], second: dict[str, bytes]) -> dict[str, bytes]:
+    """Return file → bitmap of the lines that either has."""
+    from coverage.numbits import numbits_union
+
+    return first | {file: numbits_union(first.get(file, b""), bits) for file, bits in second.items()}
 
 
 def show(workspace: Workspace, name: str, *, workers: int, limits: Limits, rerun: bool, only_run: bool) -> None:

@@ -27,7 +27,8 @@ from opera.run.ledger import Ledger
 from opera.run.outcomes import outcome_of, reached
 from opera.run.plan import Frontend, Item
 from opera.run.prepare import Preparation
-from opera.store.workspace import COUNTED, Verdict, Workspace
+from opera.store import verdicts
+from opera.store.workspace import Verdict, Workspace
 
 MEMBERS = 3
 """So many members of each finding are confirmed; later ones are stored as unconfirmed."""
@@ -40,10 +41,7 @@ class Members:
     """Decides which failing verdicts are confirmed: every death, and the first members of each finding."""
 
     def __init__(self, workspace: Workspace) -> None:
-        rows = workspace.query(
-            f"SELECT finding, environment, COUNT(*) FROM verdicts WHERE {COUNTED} GROUP BY finding, environment"
-        )
-        self._members = Counter({(row[0], row[1]): row[2] for row in rows})
+        self._members = Counter(verdicts.members(workspace))
 
     def wanted(self, verdict: Verdict) -> str:
         """Return `pending` where the failing verdict is to be confirmed, else `unconfirmed`; counts it as a member."""

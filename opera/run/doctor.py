@@ -22,6 +22,7 @@ from opera.programs.verdicts import INCONSISTENT, PASS, SCREENED, TIMEOUT, Limit
 from opera.run import driver as stage
 from opera.run.groups import groups
 from opera.sources.suites import suites
+from opera.store import tests, verdicts
 from opera.store.workspace import Verdict, Workspace
 
 OK, MISSING, WRONG, SILENT = "ok", "missing", "wrong", "silent"
@@ -150,8 +151,8 @@ def _canaries(name: str, library: str, workers: int, pool: Pool) -> tuple[str, s
         own.add_captured([right, wrong])
         options = stage.Options(compilers=(name,), libraries=(library,), workers=workers, limits=limits)
         stage.run(own, options, _Silent(), pool)
-        instances = {row[0]: row[1] for row in own.query("SELECT id, instance FROM tests WHERE status = 'valid'")}
-        found = {instances[x.test]: x for x in own.verdicts("variant = ?", (_first_variant(name, library),))}
+        instances = tests.instances(own, status="valid")
+        found = {instances[x.test]: x for x in verdicts.of_variant(own, _first_variant(name, library))}
         version = str(next(iter(own.environments().values()))["version"])
     passed, caught = found.get(right.program.id), found.get(wrong.program.id)
     if any(x is not None and x.verdict == TIMEOUT for x in (passed, caught)):

@@ -31,7 +31,7 @@ from opera.programs.verdicts import (
     Limits,
     Outcome,
 )
-from opera.run import plan, quota, rejudge
+from opera.run import plan, quota, rejudge, renewal
 from opera.run.accounts import Accounts
 from opera.run.aftermath import Aftermath, Culprit, Origin, Suspicion, poisoning, predecessors
 from opera.run.confirm import Confirming, Members
@@ -43,8 +43,8 @@ from opera.run.plan import Frontend, Item, Selection
 from opera.run.prepare import Preparation
 from opera.run.quota import Quota
 from opera.run.rejudge import Rejudging
+from opera.store import verdicts
 from opera.store.workspace import Workspace
-from opera.triage import findings
 
 LOOKAHEAD = 96
 """Items taken up at a time: enough to keep every slot busy while the next ones are wrapped."""
@@ -106,7 +106,7 @@ def run(workspace: Workspace, options: Options, progress: Progress, pool: Pool |
             cause="nothing was extracted yet",
             fix="run `opera extract onnx` first",
         )
-    if renewed := findings.renew(workspace):
+    if renewed := renewal.renew(workspace):
         progress.say(f"{renewed} findings are sorted anew: what makes two failures one is told apart differently now")
     names = list(options.compilers or compilers.registered())
     pairs = [(name, library) for name in names for library in chosen if library in compilers.get(name).FRONTENDS]
@@ -424,7 +424,7 @@ class _Run:
     def _resume_confirmations(self, besides: set[tuple[str, str, str]]) -> None:
         """Confirm what an interrupted run left pending."""
         environments = {x.environment for x in self.frontends.values()}
-        for verdict in self.workspace.verdicts("confirmation = 'pending'", seen=True):
+        for verdict in verdicts.pending(self.workspace):
             item = self.by_test.get((verdict.frontend, verdict.test))
             known = verdict.environment in environments and item is not None
             if known and item is not None and (verdict.frontend, verdict.test, verdict.variant) not in besides:

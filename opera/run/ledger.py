@@ -7,12 +7,13 @@ from collections import Counter, defaultdict
 
 import msgspec
 
+from opera.oracle.signature import Signature
 from opera.pool.workers import Account
 from opera.programs.verdicts import FAILURES, Outcome
 from opera.run.accounts import Accounts
 from opera.run.plan import Frontend
+from opera.store import tests
 from opera.store.workspace import COMBINED, Verdict, Workspace
-from opera.triage.signature import Signature
 
 SAVE_SECONDS = 1.0
 """Verdicts are written at least this often."""
@@ -63,10 +64,7 @@ class Ledger:
 
     def operator(self, test: str) -> str:
         """Return the operator of a test."""
-        rows = self.workspace.query(
-            "SELECT i.operator FROM tests t JOIN instances i ON i.id = t.instance WHERE t.id = ?", (test,)
-        )
-        return str(rows[0][0]) if rows else ""
+        return tests.operator(self.workspace, test)
 
     def store(self, verdict: Verdict) -> None:
         """Store a verdict, and count it."""

@@ -15,7 +15,7 @@ from opera.programs.program import identity, matches
 from opera.programs.verdicts import OBSERVATION_VERSION
 from opera.run import rules
 from opera.run.rules import Rules
-from opera.store import families
+from opera.store import families, tests
 from opera.store.workspace import Workspace
 
 
@@ -124,7 +124,7 @@ def items(
             ranked = [pair for pair in ranked if _chosen(pair[0], target.exporter, selection.test)]
         if selection.balance:
             queues.append(
-                _turns(number, target, ranked, sources[target.library], _rejected(workspace, target.exporter))
+                _turns(number, target, ranked, sources[target.library], tests.rejected(workspace, target.exporter))
             )
         else:
             queues.append(_queue(number, target, ranked))
@@ -167,8 +167,3 @@ def _turns(
     for turn, instance, operator, shares in turns:
         test = test_id(instance, target.exporter)
         yield (turn / least, number), Item(target, instance, operator, test, shares=shares)
-
-
-def _rejected(workspace: Workspace, exporter: str) -> set[str]:
-    rows = workspace.query("SELECT instance FROM tests WHERE exporter = ? AND status != 'valid'", (exporter,))
-    return {row[0] for row in rows}

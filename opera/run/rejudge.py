@@ -45,6 +45,7 @@ from opera.run.ledger import Ledger, outcome_again
 from opera.run.library_side import AGREES, ScreenReply, ScreenRequest
 from opera.run.plan import Frontend, Item
 from opera.run.rules import Rules
+from opera.store import tests, verdicts
 from opera.store.workspace import Verdict, Workspace
 
 KEPT = 4 << 20
@@ -85,16 +86,9 @@ class Changes(msgspec.Struct):
 
 def stale(workspace: Workspace, target: Frontend) -> Iterator[Verdict]:
     """Yield the verdicts of a frontend that its rules of today did not conclude, with what was seen."""
-    of_frontend = "frontend = ? AND environment = ?"
-    where = (target.name, target.environment)
-    for (old,) in workspace.query(f"SELECT DISTINCT rules FROM verdicts WHERE {of_frontend}", where):
+    for old in verdicts.rules(workspace, target.name, target.environment):
         kinds = [kind for kind in VERDICTS if not Rules.parse(old).hold(kind, target.rules)]
-        asked = ", ".join("?" * len(kinds))
-        for verdict in workspace.verdicts(
-            f"{of_frontend} AND rules = ? AND (verdict IN ({asked}) OR verdict = ?)",
-            (*where, old, *kinds, ERROR),
-            seen=True,
-        ):
+        for verdict in verdicts.concluded_by(workspace, target.name, target.environment, old, (*kinds, ERROR)):
             if verdict.verdict not in kinds and not verdict.details.get(AGAIN):
                 continue
             if "victims" not in verdict.details:  # what it does to others was seen in many runs, and depends on no rule
@@ -192,7 +186,7 @@ class Rejudging:
         return asked
 
     def _submit(self, target: Frontend, verdict: Verdict) -> None:
-        [(instance,)] = self.workspace.query("SELECT instance FROM tests WHERE id = ?", (verdict.test,))
+        instance = tests.test(self.workspace, verdict.test).instance
         request = ScreenRequest(
             library=target.library, compiler=target.compiler, directory=str(_folder(self.workspace, verdict).absolute()),
             instance=self.workspace.instance(instance).canonical(), outcome=outcome_again(verdict),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -14,7 +16,9 @@ from opera.run import driver as stage
 from opera.run.driver import Options
 from opera.run.progress import reporter
 from opera.store.workspace import Workspace
-from opera.triage import scripts
+
+Reproduce: TypeAlias = Callable[[Workspace], tuple[int, Mapping[str, str]]]
+"""Writes the missing reproducers of a workspace; returns how many, and finding → why it has none."""
 
 
 def check(options: Options) -> None:
@@ -33,7 +37,7 @@ def check(options: Options) -> None:
         )
 
 
-def run(workspace: Workspace, options: Options) -> bool:
+def run(workspace: Workspace, options: Options, reproduce: Reproduce) -> bool:
     """Run, write the reproducers of new findings, and say what came of it; True if there are new findings."""
     if options.python:
         # The path is kept as it is but made absolute: resolving links would lose the virtual environment.
@@ -43,7 +47,7 @@ def run(workspace: Workspace, options: Options) -> bool:
         summary = stage.run(workspace, options, progress)
         if summary.counts:
             progress.say("writing reproducers")
-        written, missing = scripts.write_all(workspace)
+        written, missing = reproduce(workspace)
     for frontend, counts in sorted(summary.counts.items()):
         told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items(), key=lambda x: -x[1]) if count)
         print(f"{frontend}: {told}")

@@ -28,7 +28,7 @@ class Traced(msgspec.Struct, frozen=True):
     """What loading a test covered.
 
     Attributes:
-        files: File, relative to its package → bitmap of the lines that ran, least significant bit first.
+        files: File, relative to its package → bitmap of the lines that ran (coverage.numbits).
         loaded: Whether the frontend took the model; what it refuses covers statements too.
     """
 
@@ -40,6 +40,8 @@ class Traced(msgspec.Struct, frozen=True):
 def trace(job: TraceJob) -> Traced:
     """Load a test through one variant under coverage.py, with a context of its own; only the frontend's files are traced."""
     measured, roots = _tracer(job.packages)
+    from coverage.numbits import nums_to_numbits
+
     compiler = worker.prepared(job.job.compiler)
     case = worker.case_of(job.job, migrated.read_manifest(Path(job.job.directory)))
     note("load")
@@ -62,17 +64,9 @@ def trace(job: TraceJob) -> Traced:
     for file in data.measured_files():
         lines = data.lines(file)
         if lines:
-            files[_relative(Path(file), roots)] = bitmap(lines)
+            files[_relative(Path(file), roots)] = nums_to_numbits(lines)
     measured.erase()
     return Traced(files, loaded, time.perf_counter() - started)
-
-
-def bitmap(lines: list[int]) -> bytes:
-    """Return line numbers as a bitmap, least significant bit first."""
-    bits = bytearray(max(lines) // 8 + 1)
-    for line in lines:
-        bits[line // 8] |= 1 << line % 8
-    return bytes(bits)
 
 
 def _relative(file: Path, roots: dict[str, Path]) -> str:

@@ -1,1 +1,1 @@
-"""The workspace: its schema, all SQL, corpus files."""
+"""The workspace: its schema, all SQL (what is written in `workspace`, what is asked in a module a subject), corpus files."""

@@ -11,25 +11,27 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TypeAlias, cast
 
 import msgspec
 
-from opera import __version__, libraries, temporary
-from opera.errors import CorpusError, NotInstalled, UsageError
+from opera import __version__, temporary
+from opera.errors import CorpusError, UsageError
 from opera.programs import values
 from opera.programs.program import Captured, Program, Provenance, identity, parse
 from opera.programs.values import Value
-from opera.sources.deeprel import relations
+from opera.store import relations
 from opera.store.workspace import Workspace, unpack
 
 FORMAT, VERSION = "opera-corpus", 1
 MAX_LINE = 64 << 20
 """A line longer than this many bytes is refused."""
 MAX_PROVENANCES = 10_000
+Declares: TypeAlias = Callable[[str, str], bool]
+"""Tells whether the library declares the operator of an instance; raises CorpusError where there is no such library."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -61,11 +63,11 @@ def write(workspace: Workspace, path: Path, library: str = "") -> int:
         return _write(path, lines)
 
 
-def read_into(workspace: Workspace, path: Path) -> tuple[int, int]:
+def read_into(workspace: Workspace, path: Path, declares: Declares) -> tuple[int, int]:
     """Import a corpus file; return (instances in it, new ones). Raises CorpusError and stores nothing if any line is bad."""
     total = new = 0
     with workspace.transaction():  # a bad line undoes those before it; a file may hold more than memory does
-        for line, instance in _read(path):
+        for line, instance in _read(path, declares):
             total += 1
             new += relations.insert(workspace, [Captured(instance, at) for at in line.provenances])
             for compiler, seen in line.equipped.items():
@@ -73,11 +75,11 @@ def read_into(workspace: Workspace, path: Path) -> tuple[int, int]:
     return total, new
 
 
-def merge(output: Path, inputs: list[Path]) -> int:
+def merge(output: Path, inputs: list[Path], declares: Declares) -> int:
     """Write the union of corpus files, provenances joined; return how many instances it holds."""
     with temporary.folder("merge") as folder, Workspace.open(folder, write=True) as union:
         for path in inputs:
-            read_into(union, path)
+            read_into(union, path, declares)
         return write(union, output)
 
 
@@ -98,18 +100,18 @@ def _write(path: Path, lines: Iterator[Line]) -> int:
     return count
 
 
-def _read(path: Path) -> Iterator[tuple[Line, Program]]:
+def _read(path: Path, declares: Declares) -> Iterator[tuple[Line, Program]]:
     opened: Any = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rb") as file:
-            yield from _lines(path, file)
+            yield from _lines(path, file, declares)
     except (OSError, EOFError, zlib.error) as error:
         raise CorpusError(
             f"{path} cannot be read: {error}", cause="no such file, or a damaged one", fix="check the path"
         ) from None
 
 
-def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[Line, Program]]:
+def _lines(path: Path, file: IO[bytes], declares: Declares) -> Iterator[tuple[Line, Program]]:
     header = _json(path, 1, file.readline(MAX_LINE))
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise CorpusError(f"{path} is no corpus file", fix="`opera corpus export FILE` writes one; see docs/corpus.md")
@@ -128,7 +130,7 @@ def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[Line, Program]]:
         try:
             line = msgspec.convert(_json(path, number, data), Line)
             instance = parse(line.instance)
-            _check(instance, line, known)
+            _check(instance, line, known, declares)
         except (CorpusError, msgspec.ValidationError, RecursionError) as error:
             what = error.what if isinstance(error, CorpusError) else str(error)
             raise CorpusError(
@@ -146,14 +148,14 @@ def _json(path: Path, number: int, data: bytes) -> Any:
         raise CorpusError(f"{path}:{number}: no JSON: {error}") from None
 
 
-def _check(program: Program, line: Line, known: dict[str, bool]) -> None:
+def _check(program: Program, line: Line, known: dict[str, bool], declares: Declares) -> None:
     """Refuse what opera itself would never have written. `known` caches operators, keyed by library and name."""
     if identity(program.canonical()) != identity(msgspec.json.encode(line.instance, order="sorted")):
         raise CorpusError("the instance is not in its canonical form")
     for operator in program.operators:
         key = f"{program.library} {operator}"
         if key not in known:
-            known[key] = _declared(program.library, operator)
+            known[key] = declares(program.library, operator)
         if not known[key]:
             raise CorpusError(f"{program.library} declares no operator {operator[:100]!r}")
     held = [
@@ -170,18 +172,6 @@ def _check(program: Program, line: Line, known: dict[str, bool]) -> None:
     for text in (*line.equipped, *(text for at in seen for text in (at.source, at.file, at.test))):
         if len(text) > 1000 or not text.isprintable():
             raise CorpusError("a provenance is longer than 1000 characters or holds control characters")
-
-
-def _declared(name: str, operator: str) -> bool:
-    library = libraries.get(name) if name in libraries.registered() else None
-    if library is None:
-        raise CorpusError(f"there is no library called {name[:50]!r}")
-    try:
-        return operator in library.equipped_defaults([operator])
-    except ImportError:
-        raise NotInstalled(
-            f"{name} is not installed, so its operators cannot be checked", fix=f"pip install {library.PACKAGE}"
-        ) from None
 
 
 def _elements(value: Value, kind: type) -> int:

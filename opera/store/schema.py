@@ -111,7 +111,7 @@ CREATE TABLE interpreters (
 );
 CREATE TABLE findings (
     id TEXT PRIMARY KEY,                    -- of its signature
-    signature BLOB NOT NULL,                -- JSON of opera.triage.signature.Signature
+    signature BLOB NOT NULL,                -- JSON of opera.oracle.signature.Signature
     created REAL NOT NULL
 );
 CREATE TABLE verdicts (
@@ -151,7 +151,7 @@ CREATE TABLE coverage (                     -- statements of a frontend written 
     environment TEXT NOT NULL,
     instance TEXT NOT NULL,
     seconds REAL NOT NULL,                  -- to collect it
-    document BLOB NOT NULL,                 -- MessagePack: file -> bitmap of line numbers, zlib where that pays
+    document BLOB NOT NULL,                 -- MessagePack: file -> line numbers as coverage.numbits, zlib where that pays
     PRIMARY KEY (frontend, environment, instance)
 ) WITHOUT ROWID;
 """

@@ -10,8 +10,10 @@ import os
 import sqlite3
 import time
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +85,7 @@ class Crash(msgspec.Struct, frozen=True):
 
 
 class Covered(msgspec.Struct, frozen=True):
-    """What a test (of an instance) covers of a frontend: file → bitmap of lines, and the seconds that it took to tell."""
+    """What a test (of an instance) covers of a frontend: file → its lines (coverage.numbits), and the seconds to tell it."""
 
     instance: str
     files: dict[str, bytes]
@@ -422,14 +424,22 @@ class Workspace:
         return {row[0]: msgspec.json.decode(row[1]) for row in self.query("SELECT id, document FROM environments")}
 
     def superseded(self) -> set[str]:
-        """Return the environments that a later run replaced: the same but for how tests are made and judged."""
-        newest: dict[bytes, tuple[int, str]] = {}
+        """Return the environments that a later run replaced: the same but for how tests are made and judged.
+
+        Nor is an environment another because the later one states more options: an adapter that states what it once left to
+        the compiler is the same compiler. One that states other values, or fewer options, is another.
+        """
         last = dict(self.query("SELECT environment, MAX(run) FROM verdicts GROUP BY 1"))
+        alike: dict[bytes, list[tuple[int, int, str, dict[str, Any]]]] = defaultdict(list)
         for name, document in self.environments().items():
-            same = {key: value for key, value in document.items() if key not in ("exporter", "oracle")}
-            key = msgspec.json.encode(same, order="sorted")
-            newest[key] = max(newest.get(key, (-1, "")), (last.get(name, -1), name))
-        return set(self.environments()) - {name for _, name in newest.values()}
+            options = document.get("options", {})
+            same = {key: value for key, value in document.items() if key not in ("exporter", "oracle", "options")}
+            alike[msgspec.json.encode(same, order="sorted")].append((last.get(name, -1), len(options), name, options))
+        found = set()
+        for group in alike.values():
+            group.sort(key=lambda x: x[:3])
+            found |= {old[2] for old, new in combinations(group, 2) if old[3].items() <= new[3].items()}
+        return found
 
     def save_verdicts(self, run: int, verdicts: Iterable[Verdict], signatures: dict[str, bytes]) -> None:
         """Store verdicts, each in place of an earlier one of the same identity, and the signatures of new findings."""

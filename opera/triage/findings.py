@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from opera.programs.verdicts import PASS
-from opera.store.workspace import COUNTED, REPRODUCERS, Verdict, Workspace
+from opera.store import tests, verdicts
+from opera.store.tests import Origin
+from opera.store.verdicts import First
+from opera.store.workspace import REPRODUCERS, Verdict, Workspace
 from opera.triage import partners
-from opera.triage.signature import Signature
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -55,8 +56,8 @@ class _Known(msgspec.Struct):
     """What is looked up for every finding, each read in one query."""
 
     versions: dict[str, str]
-    tests: dict[str, tuple[str, str]]  # test → operator, the library's test
-    passed: set[tuple[str, str, str]]
+    tests: dict[str, Origin]
+    passed: set[First]
     partners: partners.Told
     order: dict[tuple[str, str], dict[str, int]]
 
@@ -68,55 +69,20 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "") ->
     """
     known = _Known(
         {name: str(document["version"]) for name, document in workspace.environments().items()},
-        {
-            test: (operator, origin or "")
-            for test, operator, origin, _ in workspace.query(
-                "SELECT t.id, i.operator, p.test, MIN(p.rowid) FROM tests t JOIN instances i ON i.id = t.instance"
-                " LEFT JOIN provenances p ON p.instance = i.id GROUP BY t.id"
-            )
-        },
-        _passed(workspace),
+        tests.origins(workspace),
+        verdicts.passed_as_constants(workspace),
         partners.tags(workspace),
         first_tests(workspace),
     )
     superseded = set() if environment else workspace.superseded()
     groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
-    for verdict in workspace.verdicts(
-        f"{COUNTED} AND (? = '' OR frontend = ?) AND (? = '' OR environment = ?)",
-        (frontend, frontend, environment, environment),
-    ):
+    for verdict in verdicts.counted(workspace, frontend, environment):
         if verdict.environment not in superseded:
             groups[verdict.finding, verdict.environment].append(verdict)
     found = [_finding(workspace, group, known) for group in groups.values()]
     found.sort(key=lambda x: (-min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
     age = _ages(found)
     return sorted(found, key=lambda x: age[x.frontend, x.compiler_version])
-
-
-def renew(workspace: Workspace) -> int:
-    """Sort the failing verdicts whose findings another SIGNATURE_VERSION made anew; return how many findings that were."""
-    stored = workspace.query("SELECT id, signature FROM findings")
-    stale = [name for name, signature in stored if not _current(name, signature)]
-    if not stale:
-        return 0
-    operators = dict(workspace.query("SELECT t.id, i.operator FROM tests t JOIN instances i ON i.id = t.instance"))
-    moved, signatures = [], {}
-    old = msgspec.json.encode(stale).decode()
-    for verdict in workspace.verdicts("finding IN (SELECT value FROM json_each(?))", [old]):
-        found = Signature.of(verdict.frontend, operators[verdict.test], verdict)
-        signatures[found.id] = msgspec.json.encode(found)
-        moved.append(msgspec.structs.replace(verdict, finding=found.id))
-    workspace.move_verdicts(moved, signatures, stale)
-    for name in stale:
-        (workspace.root / REPRODUCERS / f"{name}.py").unlink(missing_ok=True)
-    return len(stale)
-
-
-def _current(name: str, signature: bytes) -> bool:
-    try:
-        return msgspec.json.decode(signature, type=Signature).id == name
-    except msgspec.DecodeError:  # it has other fields now
-        return False
 
 
 def version_key(version: str) -> tuple[tuple[int, ...], str]:
@@ -139,29 +105,20 @@ def _ages(found: list[Finding]) -> dict[tuple[str, str], int]:
 def first_tests(workspace: Workspace) -> dict[tuple[str, str], dict[str, int]]:
     """Return (frontend, environment) → test → how many tests had their first verdict when it had its own."""
     order: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
-    rows = "SELECT frontend, environment, test, MIN(rowid) FROM verdicts GROUP BY 1, 2, 3 ORDER BY 4"
-    for frontend, environment, test, _ in workspace.stream(rows):
+    for frontend, environment, test in verdicts.first(workspace):
         place = order[frontend, environment]
         place[test] = len(place) + 1
     return order
 
 
-def _passed(workspace: Workspace) -> set[tuple[str, str, str]]:
-    """Return (frontend, environment, test) of what passes where inputs are constants of the model."""
-    rows = workspace.query(
-        "SELECT frontend, environment, test FROM verdicts WHERE verdict = ? AND variant = 'constants'", (PASS,)
-    )
-    return set(rows)
-
-
 def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Finding:
     first = group[0]
     members = tuple(dict.fromkeys(x.test for x in group))
-    told = [known.tests.get(test, ("?", "")) for test in members]
-    named = Counter(operator for operator, _ in told)
+    told = [known.tests.get(test, Origin("?", "")) for test in members]
+    named = Counter(x.operator for x in told)
     tags = {tag for x in group for tag in x.details.get("tags", ())}
     key = (first.frontend, first.environment)
-    if all((*key, test) in known.passed for test in members):
+    if all(First(*key, test) in known.passed for test in members):
         tags.add("passes-as-constants")
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
     script = f"{REPRODUCERS}/{first.finding}.py"
@@ -178,7 +135,7 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
         conversion_function=first.conversion_function,
         message=first.message,
         members=members,
-        origins=tuple(origin for _, origin in told),
+        origins=tuple(x.test for x in told),
         variants=tuple(dict.fromkeys(x.variant for x in group)),
         confirmed=len({x.test for x in group if x.confirmation == "confirmed"}),
         tags=tuple(sorted(tags)),

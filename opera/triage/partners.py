@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from opera.programs.verdicts import FAILURES, PASS
+from opera.store import relations, verdicts
 from opera.store.workspace import COMBINED, Workspace
 
 PASSES, FAILS = "partner-passes", "partner-fails"
@@ -24,11 +25,11 @@ def tags(workspace: Workspace) -> Told:
     agreeing = _agreeing(workspace)
     if not agreeing:
         return {}
-    verdicts = _verdicts(workspace)
+    told_of = _verdicts(workspace)
     found: dict[tuple[str, str, str], frozenset[str]] = {}
-    for (frontend, environment, instance), (test, verdict) in verdicts.items():
+    for (frontend, environment, instance), (test, verdict) in told_of.items():
         if verdict in FAILURES:
-            others = {verdicts.get((frontend, environment, x), ("", ""))[1] for x in agreeing.get(instance, ())}
+            others = {told_of.get((frontend, environment, x), ("", ""))[1] for x in agreeing.get(instance, ())}
             told = {PASSES} if PASS in others else set()
             found[frontend, environment, test] = frozenset(told | ({FAILS} if others & set(FAILURES) else set()))
     return found
@@ -36,9 +37,8 @@ def tags(workspace: Workspace) -> Told:
 
 def _agreeing(workspace: Workspace) -> dict[str, set[str]]:
     """Return instance → those of other operators with the same values in the library."""
-    rows = workspace.query("SELECT one, other FROM relations WHERE kind = 'value'")
     found: dict[str, set[str]] = defaultdict(set)
-    for one, other in rows:
+    for one, other in relations.agreeing(workspace):
         found[one].add(other)
         found[other].add(one)
     return found
@@ -46,12 +46,9 @@ def _agreeing(workspace: Workspace) -> dict[str, set[str]]:
 
 def _verdicts(workspace: Workspace) -> dict[tuple[str, str, str], tuple[str, str]]:
     """Return (frontend, environment, instance) → (test, its verdict over all variants)."""
-    rows = workspace.stream(
-        "SELECT v.frontend, v.environment, t.instance, v.test, v.verdict FROM verdicts v JOIN tests t ON t.id = v.test"
-    )
     order = {name: place for place, name in enumerate(COMBINED)}
     found: dict[tuple[str, str, str], tuple[str, str]] = {}
-    for frontend, environment, instance, test, verdict in rows:
+    for frontend, environment, instance, test, verdict in verdicts.of_instances(workspace):
         known = found.get((frontend, environment, instance))
         if known is None or order.get(verdict, 99) < order.get(known[1], 99):
             found[frontend, environment, instance] = (test, verdict)

@@ -18,14 +18,15 @@ import msgspec
 
 from opera import libraries, resources
 from opera.oracle import comparison as oracle
+from opera.oracle.signature import normalise
 from opera.programs import literals
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Program
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor, Value
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, OUT_OF_MEMORY, TIMEOUT, Limits
+from opera.store import tests
 from opera.store.workspace import Workspace
 from opera.triage.replay import Sequel
-from opera.triage.signature import normalise
 
 OTHER = "run_other.py.j2"
 
@@ -209,9 +210,5 @@ def write_sequel(
 
 
 def _operator(workspace: Workspace, name: str) -> str:
-    rows = workspace.query(
-        "SELECT i.operator, i.id FROM tests t JOIN instances i ON i.id = t.instance WHERE t.id = ?",
-        (name.partition("/")[0],),
-    )
-    seen = workspace.provenances(rows[0][1]) if rows else []
-    return f"{rows[0][0]} ({seen[0].test})" if seen else "?"
+    found = tests.origin(workspace, name.partition("/")[0])
+    return f"{found.operator} ({found.test})" if found and found.test else "?"

@@ -16,7 +16,9 @@ from opera.errors import OperaError, UsageError
 from opera.pool import clock
 from opera.programs import migrated
 from opera.programs.verdicts import Limits
-from opera.store.workspace import COUNTED, REPRODUCERS, Verdict, Workspace
+from opera.store import runs
+from opera.store import verdicts as stored
+from opera.store.workspace import REPRODUCERS, Verdict, Workspace
 from opera.triage import replay, reproducer
 
 SHOWN, GONE, CANNOT_RUN = 1, 0, 2
@@ -44,7 +46,7 @@ def members(workspace: Workspace, names: Iterable[str] = ()) -> dict[str, list[V
     """Return finding → failing verdicts, in the order they were found; all findings where no names are given."""
     wanted, superseded = set(names), workspace.superseded()
     found: dict[str, list[Verdict]] = defaultdict(list)
-    for verdict in workspace.verdicts(COUNTED):
+    for verdict in stored.counted(workspace):
         if verdict.environment not in superseded and (not wanted or verdict.finding in wanted):
             found[verdict.finding].append(verdict)
     return dict(found)
@@ -198,8 +200,5 @@ def _size(workspace: Workspace, test: str) -> int:
 
 def _limits(workspace: Workspace) -> Limits:
     """Return the limits of the newest run."""
-    rows = workspace.query("SELECT document FROM runs ORDER BY id DESC LIMIT 1")
-    if not rows:
-        return Limits()
-    limits: Limits = msgspec.convert(msgspec.json.decode(rows[0][0])["options"]["limits"], Limits)
-    return limits
+    run = runs.newest(workspace)
+    return msgspec.convert(run["options"]["limits"], Limits) if run else Limits()

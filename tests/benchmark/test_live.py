@@ -14,9 +14,9 @@ from filled import HOSTILE, captured, document, fill
 from opera.benchmark import labels as labelling
 from opera.benchmark.subjects import live
 from opera.errors import CorpusError, UsageError
+from opera.oracle.signature import Signature
 from opera.store.workspace import Test as MigratedTest
 from opera.store.workspace import Verdict, Workspace
-from opera.triage.signature import Signature
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typing import Any
 
 from opera.compilers import Case, Variant
 from opera.compilers.shared.packing import of_numpy
-from opera.libraries import Opinion
+from opera.oracle.opinions import Opinion
 from opera.programs import migrated
 from opera.programs.migrated import LIVE, Artefact, Manifest
 from opera.programs.program import Captured, Instance, Operand, Provenance

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from faults.engine import evaluate
 
-from opera.libraries import Opinion
+from opera.oracle.opinions import Opinion
 from opera.programs import migrated
 from opera.programs.migrated import LIVE, Artefact, Manifest
 from opera.programs.program import Captured, Instance, Operand, Provenance

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from bson import encode
 from commands import opera
-from deeprel_files import encode
 
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import RandomTensor, Tensor

@@ -41,6 +41,7 @@ def test_extract_prioritize_run_report(filled):
     assert sorted(x["name"] for x in seen["frontends"]) == [f"{name}-onnx" for name in COMPILERS]
     for frontend in seen["frontends"]:
         assert frontend["tests"] == sum(frontend["verdicts"].values()) == 80
+        assert frontend["strategy"] == "opera-wide"
         assert frontend["verdicts"]["pass"] > 15
         assert not frontend["verdicts"].get("error")
         assert 0 < frontend["efficiency"] <= 1

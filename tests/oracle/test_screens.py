@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from opera.libraries import Opinion
 from opera.libraries.onnx import library
 from opera.oracle import comparison as oracle
 from opera.oracle import screens
+from opera.oracle.opinions import Opinion
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Optional, Sequence, Tensor

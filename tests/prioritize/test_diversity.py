@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from opera.prioritize.baselines import tie_order
 from opera.prioritize.diversity import OPERA, OPERA_PAPER, OPERA_WIDE
-from opera.prioritize.subspaces import ABSENT, NO_DEFAULT, ArtifactSubspaces, PaperSubspaces, Row, Subspaces
+from opera.prioritize.subspaces import ABSENT, ArtifactSubspaces, PaperSubspaces, Row, Subspaces
+from opera.programs.values import NO_DEFAULT
 
 SHAPES = st.lists(st.lists(st.integers(0, 3), max_size=2), min_size=1, max_size=2)
 ROWS = st.builds(

@@ -11,9 +11,9 @@ from opera.errors import UsageError
 from opera.libraries.onnx.schemas import attribute_defaults
 from opera.prioritize import get, registered
 from opera.prioritize.labelled import Record
-from opera.prioritize.subspaces import NO_DEFAULT, ArtifactSubspaces, PaperSubspaces, Row, from_program
+from opera.prioritize.subspaces import ArtifactSubspaces, PaperSubspaces, Row, from_program
 from opera.programs.program import Instance, Operand
-from opera.programs.values import Message, Named, Optional, RandomTensor, Sequence, Tensor
+from opera.programs.values import NO_DEFAULT, Message, Named, Optional, RandomTensor, Sequence, Tensor
 
 ARTIFACT, PAPER = ArtifactSubspaces(), PaperSubspaces()
 

@@ -10,14 +10,14 @@ from filled import HOSTILE, captured, document
 
 from opera import report as reports
 from opera.report.json import schema
-from opera.report.summary import Frontend, Report, summarise
+from opera.report.summary import FrontendSummary, Report, summarise
 from opera.store.workspace import Crash, Verdict, Workspace
 from opera.store.workspace import Test as MigratedTest
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "report.schema.json"
 
 
-def frontend(report: Report, label: str) -> Frontend:
+def frontend(report: Report, label: str) -> FrontendSummary:
     return next(x for x in report.frontends if x.label == label)
 
 

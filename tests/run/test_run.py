@@ -86,7 +86,7 @@ def test_a_lost_group_ends_its_own_frontends_alone(filled, monkeypatch, capsys):
     assert len(right) == 6 and {x.verdict for x in right} == {"pass"}
     options = stage.Options(compilers=("faults.onnx_faults:kills_parent",), workers=1)
     with pytest.raises(NoAnswer, match="not all frontends were run to the end"):
-        show.run(filled, options)
+        show.run(filled, options, scripts.write_all)
 
 
 def test_a_time_budget_drops_what_is_queued_and_what_hangs(filled):

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from one_instance import captured
 
+from opera import libraries
 from opera.errors import CorpusError, UsageError
 from opera.programs.program import Captured, Provenance
-from opera.sources.deeprel import relations
-from opera.store import corpus
+from opera.store import corpus, relations
 from opera.store.workspace import Workspace
 
 pytest.importorskip("onnx")
@@ -27,8 +27,8 @@ def filled(workspace: Workspace) -> Workspace:
 def test_import_is_the_inverse_of_export(filled, tmp_path, name):
     assert corpus.write(filled, tmp_path / name) == 3
     with Workspace.open(tmp_path / "other", write=True) as other:
-        assert corpus.read_into(other, tmp_path / name) == (3, 3)
-        assert corpus.read_into(other, tmp_path / name) == (3, 0)
+        assert corpus.read_into(other, tmp_path / name, libraries.declares) == (3, 3)
+        assert corpus.read_into(other, tmp_path / name, libraries.declares) == (3, 0)
         for table in ("provenances", "equipped"):
             assert other.query(f"SELECT * FROM {table}") == filled.query(f"SELECT * FROM {table}")
         assert [x[1:3] for x in other.documents("onnx")] == [x[1:3] for x in filled.documents("onnx")]
@@ -43,7 +43,7 @@ def test_relations_come_with_the_instances_that_they_made(workspace: Workspace, 
         relations.insert(workspace, [captured(1), Captured(made, told), Captured(other, seen)])
     corpus.write(workspace, tmp_path / "corpus")
     with Workspace.open(tmp_path / "other", write=True) as imported:
-        corpus.read_into(imported, tmp_path / "corpus")
+        corpus.read_into(imported, tmp_path / "corpus", libraries.declares)
         for held in (workspace, imported):
             assert held.query("SELECT * FROM relations") == [(made.id, other.id, "value")]
 
@@ -53,9 +53,9 @@ def test_merge_joins_provenances(filled, tmp_path):
     with Workspace.open(tmp_path / "other", write=True) as other:
         other.add_captured([captured(1, "c"), captured(9)])
         corpus.write(other, tmp_path / "b")
-    assert corpus.merge(tmp_path / "merged", [tmp_path / "a", tmp_path / "b"]) == 4
+    assert corpus.merge(tmp_path / "merged", [tmp_path / "a", tmp_path / "b"], libraries.declares) == 4
     with Workspace.open(tmp_path / "all", write=True) as everything:
-        corpus.read_into(everything, tmp_path / "merged")
+        corpus.read_into(everything, tmp_path / "merged", libraries.declares)
         assert {x.test for x in everything.provenances(captured(1).program.id)} == {"a", "b", "c"}
 
 
@@ -107,7 +107,7 @@ ENEMIES = {
 def test_an_enemys_file_is_refused_whole(workspace, tmp_path, name):
     lines = spoiled(tmp_path / "enemy", ENEMIES[name])
     with pytest.raises(CorpusError, match=rf"enemy:{len(lines)}"):
-        corpus.read_into(workspace, tmp_path / "enemy")
+        corpus.read_into(workspace, tmp_path / "enemy", libraries.declares)
     assert workspace.libraries() == []
 
 
@@ -116,13 +116,13 @@ def test_other_files_are_refused(workspace, tmp_path):
     for content in (b"", b"{}", b'{"format": "opera-corpus", "version": 99}\n', b"\x89PNG"):
         path.write_bytes(content)
         with pytest.raises(CorpusError):
-            corpus.read_into(workspace, path)
+            corpus.read_into(workspace, path, libraries.declares)
     truncated = tmp_path / "corpus.jsonl.gz"
     truncated.write_bytes(gzip.compress(b'{"format": "opera-corpus", "version": 1}\n' * 100)[:40])
     with pytest.raises(CorpusError):
-        corpus.read_into(workspace, truncated)
+        corpus.read_into(workspace, truncated, libraries.declares)
     with pytest.raises(CorpusError, match="cannot be read"):
-        corpus.read_into(workspace, tmp_path / "none")
+        corpus.read_into(workspace, tmp_path / "none", libraries.declares)
 
 
 def test_an_interrupted_export_leaves_no_half_of_a_file(filled, tmp_path):

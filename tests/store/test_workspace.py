@@ -212,3 +212,35 @@ def test_a_killed_writer_leaves_whole_transactions_and_no_lock(tmp_path):
 def test_the_documented_schema_is_the_schema():
     text = (Path(__file__).parents[2] / "docs" / "workspace.md").read_text()
     assert SCHEMA.strip() in text
+
+
+BASE = {"compiler": "tvm", "version": "0.27", "library": "onnx", "oracle": "1"}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "replaced"),
+    [
+        ({}, {}, True),
+        ({"opt": "3"}, {"opt": "3"}, True),
+        ({}, {"opt": "3"}, True),
+        ({"opt": "3"}, {"opt": "3", "threads": "1"}, True),
+        ({"opt": "3"}, {"opt": "2", "threads": "1"}, False),
+        ({"opt": "3"}, {"threads": "1"}, False),
+        ({"opt": "3", "threads": "1"}, {"opt": "3"}, False),
+    ],
+)
+def test_a_later_environment_replaces_what_stated_no_more_options(workspace, older, newer, replaced):
+    old = workspace.save_environment(BASE | {"options": older})
+    new = workspace.save_environment(BASE | {"options": newer, "oracle": "2"})
+    elsewhere = workspace.save_environment(BASE | {"options": newer, "version": "0.28"})
+    for run, name in enumerate((elsewhere, old, new), 1):
+        workspace.save_verdicts(run, [Verdict("t", "tvm-onnx", "inputs", name, "pass")], {})
+    assert workspace.superseded() == ({old} if replaced else set())
+
+
+def test_an_environment_of_fewer_options_that_was_run_again_since_is_shown_too(workspace):
+    fewer = workspace.save_environment(BASE | {"options": {}})
+    more = workspace.save_environment(BASE | {"options": {"opt": "3"}})
+    for run, name in enumerate((more, fewer), 1):
+        workspace.save_verdicts(run, [Verdict("t", "tvm-onnx", "inputs", name, "pass")], {})
+    assert workspace.superseded() == set()

@@ -3,11 +3,12 @@ from __future__ import annotations
 import msgspec
 from filled import HOSTILE, fill, instance_of
 
+from opera.oracle import signature
+from opera.oracle.signature import Signature
+from opera.run import renewal
 from opera.store.workspace import REPRODUCERS, Verdict
 from opera.store.workspace import Test as MigratedTest
-from opera.triage import signature
-from opera.triage.findings import findings, first_tests, renew, version_key
-from opera.triage.signature import Signature
+from opera.triage.findings import findings, first_tests, version_key
 
 
 def by_id(found, environment):
@@ -134,10 +135,10 @@ def test_failures_that_another_version_of_the_signature_sorted_are_sorted_anew(w
     assert len({x.id for x in old.values()}) == 2
     monkeypatch.undo()
 
-    assert renew(workspace) >= 2  # what `fill` stores is of no version either
+    assert renewal.renew(workspace) >= 2  # what `fill` stores is of no version either
     moved = [x for x in workspace.verdicts() if x.symptom == "ValueError"]
     assert {x.finding for x in moved} == {Signature.of("tvm-onnx", "Conv", verdicts[0]).id}
     assert {x.confirmation for x in moved} == {"confirmed"}
     assert not script.exists()
     assert workspace.query("SELECT DISTINCT run FROM verdicts WHERE symptom = 'ValueError'") == [(7,)]
-    assert renew(workspace) == 0
+    assert renewal.renew(workspace) == 0

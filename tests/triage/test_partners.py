@@ -9,7 +9,7 @@ import pytest
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import FAILURES
-from opera.sources.deeprel import relations
+from opera.store import relations
 from opera.store.workspace import Test as MigratedTest
 from opera.store.workspace import Verdict, Workspace
 from opera.triage import partners

@@ -14,7 +14,6 @@ import msgspec
 
 from opera import resources
 from opera.errors import CorpusError, InvalidTest
-from opera.libraries import Opinion
 from opera.libraries.keras import api as keras_api
 from opera.libraries.keras import codec as keras_values
 from opera.libraries.keras import export as keras_export
@@ -23,11 +22,11 @@ from opera.libraries.keras import undefined as keras_undefined
 from opera.libraries.keras import wrap as keras_model
 from opera.libraries.keras.wrap import Live
 from opera.oracle import comparison as oracle
-from opera.prioritize.subspaces import NO_DEFAULT
+from opera.oracle.opinions import Opinion
 from opera.programs import migrated, values
 from opera.programs.migrated import LIVE, Artefact, Manifest
 from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance, parse, with_values
-from opera.programs.values import Value
+from opera.programs.values import NO_DEFAULT, Value
 
 NAME = "keras"
 PACKAGE = '"opera[keras]"'

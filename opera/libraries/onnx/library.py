@@ -13,12 +13,12 @@ import msgspec
 
 from opera import resources
 from opera.errors import InvalidTest
-from opera.libraries import Opinion
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import references as onnx_reference
 from opera.libraries.onnx import source as onnx_source
 from opera.libraries.onnx import undefined as onnx_undefined
 from opera.libraries.onnx import wrap as onnx_model
+from opera.oracle.opinions import Opinion
 from opera.programs import migrated, values
 from opera.programs.migrated import Artefact, Manifest
 from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance

@@ -10,8 +10,8 @@ import numpy as np
 
 from opera import compilers, resources
 from opera.errors import InvalidTest
-from opera.libraries import Opinion
 from opera.libraries.onnx import codec as onnx_values
+from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Manifest
 from opera.programs.values import Value
 

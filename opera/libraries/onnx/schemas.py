@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from opera.prioritize.subspaces import NO_DEFAULT
-from opera.programs.values import Value
+from opera.programs.values import NO_DEFAULT, Value
 
 
 def attribute_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:

@@ -10,9 +10,12 @@ import logging
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from opera.libraries.torch.wrap import Live, quiet
+from opera.libraries.torch.eager import quiet
+
+if TYPE_CHECKING:
+    from opera.libraries.torch.wrap import Live
 
 FILES = {"pt2": "model.pt2", "torchscript": "model.pt", "onnx": "model.onnx"}
 """Artefact → its file."""

@@ -9,13 +9,14 @@ from functools import cache
 from pathlib import Path
 
 from opera import precision, resources
-from opera.libraries import Opinion, exported
+from opera.libraries import exported
 from opera.libraries.torch import api as torch_api
 from opera.libraries.torch import export as torch_export
 from opera.libraries.torch import references as torch_reference
 from opera.libraries.torch import source as torch_source
 from opera.libraries.torch import undefined as torch_undefined
 from opera.libraries.torch import wrap as torch_module
+from opera.oracle.opinions import Opinion
 from opera.programs import migrated, values
 from opera.programs.migrated import LIVE, Artefact, Manifest
 from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance

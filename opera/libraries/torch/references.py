@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from opera.errors import CorpusError, InvalidTest
-from opera.libraries import Opinion
 from opera.libraries.torch import wrap as torch_module
+from opera.libraries.torch.eager import quiet
 from opera.libraries.torch.source import Outputs
+from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Instance, Program, with_params
 from opera.programs.values import Named, RandomTensor, Tensor, Value
@@ -54,7 +55,7 @@ def _wide(program: Program, outputs: tuple[Outputs, ...], inputs: list[Value], e
     results = torch_module.leaves(torch_module.eager(model, args))
     if [tuple(x.shape) for x in results] != [x.shape for x in expected]:
         raise InvalidTest("its form is another one in float64")
-    with torch_module.quiet():
+    with quiet():
         pairs = zip(results, expected, strict=True)
         found = [torch_module.encoded(x.to(getattr(torch, want.dtype))) for x, want in pairs]
     if any(

@@ -10,8 +10,7 @@ from typing import Any
 from opera.errors import CorpusError
 from opera.libraries.torch import api as torch_api
 from opera.libraries.torch import codec as torch_values
-from opera.prioritize.subspaces import NO_DEFAULT
-from opera.programs.values import Value
+from opera.programs.values import NO_DEFAULT, Value
 
 
 def defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:

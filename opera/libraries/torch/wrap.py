@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import base64
 import math
-import warnings
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from opera import precision
 from opera.errors import CorpusError, InvalidTest
 from opera.libraries.torch import codec as torch_values
 from opera.libraries.torch import source as torch_source
+from opera.libraries.torch.eager import prepare, quiet
 from opera.libraries.torch.source import Outputs
 from opera.programs.migrated import read_values
 from opera.programs.program import Captured, Graph, Instance, Program, parse, with_values
@@ -73,26 +70,6 @@ class Ran(msgspec.Struct):
     expected: list[Value]
     outputs: tuple[Outputs, ...]
     random: bool
-
-
-@cache
-def prepare() -> None:
-    """Set up this process: one thread, for there is a worker a core, and as precise as PyTorch can be."""
-    import torch
-
-    torch.set_num_threads(1)
-    precision.set_torch()
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Run PyTorch without its warnings, and without gradients."""
-    import torch
-
-    prepare()
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def module(program: Program, outputs: tuple[Outputs, ...]) -> Any:

@@ -10,9 +10,8 @@ import msgspec
 
 from opera import plugins
 from opera.capture.recorder import Recorder
-from opera.prioritize.subspaces import NO_DEFAULT
 from opera.programs.program import Instance
-from opera.programs.values import Value
+from opera.programs.values import NO_DEFAULT, Value
 
 
 class Unusable(Exception):

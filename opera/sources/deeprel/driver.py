@@ -26,8 +26,9 @@ from opera.sources.deeprel import apis, candidates
 from opera.sources.deeprel import plans as files
 from opera.sources.deeprel.apis import Api, Target, Unusable
 from opera.sources.deeprel.matching import has_default, match
-from opera.sources.deeprel.plans import STATUS, Attempt, Outcome, Pair, Plan, settled
+from opera.sources.deeprel.plans import Attempt, Outcome, Pair, Plan, settled
 from opera.sources.deeprel.replay import Replay
+from opera.store.relations import ARROW, STATUS, TOLD
 
 SECONDS = 10
 """A call that takes longer hangs."""
@@ -111,7 +112,7 @@ class _Trials:
         outcome = Outcome(pair)
         skipped: Counter[str] = Counter()
         transfer = bool(pair.relation)
-        self.recorder.file = pair.source + files.ARROW + pair.target
+        self.recorder.file = pair.source + ARROW + pair.target
         for document in pair.documents if pair.documents is not None else range(len(self.plan.documents)):
             if transfer and outcome.captured >= self.plan.limit:
                 break
@@ -182,7 +183,7 @@ class _Trials:
 
     def _record(self, pair: Pair, document: int, outcome: Outcome) -> None:
         """Call it again, under instrumentation."""
-        self.recorder.test = pair.relation + files.TOLD + self.plan.documents[document][0]
+        self.recorder.test = pair.relation + TOLD + self.plan.documents[document][0]
         before = self.recorder.recorded
         try:
             with self._limited(), self.watched():

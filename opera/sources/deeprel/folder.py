@@ -13,10 +13,10 @@ from opera.sources.deeprel import published, stage
 from opera.sources.deeprel.plans import Plan
 from opera.sources.deeprel.pool import Done, Pool
 from opera.sources.deeprel.published import Published, Records
-from opera.sources.deeprel.relations import SOURCE
 from opera.sources.deeprel.stage import Settings
 from opera.sources.suites import suites
 from opera.sources.suites.extract import DONE
+from opera.store.relations import SOURCE
 from opera.store.workspace import Workspace
 
 LINE_SECONDS = 2.0

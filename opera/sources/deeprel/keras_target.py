@@ -18,9 +18,8 @@ from opera.libraries.keras import api as keras_api
 from opera.libraries.keras import codec as keras_values
 from opera.libraries.keras import source as keras_source
 from opera.libraries.keras.source import CALL, CONSTRUCTOR, INPUT
-from opera.prioritize.subspaces import NO_DEFAULT
 from opera.programs.program import Instance
-from opera.programs.values import Named, RandomTensor, Tensor, Value
+from opera.programs.values import NO_DEFAULT, Named, RandomTensor, Tensor, Value
 from opera.sources.deeprel.apis import Api, Parameter, Unusable
 
 TRAINING = "training"

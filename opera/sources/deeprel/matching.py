@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from opera.errors import NotInstalled
-from opera.prioritize.subspaces import NO_DEFAULT
+from opera.programs.values import NO_DEFAULT
 from opera.sources.deeprel.apis import Api, Parameter
 
 ALIKE = 0.6

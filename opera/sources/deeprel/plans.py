@@ -9,6 +9,7 @@ import msgspec
 
 from opera.sources.deeprel import candidates
 from opera.sources.deeprel.replay import Replayed
+from opera.store.relations import STATUS, VALUE
 
 HOPELESS = 10
 """So many refusals for want of a dtype, and fewer calls that returned: no more are tried."""
@@ -16,14 +17,8 @@ STATUS_TRIED = 20
 """Where values differ, and only equal status is left to be verified, so many invocations are tried."""
 LEAST = 3
 """Invocations that speak for a relation, at least: on which both agree, or that both accept."""
-ARROW = " -> "
-"""Between source and target, in the files that provenances of exchanged invocations name."""
-TOLD = ": "
-"""Between relation and the instance that an exchanged invocation was made of, in the test that its provenance names."""
 ENOUGH = 8
 """Examples of an outcome that are kept."""
-
-VALUE, STATUS = "value", "status"
 
 
 class Pair(msgspec.Struct, frozen=True):

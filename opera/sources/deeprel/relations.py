@@ -6,14 +6,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from opera.programs.program import Captured
-from opera.sources.deeprel.plans import ARROW, LEAST, STATUS, TOLD, VALUE, Outcome, Pair, supported
-from opera.store.workspace import Workspace, unpack
+from opera.sources.deeprel.plans import LEAST, Outcome, Pair, supported
+from opera.store import runs
+from opera.store.relations import SOURCE, STATUS, VALUE, candidates
+from opera.store.workspace import Workspace
 
-SOURCE = "deeprel"
-"""The migration source that provenances name."""
-ORIGINAL = f"(source != '{SOURCE}' OR file NOT LIKE '%{ARROW}%')"
-"""SQL that is true of the provenances of what was not exchanged."""
 VERIFY = "verify "
 """How the names of extraction files begin that hold what became of an operator's candidates."""
 
@@ -72,32 +69,12 @@ def pairs(relations: Iterable[Relation]) -> dict[tuple[str, str], str]:
 
 def stored(workspace: Workspace, extraction: str, operator: str = "") -> Iterator[Outcome]:
     """Yield what an extraction found about candidates: about all, or about those of an operator and where it is one."""
-    concerned, operators = (" AND (source = ? OR target = ?)", (operator, operator)) if operator else ("", ())
-    rows = workspace.stream(
-        f"SELECT document FROM candidates WHERE extraction = ?{concerned} ORDER BY source, target",
-        (extraction, *operators),
-    )
-    for (document,) in rows:
-        yield msgspec.json.decode(unpack(document), type=Outcome)
-
-
-def insert(workspace: Workspace, records: Iterable[Captured]) -> int:
-    """As `Workspace.insert`, with which other instances these agree, as their provenances tell."""
-    new = 0
-    for record in records:
-        new += workspace.insert([record])
-        kind, told, other = record.provenance.test.partition(TOLD)
-        exchanged = record.provenance.source == SOURCE and ARROW in record.provenance.file
-        if exchanged and told and kind in (VALUE, STATUS):
-            workspace.relate(record.program.id, other, kind)
-    return new
+    for document in candidates(workspace, extraction, operator):
+        yield msgspec.json.decode(document, type=Outcome)
 
 
 def about(workspace: Workspace, library: str, operator: str) -> list[Relation]:
     """Return an operator's relations, those of opera's own candidates and of lists; newer versions of the library win."""
-    begin = f"{SOURCE} on {library} "
-    rows = workspace.query(
-        "SELECT key FROM extractions WHERE substr(key, 1, ?) = ? ORDER BY started", (len(begin), begin)
-    )
-    found = verified(outcome for (name,) in rows for outcome in stored(workspace, name, operator))
+    extractions = runs.extractions(workspace, f"{SOURCE} on {library} ")
+    found = verified(outcome for name in extractions for outcome in stored(workspace, name, operator))
     return [x for x in found if operator in (x.pair.source, x.pair.target)]

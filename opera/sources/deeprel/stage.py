@@ -14,11 +14,13 @@ import msgspec
 from opera import temporary
 from opera.errors import NotInstalled, SourceError
 from opera.sources.deeprel import relations
-from opera.sources.deeprel.plans import STATUS, VALUE, Plan
+from opera.sources.deeprel.plans import Plan
 from opera.sources.deeprel.pool import Done, Pool
-from opera.sources.deeprel.relations import ORIGINAL, SOURCE, VERIFY, Relation
+from opera.sources.deeprel.relations import VERIFY, Relation
 from opera.sources.suites import suites
-from opera.store.workspace import Crash, Workspace, unpack
+from opera.store import instances
+from opera.store.relations import SOURCE, STATUS, VALUE, insert, originals
+from opera.store.workspace import Crash, Workspace
 
 VERIFIED = 100
 """Invocations of an operator on which its candidates are verified (DeepREL's number)."""
@@ -122,23 +124,13 @@ class _Run:
     @cached_property
     def held(self) -> dict[str, list[int]]:
         """Operator → what other sources captured of it: places of instances in the corpus."""
-        rows = self.workspace.query(
-            "SELECT operator, seq FROM instances WHERE library = ? AND id IN"
-            f" (SELECT instance FROM provenances WHERE {ORIGINAL}) ORDER BY 1, 2",
-            (self.library,),
-        )
-        found: dict[str, list[int]] = {}
-        for operator, seq in rows:
-            found.setdefault(operator, []).append(seq)
-        return found
+        return originals(self.workspace, self.library)
 
     def _documents(self, operator: str, most: int) -> list[tuple[str, bytes]]:
         """Return at most so many invocations of an operator, spread over all of them."""
         own = self.held.get(operator, [])
         chosen = [own[place * len(own) // most] for place in range(most)] if len(own) > most else own
-        marks = ", ".join("?" * len(chosen))
-        rows = self.workspace.query(f"SELECT id, document FROM instances WHERE seq IN ({marks}) ORDER BY seq", chosen)
-        return [(name, unpack(document)) for name, document in rows]
+        return instances.documents(self.workspace, chosen)
 
     @cached_property
     def found(self) -> list[Relation]:
@@ -213,7 +205,7 @@ def stored(workspace: Workspace, done: Done) -> tuple[int, int, dict[str, Any]]:
     """Store what a plan captured; return how many instances that are, how many are new, and what is to be said of the plan."""
     lines, report = Counter[bool](), done.report
     with workspace.transaction():
-        new = relations.insert(workspace, report.records(lines))
+        new = insert(workspace, report.records(lines))
     report.spool.unlink(missing_ok=True)
     names = ("source", "reason", "tests", "failed", "calls", "left_out", "seconds")
     document: dict[str, Any] = {name: getattr(report, name) for name in names}

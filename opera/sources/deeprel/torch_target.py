@@ -15,9 +15,8 @@ from opera.capture.recorder import Recorder
 from opera.libraries.torch import api as torch_api
 from opera.libraries.torch import codec as torch_values
 from opera.libraries.torch import signatures as torch_signatures
-from opera.prioritize.subspaces import NO_DEFAULT
 from opera.programs.program import Instance
-from opera.programs.values import Named, RandomTensor, Tensor, Value
+from opera.programs.values import NO_DEFAULT, Named, RandomTensor, Tensor, Value
 from opera.sources.deeprel.apis import Api, Parameter, Unusable
 
 FORWARD = "forward."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from deeprel_files import encode
+from bson import encode
 
 from opera.errors import CorpusError, SourceError
 from opera.programs.values import Named, Tensor

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from opera.benchmark import tables
 from opera.benchmark.result import Benchmark
-from opera.report import benchmark as tables
 from opera.resources import content
 
 if TYPE_CHECKING:
-    from opera.report.benchmark_figures import Figure
+    from opera.benchmark.figures import Figure
 
 
 def render(benchmark: Benchmark, figures: Sequence[Figure]) -> str:

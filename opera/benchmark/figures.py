@@ -12,8 +12,8 @@ import matplotlib
 import msgspec
 import numpy as np
 
+from opera.benchmark import tables
 from opera.benchmark.result import Benchmark
-from opera.report import benchmark as tables
 
 matplotlib.use("Agg")
 matplotlib.rcParams["svg.hashsalt"] = "opera"  # ids in the SVG are the same each time

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from opera.programs.verdicts import CRASH, Outcome
-from opera.store.workspace import Verdict
+
+if TYPE_CHECKING:
+    from opera.store.workspace import Verdict
 
 SIGNATURE_VERSION = 2
 """Changes whenever equal failures may get another signature; `opera run` sorts those of another version anew.

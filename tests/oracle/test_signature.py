@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from opera.oracle.signature import LIMIT, Signature, normalise
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, TIMEOUT, Outcome
-from opera.triage.signature import LIMIT, Signature, normalise
 
 PIECES = st.sampled_from(
     ["shape [1, 2]", "(3,)", "0x7ffe12", "'conv_1'", '"x"', "/a/b/c.cpp:12", "lv12", "float32", "1.5e-3", "node: x", "-7",

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
+from rich.console import Console
+from rich.table import Column, Table
+
 from opera.benchmark.result import Benchmark, Difference, Facts
 from opera.benchmark.score import Metric
 
@@ -9,6 +15,8 @@ NAMES = {
     "apfd": "APFD", "apfdc": "APFDc", "rauc25": "RAUC-25", "rauc50": "RAUC-50", "rauc75": "RAUC-75", "rauc100": "RAUC-100",
 }  # fmt: skip
 MEAN = "mean"
+WIDTH = 10_000
+"""Lines are as long as there are frontends: what folds a row of figures makes it unreadable."""
 PART = (
     "Where a small part of a corpus was run, strategies are compared within what the order of that run put first; what it put"
     " later is nobody's loss or gain. That narrows the differences to the strategy that chose, and can turn them around."
@@ -62,23 +70,32 @@ def drawn(facts: Facts) -> str:
 
 def terminal(benchmark: Benchmark) -> str:
     """Return the tables of APFD, the differences to the baseline, and where the rest is."""
-    lines = [_head(benchmark)]
-    lines += [f"{x.name}: {x.tests} tests of {drawn(x)}".replace("`", "") for x in benchmark.subjects if part(x)]
+    out = io.StringIO()
+    console = Console(file=out, width=WIDTH, force_terminal=sys.stdout.isatty(), highlight=False, markup=False)
+    console.print(_head(benchmark))
+    for x in benchmark.subjects:
+        if part(x):
+            console.print(f"{x.name}: {x.tests} tests of {drawn(x)}".replace("`", ""))
     for granularity in benchmark.granularities:
         shown = metrics(benchmark) if len(benchmark.subjects) == 1 else ["apfd"]
         for metric in shown:
-            lines += ["", f"{NAMES[metric]} by {granularity}: mean over seeds [95 % interval] (corpus order)"]
-            table = [["strategy", *columns(benchmark)]]
-            table += [[name, *map(_told, cells)] for name, cells in rows(benchmark, granularity, metric)]
-            widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-            lines += [
-                "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
-            ]
-    lines += ["", *map(difference, _headline(benchmark))]
-    lines += [
-        f"left out of {name}, for it has not what they need: {', '.join(x)}" for name, x in benchmark.left_out.items()
-    ]
-    return "\n".join(lines).rstrip()
+            console.print(f"\n{NAMES[metric]} by {granularity}: mean over seeds [95 % interval] (corpus order)")
+            console.print(_table(benchmark, granularity, metric))
+    console.print()
+    for told in map(difference, _headline(benchmark)):
+        console.print(told)
+    for name, without in benchmark.left_out.items():
+        console.print(f"left out of {name}, for it has not what they need: {', '.join(without)}")
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
+
+
+def _table(benchmark: Benchmark, granularity: str, metric: str) -> Table:
+    heads = (Column(name, no_wrap=True) for name in ("strategy", *columns(benchmark)))
+    table = Table(*heads, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.header_style = "bold"
+    for name, cells in rows(benchmark, granularity, metric):
+        table.add_row(name, *map(_told, cells))
+    return table
 
 
 def markdown(benchmark: Benchmark) -> str:

@@ -1,0 +1,132 @@
+"""Commands that run compilers: run, coverage, doctor."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from opera.cli.app import CORES, RESULTS, Root, Workers, app
+from opera.errors import NEW_FINDINGS, OK, USAGE, UsageError
+
+
+@app.command()
+def run(
+    compiler: Annotated[
+        list[str] | None, typer.Option(help="Only this compiler (repeatable); default: all installed ones.")
+    ] = None,
+    library: Annotated[list[str] | None, typer.Option(help="Only this library (repeatable).")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only the best-ranked N tests of each frontend, done ones included.")
+    ] = None,
+    time_budget: Annotated[str, typer.Option(help="Begin no test after this time: seconds, or 30m, 2h.")] = "",
+    workers: Workers = CORES,
+    operator: Annotated[str, typer.Option(help="Only operators that match this glob: 'Conv*'.")] = "*",
+    test: Annotated[str, typer.Option(help="Only the test (or instance) whose id begins so.")] = "",
+    rerun: Annotated[bool, typer.Option("--rerun", help="Run again what has a verdict.")] = False,
+    balance: Annotated[
+        bool,
+        typer.Option(
+            "--balance", help="The same number of tests from each migration source; --limit is shared equally."
+        ),
+    ] = False,
+    python: Annotated[
+        str, typer.Option(help="Interpreter of another environment (opera and a compiler of another version in it).")
+    ] = "",
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds that one test may take; what a busy machine takes does not count.")
+    ] = 30.0,
+    memory: Annotated[float, typer.Option(min=0.1, help="GiB that a worker may grow by in one test.")] = 4.0,
+    fail_on_new: Annotated[
+        bool, typer.Option("--fail-on-new", help="Exit with 1 if there are findings that the workspace did not have.")
+    ] = False,
+    workspace: Root = RESULTS,
+) -> None:
+    """Run the ranked tests, best first, on the compilers' frontends. The same command resumes what was interrupted.
+
+    Example: opera run --compiler tvm
+
+    Example: opera run --compiler openvino --operator 'Conv*' --limit 200 --time-budget 10m
+
+    Example: opera run --compiler onnxruntime --python ../old/bin/python
+
+    Example: opera run --library torch --balance --limit 3000
+    """
+    from opera.programs import verdicts as records
+    from opera.run import show
+    from opera.run.driver import Options
+    from opera.run.plan import Selection
+    from opera.store.workspace import Workspace
+    from opera.triage import scripts
+
+    options = Options(
+        compilers=tuple(dict.fromkeys(compiler or ())),
+        libraries=tuple(library or ()),
+        python=python,
+        workers=workers,
+        time_budget=seconds(time_budget) if time_budget else None,
+        selection=Selection(limit, operator, test, rerun, balance),
+        limits=records.Limits(timeout, int(memory * (1 << 30))),
+    )
+    show.check(options)
+    with Workspace.open(workspace, write=True) as opened:
+        new = show.run(opened, options, scripts.write_all)
+    raise typer.Exit(NEW_FINDINGS if fail_on_new and new else OK)
+
+
+@app.command()
+def coverage(
+    frontend: Annotated[str, typer.Option(help="A frontend written in Python (tvm-onnx).")],
+    workers: Workers = CORES,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one test may take.")] = 30.0,
+    rerun: Annotated[bool, typer.Option("--rerun", help="Trace again what has coverage.")] = False,
+    only_run: Annotated[
+        bool, typer.Option("--only-run", help="Only the tests that were run on it: what opera benchmark scores.")
+    ] = False,
+    workspace: Root = RESULTS,
+) -> None:
+    """Record which statements of a frontend each test covers, for the strategies total and additional.
+
+    Example: opera coverage --frontend tvm-onnx
+
+    Example: opera coverage --frontend tvm-torch --only-run
+    """
+    from opera.programs import verdicts as records
+    from opera.run import collect
+    from opera.store.workspace import Workspace
+
+    collect.traceable(frontend)
+    with Workspace.open(workspace, write=True) as opened:
+        limits = records.Limits(timeout)
+        collect.show(opened, frontend, workers=workers, limits=limits, rerun=rerun, only_run=only_run)
+
+
+@app.command()
+def doctor(
+    compiler: Annotated[list[str] | None, typer.Option(help="Only this compiler (repeatable); default: all.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only what is installed, in a second: no compiler is started.")
+    ] = False,
+    workspace: Root = RESULTS,
+    workers: Workers = CORES,
+) -> None:
+    """Show what is there, and check every compiler with a canary: a right answer and a planted wrong one.
+
+    Example: opera doctor
+
+    Example: opera doctor --compiler tvm --compiler openvino
+
+    Example: opera doctor --quick
+    """
+    from opera.run import doctor as stage
+
+    raise typer.Exit(OK if stage.show(workspace, workers, compiler or [], quick=quick) else USAGE)
+
+
+def seconds(text: str) -> float:
+    """Return the seconds of `90`, `30m` or `2h`. Raises UsageError for anything else."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
+    if match is None or float(match[1]) <= 0:
+        raise UsageError(f"{text!r} is no time", fix="give seconds, or minutes and hours as 30m and 2h")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]

@@ -1,0 +1,155 @@
+"""Commands that tell what is stored: findings, show, repro, report, benchmark."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opera.cli.app import CORES, RESULTS, Root, Workers, app
+from opera.errors import NEW_FINDINGS, OK, UsageError
+
+
+@app.command()
+def findings(
+    frontend: Annotated[str, typer.Option(help="Only this frontend (tvm-onnx).")] = "",
+    workspace: Root = RESULTS,
+) -> None:
+    """List the findings: each a set of failing tests with one signature, one suspected bug.
+
+    Example: opera findings --frontend openvino-onnx
+    """
+    from opera.report import show
+    from opera.store.workspace import Workspace
+
+    with Workspace.open(workspace, write=False) as opened:
+        show.findings(opened, frontend)
+
+
+@app.command()
+def show(
+    name: Annotated[
+        str, typer.Argument(metavar="ID", help="A finding, test or instance, or how its id begins; or an operator.")
+    ],
+    workspace: Root = RESULTS,
+) -> None:
+    """Show all that is known of a finding, a test, an operator instance or an operator.
+
+    Example: opera show F3a09c11
+
+    Example: opera show torch.bmm
+    """
+    from opera.report import show as stage
+    from opera.store.workspace import Workspace
+
+    with Workspace.open(workspace, write=False) as opened:
+        stage.show(opened, name)
+
+
+@app.command()
+def repro(
+    name: Annotated[str, typer.Argument(metavar="ID", help="A finding (or how its id begins), or `all`.")],
+    output: Annotated[Path | None, typer.Option(help="File to write; default: reproducers/ in the workspace.")] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Run it in a fresh process and say what it showed.")] = False,
+    workspace: Root = RESULTS,
+) -> None:
+    """Write a stand-alone Python script that shows a finding: it exits 1 while the failure is there, 0 once it is gone.
+
+    Example: opera repro F3a09c11 --verify
+    """
+    from opera.store.workspace import Workspace
+    from opera.triage import scripts
+
+    with Workspace.open(workspace, write=False) as opened:
+        ok = scripts.show(opened, name, output, check=verify)
+    raise typer.Exit(OK if ok else NEW_FINDINGS)
+
+
+@app.command()
+def report(
+    format: Annotated[str, typer.Option(help="terminal, json, markdown or html.")] = "terminal",
+    output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
+    balance: Annotated[
+        bool,
+        typer.Option(
+            "--balance", help="Compare migration sources by the same number of tests each, best-ranked first."
+        ),
+    ] = False,
+    workspace: Root = RESULTS,
+) -> None:
+    """Report from what is stored, also while a run goes on: verdicts, findings, efficiency, what each source found.
+
+    Example: opera report --format html --output report.html
+
+    Example: opera report --balance
+    """
+    from opera import report as stage
+    from opera.report.summary import summarise
+    from opera.store.workspace import Workspace
+
+    chosen = stage.get(format)
+    with Workspace.open(workspace, write=False) as opened:
+        stage.write(chosen, summarise(opened, balance=balance), output)
+
+
+@app.command()
+def benchmark(
+    strategy: Annotated[list[str] | None, typer.Option(help="Strategy to score (repeatable); default: all.")] = None,
+    seeds: Annotated[
+        int, typer.Option("--repeat", "--seeds", min=1, help="How often to rank, with other orders of ties and draws.")
+    ] = 30,
+    baseline: Annotated[str, typer.Option(help="Strategy that the others are compared to.")] = "opera",
+    labels: Annotated[
+        Path | None, typer.Option(help="Frozen labels; with --instances a JSON object: fault → ids of instances.")
+    ] = None,
+    freeze: Annotated[
+        Path | None, typer.Option(help="Only write the labels of the workspace to this new file.")
+    ] = None,
+    held_out: Annotated[Path | None, typer.Option(help="TOML that names the frontends that were tuned on.")] = None,
+    instances: Annotated[Path | None, typer.Option(help="JSON lines of operator instances: a labelled corpus.")] = None,
+    equipped: Annotated[Path | None, typer.Option(help="With --instances: JSON lines of the compiler's tests.")] = None,
+    costs: Annotated[Path | None, typer.Option(help="With --instances: JSON object, id → seconds, for APFDc.")] = None,
+    format: Annotated[str, typer.Option(help="terminal, markdown or json.")] = "terminal",
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for report.html, figures, ...; default: WORKSPACE/benchmarks/DATE.")
+    ] = None,
+    workers: Workers = CORES,
+    workspace: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder that holds runs (repeatable); default: results.", envvar="OPERA_WORKSPACE"),
+    ] = None,
+) -> None:
+    """Score strategies: how early would each have found what was found? By APFD and RAUC, on live runs or labelled corpora.
+
+    Example: opera benchmark
+
+    Example: opera benchmark --freeze labels.json && opera benchmark --labels labels.json --strategy opera --repeat 5
+
+    Example: opera benchmark --workspace onnx-runs --workspace torch-runs --output report
+
+    Example: opera benchmark --instances onnx.jsonl --equipped tvm.jsonl --labels bugs.json --format json
+    """
+    from opera import prioritize as strategies
+    from opera.benchmark import command
+    from opera.benchmark.result import Settings
+    from opera.store.workspace import Workspace
+
+    command.check(format, strategy or [])
+    names = list(dict.fromkeys(strategy or strategies.registered()))
+    settings = Settings(names, bool(strategy), seeds, workers, baseline)
+    if instances is not None:
+        if labels is None or freeze is not None or held_out is not None:
+            why = "without --freeze and --held-out, which are about workspaces"
+            raise UsageError(f"--instances goes with --labels, {why}", fix="see `opera benchmark --help`")
+        command.show_corpus(instances, equipped, labels, costs, settings, format, output)
+        return
+    if equipped is not None or costs is not None:
+        raise UsageError("--equipped and --costs go with --instances", fix="see `opera benchmark --help`")
+    with ExitStack() as stack:
+        opened = [stack.enter_context(Workspace.open(root, write=False)) for root in workspace or [RESULTS]]
+        if freeze is not None:
+            command.freeze(opened, freeze)
+        else:
+            command.show_live(opened, labels, held_out, settings, format, output)

@@ -1,0 +1,25 @@
+"""What another implementation computed for the same inputs: what a library is asked for, and what screens weigh."""
+
+from __future__ import annotations
+
+import msgspec
+
+from opera.programs.values import Value
+
+
+class Opinion(msgspec.Struct, frozen=True):
+    """What an implementation independent of the expected output computed for the same inputs.
+
+    Attributes:
+        name: The implementation (`onnxruntime`, `reference-evaluator`).
+        independent: False where it shares code or authors with the expected output (it then has no vote).
+        outputs: Its outputs in the manifest's order, or None where it could not run the model.
+        error: Why it could not.
+        precise: Whether it is the same computation in higher precision: who is nearer to it is right.
+    """
+
+    name: str
+    independent: bool
+    outputs: list[Value] | None
+    error: str = ""
+    precise: bool = False

@@ -1,0 +1,49 @@
+"""Operator instances of the corpus, counted and looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opera.store.workspace import Workspace, unpack
+
+KINDS = {"finding": "findings", "test": "tests", "instance": "instances"}
+"""What has an id → its table."""
+
+
+def by_source(workspace: Workspace, library: str, operator: str) -> dict[str, int]:
+    """Return migration source → instances of an operator, most first; one that two sources hold counts for both."""
+    rows = workspace.query(
+        "SELECT p.source, COUNT(DISTINCT i.id) FROM instances i JOIN provenances p ON p.instance = i.id"
+        " WHERE i.library = ? AND i.operator = ? GROUP BY 1 ORDER BY 2 DESC",
+        (library, operator),
+    )
+    return dict(rows)
+
+
+def equipped(workspace: Workspace) -> dict[str, dict[str, int]]:
+    """Return compiler → library → instances that the compiler's own suite covers."""
+    found: dict[str, dict[str, int]] = {}
+    for compiler, library, count in workspace.query(
+        "SELECT e.compiler, i.library, COUNT(DISTINCT i.id) FROM equipped e JOIN instances i ON i.id = e.instance"
+        " GROUP BY 1, 2 ORDER BY 1, 2"
+    ):
+        found.setdefault(compiler, {})[library] = count
+    return found
+
+
+def documents(workspace: Workspace, places: Sequence[int]) -> list[tuple[str, bytes]]:
+    """Return (id, document) of the instances at these places of the corpus, in corpus order."""
+    marks = ", ".join("?" * len(places))
+    rows = workspace.query(f"SELECT id, document FROM instances WHERE seq IN ({marks}) ORDER BY seq", places)
+    return [(name, unpack(document)) for name, document in rows]
+
+
+def matching(workspace: Workspace, beginning: str, most: int = 20) -> list[tuple[str, str]]:
+    """Return (kind, id) of the findings, tests and instances whose id begins so, of each kind at most so many."""
+    found = []
+    for kind, table in KINDS.items():
+        rows = workspace.query(
+            f"SELECT id FROM {table} WHERE substr(id, 1, ?) = ? LIMIT ?", (len(beginning), beginning, most)
+        )
+        found += [(kind, row[0]) for row in rows]
+    return found

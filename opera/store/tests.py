@@ -1,0 +1,88 @@
+"""Migrated tests, and what they were made of."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from opera.errors import WorkspaceError
+from opera.store.workspace import Test, Workspace
+
+
+class Newest(NamedTuple):
+    """The newest test of an instance, for another exporter may judge anew."""
+
+    library: str
+    instance: str
+    status: str
+    reason: str
+
+
+class Origin(NamedTuple):
+    """What a test was made of: operator, and the library's own test that showed it first (empty where none is known)."""
+
+    operator: str
+    test: str
+
+
+def test(workspace: Workspace, name: str) -> Test:
+    """Return a test by its id. Raises WorkspaceError where there is none."""
+    rows = workspace.query("SELECT id, instance, status, reason, seconds FROM tests WHERE id = ?", (name,))
+    if not rows:
+        raise WorkspaceError(f"there is no test {name}", fix="`opera report` lists what the workspace holds")
+    return Test(*rows[0])
+
+
+def of_instance(workspace: Workspace, instance: str) -> list[Test]:
+    """Return the tests that were made of an instance."""
+    rows = workspace.query("SELECT id, instance, status, reason, seconds FROM tests WHERE instance = ?", (instance,))
+    return [Test(*row) for row in rows]
+
+
+def instances(workspace: Workspace, *, status: str = "") -> dict[str, str]:
+    """Return test → instance, of all tests or of those of a status."""
+    return dict(workspace.query("SELECT id, instance FROM tests WHERE ? = '' OR status = ?", (status, status)))
+
+
+def rejected(workspace: Workspace, exporter: str) -> set[str]:
+    """Return the instances of which an exporter could make no test."""
+    rows = workspace.query("SELECT instance FROM tests WHERE exporter = ? AND status != 'valid'", (exporter,))
+    return {row[0] for row in rows}
+
+
+def newest(workspace: Workspace) -> list[Newest]:
+    """Return the newest test of each instance, in the order in which they were made."""
+    rows = workspace.query(
+        "SELECT i.library, t.instance, t.status, t.reason, MAX(t.rowid) FROM tests t JOIN instances i ON i.id = t.instance"
+        " GROUP BY t.instance ORDER BY 5"
+    )
+    return [Newest(*row[:4]) for row in rows]
+
+
+def operators(workspace: Workspace) -> dict[str, str]:
+    """Return test → operator."""
+    return dict(workspace.query("SELECT t.id, i.operator FROM tests t JOIN instances i ON i.id = t.instance"))
+
+
+def operator(workspace: Workspace, name: str) -> str:
+    """Return the operator of a test, empty where there is no such test."""
+    found = origin(workspace, name)
+    return found.operator if found else ""
+
+
+def origin(workspace: Workspace, name: str) -> Origin | None:
+    """Return what a test was made of, None where there is no such test."""
+    rows = workspace.query(
+        "SELECT i.operator, (SELECT test FROM provenances WHERE instance = i.id ORDER BY rowid LIMIT 1)"
+        " FROM tests t JOIN instances i ON i.id = t.instance WHERE t.id = ?",
+        (name,),
+    )
+    return Origin(rows[0][0], rows[0][1] or "") if rows else None
+
+
+def origins(workspace: Workspace) -> dict[str, Origin]:
+    """Return test → what it was made of, of all tests."""
+    rows = workspace.query(
+        "SELECT t.id, i.operator, p.test, MIN(p.rowid) FROM tests t JOIN instances i ON i.id = t.instance"
+        " LEFT JOIN provenances p ON p.instance = i.id GROUP BY t.id"
+    )
+    return {name: Origin(operator, test or "") for name, operator, test, _ in rows}

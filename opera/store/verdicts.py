@@ -1,0 +1,176 @@
+"""Stored verdicts, asked for by what is wanted of them: whole (`Verdict`), or as rows of a few columns."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from opera.programs.verdicts import PASS
+from opera.store.workspace import COUNTED, Verdict, Workspace
+
+
+class Shown(NamedTuple):
+    """That a test showed a verdict through one variant of a frontend in an environment."""
+
+    frontend: str
+    environment: str
+    test: str
+    verdict: str
+
+
+class OfInstance(NamedTuple):
+    """As `Shown`, with the instance that the test was made of."""
+
+    frontend: str
+    environment: str
+    instance: str
+    test: str
+    verdict: str
+
+
+class First(NamedTuple):
+    """That a test was run on a frontend in an environment."""
+
+    frontend: str
+    environment: str
+    test: str
+
+
+# ---------------------------------------------------------------------- whole
+
+
+def of_test(workspace: Workspace, test: str) -> Iterator[Verdict]:
+    """Yield the verdicts of one test."""
+    return workspace.verdicts("test = ?", (test,))
+
+
+def of_variant(workspace: Workspace, variant: str) -> Iterator[Verdict]:
+    """Yield the verdicts that were reached through a variant."""
+    return workspace.verdicts("variant = ?", (variant,))
+
+
+def of_kind(workspace: Workspace, *verdicts: str) -> Iterator[Verdict]:
+    """Yield the verdicts that are one of `verdicts`."""
+    return workspace.verdicts(f"verdict IN ({_marks(verdicts)})", verdicts)
+
+
+def pending(workspace: Workspace) -> Iterator[Verdict]:
+    """Yield what an interrupted run left to be confirmed, with what was seen."""
+    return workspace.verdicts("confirmation = 'pending'", seen=True)
+
+
+def counted(workspace: Workspace, frontend: str = "", environment: str = "") -> Iterator[Verdict]:
+    """Yield the verdicts that make findings, of one frontend and environment where they are given."""
+    return workspace.verdicts(
+        f"{COUNTED} AND (? = '' OR frontend = ?) AND (? = '' OR environment = ?)",
+        (frontend, frontend, environment, environment),
+    )
+
+
+def of_finding(workspace: Workspace, finding: str, environment: str) -> Iterator[Verdict]:
+    """Yield the members of a finding in an environment."""
+    return workspace.verdicts("finding = ? AND environment = ?", (finding, environment))
+
+
+def of_findings(workspace: Workspace, findings: Iterable[str]) -> Iterator[Verdict]:
+    """Yield the members of any number of findings, in all environments."""
+    names = msgspec.json.encode(list(findings)).decode()
+    return workspace.verdicts("finding IN (SELECT value FROM json_each(?))", (names,))
+
+
+def concluded_by(
+    workspace: Workspace, frontend: str, environment: str, rules: str, kinds: Collection[str]
+) -> Iterator[Verdict]:
+    """Yield the verdicts of a frontend, of these kinds, that these rules concluded, with what was seen."""
+    return workspace.verdicts(
+        f"frontend = ? AND environment = ? AND rules = ? AND verdict IN ({_marks(kinds)})",
+        (frontend, environment, rules, *kinds),
+        seen=True,
+    )
+
+
+# ---------------------------------------------------------------------- a few columns
+
+
+def rules(workspace: Workspace, frontend: str, environment: str) -> list[str]:
+    """Return the rules that concluded verdicts of a frontend."""
+    rows = workspace.query(
+        "SELECT DISTINCT rules FROM verdicts WHERE frontend = ? AND environment = ?", (frontend, environment)
+    )
+    return [row[0] for row in rows]
+
+
+def shown(workspace: Workspace) -> Iterator[Shown]:
+    """Yield every verdict in brief."""
+    rows = workspace.stream("SELECT frontend, environment, test, verdict FROM verdicts")
+    return map(Shown._make, rows)
+
+
+def of_operator(workspace: Workspace, library: str, operator: str) -> list[Shown]:
+    """Return the verdicts of the tests of an operator."""
+    rows = workspace.query(
+        "SELECT v.frontend, v.environment, v.test, v.verdict FROM instances i JOIN tests t ON t.instance = i.id"
+        " JOIN verdicts v ON v.test = t.id WHERE i.library = ? AND i.operator = ?",
+        (library, operator),
+    )
+    return [Shown(*row) for row in rows]
+
+
+def of_instances(workspace: Workspace) -> Iterator[OfInstance]:
+    """Yield every verdict in brief, with the instance of its test."""
+    rows = workspace.stream(
+        "SELECT v.frontend, v.environment, t.instance, v.test, v.verdict FROM verdicts v JOIN tests t ON t.id = v.test"
+    )
+    return map(OfInstance._make, rows)
+
+
+def first(workspace: Workspace) -> Iterator[First]:
+    """Yield every test that was run on a frontend, once, in the order in which they were first run."""
+    rows = workspace.stream("SELECT frontend, environment, test, MIN(rowid) FROM verdicts GROUP BY 1, 2, 3 ORDER BY 4")
+    return (First(*row[:3]) for row in rows)
+
+
+def tests(workspace: Workspace, frontend: str, environment: str) -> set[str]:
+    """Return the tests that were run on a frontend."""
+    rows = workspace.query(
+        "SELECT DISTINCT test FROM verdicts WHERE frontend = ? AND environment = ?", (frontend, environment)
+    )
+    return {row[0] for row in rows}
+
+
+def seconds(workspace: Workspace, frontend: str, environment: str) -> dict[str, float]:
+    """Return test → seconds inside the compiler, over all variants that were tried."""
+    found: dict[str, float] = defaultdict(float)
+    for test, spent in workspace.stream(
+        "SELECT test, seconds FROM verdicts WHERE frontend = ? AND environment = ?", (frontend, environment)
+    ):
+        found[test] += spent
+    return dict(found)
+
+
+def passed_as_constants(workspace: Workspace) -> set[First]:
+    """Return what passes where inputs are constants of the model."""
+    rows = workspace.query(
+        "SELECT frontend, environment, test FROM verdicts WHERE verdict = ? AND variant = 'constants'", (PASS,)
+    )
+    return {First(*row) for row in rows}
+
+
+def members(workspace: Workspace) -> dict[tuple[str, str], int]:
+    """Return (finding, environment) → verdicts that are its members."""
+    rows = workspace.query(
+        f"SELECT finding, environment, COUNT(*) FROM verdicts WHERE {COUNTED} GROUP BY finding, environment"
+    )
+    return {(finding, environment): count for finding, environment, count in rows}
+
+
+def signatures(workspace: Workspace) -> dict[str, bytes]:
+    """Return finding → its signature as it is stored (JSON), of all findings."""
+    return dict(workspace.query("SELECT id, signature FROM findings"))
+
+
+def _marks(values: Collection[str]) -> str:
+    return ", ".join("?" * len(values))

@@ -1,0 +1,1 @@
+"""What failures mean: findings, what partners tell, replays, reproducers."""
