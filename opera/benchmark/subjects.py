@@ -14,6 +14,7 @@ from opera.errors import CorpusError, UsageError
 from opera.prioritize import Source, knowledge, nothing_known
 from opera.prioritize.documents import from_document
 from opera.prioritize.subspaces import Defaults, Row
+from opera.programs.program import operators_of
 from opera.store import tests, verdicts
 from opera.store.workspace import Workspace
 
@@ -71,7 +72,7 @@ def live(workspaces: Sequence[Workspace], labels: Labels) -> list[Subject]:
         ran = sorted(costs, key=lambda test: (place.get(instance_of[test], len(place)), test))
         instances = [instance_of[test] for test in ran]
         equipped = list(_rows(workspace, frontend.library, frontend.compiler).values())
-        operators = {corpus[instance].operator for instance in instances}
+        operators = {name for instance in instances for name in operators_of(corpus[instance].operator)}
         position = {test: at for at, test in enumerate(ran)}
         faults = {
             granularity: {fault: _positions(fault, members, position) for fault, members in found.items()}

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from opera.errors import UsageError
+from opera.programs.program import operators_of
 from opera.programs.verdicts import FAILURES
 from opera.store import tests
 from opera.store.families import Held, family, of_instances, ordered
@@ -111,7 +112,8 @@ def by_family(counts: Held) -> dict[str, list[SourceSummary]]:
         for name in names:
             members[library, family(name)].add(name)
         families = ordered(names)
-        operators[library, operator].update(families)
+        for name in operators_of(operator):
+            operators[library, name].update(families)
         for name in families:
             instances[library][name] += count
     covered = Counter((library, name) for (library, _), families in operators.items() for name in families)

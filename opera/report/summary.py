@@ -11,6 +11,7 @@ import msgspec
 
 from opera import __version__
 from opera.programs import values
+from opera.programs.program import operators_of
 from opera.programs.verdicts import ERROR, SCREENED, UNEXPORTED, UNSUPPORTED
 from opera.report import sources as migration
 from opera.report.sources import Comparison, SourceSummary
@@ -284,7 +285,8 @@ def _matrix(
     matrix: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for frontend in frontends:
         for test, verdict in verdicts[frontend.name, frontend.environment].items():
-            matrix[operators.get(test, "?")][frontend.label][verdict] += 1
+            for operator in set(operators_of(operators.get(test, "?"))):
+                matrix[operator][frontend.label][verdict] += 1
     return {name: {column: dict(cell) for column, cell in matrix[name].items()} for name in sorted(matrix)}
 
 

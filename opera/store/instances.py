@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from opera.programs.program import JOINED
 from opera.store.workspace import Workspace, unpack
 
 KINDS = {"finding": "findings", "test": "tests", "instance": "instances"}
 """What has an id → its table."""
+CALLS = f"instr('{JOINED}' || i.operator || '{JOINED}', '{JOINED}' || ? || '{JOINED}') > 0"
+"""SQL that is true of the instances i, or programs of several calls, that call an operator."""
 
 
 def by_source(workspace: Workspace, library: str, operator: str) -> dict[str, int]:
-    """Return migration source → instances of an operator, most first; one that two sources hold counts for both."""
+    """Return migration source → instances that call an operator, most first; one that two sources hold counts for both."""
     rows = workspace.query(
         "SELECT p.source, COUNT(DISTINCT i.id) FROM instances i JOIN provenances p ON p.instance = i.id"
-        " WHERE i.library = ? AND i.operator = ? GROUP BY 1 ORDER BY 2 DESC",
+        f" WHERE i.library = ? AND {CALLS} GROUP BY 1 ORDER BY 2 DESC",
         (library, operator),
     )
     return dict(rows)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from opera.programs.verdicts import PASS
+from opera.store.instances import CALLS
 from opera.store.workspace import COUNTED, Verdict, Workspace
 
 
@@ -110,10 +111,10 @@ def shown(workspace: Workspace) -> Iterator[Shown]:
 
 
 def of_operator(workspace: Workspace, library: str, operator: str) -> list[Shown]:
-    """Return the verdicts of the tests of an operator."""
+    """Return the verdicts of the tests that call an operator."""
     rows = workspace.query(
         "SELECT v.frontend, v.environment, v.test, v.verdict FROM instances i JOIN tests t ON t.instance = i.id"
-        " JOIN verdicts v ON v.test = t.id WHERE i.library = ? AND i.operator = ?",
+        f" JOIN verdicts v ON v.test = t.id WHERE i.library = ? AND {CALLS}",
         (library, operator),
     )
     return [Shown(*row) for row in rows]

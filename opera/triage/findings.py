@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from opera.programs.program import operators_of
 from opera.store import tests, verdicts
 from opera.store.tests import Origin
 from opera.store.verdicts import First
@@ -20,7 +21,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     Attributes:
         id: Content address of the signature; equal across versions of a compiler.
-        operator: The members' most frequent operator; `operators` are all of them.
+        operator: What most members call: an operator, or several (programs.program.JOINED); `operators` are all of them.
         message: Of the first member.
         members: Test ids in the order they were found.
         origins: For each member, the library's test that it was made of.
@@ -131,7 +132,7 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
         stage=first.stage,
         symptom=first.symptom,
         operator=named.most_common(1)[0][0],
-        operators=tuple(name for name, _ in named.most_common()),
+        operators=tuple(dict.fromkeys(part for name, _ in named.most_common() for part in operators_of(name))),
         conversion_function=first.conversion_function,
         message=first.message,
         members=members,
