@@ -18,7 +18,7 @@ import json, os, sys
 from pathlib import Path
 import torch
 from opera import resources
-from opera.capture import torch as capture
+from opera.libraries.torch import hooks as capture
 from opera.capture.recorder import Recorder
 
 torch.set_num_threads(1)

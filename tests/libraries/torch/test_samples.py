@@ -9,8 +9,8 @@ from opera.programs.program import parse_captured
 SCRIPT = """
 import sys
 from pathlib import Path
-from opera.capture import torch as capture
-from opera.capture import torch_samples as samples
+from opera.libraries.torch import hooks as capture
+from opera.libraries.torch import samples
 from opera.capture.recorder import Recorder
 from opera.errors import SourceError
 from torch.testing._internal import common_methods_invocations as invocations
