@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from opera.errors import CorpusError
-from opera.sources.docter import constraints, files, targets
+from opera.sources.docter import constraints, documented, files
 from opera.sources.docter.constraints import CATEGORIES, Api, Parameter
-from opera.sources.docter.targets import Bound, Dead
+from opera.sources.docter.documented import Bound, Dead
 
 TABLES = {"torch": ("annotation_pytorch.csv", "pytorch1.5"), "keras": ("annotation_tensorflow.csv", "tensorflow2.1")}
 PLACEHOLDERS = ("D_TYPE", "D_STRUCTURE", "SHAPE", "ENUM", "PARAM", "CONSTANT", "REXPR", "DF_STR")
@@ -105,9 +105,9 @@ def known(library: str, bound: Bound, stated: Api) -> Api:
         from opera.sources.docter import keras_documents
 
         return keras_documents.api(bound.operator)
-    from opera.sources.docter import torch_target
+    from opera.sources.docter import torch_documents
 
-    found = torch_target.known(bound.operator, stated)
+    found = torch_documents.known(bound.operator, stated)
     assert found is not None
     return found
 
@@ -119,7 +119,7 @@ def agree(first: frozenset[str], second: frozenset[str]) -> bool:
 
 def score(folder: Path, library: str, part: str, show: str) -> tuple[dict[str, Counter[str]], int, int]:
     """Return category → counts (`right`, `extracted`, `annotated`), and how many APIs and parameters were compared."""
-    target = targets.get(library)
+    target = documented.get(library)
     if library == "keras":
         next(iter(target.builtin()))  # imports it in silence
     stated = {

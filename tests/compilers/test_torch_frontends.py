@@ -17,8 +17,8 @@ from opera.compilers.openvino import compiler as openvino  # noqa: E402
 from opera.compilers.openvino import torch as openvino_torch  # noqa: E402
 from opera.compilers.shared import torch_operators  # noqa: E402
 from opera.compilers.tvm import compiler as tvm  # noqa: E402
+from opera.libraries.torch import calls as torch_calls  # noqa: E402
 from opera.libraries.torch import library  # noqa: E402
-from opera.libraries.torch import recorded as torch_calls  # noqa: E402
 from opera.oracle.comparison import compare  # noqa: E402
 from opera.programs.migrated import read_values  # noqa: E402
 from opera.programs.program import Captured, Provenance  # noqa: E402

@@ -55,7 +55,12 @@ def test_programs_run_on_every_frontend(tmp_path: Path, chosen: tuple[str, ...])
             if graph.library in compilers.get(compiler).FRONTENDS
         }
         assert {(name, x.frontend) for name, verdicts in found.items() for x in verdicts} == expected
-        wrong = [(name, x.frontend, x.outcome) for name, verdicts in found.items() for x in verdicts if x.outcome.verdict != "pass"]
+        wrong = [
+            (name, x.frontend, x.outcome)
+            for name, verdicts in found.items()
+            for x in verdicts
+            if x.outcome.verdict != "pass"
+        ]
         assert all(outcome.verdict == "unsupported" for _, _, outcome in wrong), wrong
     shown = opera("show", "MatMul", "--workspace", root).stdout
     assert "MatMul" in shown and ("pass" in shown or "onnxruntime" not in chosen)

@@ -12,8 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from opera import compilers  # noqa: E402
+from opera.libraries.torch import calls as torch_calls  # noqa: E402
 from opera.libraries.torch import library  # noqa: E402
-from opera.libraries.torch import recorded as torch_calls  # noqa: E402
 from opera.programs.program import Captured, Provenance  # noqa: E402
 from opera.programs.values import Tensor  # noqa: E402
 from opera.programs.verdicts import CRASH, INCONSISTENT  # noqa: E402

@@ -12,9 +12,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from opera import resources  # noqa: E402
+from opera.libraries.torch import calls as torch_calls  # noqa: E402
 from opera.libraries.torch import library  # noqa: E402
 from opera.libraries.torch import modules as torch_modules  # noqa: E402
-from opera.libraries.torch import recorded as torch_calls  # noqa: E402
 from opera.programs.program import Captured, Instance, Operand, Provenance  # noqa: E402
 from opera.programs.values import Named, Tensor  # noqa: E402
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT  # noqa: E402

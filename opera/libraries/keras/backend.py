@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import sys
 import tempfile
-import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,24 +55,9 @@ def _quiet() -> Iterator[None]:
 
 with _quiet():
     import keras
-    import numpy as np
     import tensorflow
 
 logging.getLogger("tensorflow").setLevel(logging.ERROR)
 logging.getLogger("absl").setLevel(logging.ERROR)
 
-__all__ = ["begin_anew", "keras", "tensorflow"]
-
-
-def begin_anew() -> None:
-    """Leave Keras as `keras.backend.clear_session` and `keras.utils.set_random_seed(0)` do, but keep TensorFlow's kernels.
-
-    Both drop them, and then every eager operation is prepared once more when it is called next: for those who call many
-    operators in one process. Keras draws from Python's generator where no seed is given, never from TensorFlow's.
-    """
-    from keras.src.backend.common import global_state
-
-    random.seed(0)
-    np.random.seed(0)
-    global_state.GLOBAL_STATE_TRACKER = threading.local()
-    global_state.GLOBAL_SETTINGS_TRACKER = threading.local()
+__all__ = ["keras", "tensorflow"]

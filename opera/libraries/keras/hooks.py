@@ -16,7 +16,8 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,10 @@ import numpy as np
 
 from opera.capture.recorder import LeftOut, Recorder, replace
 from opera.errors import NotInstalled
+from opera.libraries.calls import Watching
 from opera.libraries.keras import api as keras_api
+from opera.libraries.keras import calls
 from opera.libraries.keras import codec as keras_values
-from opera.libraries.keras import recorded as calls
 from opera.libraries.keras.codec import NotRepresentable
 from opera.programs import values
 from opera.programs.values import Value
@@ -49,9 +51,22 @@ def install(recorder: Recorder, points: dict[str, list[str]]) -> None:
     _everywhere({id(item): watch.function(name, item) for name, item in names.items() if name.startswith(namespaces)})
 
 
-def _import_keras() -> None:
+@contextmanager
+def watching(recorder: Recorder) -> Iterator[Watching]:
+    """Prepare for calls that a generator makes; what is given wraps each: they are seen wherever they are made."""
+    calls.begin_anew()
+    yield nullcontext
+    calls.begin_anew()
+
+
+def settle() -> None:
+    """Set up the environment for Keras to be imported as capture does, in silence, unless it says otherwise."""
     for name, text in SETTINGS.items():
         os.environ.setdefault(name, text)
+
+
+def _import_keras() -> None:
+    settle()
     os.environ["KERAS_HOME"] = str(Path.cwd() / ".keras")  # the child's own empty folder
     backend = os.environ["KERAS_BACKEND"]
     try:
@@ -245,8 +260,8 @@ class _Watch:
 
 @functools.cache
 def _is_test(file: str) -> bool:
-    """Tell whether a file belongs to a test rather than to Keras."""
-    return file.endswith("_test.py") or not ({"keras", "tensorflow"} & set(Path(file).parts))
+    """Tell whether a file belongs to a test rather than to Keras; what calls operators for generators does."""
+    return file.endswith("_test.py") or file == calls.__file__ or not ({"keras", "tensorflow"} & set(Path(file).parts))
 
 
 def _masks(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

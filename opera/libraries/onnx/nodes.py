@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
 from onnx import AttributeProto
@@ -250,9 +251,7 @@ def _rename(graph: Any, rename: Callable[[str], str]) -> None:
 def compact(instance: Instance) -> Instance:
     """Return the instance with large float inputs kept by seed and range instead of element by element."""
     inputs = tuple(Operand(x.name, _compact(x.value)) for x in instance.inputs)
-    return Instance(
-        instance.library, instance.operator, instance.params, inputs, instance.outputs, instance.context
-    )  # fmt: skip
+    return msgspec.structs.replace(instance, inputs=inputs)
 
 
 def _compact(item: Value) -> Value:
@@ -271,10 +270,7 @@ def specification(instance: Instance, *, values: bool = False) -> bytes:
     they hold infinities, NaN or nothing but zeros.
     """
     inputs = tuple(Operand(x.name, _outline(x.value, values)) for x in instance.inputs)
-    outlined = Instance(
-        instance.library, instance.operator, instance.params, inputs, instance.outputs, instance.context
-    )  # fmt: skip
-    return hashlib.sha256(outlined.canonical()).digest()
+    return hashlib.sha256(msgspec.structs.replace(instance, inputs=inputs).canonical()).digest()
 
 
 def _outline(item: Value, exact: bool) -> Value:

@@ -9,15 +9,15 @@ Running a model changes neither its buffers and arguments nor the state of the g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map
 
 from opera.capture.recorder import Recorder, replace
+from opera.libraries.calls import Watching
 
-Watching = Callable[[], AbstractContextManager[None]]
 BOUND = 2
 """Integers that are made up are below this: they may be indices."""
 

@@ -5,7 +5,7 @@
 - `mode`: a TorchFunctionMode is active while tests or scripts run (Recorder.around), in threads that they start as well. It
   sees outermost calls only, and looks at their arguments before the call, for in-place and `out=` calls change them;
 - `modules`: constructors and calls of torch.nn.Module;
-- `exports`, `graphs`: see torch_exports.
+- `exports`, `graphs`: see exported_programs.
 
 A call is attributed to the frame that makes it: what PyTorch itself calls is left out. Nothing here consumes random numbers,
 keeps a tensor alive or raises.
@@ -30,10 +30,10 @@ from torch.jit._builtins import _register_builtin
 from torch.overrides import TorchFunctionMode, _get_current_function_mode, _get_current_function_mode_stack
 
 from opera.capture.recorder import LeftOut, Recorder
+from opera.libraries.calls import Watching
 from opera.libraries.torch import api as torch_api
+from opera.libraries.torch import calls, modules
 from opera.libraries.torch import exported_programs as torch_exports
-from opera.libraries.torch import modules
-from opera.libraries.torch import recorded as calls
 from opera.libraries.torch.codec import NotRepresentable
 from opera.programs.program import Instance
 
@@ -83,6 +83,17 @@ def installed(recorder: Recorder) -> Watch:
         if watch.recorder is recorder:
             return watch
     raise ValueError("capture of PyTorch is not installed for this recorder")
+
+
+@contextmanager
+def watching(recorder: Recorder) -> Iterator[Watching]:
+    """Prepare for calls that a generator or `torch.testing` makes for its tests; what is given wraps each of them.
+
+    ValueError where `install` was not called.
+    """
+    watch = installed(recorder)
+    with torch.random.fork_rng(devices=[]), watch.driving():
+        yield watch.active
 
 
 class Watch(TorchFunctionMode):  # type: ignore[misc]

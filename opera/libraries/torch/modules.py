@@ -17,8 +17,8 @@ import torch
 
 from opera.libraries.torch import api as torch_api
 from opera.libraries.torch import codec as torch_values
+from opera.libraries.torch.calls import FORWARD, Call, key
 from opera.libraries.torch.codec import NotRepresentable
-from opera.libraries.torch.recorded import Call, key
 from opera.programs.program import Instance
 from opera.programs.values import Named, Value
 
@@ -109,14 +109,14 @@ def _constant(item: Any, depth: int) -> Value:
 
 
 def module_key(operator: str, module: Any, made: Constructed, args: Any, kwargs: Any) -> Any:
-    """Return what tells calls of modules apart; see torch_calls.key."""
+    """Return what tells calls of modules apart; see calls.key."""
     return key(operator, args, kwargs), repr(made), module.training, _dtype(module)
 
 
 def module_instance(operator: str, module: Any, made: Constructed, args: Any, kwargs: Any) -> Instance:
     """Return the instance of a call of a module. Raises NotRepresentable."""
     call = Call()
-    given = call.arguments(torch_api.formals(operator), args, kwargs, "forward.")
+    given = call.arguments(torch_api.formals(operator), args, kwargs, FORWARD)
     params, init_kwargs = dict(made.params), list(made.kwargs)
     dtype = _dtype(module)
     if dtype is not None and "dtype" in torch_api.constructor_formals(operator):

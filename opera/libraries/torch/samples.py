@@ -20,7 +20,8 @@ import torch
 
 from opera.capture.recorder import Recorder
 from opera.errors import SourceError
-from opera.libraries.torch.hooks import Watch, installed
+from opera.libraries.calls import Watching
+from opera.libraries.torch.hooks import watching
 
 Samples: TypeAlias = Callable[[], Iterator[Callable[[], object]]]
 """Makes the calls of one operator or module, one a sample."""
@@ -40,18 +41,17 @@ def run(recorder: Recorder, part: str) -> tuple[int, int]:
     if subjects is None or not isinstance(dtype, torch.dtype):
         raise SourceError(f"PyTorch has no samples called {part!r}", fix="name opinfo/DTYPE or moduleinfo/DTYPE")
     tests = failed = 0
-    watch = installed(recorder)
-    with warnings.catch_warnings(), torch.random.fork_rng(devices=[]), watch.driving():
+    with warnings.catch_warnings(), watching(recorder) as watched:
         warnings.simplefilter("ignore")
         for test, samples in subjects(dtype):
             recorder.test = test
             _seed()
-            ran, raised = _run(recorder, watch, samples)
+            ran, raised = _run(recorder, watched, samples)
             tests, failed = tests + ran, failed + raised
     return tests, failed
 
 
-def _run(recorder: Recorder, watch: Watch, samples: Samples) -> tuple[int, int]:
+def _run(recorder: Recorder, watched: Watching, samples: Samples) -> tuple[int, int]:
     """Run the samples of one operator; only the calls themselves are watched, not how samples are made."""
     ran = raised = 0
     try:
@@ -59,7 +59,7 @@ def _run(recorder: Recorder, watch: Watch, samples: Samples) -> tuple[int, int]:
             for call in samples():
                 ran += 1
                 try:
-                    with watch.active():
+                    with watched():
                         call()
                 except Exception:
                     raised += 1

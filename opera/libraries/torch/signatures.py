@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from opera.errors import CorpusError
@@ -57,18 +57,3 @@ def _default(value: Any) -> Value:
         return torch_values.encode(value)
     except torch_values.NotRepresentable:
         return NO_DEFAULT
-
-
-def split(formals: list[str], given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return positional and keyword arguments of a call; a formal name `*x` takes all that `x` holds."""
-    args: list[Any] = []
-    rest = dict(given)
-    for name in formals:
-        if name.startswith("*"):
-            several = rest.pop(name[1:], ())
-            args += several if isinstance(several, list | tuple) else [several]
-            break
-        if name not in rest:
-            break
-        args.append(rest.pop(name))
-    return args, rest

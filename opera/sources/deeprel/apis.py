@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -10,12 +11,13 @@ import msgspec
 
 from opera import plugins
 from opera.capture.recorder import Recorder
+from opera.libraries.calls import Unusable, Watching
 from opera.programs.program import Instance
 from opera.programs.values import NO_DEFAULT, Value
 
+__all__ = ["GROUP", "Api", "Parameter", "Related", "Unusable", "agree", "get", "linked", "observed", "types"]
 
-class Unusable(Exception):
-    """An instance cannot be expressed as arguments by name; the text is the category that reports count."""
+_UNNAMED = re.compile(r"((forward|call)\.)?arg\d+")
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -52,8 +54,8 @@ class Api(msgspec.Struct, frozen=True):
     links: frozenset[str] = frozenset()
 
 
-class Target(Protocol):
-    """The protocol. All functions import the library."""
+class Related(Protocol):
+    """The protocol: a library whose operators may be related. All functions import it."""
 
     FREE: tuple[str, ...]
     """Parameters that may be left out whatever their value, where the partner has no such."""
@@ -96,17 +98,55 @@ class Target(Protocol):
     def telling(self, outputs: list[Any], arguments: Mapping[str, Any]) -> bool:
         """Whether agreement on these outputs says anything: not all are zero, and they are not just the arguments."""
 
-    def watching(self, recorder: Recorder) -> AbstractContextManager[Callable[[], AbstractContextManager[None]]]:
+    def watching(self, recorder: Recorder) -> AbstractContextManager[Watching]:
         """Prepare for calls that are recorded; what is given wraps each of them."""
 
 
 GROUP = "opera.relations"
 
 
-def get(library: str) -> Target:
-    """Import the target module of a library. Raises UsageError for an unknown name."""
-    target: Target = plugins.load(GROUP, "library with relations", library)
-    return target
+def get(library: str) -> Related:
+    """Import the module of a library. Raises UsageError for an unknown name."""
+    related: Related = plugins.load(GROUP, "library with relations", library)
+    return related
+
+
+def linked(
+    operator: str, text: str, link: re.Pattern[str], places: Sequence[str], known: Collection[str]
+) -> frozenset[str]:
+    """Return the operators that a documentation refers to.
+
+    Args:
+        operator: Whose it is.
+        text: The documentation.
+        link: Matches a reference; its group is a name.
+        places: What may come before a name; empty for names that are whole.
+        known: All operators.
+    """
+    names = (place + name.rstrip(".") for name in link.findall(text) for place in places)
+    return frozenset(name for name in names if name in known and name != operator)
+
+
+def types(instance: Instance, prefix: str, kind_of: Callable[[Value], str]) -> dict[str, str]:
+    """Return parameter → type of what an instance was called with.
+
+    Args:
+        instance: The call.
+        prefix: Comes before the names of its tensor inputs.
+        kind_of: Gives the type of a value that is no tensor, empty where it has none.
+    """
+    found = {}
+    for operand in instance.inputs:
+        base, _, rest = operand.name.partition(".")
+        found[prefix + base] = "tensors" if rest else "tensor"
+    for name, value in instance.params.items():
+        found[name] = found.get(name) or kind_of(value)
+    return {name: kind for name, kind in found.items() if kind and not _UNNAMED.fullmatch(name)}
+
+
+def agree(one: Sequence[Any], other: Sequence[Any], same: Callable[[Any, Any], bool]) -> bool:
+    """Whether outputs are the same, of which there are some; `same` compares two."""
+    return bool(one) and len(one) == len(other) and all(map(same, one, other))
 
 
 def observed(api: Api, instances: Iterator[Mapping[str, str]]) -> Api:

@@ -24,7 +24,7 @@ from opera.programs import values
 from opera.programs.program import Instance, parse_instance
 from opera.sources.deeprel import apis, candidates
 from opera.sources.deeprel import plans as files
-from opera.sources.deeprel.apis import Api, Target, Unusable
+from opera.sources.deeprel.apis import Api, Related, Unusable
 from opera.sources.deeprel.matching import has_default, match
 from opera.sources.deeprel.plans import Attempt, Outcome, Pair, Plan, settled
 from opera.sources.deeprel.replay import Replay
@@ -68,7 +68,7 @@ def _limits() -> Iterator[None]:
 class _Trials:
     """One plan at work."""
 
-    def __init__(self, stack: ExitStack, recorder: Recorder, target: Target, plan: Plan, path: Path) -> None:
+    def __init__(self, stack: ExitStack, recorder: Recorder, target: Related, plan: Plan, path: Path) -> None:
         self.recorder, self.target, self.plan = recorder, target, plan
         target.prepare()
         self.watched = stack.enter_context(target.watching(recorder))
@@ -205,7 +205,7 @@ class _Trials:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def express(target: Target, pair: Pair, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def express(target: Related, pair: Pair, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call of the source as arguments of its partner. Raises Unusable where that cannot be said."""
     found = {}
     for name, item in arguments.items():
@@ -222,7 +222,7 @@ def express(target: Target, pair: Pair, arguments: Mapping[str, Any]) -> dict[st
     return found
 
 
-def _may_be_dropped(target: Target, pair: Pair, name: str, item: Any) -> bool:
+def _may_be_dropped(target: Related, pair: Pair, name: str, item: Any) -> bool:
     if name not in pair.dropped:
         return False
     form = pair.dropped[name]
@@ -233,7 +233,7 @@ FREE = {"$named": {"kind": "opera", "name": "any"}}
 """Stands among `dropped` for whatever value."""
 
 
-def pairs_of(target: Target, plan: Plan) -> Iterator[Pair]:
+def pairs_of(target: Related, plan: Plan) -> Iterator[Pair]:
     """Yield the pairs of an operator and its candidates whose arguments can be matched."""
     known, found = _known(plan.library, plan.top if plan.partners is None else 0)
     source = known.get(plan.operator)
@@ -249,7 +249,7 @@ def pairs_of(target: Target, plan: Plan) -> Iterator[Pair]:
                 yield pair
 
 
-def _pair(target: Target, source: Api, other: Api) -> Pair | None:
+def _pair(target: Related, source: Api, other: Api) -> Pair | None:
     matching = match(source, other)
     if matching is None:
         return None

@@ -13,7 +13,7 @@ import numpy as np
 from opera.capture.recorder import Recorder
 from opera.errors import CorpusError
 from opera.programs.values import CONTAINERS, Named, RandomTensor, Tensor, Value
-from opera.sources.deeprel.apis import Target, Unusable
+from opera.sources.deeprel.apis import Related, Unusable
 
 CALLED, SELF = "input_signature", "_input_tensor"
 MAX_ELEMENTS = 1 << 22
@@ -48,7 +48,7 @@ class Replay:
     def __init__(
         self,
         recorder: Recorder,
-        target: Target,
+        target: Related,
         watched: Callable[[], AbstractContextManager[None]],
         attempt: Callable[[int, str], AbstractContextManager[None]],
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from opera.errors import UsageError
-from opera.sources.docter import files, targets
+from opera.sources.docter import documented, files
 from opera.sources.docter.constraints import CATEGORIES
 from opera.sources.suites import suites
 
@@ -15,12 +15,12 @@ def write(library: str, folder: Path) -> None:
 
     Raises UsageError where that would mix with other files, NotInstalled without the library or PyYAML.
     """
-    target = targets.get(library)
     suites.version_of(library)
+    builtin = documented.get(library).builtin
     files.yaml()
     if folder.is_dir() and any(path.suffix not in files.SUFFIXES for path in folder.iterdir()):
         raise UsageError(f"{folder} holds other files", fix="name a new folder, or one of constraint files")
-    apis = list(target.builtin())
+    apis = list(builtin())
     files.write_folder(apis, folder)
     parameters = [parameter for api in apis for parameter in api.parameters.values()]
     constrained = sum(parameter.constrained for parameter in parameters)

@@ -18,11 +18,11 @@ import numpy as np
 
 from opera.capture.recorder import Recorder
 from opera.programs import values
-from opera.sources.docter import targets
+from opera.sources.docter import documented
 from opera.sources.docter.constraints import Api
+from opera.sources.docter.documented import Bound, Dead, Documented
 from opera.sources.docter.generate import Generator, Input
 from opera.sources.docter.make import Unsatisfied
-from opera.sources.docter.targets import Bound, Dead, Target
 from opera.sources.docter.violate import Violator
 
 SECONDS = 10
@@ -113,7 +113,7 @@ def run(recorder: Recorder, part: str) -> tuple[int, int]:
     """Run a plan; return how many inputs were run, and how many the library refused."""
     path = Path(part)
     plan = msgspec.msgpack.decode(path.read_bytes(), type=Plan)
-    target = targets.get(plan.library)
+    target = documented.get(plan.library)
     recorder.file = plan.api.file or plan.api.title
     recorder.test = plan.api.title
     result = Result()
@@ -131,7 +131,7 @@ class _Run:
     """One plan at work."""
 
     def __init__(
-        self, recorder: Recorder, target: Target, bound: Bound, plan: Plan, path: Path, result: Result
+        self, recorder: Recorder, target: Documented, bound: Bound, plan: Plan, path: Path, result: Result
     ) -> None:
         self.recorder, self.target, self.bound, self.plan, self.result = recorder, target, bound, plan, result
         self.attempt = attempt_file(path)

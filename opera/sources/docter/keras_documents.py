@@ -1,22 +1,29 @@
-"""Constraints that Keras states itself: in docstrings, signatures and the names that its own tables know."""
+"""Keras for DocTer: constraints that it states in docstrings, signatures and tables of names, and inputs as calls."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from typing import Any
 
 import msgspec
 
+from opera.libraries.calls import TRAINING
 from opera.libraries.keras import api as keras_api
+from opera.libraries.keras import calls, hooks
+from opera.libraries.keras.hooks import watching
+from opera.libraries.keras.source import CALL
+from opera.programs.values import Value
 from opera.sources.docter import docstrings, rules
 from opera.sources.docter.constraints import Api, Parameter
 from opera.sources.docter.docstrings import Entry
+from opera.sources.docter.documented import Bound, adapted
 from opera.sources.docter.rules import Texts
 
-CALL = "call."
-"""Comes before the names of what a layer is called with."""
+__all__ = ["bind", "builtin", "prepare", "watching"]
+
 PACKAGE = "keras"
 _NO_CHOICE = ("name", "kwargs", "dtype", "seed", "training", "sparse", "trainable")
 """Parameters that say nothing of the operator, or that every layer has."""
@@ -25,6 +32,31 @@ _INPUTS = re.compile(
     re.DOTALL,
 )
 _ND = re.compile(r"(\d)(?:D\b| or more)|(?:dimension|rank) (\d) or higher")
+
+
+def builtin() -> Iterator[Api]:
+    """Yield the constraints of all operators; see opera.sources.docter.documented.Documented."""
+    hooks.settle()
+    for operator in keras_api.objects():
+        yield api(operator)
+
+
+def bind(stated: Api) -> Bound:
+    """Find an API of Keras, by the name that TensorFlow or Keras gives it."""
+    operator = calls.find(stated.title, loosely=True)
+    known = api(operator)
+    fitted, remarks, names = adapted(stated, (*known.required, *known.optional), known.required, known)
+    fitted = widened(fitted)
+    optional = tuple(name for name in fitted.optional if fitted.parameters[name].constrained)
+    return Bound(operator, msgspec.structs.replace(fitted, optional=optional), tuple(remarks), names)
+
+
+def prepare(bound: Bound, values: Mapping[str, Value], number: int) -> Callable[[], Any]:
+    """Return a call by name; every second layer is called for training."""
+    given = {name: calls.decode(value) for name, value in values.items()}
+    if keras_api.kind(bound.operator) == "layer":
+        given[TRAINING] = number % 2 == 0
+    return partial(calls.call, bound.operator, given, (), lambda layer, own: layer(**own))
 
 
 @cache

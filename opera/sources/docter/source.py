@@ -18,7 +18,7 @@ from opera import plugins, resources, temporary
 from opera.capture.child import Answer, Job, Setup
 from opera.errors import NotInstalled, SourceError, UsageError
 from opera.sources.children import Children, Lost, how
-from opera.sources.docter import driver, files, output, targets
+from opera.sources.docter import documented, driver, files, output
 from opera.sources.docter.constraints import Api
 from opera.sources.docter.driver import Attempt, Plan, Result
 from opera.sources.docter.files import Unread
@@ -59,7 +59,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def extraction(request: Request) -> Extraction:
     """Check a request; see opera.sources.generators."""
-    known = list(plugins.registered(targets.GROUP))
+    known = list(plugins.registered(documented.GROUP))
     if request.library and request.library not in known:
         raise UsageError(f"there are no constraints for {request.library!r}", fix=f"choose from {', '.join(known)}")
     works, unread, origin = _imported(request) if request.target else _builtin(request, known)
@@ -109,7 +109,7 @@ def _builtin(request: Request, known: Sequence[str]) -> tuple[list[Work], list[U
             if request.library:
                 raise
             continue
-        works += [Work(library, api) for api in targets.get(library).builtin()]
+        works += [Work(library, api) for api in documented.get(library).builtin()]
     if not works:
         raise NotInstalled(
             "no library with constraints is installed", fix="pip install 'opera[torch]' or 'opera[keras]'"

@@ -1,22 +1,34 @@
-"""Constraints that PyTorch states itself: in docstrings, signatures and operator schemas."""
+"""PyTorch for DocTer: constraints that it states in docstrings, signatures and operator schemas, and inputs as calls."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
+import msgspec
+
+from opera.libraries.calls import TRAINING
 from opera.libraries.torch import api as torch_api
+from opera.libraries.torch import calls
+from opera.libraries.torch.calls import FORWARD
+from opera.libraries.torch.hooks import watching
+from opera.programs.values import Value
 from opera.sources.docter import docstrings, rules, torch_schemas
 from opera.sources.docter.constraints import Api, Parameter
 from opera.sources.docter.docstrings import Entry
+from opera.sources.docter.documented import Bound, adapted
 from opera.sources.docter.rules import Texts
 from opera.sources.docter.torch_schemas import Argument
 
-FORWARD = "forward."
-"""Comes before the names of what a module is called with."""
+__all__ = ["bind", "builtin", "prepare", "watching"]
+
 PACKAGE = "torch"
+SKIPPED = frozenset({
+    "out", "generator", "device", "layout", "pin_memory", "memory_format", "requires_grad", "names", "output_device", "stream",
+})  # fmt: skip
+"""Parameters that are not generated: they say where and how memory is had, not what is computed."""
 _KINDS: dict[str, Texts] = {
     "Tensor": {"tensor_t": ["tensor"]},
     "Scalar": {"dtype": ["numeric"], "ndim": ["0"]},
@@ -34,6 +46,51 @@ SYMBOLS = {
     "H_in2": ("in2_features",), "num_features": ("num_features",), "E": ("d_model", "embed_dim"), "embed_dim": ("embed_dim",),
 }  # fmt: skip
 """Names of sizes in the shapes of modules → constructor parameters that have that value."""
+
+
+def builtin() -> Iterator[Api]:
+    """Yield the constraints of all operators; see opera.sources.docter.documented.Documented."""
+    for operator in torch_api.operators():
+        yield from apis(operator)
+
+
+def bind(api: Api) -> Bound:
+    """Find an API of PyTorch."""
+    operator = calls.find(api.title, loosely=True)
+    today = known(operator, api)
+    fitted, remarks, names = adapted(api, *formals(operator, today), today)
+    optional = tuple(name for name in fitted.optional if name not in SKIPPED and fitted.parameters[name].constrained)
+    return Bound(operator, msgspec.structs.replace(fitted, optional=optional), tuple(remarks), names)
+
+
+def known(operator: str, api: Api) -> Api | None:
+    """Return today's constraints: of several signatures, those that share most parameters with the API."""
+    found = list(apis(operator))
+    same = [x for x in found if x.file == api.file]
+    names = set(api.parameters)
+    return max(same or found, key=lambda x: len(names & set(x.parameters)) - len(set(x.required) - names), default=None)
+
+
+def prepare(bound: Bound, values: Mapping[str, Value], number: int) -> Callable[[], Any]:
+    """Return a call: positional as far as parameters are given without a gap; every second module is in evaluation mode.
+
+    The weights of a module take the dtype of the first floating-point input.
+    """
+    import torch
+
+    torch.manual_seed(number)
+    given = {name: calls.decode(value) for name, value in values.items()}
+    if torch_api.kind(bound.operator) == "module":
+        given[TRAINING] = number % 2 == 0
+    fit = None if "dtype" in given else _in_dtype_of
+    return partial(calls.call, bound.operator, given, torch_api.formals(bound.operator), fit)
+
+
+def _in_dtype_of(module: Any, called: Sequence[Any]) -> Any:
+    import torch
+
+    dtype = next((x.dtype for x in called if isinstance(x, torch.Tensor) and x.is_floating_point()), None)
+    return module if dtype is None else module.to(dtype)
 
 
 @cache

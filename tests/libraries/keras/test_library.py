@@ -26,6 +26,9 @@ from opera.libraries.keras import (
     backend as keras_backend,
 )
 from opera.libraries.keras import (
+    calls as keras_calls,
+)
+from opera.libraries.keras import (
     codec as keras_values,
 )
 from opera.libraries.keras import (
@@ -324,7 +327,7 @@ def test_beginning_anew_gives_what_clearing_the_session_and_seeding_give():
     cleared()
     name, weights, drawn = made()
     made()
-    keras_backend.begin_anew()
+    keras_calls.begin_anew()
     again = made()
     assert again[0] == name
     np.testing.assert_array_equal(again[1], weights)
@@ -337,5 +340,5 @@ def test_beginning_anew_keeps_the_kernels_of_tensorflow(monkeypatch):
     dropped = []
     monkeypatch.setattr(type(context.context()), "clear_kernel_cache", lambda _: dropped.append(1))
     monkeypatch.setattr(context, "set_global_seed", lambda _: dropped.append(1))
-    keras_backend.begin_anew()
+    keras_calls.begin_anew()
     assert not dropped

@@ -8,9 +8,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from opera.errors import InvalidTest  # noqa: E402
+from opera.libraries.torch import calls as torch_calls  # noqa: E402
 from opera.libraries.torch import library  # noqa: E402
 from opera.libraries.torch import modules as torch_modules  # noqa: E402
-from opera.libraries.torch import recorded as torch_calls  # noqa: E402
 from opera.libraries.torch import source as torch_source  # noqa: E402
 from opera.libraries.torch import wrap as torch_module  # noqa: E402
 from opera.programs import migrated  # noqa: E402

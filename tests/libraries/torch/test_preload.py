@@ -62,9 +62,8 @@ def held():
     return found
 
 before = held()
-from opera.libraries.torch import recorded as torch_calls
+from opera.libraries.torch import calls, library
 from opera.programs.program import Captured, Provenance
-from opera.libraries.torch import library
 
 x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 made = {}
@@ -77,7 +76,7 @@ for operator, *args in (
     ("torch.nn.functional.batch_norm", x, x[0], x[0]),
 ):
     folder = Path(mkdtemp(prefix=operator, dir=sys.argv[1]))
-    captured = Captured(torch_calls.instance(operator, args, {}), Provenance("a", "b", "c"))
+    captured = Captured(calls.instance(operator, args, {}), Provenance("a", "b", "c"))
     manifest = library.wrap(captured, "t", folder)
     program = library.live(manifest, folder).program().run_decompositions()
     ran = program.module()(*library.live(manifest, folder).args)

@@ -6,8 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from opera.libraries.torch import calls as torch_calls  # noqa: E402
 from opera.libraries.torch import library  # noqa: E402
-from opera.libraries.torch import recorded as torch_calls  # noqa: E402
 from opera.libraries.torch import undefined as torch_undefined  # noqa: E402
 from opera.libraries.torch import wrap as torch_module  # noqa: E402
 

@@ -6,7 +6,7 @@ import pytest
 
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Named, Tensor
-from opera.sources.deeprel import candidates, driver, torch_target
+from opera.sources.deeprel import candidates, driver, torch_apis
 from opera.sources.deeprel.apis import Unusable
 from opera.sources.deeprel.driver import express
 from opera.sources.deeprel.plans import Pair
@@ -25,13 +25,13 @@ def function(operator: str, args: list[str], **params: object) -> Instance:
 
 @pytest.fixture(scope="module")
 def known() -> dict[str, list[str]]:
-    found = candidates.candidates(torch_target.apis())
+    found = candidates.candidates(torch_apis.apis())
     return {operator: [name for name, _ in partners] for operator, partners in found.items()}
 
 
 def pair(source: str, target: str) -> Pair:
-    apis = {name: torch_target._api(name) for name in (source, target)}
-    found = driver._pair(torch_target, apis[source], apis[target])
+    apis = {name: torch_apis._api(name) for name in (source, target)}
+    found = driver._pair(torch_apis, apis[source], apis[target])
     assert found is not None
     return found
 
@@ -66,40 +66,40 @@ def test_candidates_come_by_name_by_reference_and_by_description(
     ],
 )
 def test_partners_take_each_others_invocations(instance: Instance, partner: str, same: bool) -> None:
-    torch_target.prepare()
-    given = torch_target.arguments(instance)
-    expected = torch_target.call(instance.operator, torch_target.arguments(instance))
-    found = torch_target.call(partner, express(torch_target, pair(instance.operator, partner), given))
-    assert torch_target.agree(expected, found) is same
+    torch_apis.prepare()
+    given = torch_apis.arguments(instance)
+    expected = torch_apis.call(instance.operator, torch_apis.arguments(instance))
+    found = torch_apis.call(partner, express(torch_apis, pair(instance.operator, partner), given))
+    assert torch_apis.agree(expected, found) is same
 
 
 def test_what_a_partner_cannot_be_told_is_not_tried() -> None:
     instance = function("torch.clamp", ["input"], min=-1.0, max=1.0)
     with pytest.raises(Unusable, match="lacks"):
-        express(torch_target, pair("torch.clamp", "torch.clamp_min"), torch_target.arguments(instance))
+        express(torch_apis, pair("torch.clamp", "torch.clamp_min"), torch_apis.arguments(instance))
 
 
 def test_agreement_must_tell_something() -> None:
     import torch
 
     x = torch.tensor([0.0, 1.0])
-    assert torch_target.telling([x + 1], {"input": x})
-    assert not torch_target.telling([x * 0], {"input": x})
-    assert not torch_target.telling([x.clone()], {"input": x})
-    assert not torch_target.telling([torch.empty(0)], {"input": x})
-    assert not torch_target.agree([x], [x.double()])
-    assert torch_target.agree([torch.tensor([float("nan"), 1.0])], [torch.tensor([float("nan"), 1.0 + 1e-6])])
+    assert torch_apis.telling([x + 1], {"input": x})
+    assert not torch_apis.telling([x * 0], {"input": x})
+    assert not torch_apis.telling([x.clone()], {"input": x})
+    assert not torch_apis.telling([torch.empty(0)], {"input": x})
+    assert not torch_apis.agree([x], [x.double()])
+    assert torch_apis.agree([torch.tensor([float("nan"), 1.0])], [torch.tensor([float("nan"), 1.0 + 1e-6])])
 
 
 def test_published_records_find_their_operators() -> None:
-    assert torch_target.find("torch.nn.Conv2d") == "torch.nn.Conv2d"
+    assert torch_apis.find("torch.nn.Conv2d") == "torch.nn.Conv2d"
     with pytest.raises(Unusable, match="no longer"):
-        torch_target.find("torch.lstsq_of_old")
+        torch_apis.find("torch.lstsq_of_old")
     with pytest.raises(Unusable):
-        torch_target.find("os.system")
-    bound = torch_target.bind("torch.nn.Linear", [3, 4], {"dtype": Named("dtype", "float64")}, [tensor()])
+        torch_apis.find("os.system")
+    bound = torch_apis.bind("torch.nn.Linear", [3, 4], {"dtype": Named("dtype", "float64")}, [tensor()])
     assert (
         bound["in_features"] == 3 and str(bound["dtype"]) == "torch.float64" and bound["forward.input"].shape == (2, 2)
     )
     with pytest.raises(Unusable, match="class"):
-        torch_target.bind("torch.nn.Linear", [3, 4], {}, None)
+        torch_apis.bind("torch.nn.Linear", [3, 4], {}, None)

@@ -10,10 +10,10 @@ import pytest
 
 from opera.errors import UsageError
 from opera.libraries.torch import api as torch_api
-from opera.sources.docter import command, constraints, files, targets, torch_schemas
+from opera.sources.docter import command, constraints, documented, files, torch_schemas
 from opera.sources.docter.constraints import Api
+from opera.sources.docter.documented import Dead
 from opera.sources.docter.generate import Generator
-from opera.sources.docter.targets import Dead
 
 torch = pytest.importorskip("torch")
 
@@ -23,7 +23,7 @@ def texts(api: Api, name: str) -> dict[str, list[str]]:
 
 
 def share_taken(library: str, api: Api, count: int = 60) -> float:
-    target = targets.get(library)
+    target = documented.get(library)
     bound = target.bind(api)
     generator, taken = Generator(bound.api, 0), 0
     for number in range(count):
@@ -65,7 +65,7 @@ def test_schemas_that_take_outputs_or_no_tensor_are_no_way_to_call_a_method() ->
 
 
 def test_every_operator_of_torch_has_constraints_that_can_be_written_and_read(tmp_path: Path) -> None:
-    apis = list(targets.get("torch").builtin())
+    apis = list(documented.get("torch").builtin())
     assert {api.title for api in apis} == set(torch_api.operators())
     files.write_folder(apis[::20], tmp_path)
     again, unread = files.read_folder(tmp_path)
@@ -81,7 +81,7 @@ def test_most_inputs_are_taken_by_torch(operator: str) -> None:
 
 def test_apis_that_are_gone_are_dead_and_others_renamed() -> None:
     made = {name: constraints.parameter(name, {"tensor_t": ["tensor"]}, None, "") for name in ("self", "axis")}
-    bind = targets.get("torch").bind
+    bind = documented.get("torch").bind
     bound = bind(Api("torch.softmax", "torch", ("self", "axis"), (), made))
     assert bound.operator == "torch.softmax" and set(bound.names.values()) == {"input", "dim"}
     assert bound.remarks == ("self is now input", "axis is now dim")
@@ -111,7 +111,7 @@ def test_constraints_of_a_library_are_written_to_a_folder_of_their_own(
 
 def test_keras_says_what_its_layers_take() -> None:
     pytest.importorskip("keras")
-    target = targets.get("keras")
+    target = documented.get("keras")
     next(iter(target.builtin()))  # imports Keras in silence
     from opera.sources.docter import keras_documents
 

@@ -1,27 +1,185 @@
-"""A call of a Keras layer or function as an instance: its arguments told apart, its symbolic inputs made concrete."""
+"""Calls of Keras's operators: finding an operator, its arguments by name, the call, and a call that was seen as an instance.
+
+Of a call that is seen, arguments are told apart, and symbolic inputs made concrete. keras is imported inside functions, for
+capture has the say which backend it runs on.
+"""
 
 from __future__ import annotations
 
+import importlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+import random
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from opera.capture.recorder import LeftOut
+from opera.libraries.calls import TRAINING, Dead, Unusable, check_called, divided, split, tensor_input, written
 from opera.libraries.keras import api as keras_api
 from opera.libraries.keras import codec as keras_values
 from opera.libraries.keras.codec import NotRepresentable
-from opera.libraries.keras.source import INPUT
+from opera.libraries.keras.source import CALL, CONSTRUCTOR, INPUT
 from opera.programs import values
 from opera.programs.program import Instance, Operand
-from opera.programs.values import Named, Value
+from opera.programs.values import Named, RandomTensor, Tensor, Value
 
+LARGE = 1 << 20
+"""Instances with more elements in one input are not called again."""
 BATCH, FREE = 2, 4
 """Sizes of a free first dimension, and of any other that no input says the size of."""
 SMALL = 4
 """Whole numbers that are made up lie below this."""
+_UNNAMED = re.compile(r"(call\.)?arg\d+")
+
+
+def find(title: str, *, loosely: bool = False) -> str:
+    """Return the operator that another tool calls so, by the path that TensorFlow or Keras has to it. Raises Dead.
+
+    `loosely`: the name may be written in any case, and be that of an earlier Keras.
+    """
+    import keras
+
+    name = title.removeprefix("tf.")
+    if not name.startswith("keras."):
+        raise Dead("it is TensorFlow's own, not Keras's")
+    if loosely:
+        for candidate in (name, name.replace("keras.backend.", "keras.ops."), name.replace(".preprocessing.", ".")):
+            known = _in_any_case().get(candidate.replace(".experimental", "").lower())
+            if known is not None:
+                return known
+    found: Any = keras
+    for step in name.split(".")[1:]:
+        found = getattr(found, step, None)
+    if found is None or inspect.ismodule(found):
+        raise Dead("Keras has it no longer")
+    public = keras_api.public_name(getattr(found, "__wrapped__", found))
+    if public is None:
+        raise Dead("it is no operator that opera captures")
+    return public
+
+
+@cache
+def _in_any_case() -> dict[str, str]:
+    import keras
+
+    names = {name.lower(): name for name in keras_api.objects()}
+    for alias, item in vars(keras.layers).items():  # MaxPool2D is MaxPooling2D
+        name = keras_api.public_name(item) if isinstance(item, type) else None
+        if name is not None:
+            names.setdefault(f"keras.layers.{alias}".lower(), name)
+    return names
+
+
+def decode(value: Value, inputs: Mapping[str, Any] | None = None) -> Any:
+    """Return the live argument of a value; `Named(INPUT, name)` stands for `inputs[name]`. Raises CorpusError."""
+    import keras
+
+    match value:
+        case Tensor() | RandomTensor():
+            dtype = None if value.dtype == "string" else value.dtype
+            return keras.ops.convert_to_tensor(keras_values.to_array(value), dtype=dtype)
+        case Named(kind="dtype", name=name):
+            return name
+        case Named(kind=kind, name=name) if kind == INPUT and inputs is not None and name in inputs:
+            return inputs[name]
+        case list() | tuple():
+            return type(value)(decode(item, inputs) for item in value)
+        case dict() if "class_name" not in value:
+            return {key: decode(item, inputs) for key, item in value.items()}
+    return keras_values.decode(value)
+
+
+def arguments(instance: Instance) -> dict[str, Any]:
+    """Return the arguments of an instance by name, tensors fresh. Raises Unusable, CorpusError."""
+    inputs = {x.name: decode(tensor_input(x.value, LARGE)) for x in instance.inputs}
+    layer = keras_api.kind(instance.operator) == "layer"
+    found: dict[str, Any] = {}
+    for name in written(instance, "call"):
+        if name in inputs:
+            found[CALL + name if layer else name] = inputs[name]
+        elif name in instance.params:
+            found[name] = decode(instance.params[name], inputs)
+        else:
+            raise Unusable("an instance that does not say how it was called")
+    if any(_UNNAMED.fullmatch(name) for name in found):
+        raise Unusable("an argument without a name")
+    if layer:
+        own, _ = divided(instance.params, CALL)
+        found |= {name: keras_values.decode(x) for name, x in own.items()}
+        found[TRAINING] = bool(instance.context.get(TRAINING))
+        if instance.context.get("config") == CONSTRUCTOR:
+            raise Unusable("a layer without a configuration")
+    return found
+
+
+def bind(
+    operator: str, positional: Sequence[Value], named: Mapping[str, Value], called: Sequence[Value] | None
+) -> dict[str, Any]:
+    """Return arguments by name.
+
+    Args:
+        positional, named: Values of what a function is called with, or a layer constructed.
+        called: Of what a layer is called with; None for a function.
+
+    Raises Unusable where they do not fit, CorpusError for what is no value of Keras's.
+    """
+    layer, found = keras_api.kind(operator) == "layer", keras_api.resolve(operator)
+    check_called(layer, called)
+    formals = keras_api.formals(found.__init__ if layer else found)
+    if len(positional) > len(formals):
+        raise Unusable("more positional arguments than there are parameters")
+    given = dict(zip(formals, positional, strict=False)) | {k: x for k, x in named.items() if k != "name"}
+    if layer:
+        given |= {CALL + k: x for k, x in zip(keras_api.formals(found.call), called or (), strict=False)}
+    for item in _leaves(list(given.values())):
+        if isinstance(item, Tensor):
+            tensor_input(item, LARGE)
+    return {name: decode(x) for name, x in given.items()}
+
+
+def call(
+    operator: str, given: Mapping[str, Any], formals: Sequence[str], make: Callable[[Any, dict[str, Any]], Any]
+) -> Any:
+    """Call an operator. Raises what Keras raises.
+
+    Args:
+        operator: Its name.
+        given: Arguments by name.
+        formals: Names of a function's arguments that are given by position, as far as there is no gap.
+        make: Makes a layer of its class and the arguments of its own.
+    """
+    if keras_api.kind(operator) == "function":
+        namespace, _, name = operator.rpartition(".")
+        function = getattr(importlib.import_module(namespace), name)  # as callers find it: it may be watched
+        args, kwargs = split(formals, given)
+        return function(*args, **kwargs)
+    found = keras_api.resolve(operator)
+    own, called = divided(given, CALL)
+    training = own.pop(TRAINING, False)
+    known = keras_api.formals(found.call)
+    args, kwargs = split(known[:1], called)  # Keras itself passes masks on by keyword
+    if TRAINING in known:
+        kwargs[TRAINING] = training
+    return make(found, own)(*args, **kwargs)
+
+
+def begin_anew() -> None:
+    """Leave Keras as `keras.backend.clear_session` and `keras.utils.set_random_seed(0)` do, but keep TensorFlow's kernels.
+
+    Both drop them, and then every eager operation is prepared once more when it is called next: for those who call many
+    operators in one process. Keras draws from Python's generator where no seed is given, never from TensorFlow's.
+    """
+    from keras.src.backend.common import global_state
+
+    random.seed(0)
+    np.random.seed(0)
+    global_state.GLOBAL_STATE_TRACKER = threading.local()
+    global_state.GLOBAL_SETTINGS_TRACKER = threading.local()
 
 
 class Spec(msgspec.Struct, frozen=True):

@@ -10,12 +10,11 @@ import msgspec
 
 from opera import plugins
 from opera.capture.recorder import Recorder
+from opera.libraries.calls import Dead, Watching
 from opera.programs.values import Value
 from opera.sources.docter.constraints import Api, Parameter
 
-
-class Dead(Exception):
-    """The installed library has no such operator; the text says why."""
+__all__ = ["GROUP", "Bound", "Dead", "Documented", "adapted", "get"]
 
 
 class Bound(msgspec.Struct, frozen=True):
@@ -34,8 +33,8 @@ class Bound(msgspec.Struct, frozen=True):
     names: dict[str, str] = {}
 
 
-class Target(Protocol):
-    """The protocol. All functions import the library."""
+class Documented(Protocol):
+    """The protocol: a library whose operators have documented constraints. All functions import it."""
 
     def builtin(self) -> Iterator[Api]:
         """Yield the constraints that the installed library's own documentation, signatures and schemas state."""
@@ -43,7 +42,7 @@ class Target(Protocol):
     def bind(self, api: Api) -> Bound:
         """Find an API in the installed library. Raises Dead."""
 
-    def watching(self, recorder: Recorder) -> AbstractContextManager[Callable[[], AbstractContextManager[None]]]:
+    def watching(self, recorder: Recorder) -> AbstractContextManager[Watching]:
         """Prepare for calls whose instances are recorded; what is given wraps each of them."""
 
     def prepare(self, bound: Bound, values: Mapping[str, Value], number: int) -> Callable[[], Any]:
@@ -53,10 +52,10 @@ class Target(Protocol):
 GROUP = "opera.constraints"
 
 
-def get(library: str) -> Target:
-    """Import the target module of a library. Raises UsageError for an unknown name."""
-    target: Target = plugins.load(GROUP, "library with constraints", library)
-    return target
+def get(library: str) -> Documented:
+    """Import the module of a library. Raises UsageError for an unknown name."""
+    documented: Documented = plugins.load(GROUP, "library with constraints", library)
+    return documented
 
 
 def adapted(
