@@ -12,6 +12,7 @@ import msgspec
 from opera import plugins
 from opera.capture.recorder import Recorder
 from opera.libraries.calls import Unusable, Watching
+from opera.oracle import comparison
 from opera.programs.program import Instance
 from opera.programs.values import NO_DEFAULT, Value
 
@@ -144,8 +145,26 @@ def types(instance: Instance, prefix: str, kind_of: Callable[[Value], str]) -> d
     return {name: kind for name, kind in found.items() if kind and not _UNNAMED.fullmatch(name)}
 
 
-def agree(one: Sequence[Any], other: Sequence[Any], same: Callable[[Any, Any], bool]) -> bool:
-    """Whether outputs are the same, of which there are some; `same` compares two."""
+def agree(
+    one: Sequence[Any],
+    other: Sequence[Any],
+    equal: Callable[[Any, Any], bool],
+    close: Callable[[Any, Any, float, float], bool],
+) -> bool:
+    """Whether outputs are the same: number (not none), dtypes, shapes, and values within the oracle's tolerance of the dtype.
+
+    Args:
+        one, other: Arrays or tensors.
+        equal: Whether all elements of two are.
+        close: Likewise, within a relative and an absolute tolerance.
+    """
+
+    def same(left: Any, right: Any) -> bool:
+        if left.dtype != right.dtype or left.shape != right.shape:
+            return False
+        rtol, atol = comparison.tolerance(str(left.dtype).removeprefix("torch."), None, None)
+        return equal(left, right) or (bool(rtol) and close(left, right, rtol, atol))
+
     return bool(one) and len(one) == len(other) and all(map(same, one, other))
 
 

@@ -191,21 +191,14 @@ def call(operator: str, arguments: Mapping[str, Any]) -> list[Any]:
 
 def agree(one: list[Any], other: list[Any]) -> bool:
     """Whether outputs are the same: number, dtypes, shapes, and values within the oracle's tolerance of the dtype."""
-    return related.agree(one, other, _same)
-
-
-def _same(one: Any, other: Any) -> bool:
     import torch
 
-    from opera.oracle import comparison as oracle
+    return related.agree(one, other, torch.equal, _close)
 
-    if one.dtype != other.dtype or one.shape != other.shape:
-        return False
-    if torch.equal(one, other):
-        return True
-    rtol, atol = oracle.tolerance(str(one.dtype).removeprefix("torch."), None, None)
-    if not rtol:
-        return False
+
+def _close(one: Any, other: Any, rtol: float, atol: float) -> bool:
+    import torch
+
     if not one.dtype.is_complex:
         one, other = one.double(), other.double()
     return bool(torch.allclose(one, other, rtol=rtol, atol=atol, equal_nan=True))

@@ -74,8 +74,13 @@ def _python(func: Any) -> list[Argument]:
     for x in stated:
         if x.name == "self" or x.kind is x.VAR_KEYWORD:
             continue
-        made.append(Argument(x.name, _annotation(x.annotation), None if x.default is x.empty else repr(x.default)))
+        made.append(Argument(x.name, _annotation(x.annotation), None if x.default is x.empty else _shown(x.default)))
     return made
+
+
+def _shown(default: Any) -> str:
+    """Write a default; where an object lies in memory is no part of it."""
+    return re.sub(r" at 0x[0-9a-f]+>", ">", repr(default))
 
 
 def _annotation(annotation: Any) -> str:

@@ -64,6 +64,10 @@ def test_schemas_that_take_outputs_or_no_tensor_are_no_way_to_call_a_method() ->
     assert torch_schemas.overloads("torch.Tensor.float")[0][0] == torch_schemas.Argument("input", "Tensor")
 
 
+def test_a_default_is_written_alike_in_every_process() -> None:
+    assert torch_api_of("torch.nn.TransformerEncoderLayer").parameters["activation"].default == "<function relu>"
+
+
 def test_every_operator_of_torch_has_constraints_that_can_be_written_and_read(tmp_path: Path) -> None:
     apis = list(documented.get("torch").builtin())
     assert {api.title for api in apis} == set(torch_api.operators())
