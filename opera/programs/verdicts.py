@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 OBSERVATION_VERSION = "1"
@@ -107,8 +109,8 @@ class Outcome(msgspec.Struct, frozen=True):
         location: last line of the compiler's own code in the traceback (`onnx_frontend.py:_impl_v13`), if any.
         conversion_function: see Compiler.conversion_function.
         seconds: stage → seconds inside the compiler.
-        details: numbers of the comparison, tail of the log, ...
-        seen: what the verdict was concluded from; None where the process died, or opera failed.
+        details: numbers of the comparison and the screens, `tags`, `predecessors`, ...: strings, numbers, lists of strings.
+        seen: what the verdict was concluded from; None where the process died, or opera failed, and where it was not read.
     """
 
     verdict: str
@@ -118,5 +120,5 @@ class Outcome(msgspec.Struct, frozen=True):
     location: str = ""
     conversion_function: str = ""
     seconds: dict[str, float] = {}
-    details: dict[str, str | float | int | bool | list[str] | None] = {}
+    details: dict[str, Any] = {}
     seen: Seen | None = None

@@ -18,7 +18,7 @@ from opera.pool.pool import Pool
 from opera.pool.workers import DONE, Result
 from opera.programs.verdicts import INCONSISTENT, PASS, Job, Limits, Outcome
 from opera.run.outcomes import outcome_of, reached
-from opera.run.plan import Frontend
+from opera.run.plan import InstalledFrontend
 from opera.store.workspace import Verdict
 
 SEARCHES = 8
@@ -45,7 +45,7 @@ class Origin(msgspec.Struct, frozen=True):
 class Suspicion(msgspec.Struct, frozen=True):
     """A test that fails after its predecessors and passes without them."""
 
-    frontend: Frontend
+    frontend: InstalledFrontend
     verdict: Verdict
     origin: Origin
 
@@ -82,7 +82,7 @@ class Aftermath:
         pool: Pool,
         limits: Limits,
         handle: Callable[[Result], None],
-        job: Callable[[Frontend, str], Job],
+        job: Callable[[InstalledFrontend, str], Job],
     ) -> None:
         self._pool, self._limits, self._handle, self._job = pool, limits, handle, job
         self._suspicions: dict[int, list[Suspicion]] = defaultdict(list)
@@ -184,15 +184,15 @@ def predecessors(history: list[Any]) -> tuple[str, ...]:
 def fails_alike(outcome: Outcome, verdict: Verdict) -> bool:
     """Whether a test fails as a verdict says."""
     one = (outcome.verdict, outcome.stage, outcome.symptom)
-    return one == (verdict.verdict, verdict.stage, verdict.symptom)
+    return one == (verdict.outcome.verdict, verdict.outcome.stage, verdict.outcome.symptom)
 
 
 def poisoning(culprit: Culprit, operator: str, harmed: list[str], where: str) -> Outcome:
     """Return the outcome of a culprit: `operator` is the victim's, `harmed` are the tests whose verdict it changed."""
-    victim = culprit.victim.verdict
+    victim = culprit.victim.verdict.outcome
     fails = f"{operator} fails ({victim.verdict} in {victim.stage}: {victim.message[:300]})"
     message = f"once it has run, other tests fail in the same process: {fails}"
-    details: dict[str, str | float | int | bool | list[str] | None] = {
+    details = {
         "tags": ["state-dependent"],
         "victims": harmed,
         "victim": culprit.victim.name,

@@ -17,7 +17,7 @@ from opera.programs.migrated import Artefact
 from opera.programs.verdicts import Job, Limits
 from opera.run import plan
 from opera.run.groups import compiler_group, library_group
-from opera.run.plan import Frontend, Item, Selection
+from opera.run.plan import InstalledFrontend, Item, Selection
 from opera.run.prepare import VALID, Preparation
 from opera.run.tracing import Traced, TraceJob
 from opera.store.workspace import Covered, Workspace
@@ -82,11 +82,11 @@ def collect(
                 fix=f"pip install {compilers.get(compiler).PACKAGE}",
             )
         description = {key: value for key, value in described.payload.items() if key != "error"}
-        target = plan.frontend(workspace, compiler, library, description)
+        target = plan.installed(workspace, compiler, library, description)
         return _Pass(workspace, pool, target, packages, limits, rerun).go(_chosen(workspace, target, only_run=only_run))
 
 
-def _chosen(workspace: Workspace, target: Frontend, *, only_run: bool) -> Iterator[Item]:
+def _chosen(workspace: Workspace, target: InstalledFrontend, *, only_run: bool) -> Iterator[Item]:
     items, _ = plan.items(workspace, [target], Selection())
     if not only_run:
         return items
@@ -104,7 +104,13 @@ def _chosen(workspace: Workspace, target: Frontend, *, only_run: bool) -> Iterat
 
 class _Pass:
     def __init__(
-        self, workspace: Workspace, pool: Pool, target: Frontend, packages: tuple[str, ...], limits: Limits, rerun: bool
+        self,
+        workspace: Workspace,
+        pool: Pool,
+        target: InstalledFrontend,
+        packages: tuple[str, ...],
+        limits: Limits,
+        rerun: bool,
     ) -> None:
         self.workspace, self.pool, self.target, self.packages, self.limits = workspace, pool, target, packages, limits
         self.prepare = Preparation(

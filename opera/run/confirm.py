@@ -23,9 +23,9 @@ from opera.programs.verdicts import (
 )
 from opera.run.aftermath import SECONDS, Aftermath, Origin, Suspicion
 from opera.run.groups import unpatched
-from opera.run.ledger import Ledger
+from opera.run.ledger import Ledger, detailed, tagged, verdict_of
 from opera.run.outcomes import outcome_of, reached
-from opera.run.plan import Frontend, Item
+from opera.run.plan import InstalledFrontend, Item
 from opera.run.prepare import Preparation
 from opera.store.workspace import COUNTED, Verdict, Workspace
 
@@ -49,7 +49,7 @@ class Members:
         """Return `pending` where the failing verdict is to be confirmed, else `unconfirmed`; counts it as a member."""
         key = (verdict.finding, verdict.environment)
         self._members[key] += 1
-        return "pending" if verdict.verdict in DEATHS or self._members[key] <= MEMBERS else "unconfirmed"
+        return "pending" if verdict.outcome.verdict in DEATHS or self._members[key] <= MEMBERS else "unconfirmed"
 
 
 class Confirming:
@@ -67,7 +67,7 @@ class Confirming:
         """Run a failing test again in a fresh process; an exporter first as its users have it, without opera's patches."""
         target = item.frontend
         first = self._is_patched(target) and not patched
-        short = verdict.verdict in (TIMEOUT, OUT_OF_MEMORY)
+        short = verdict.outcome.verdict in (TIMEOUT, OUT_OF_MEMORY)
         self.pool.submit(
             unpatched(target.name) if first else target.name,
             self.prepare.job(target, target.variants[target.place(verdict.variant)], item.test),
@@ -77,7 +77,7 @@ class Confirming:
             tag=("patched" if patched else "confirm", item, verdict, origin),
         )
 
-    def _is_patched(self, target: Frontend) -> bool:
+    def _is_patched(self, target: InstalledFrontend) -> bool:
         return unpatched(target.name) in self.pool.groups
 
     def _confirmed(self, result: Result, item: Item, verdict: Verdict, origin: Origin) -> None:
@@ -100,10 +100,9 @@ class Confirming:
         if self._again(item, verdict, outcome) is None:
             self._not_again(item, verdict, origin, outcome)
         else:
-            message = f"{PATCHED}: {verdict.message}"
-            self.ledger.store(
-                msgspec.structs.replace(verdict, verdict=ERROR, message=message, finding="", confirmation="")
-            )
+            message = f"{PATCHED}: {verdict.outcome.message}"
+            told = msgspec.structs.replace(verdict.outcome, verdict=ERROR, message=message)
+            self.ledger.store(msgspec.structs.replace(verdict, outcome=told, finding="", confirmation=""))
 
     def _not_again(self, item: Item, verdict: Verdict, origin: Origin, alone: Outcome) -> None:
         """Go on with a failure that a fresh process did not show: after its predecessors, it may come back."""
@@ -130,9 +129,8 @@ class Confirming:
         if again is None:
             self._flaky(item, verdict, alone)
             return
-        tags = [*again.details.get("tags", []), "state-dependent"]
-        details = again.details | {"tags": tags, "predecessors": list(origin.predecessors)}
-        again = msgspec.structs.replace(again, details=details)
+        told = detailed(tagged(again.outcome, "state-dependent"), predecessors=list(origin.predecessors))
+        again = msgspec.structs.replace(again, outcome=told)
         self.ledger.store(again)
         self.aftermath.suspect(Suspicion(item.frontend, again, origin))
 
@@ -150,17 +148,18 @@ class Confirming:
         if outcome.verdict not in FAILURES:
             return None
         if outcome.verdict in DEATHS and not outcome.conversion_function:
-            outcome = msgspec.structs.replace(outcome, conversion_function=verdict.conversion_function)
-        new = self.ledger.verdict(item.frontend, item.test, item.operator, verdict.variant, outcome)
+            outcome = msgspec.structs.replace(outcome, conversion_function=verdict.outcome.conversion_function)
+        new = verdict_of(item.frontend, item.test, item.operator, verdict.variant, outcome)
         if new.finding == verdict.finding:
             return msgspec.structs.replace(verdict, confirmation="confirmed")
-        kept = {key: value for key, value in verdict.details.items() if key in ("screen", "tags")}
-        return msgspec.structs.replace(new, confirmation="confirmed", details=new.details | kept)
+        kept = {key: value for key, value in verdict.outcome.details.items() if key in ("screen", "tags")}
+        return msgspec.structs.replace(new, outcome=detailed(new.outcome, **kept), confirmation="confirmed")
 
     def _flaky(self, item: Item, verdict: Verdict, alone: Outcome) -> None:
         """Store what does not fail again as flaky; but a death by a signal that somebody sent says nothing of the test."""
-        if verdict.verdict == ABORT and verdict.symptom in SENT:
-            self.ledger.store(self.ledger.verdict(item.frontend, item.test, item.operator, verdict.variant, alone))
+        seen = verdict.outcome
+        if seen.verdict == ABORT and seen.symptom in SENT:
+            self.ledger.store(verdict_of(item.frontend, item.test, item.operator, verdict.variant, alone))
             return
-        details = verdict.details | {"was": verdict.verdict, "finding": verdict.finding}
-        self.ledger.store(msgspec.structs.replace(verdict, verdict=FLAKY, finding="", confirmation="", details=details))
+        told = detailed(msgspec.structs.replace(seen, verdict=FLAKY), was=seen.verdict, finding=verdict.finding)
+        self.ledger.store(msgspec.structs.replace(verdict, outcome=told, finding="", confirmation=""))

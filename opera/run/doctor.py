@@ -154,17 +154,17 @@ def _canaries(name: str, library: str, workers: int, pool: Pool) -> tuple[str, s
         found = {instances[x.test]: x for x in own.verdicts("variant = ?", (_first_variant(name, library),))}
         version = str(next(iter(own.environments().values()))["version"])
     passed, caught = found.get(right.instance.id), found.get(wrong.instance.id)
-    if any(x is not None and x.verdict == TIMEOUT for x in (passed, caught)):
+    if any(x is not None and x.outcome.verdict == TIMEOUT for x in (passed, caught)):
         return SILENT, version, f"did not answer in {limits.seconds:g} s: the machine is busy, or the compiler hangs"
-    if passed is None or passed.verdict != PASS:
+    if passed is None or passed.outcome.verdict != PASS:
         return WRONG, version, f"the canary that must pass: {_seen(passed)}"
-    if caught is None or caught.verdict not in (INCONSISTENT, SCREENED):
+    if caught is None or caught.outcome.verdict not in (INCONSISTENT, SCREENED):
         return WRONG, version, f"the planted wrong answer was not caught: {_seen(caught)}"
     return OK, version, "canaries: right answer passes, planted wrong answer is caught"
 
 
 def _seen(verdict: Verdict | None) -> str:
-    return " ".join(f"{verdict.verdict} {verdict.message}".split())[:200] if verdict else "no verdict"
+    return " ".join(f"{verdict.outcome.verdict} {verdict.outcome.message}".split())[:200] if verdict else "no verdict"
 
 
 def _first_variant(name: str, library: str) -> str:

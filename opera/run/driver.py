@@ -36,10 +36,10 @@ from opera.run.accounts import Accounts
 from opera.run.aftermath import Aftermath, Culprit, Origin, Suspicion, poisoning, predecessors
 from opera.run.confirm import Confirming, Members
 from opera.run.groups import describe, groups, unpatched
-from opera.run.ledger import Ledger
+from opera.run.ledger import Ledger, verdict_of
 from opera.run.library_side import ScreenReply, ScreenRequest
 from opera.run.outcomes import outcome_of
-from opera.run.plan import Frontend, Item, Selection
+from opera.run.plan import InstalledFrontend, Item, Selection
 from opera.run.prepare import Preparation
 from opera.run.quota import Quota
 from opera.run.rejudge import Rejudging
@@ -120,7 +120,7 @@ def run(workspace: Workspace, options: Options, progress: Progress, pool: Pool |
         for name, why in missing.items():
             progress.say(f"{name} is left out: {why.what}" + (f" ({why.fix})" if why.fix else ""))
         frontends = [
-            plan.frontend(workspace, name, library, described[name]) for name, library in pairs if name in described
+            plan.installed(workspace, name, library, described[name]) for name, library in pairs if name in described
         ]
         for target in frontends:
             workspace.save_interpreter(target.environment, options.python)
@@ -129,7 +129,7 @@ def run(workspace: Workspace, options: Options, progress: Progress, pool: Pool |
 
 class _Run:
     def __init__(
-        self, workspace: Workspace, options: Options, progress: Progress, pool: Pool, frontends: list[Frontend]
+        self, workspace: Workspace, options: Options, progress: Progress, pool: Pool, frontends: list[InstalledFrontend]
     ) -> None:
         self.workspace, self.options, self.progress, self.pool = workspace, options, progress, pool
         self.frontends = {x.name: x for x in frontends}
@@ -277,7 +277,7 @@ class _Run:
     def _unexported(self, item: Item, variant: compilers.Variant, export: Export) -> None:
         """Note that this route was closed by the exporter: no fault of the compiler's."""
         outcome = Outcome(UNEXPORTED, "export", export.symptom, f"{variant.artefact}: {export.message}")
-        self.ledger.store(self.ledger.verdict(item.frontend, item.test, item.operator, variant.name, outcome))
+        self.ledger.store(verdict_of(item.frontend, item.test, item.operator, variant.name, outcome))
 
     def _rejected(self, item: Item) -> bool:
         """Whether all variants so far ended in unsupported, or failed while the model was loaded."""
@@ -343,7 +343,7 @@ class _Run:
             self._execute(item, msgspec.structs.replace(here, error=outcome))  # the process may have been spoilt before
             return
         if origin is not None and origin.error is not None and outcome.verdict != ERROR:
-            blamed = self.ledger.verdict(item.frontend, item.test, item.operator, variant, origin.error)
+            blamed = verdict_of(item.frontend, item.test, item.operator, variant, origin.error)
             self.aftermath.suspect(Suspicion(item.frontend, blamed, origin))
         if outcome.verdict == INCONSISTENT:
             self._submit_screen(item, variant, outcome, here)
@@ -407,9 +407,9 @@ class _Run:
     # ------------------------------------------------------------------ concluding and confirming
 
     def _conclude(self, item: Item, variant: str, outcome: Outcome, origin: Origin) -> None:
-        verdict = self.ledger.verdict(item.frontend, item.test, item.operator, variant, outcome)
+        verdict = verdict_of(item.frontend, item.test, item.operator, variant, outcome)
         self.ledger.note_hooks(item.frontend.name, outcome)
-        if verdict.verdict in FAILURES:
+        if verdict.outcome.verdict in FAILURES:
             state = "confirmed" if item.alone else self.members.wanted(verdict)
             verdict = msgspec.structs.replace(verdict, confirmation=state)
             if state == "pending":
@@ -445,7 +445,7 @@ class _Run:
             return
         harmed = [f"{x}/{y}" for x, y in culprit.successors if stored.get((x, y)) != before.get((x, y))]
         outcome = poisoning(culprit, self.ledger.operator(culprit.victim.verdict.test), harmed, where)
-        verdict = self.ledger.verdict(target, test, item.operator, variant, outcome)
+        verdict = verdict_of(target, test, item.operator, variant, outcome)
         self.ledger.store(msgspec.structs.replace(verdict, confirmation="confirmed"))
 
     def _finish(self, item: Item) -> None:

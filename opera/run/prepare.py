@@ -17,7 +17,7 @@ from opera.programs.migrated import Artefact, Export
 from opera.programs.verdicts import ABORT, ERROR, Job, Limits
 from opera.run import plan, rules
 from opera.run.library_side import MADE, ExportRequest, WrapReply, WrapRequest
-from opera.run.plan import Frontend, Item
+from opera.run.plan import InstalledFrontend, Item
 from opera.store.workspace import Test, Workspace
 
 WRAP_BATCH = 24
@@ -61,14 +61,14 @@ class Preparation:
         """Return the folder of a migrated test."""
         return migrated.folder(self.workspace.tests_folder, test).absolute()
 
-    def job(self, target: Frontend, variant: Variant, test: str, save: str = "") -> Job:
+    def job(self, target: InstalledFrontend, variant: Variant, test: str, save: str = "") -> Job:
         """Return what runs a test through one variant."""
         return Job(
             test=test, compiler=target.compiler, library=target.library, variant=variant.name,
             artefact=variant.artefact, directory=str(self.folder(test)), save_outputs=save,
         )  # fmt: skip
 
-    def named_job(self, target: Frontend, name: str) -> Job:
+    def named_job(self, target: InstalledFrontend, name: str) -> Job:
         """Return the job of a `test/variant`."""
         test, _, variant = name.partition("/")
         return self.job(target, target.variants[target.place(variant)], test)

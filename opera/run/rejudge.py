@@ -41,9 +41,9 @@ from opera.programs.verdicts import (
 from opera.run import judge
 from opera.run.aftermath import Origin
 from opera.run.confirm import Confirming
-from opera.run.ledger import Ledger, outcome_again
+from opera.run.ledger import Ledger, verdict_of
 from opera.run.library_side import AGREES, ScreenReply, ScreenRequest
-from opera.run.plan import Frontend, Item
+from opera.run.plan import InstalledFrontend, Item
 from opera.run.rules import Rules
 from opera.store.workspace import Verdict, Workspace
 
@@ -69,8 +69,8 @@ class Changes(msgspec.Struct):
         self.judged += 1
         if now is None:
             self.again += 1
-        elif now.verdict != before.verdict:
-            self.moved[before.verdict, now.verdict] += 1
+        elif now.outcome.verdict != before.outcome.verdict:
+            self.moved[before.outcome.verdict, now.outcome.verdict] += 1
 
     def told(self) -> str:
         """Return what changed, in a line; empty where there was nothing to judge."""
@@ -83,7 +83,7 @@ class Changes(msgspec.Struct):
         return f"rules have changed since {self.judged} verdicts were stored: {'; '.join(parts)}"
 
 
-def stale(workspace: Workspace, target: Frontend) -> Iterator[Verdict]:
+def stale(workspace: Workspace, target: InstalledFrontend) -> Iterator[Verdict]:
     """Yield the verdicts of a frontend that its rules of today did not conclude, with what was seen."""
     of_frontend = "frontend = ? AND environment = ?"
     where = (target.name, target.environment)
@@ -95,42 +95,42 @@ def stale(workspace: Workspace, target: Frontend) -> Iterator[Verdict]:
             (*where, old, *kinds, ERROR),
             seen=True,
         ):
-            if verdict.verdict not in kinds and not verdict.details.get(AGAIN):
+            outcome = verdict.outcome
+            if outcome.verdict not in kinds and not outcome.details.get(AGAIN):
                 continue
-            if "victims" not in verdict.details:  # what it does to others was seen in many runs, and depends on no rule
+            if "victims" not in outcome.details:  # what it does to others was seen in many runs, and depends on no rule
                 yield verdict
 
 
-def kept_outputs(workspace: Workspace, test: str, target: Frontend, variant: str) -> Path:
+def kept_outputs(workspace: Workspace, test: str, target: InstalledFrontend, variant: str) -> Path:
     """Return where the outputs of an inconsistent test are kept."""
     return workspace.outputs_folder / test[:2] / f"{test}-{target.name}-{variant}-{target.environment}.msgpack"
 
 
-def needs_screens(workspace: Workspace, target: Frontend, verdict: Verdict) -> bool:
+def needs_screens(workspace: Workspace, target: InstalledFrontend, verdict: Verdict) -> bool:
     """Whether a stale verdict is judged anew by comparing and screening the outputs that were kept."""
-    judged = verdict.verdict in (INCONSISTENT, SCREENED)
+    judged = verdict.outcome.verdict in (INCONSISTENT, SCREENED)
     kept = kept_outputs(workspace, verdict.test, target, verdict.variant)
     return judged and kept.is_file() and _folder(workspace, verdict).is_dir()
 
 
-def anew(workspace: Workspace, target: Frontend, verdict: Verdict) -> Verdict | None:
+def anew(workspace: Workspace, target: InstalledFrontend, verdict: Verdict) -> Verdict | None:
     """Return a stale verdict as today's rules conclude it, None where what was seen is not enough."""
-    seen = verdict.seen
-    if seen is None or verdict.details.get(AGAIN):
+    outcome, seen = verdict.outcome, verdict.outcome.seen
+    if seen is None or outcome.details.get(AGAIN):
         return None
-    if seen.raised and verdict.verdict in (CRASH, UNSUPPORTED, ERROR):
-        found = judge.conclude(compilers.get(target.compiler), verdict.stage, seen)
+    if seen.raised and outcome.verdict in (CRASH, UNSUPPORTED, ERROR):
+        found = judge.conclude(compilers.get(target.compiler), outcome.stage, seen)
         if found.hooks:  # the adapter wants more of the exception than was kept
             return None
-        return msgspec.structs.replace(
-            verdict, verdict=found.verdict, symptom=found.symptom, message=found.message, rules=str(target.rules)
-        )
-    if verdict.verdict == PASS and _still_agrees(workspace, target, verdict, seen):
+        outcome = msgspec.structs.replace(outcome, verdict=found.verdict, symptom=found.symptom, message=found.message)
+        return msgspec.structs.replace(verdict, outcome=outcome, rules=str(target.rules))
+    if outcome.verdict == PASS and _still_agrees(workspace, target, verdict, seen):
         return msgspec.structs.replace(verdict, rules=str(target.rules))
     return None
 
 
-def _still_agrees(workspace: Workspace, target: Frontend, verdict: Verdict, seen: Seen) -> bool:
+def _still_agrees(workspace: Workspace, target: InstalledFrontend, verdict: Verdict, seen: Seen) -> bool:
     if seen.identical:
         return True
     if Rules.parse(verdict.rules).comparison != target.rules.comparison:
@@ -179,7 +179,7 @@ class Rejudging:
         self.by_test, self.execute = by_test, execute
         self.workspace, self.changes = ledger.workspace, Changes()
 
-    def begin(self, frontends: Iterable[Frontend]) -> set[tuple[str, str, str]]:
+    def begin(self, frontends: Iterable[InstalledFrontend]) -> set[tuple[str, str, str]]:
         """Judge what can be judged here; return (frontend, test, variant) of what the library's side is asked about."""
         asked = set()
         for target in frontends:
@@ -191,11 +191,11 @@ class Rejudging:
                     self._replace(target, verdict, anew(self.workspace, target, verdict))
         return asked
 
-    def _submit(self, target: Frontend, verdict: Verdict) -> None:
+    def _submit(self, target: InstalledFrontend, verdict: Verdict) -> None:
         [(instance,)] = self.workspace.query("SELECT instance FROM tests WHERE id = ?", (verdict.test,))
         request = ScreenRequest(
             library=target.library, compiler=target.compiler, directory=str(_folder(self.workspace, verdict).absolute()),
-            instance=self.workspace.instance(instance).canonical(), outcome=outcome_again(verdict),
+            instance=self.workspace.instance(instance).canonical(), outcome=verdict.outcome,
             actual=str(kept_outputs(self.workspace, verdict.test, target, verdict.variant).absolute()), anew=True,
             computes_in=dict(getattr(compilers.get(target.compiler), "COMPUTES_IN", {})),
         )  # fmt: skip
@@ -204,7 +204,7 @@ class Rejudging:
             tag=("rejudge", target, verdict),
         )  # fmt: skip
 
-    def screened(self, result: Result, target: Frontend, verdict: Verdict) -> None:
+    def screened(self, result: Result, target: InstalledFrontend, verdict: Verdict) -> None:
         """Take in what the library's side says."""
         reply = result.decode(ScreenReply) if result.status == DONE else None
         if reply is None or reply.outcome is None or reply.status == ERROR:
@@ -212,21 +212,20 @@ class Rejudging:
             self._run_again(target, verdict)
             return
         outcome = with_screens(reply.outcome, reply)
-        agrees = reply.status == AGREES
-        now = msgspec.structs.replace(
-            verdict, verdict=PASS if agrees else outcome.verdict, stage="" if agrees else verdict.stage,
-            symptom=outcome.symptom, message=outcome.message, details=outcome.details,
-            seen=None if agrees else verdict.seen, rules=str(target.rules),
-        )  # fmt: skip  # of outputs that agree now no margins are known: other rules need them run again
+        if reply.status == AGREES:  # no margins are known of outputs that agree now: other rules need them run again
+            outcome = msgspec.structs.replace(outcome, verdict=PASS, stage="", seen=None)
+        now = msgspec.structs.replace(verdict, outcome=outcome, rules=str(target.rules))
         self._replace(target, verdict, now, confirm=True)
 
-    def _run_again(self, target: Frontend, verdict: Verdict) -> None:
+    def _run_again(self, target: InstalledFrontend, verdict: Verdict) -> None:
         """Run a test whose kept outputs could not be judged, though its turn may be over."""
         found = self.by_test.get((target.name, verdict.test))
         if found is not None:
             self.execute(msgspec.structs.replace(found, variant=target.place(verdict.variant), alone=True))
 
-    def _replace(self, target: Frontend, before: Verdict, now: Verdict | None, *, confirm: bool = False) -> None:
+    def _replace(
+        self, target: InstalledFrontend, before: Verdict, now: Verdict | None, *, confirm: bool = False
+    ) -> None:
         """Store a verdict that was judged anew, or have its test run when its turn comes.
 
         A failure that is another than before is confirmed: now, with `confirm`, else with all that is pending.
@@ -235,13 +234,14 @@ class Rejudging:
         if now is None:
             self.ledger.stored[target.name].pop((before.test, before.variant), None)
             return
-        if now.verdict not in FAILURES:
+        was, outcome = before.outcome, now.outcome
+        if outcome.verdict not in FAILURES:
             now = msgspec.structs.replace(now, finding="", confirmation="")
-        elif (now.verdict, now.symptom) != (before.verdict, before.symptom):
+        elif (outcome.verdict, outcome.symptom) != (was.verdict, was.symptom):
             operator = self.ledger.operator(before.test)
-            finding = self.ledger.finding(target, operator, outcome_again(now))
-            now = msgspec.structs.replace(now, finding=finding, confirmation="pending")
+            now = verdict_of(target, before.test, operator, before.variant, outcome)
+            now = msgspec.structs.replace(now, confirmation="pending")
             item = self.by_test.get((target.name, before.test))
             if item is not None and confirm:
                 self.confirming.submit(item, now, Origin())
-        (self.ledger.keep if now.verdict == before.verdict else self.ledger.store)(now)
+        (self.ledger.keep if outcome.verdict == was.verdict else self.ledger.store)(now)

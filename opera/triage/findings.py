@@ -103,7 +103,7 @@ def renew(workspace: Workspace) -> int:
     moved, signatures = [], {}
     old = msgspec.json.encode(stale).decode()
     for verdict in workspace.verdicts("finding IN (SELECT value FROM json_each(?))", [old]):
-        found = Signature.of(verdict.frontend, operators[verdict.test], verdict)
+        found = Signature.of(verdict.frontend, operators[verdict.test], verdict.outcome)
         signatures[found.id] = msgspec.json.encode(found)
         moved.append(msgspec.structs.replace(verdict, finding=found.id))
     workspace.move_verdicts(moved, signatures, stale)
@@ -155,11 +155,11 @@ def _passed(workspace: Workspace) -> set[tuple[str, str, str]]:
 
 
 def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Finding:
-    first = group[0]
+    first, shown = group[0], group[0].outcome
     members = tuple(dict.fromkeys(x.test for x in group))
     told = [known.tests.get(test, ("?", "")) for test in members]
     named = Counter(operator for operator, _ in told)
-    tags = {tag for x in group for tag in x.details.get("tags", ())}
+    tags = {tag for x in group for tag in x.outcome.details.get("tags", ())}
     key = (first.frontend, first.environment)
     if all((*key, test) in known.passed for test in members):
         tags.add("passes-as-constants")
@@ -170,13 +170,13 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
         frontend=first.frontend,
         compiler_version=known.versions.get(first.environment, "?"),
         environment=first.environment,
-        verdict=first.verdict,
-        stage=first.stage,
-        symptom=first.symptom,
+        verdict=shown.verdict,
+        stage=shown.stage,
+        symptom=shown.symptom,
         operator=named.most_common(1)[0][0],
         operators=tuple(name for name, _ in named.most_common()),
-        conversion_function=first.conversion_function,
-        message=first.message,
+        conversion_function=shown.conversion_function,
+        message=shown.message,
         members=members,
         origins=tuple(origin for _, origin in told),
         variants=tuple(dict.fromkeys(x.variant for x in group)),
@@ -184,7 +184,7 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
         tags=tuple(sorted(tags)),
         first_found=min(known.order[key].get(test, 0) for test in members),
         reproducer=script if (workspace.root / script).is_file() else None,
-        numbers=_numbers(first.details),
+        numbers=_numbers(shown.details),
     )
 
 

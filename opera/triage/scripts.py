@@ -56,7 +56,7 @@ def choose(workspace: Workspace, verdicts: list[Verdict]) -> Verdict | None:
     None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
     the folders of its tests were deleted.
     """
-    alone = [x for x in verdicts if "state-dependent" not in x.details.get("tags", ())]
+    alone = [x for x in verdicts if "state-dependent" not in x.outcome.details.get("tags", ())]
     alone = [x for x in alone if migrated.folder(workspace.tests_folder, x.test).is_dir()]
     confirmed = [x for x in alone if x.confirmation == "confirmed"] or alone
     return min(confirmed, key=lambda x: (_size(workspace, x.test), x.test), default=None)
@@ -74,17 +74,17 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
     compiler = compilers.get(environment["compiler"])
     variants = {x.name: x for x in compiler.FRONTENDS[manifest.library]}
     seen = workspace.provenances(manifest.instance)
-    options = _limits(workspace)
+    options, outcome = _limits(workspace), verdict.outcome
     exhibit = reproducer.Exhibit(
         id=finding,
         frontend=verdict.frontend,
         compiler=environment["compiler"],
         versions={environment["compiler"]: environment["version"], **environment["exporter"]},
         artefact=variants[verdict.variant].artefact,
-        verdict=verdict.verdict,
-        stage=verdict.stage,
-        symptom=verdict.symptom,
-        message=verdict.message,
+        verdict=outcome.verdict,
+        stage=outcome.stage,
+        symptom=outcome.symptom,
+        message=outcome.message,
         came_from=f"{seen[0].test} ({seen[0].file})" if seen else "",
         limits=options,
         computes_in=dict(getattr(compiler, "COMPUTES_IN", {})),
@@ -97,16 +97,17 @@ def _write_sequel(workspace: Workspace, finding: str, verdicts: list[Verdict], p
     """Write the script of a state-dependent finding, with no more predecessors than it needs; None if it is gone."""
     limits, environments = _limits(workspace), workspace.environments()
     for verdict in verdicts:
-        environment, details = environments[verdict.environment], verdict.details
+        environment, seen = environments[verdict.environment], verdict.outcome
+        details = seen.details
         own = f"{verdict.test}/{verdict.variant}"
         before = tuple(details.get("predecessors", ())) or ((own,) if "victim" in details else ())
         sequel = replay.Sequel(
             compiler=environment["compiler"],
             library=environment["library"],
             name=details.get("victim", own),
-            verdict=details.get("victim_verdict", verdict.verdict),
-            stage=details.get("victim_stage", verdict.stage),
-            symptom=details.get("victim_symptom", verdict.symptom),
+            verdict=details.get("victim_verdict", seen.verdict),
+            stage=details.get("victim_stage", seen.stage),
+            symptom=details.get("victim_symptom", seen.symptom),
             python=workspace.interpreter(verdict.environment),
         )
 
