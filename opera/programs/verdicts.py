@@ -34,9 +34,10 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One execution: run the test in `directory` through one variant of one frontend.
+    """One execution: run a test, which the worker finds by its id, through one variant of one frontend.
 
-    `save_outputs` is a file to write the outputs to (opera.programs.migrated encoding) when they differ from the expected ones.
+    `save_outputs` names a file to write the outputs to (opera.programs.migrated encoding) when they differ from the expected
+    ones; see opera.store.folders.Files.file.
     """
 
     test: str
@@ -44,7 +45,6 @@ class Job(msgspec.Struct, frozen=True):
     library: str
     variant: str
     artefact: str
-    directory: str
     save_outputs: str = ""
     repeat: bool = True
 

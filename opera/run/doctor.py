@@ -88,13 +88,17 @@ def _examined(names: Sequence[str], workers: int, tell: Callable[[str], None]) -
             frontend = compilers.frontend_name(name, library)
             yield Check(MISSING, "compiler", frontend, "", f"needs the library {library}")
     pairs = [pair for pair in pairs if pair[1] in there]
-    with Pool(groups(pairs, there, ""), workers=workers) as pool:  # a library is imported once for all of its frontends
+    with (
+        temporary.folder("doctor") as folder,
+        Workspace.open(folder, write=True) as own,
+        Pool(groups(pairs, there, "", own.files), workers=workers) as pool,  # a library is imported once for all
+    ):
         for place, (name, library) in enumerate(pairs):
             frontend = compilers.frontend_name(name, library)
             tell(f"running the canaries of {frontend}")
             for following in pairs[place + 1 : place + workers]:
                 pool.warm(compilers.frontend_name(*following))
-            yield _compiler(name, library, workers, pool)
+            yield _compiler(name, library, own, workers, pool)
             pool.release(frontend)
 
 
@@ -128,11 +132,11 @@ def _sources() -> Iterator[Check]:
         yield Check(OK, "source", name, "", f"{'equipped tests' if source.compiler else 'suites'}: {held}")
 
 
-def _compiler(name: str, library: str, workers: int, pool: Pool) -> Check:
+def _compiler(name: str, library: str, own: Workspace, workers: int, pool: Pool) -> Check:
     frontend = compilers.frontend_name(name, library)
     started = time.monotonic()
     try:
-        mark, version, note = _canaries(name, library, workers, pool)
+        mark, version, note = _canaries(name, library, own, workers, pool)
         return Check(mark, "compiler", frontend, version, f"{note} ({time.monotonic() - started:.0f} s)")
     except NotInstalled:
         return Check(MISSING, "compiler", frontend, "", f"pip install {compilers.get(name).PACKAGE}")
@@ -142,17 +146,18 @@ def _compiler(name: str, library: str, workers: int, pool: Pool) -> Check:
         return Check(WRONG, "compiler", frontend, "", error.what)
 
 
-def _canaries(name: str, library: str, workers: int, pool: Pool) -> tuple[str, str, str]:
+def _canaries(name: str, library: str, own: Workspace, workers: int, pool: Pool) -> tuple[str, str, str]:
     """Run the two tests; return a mark, the compiler's version, and what is to be said."""
     right, wrong = libraries.get(library).canaries()
     limits = Limits()
-    with temporary.folder("doctor") as folder, Workspace.open(folder, write=True) as own:
-        own.add_captured([right, wrong])
-        options = stage.Options(compilers=(name,), libraries=(library,), workers=workers, limits=limits)
-        stage.run(own, options, _Silent(), pool)
-        instances = {row[0]: row[1] for row in own.query("SELECT id, instance FROM tests WHERE status = 'valid'")}
-        found = {instances[x.test]: x for x in own.verdicts("variant = ?", (_first_variant(name, library),))}
-        version = str(next(iter(own.environments().values()))["version"])
+    frontend = compilers.frontend_name(name, library)
+    own.add_captured([right, wrong])
+    options = stage.Options(compilers=(name,), libraries=(library,), workers=workers, limits=limits)
+    stage.run(own, options, _Silent(), pool)
+    instances = {row[0]: row[1] for row in own.query("SELECT id, instance FROM tests WHERE status = 'valid'")}
+    shown = list(own.verdicts("frontend = ? AND variant = ?", (frontend, _first_variant(name, library))))
+    found = {instances[x.test]: x for x in shown}
+    version = next((str(x["version"]) for x in own.environments().values() if x["compiler"] == name), "")
     passed, caught = found.get(right.instance.id), found.get(wrong.instance.id)
     if any(x is not None and x.outcome.verdict == TIMEOUT for x in (passed, caught)):
         return SILENT, version, f"did not answer in {limits.seconds:g} s: the machine is busy, or the compiler hangs"

@@ -44,8 +44,8 @@ class InstalledFrontend(msgspec.Struct, frozen=True):
         return next((place for place, x in enumerate(self.variants) if x.name == variant), 0)
 
 
-class Item(msgspec.Struct):
-    """One test on its way through one frontend; `test` is empty until it is wrapped.
+class Item(msgspec.Struct, frozen=True):
+    """One test on its way through one frontend: `variant` is the place of the variant that is next.
 
     `shares` are what it counts for where tests are limited: the families of its migration sources with `balance`, else one.
     With `alone` only this variant is run, once more and in a fresh process.

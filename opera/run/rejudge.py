@@ -23,7 +23,6 @@ from opera import compilers
 from opera.oracle import comparison as oracle
 from opera.pool.pool import Pool
 from opera.pool.workers import DONE, Result
-from opera.programs import migrated
 from opera.programs.migrated import read_manifest, read_values
 from opera.programs.verdicts import (
     AGAIN,
@@ -35,16 +34,15 @@ from opera.programs.verdicts import (
     SCREENED,
     UNSUPPORTED,
     VERDICTS,
-    Outcome,
     Seen,
 )
 from opera.run import judge
-from opera.run.aftermath import Origin
-from opera.run.confirm import Confirming
 from opera.run.ledger import Ledger, verdict_of
 from opera.run.library_side import AGREES, ScreenReply, ScreenRequest
 from opera.run.plan import InstalledFrontend, Item
 from opera.run.rules import Rules
+from opera.run.tasks import Again, Confirm, Origin, Rejudge, Step
+from opera.run.transitions import with_screens
 from opera.store.workspace import Verdict, Workspace
 
 KEPT = 4 << 20
@@ -102,15 +100,15 @@ def stale(workspace: Workspace, target: InstalledFrontend) -> Iterator[Verdict]:
                 yield verdict
 
 
-def kept_outputs(workspace: Workspace, test: str, target: InstalledFrontend, variant: str) -> Path:
-    """Return where the outputs of an inconsistent test are kept."""
-    return workspace.outputs_folder / test[:2] / f"{test}-{target.name}-{variant}-{target.environment}.msgpack"
+def kept_outputs(test: str, target: InstalledFrontend, variant: str) -> str:
+    """Return the name by which the outputs of an inconsistent test are kept (opera.store.folders.Files.file)."""
+    return f"outputs/{test[:2]}/{test}-{target.name}-{variant}-{target.environment}.msgpack"
 
 
 def needs_screens(workspace: Workspace, target: InstalledFrontend, verdict: Verdict) -> bool:
     """Whether a stale verdict is judged anew by comparing and screening the outputs that were kept."""
     judged = verdict.outcome.verdict in (INCONSISTENT, SCREENED)
-    kept = kept_outputs(workspace, verdict.test, target, verdict.variant)
+    kept = workspace.files.file(kept_outputs(verdict.test, target, verdict.variant))
     return judged and kept.is_file() and _folder(workspace, verdict).is_dir()
 
 
@@ -144,16 +142,7 @@ def _still_agrees(workspace: Workspace, target: InstalledFrontend, verdict: Verd
 
 
 def _folder(workspace: Workspace, verdict: Verdict) -> Path:
-    return migrated.folder(workspace.tests_folder, verdict.test)
-
-
-def with_screens(outcome: Outcome, reply: ScreenReply) -> Outcome:
-    """Add what the screens said to an inconsistency."""
-    tags = list(reply.tags) if reply.status != ERROR else ["unscreened"]
-    details = outcome.details | {"screen": reply.reason, "tags": tags} | reply.numbers
-    return msgspec.structs.replace(
-        outcome, verdict=SCREENED if reply.status == SCREENED else INCONSISTENT, details=details
-    )
+    return workspace.files.test(verdict.test)
 
 
 class Rejudging:
@@ -161,22 +150,16 @@ class Rejudging:
 
     Args:
         by_test: (frontend, test) → item, of all that the run may come to.
-        execute: Runs an item's variant again.
+        perform: Does the steps that follow.
 
     Attributes:
         changes: What came of it.
     """
 
     def __init__(
-        self,
-        pool: Pool,
-        ledger: Ledger,
-        confirming: Confirming,
-        by_test: Mapping[tuple[str, str], Item],
-        execute: Callable[[Item], None],
+        self, pool: Pool, ledger: Ledger, by_test: Mapping[tuple[str, str], Item], perform: Callable[[list[Step]], None]
     ) -> None:
-        self.pool, self.ledger, self.confirming = pool, ledger, confirming
-        self.by_test, self.execute = by_test, execute
+        self.pool, self.ledger, self.by_test, self.perform = pool, ledger, by_test, perform
         self.workspace, self.changes = ledger.workspace, Changes()
 
     def begin(self, frontends: Iterable[InstalledFrontend]) -> set[tuple[str, str, str]]:
@@ -194,18 +177,19 @@ class Rejudging:
     def _submit(self, target: InstalledFrontend, verdict: Verdict) -> None:
         [(instance,)] = self.workspace.query("SELECT instance FROM tests WHERE id = ?", (verdict.test,))
         request = ScreenRequest(
-            library=target.library, compiler=target.compiler, directory=str(_folder(self.workspace, verdict).absolute()),
+            library=target.library, compiler=target.compiler, test=verdict.test,
             instance=self.workspace.instance(instance).canonical(), outcome=verdict.outcome,
-            actual=str(kept_outputs(self.workspace, verdict.test, target, verdict.variant).absolute()), anew=True,
+            actual=kept_outputs(verdict.test, target, verdict.variant), anew=True,
             computes_in=dict(getattr(compilers.get(target.compiler), "COMPUTES_IN", {})),
         )  # fmt: skip
         self.pool.submit(
             f"library {target.library}", request, seconds=120, call="opera.run.library_side:screen",
-            tag=("rejudge", target, verdict),
+            tag=Rejudge(target, verdict),
         )  # fmt: skip
 
-    def screened(self, result: Result, target: InstalledFrontend, verdict: Verdict) -> None:
+    def screened(self, task: Rejudge, result: Result) -> None:
         """Take in what the library's side says."""
+        target, verdict = task.frontend, task.verdict
         reply = result.decode(ScreenReply) if result.status == DONE else None
         if reply is None or reply.outcome is None or reply.status == ERROR:
             self._replace(target, verdict, None)
@@ -221,7 +205,8 @@ class Rejudging:
         """Run a test whose kept outputs could not be judged, though its turn may be over."""
         found = self.by_test.get((target.name, verdict.test))
         if found is not None:
-            self.execute(msgspec.structs.replace(found, variant=target.place(verdict.variant), alone=True))
+            alone = msgspec.structs.replace(found, variant=target.place(verdict.variant), alone=True)
+            self.perform([Again(alone)])
 
     def _replace(
         self, target: InstalledFrontend, before: Verdict, now: Verdict | None, *, confirm: bool = False
@@ -243,5 +228,5 @@ class Rejudging:
             now = msgspec.structs.replace(now, confirmation="pending")
             item = self.by_test.get((target.name, before.test))
             if item is not None and confirm:
-                self.confirming.submit(item, now, Origin())
+                self.perform([Confirm(item, now, Origin())])
         (self.ledger.keep if outcome.verdict == was.verdict else self.ledger.store)(now)

@@ -22,6 +22,7 @@ from opera.programs.program import Captured, Instance, Provenance, identity, par
 from opera.programs.verdicts import FAILURES, PASS, SCREENED, UNEXPORTED, UNSUPPORTED, Outcome, Seen
 from opera.store import database
 from opera.store.database import explained
+from opera.store.folders import TESTS, Folders
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -104,8 +105,9 @@ class Workspace:
 
     def __init__(self, root: Path, connection: sqlite3.Connection, lock: int | None) -> None:
         self.root = root
-        self.tests_folder = root / "tests"
+        self.tests_folder = root / TESTS
         self.outputs_folder = root / "outputs"
+        self.files = Folders.of(root)
         self._db = connection
         self._lock = lock
 
@@ -559,6 +561,12 @@ class Workspace:
                 "INSERT INTO runs (started, document) VALUES (?, ?)", (time.time(), msgspec.json.encode(document))
             )
         return int(cursor.lastrowid or 0)
+
+    def newest_options(self) -> dict[str, Any]:
+        """Return the options of the newest run, as it was started with; empty where there is none."""
+        rows = self.query("SELECT document FROM runs ORDER BY id DESC LIMIT 1")
+        found: dict[str, Any] = msgspec.json.decode(rows[0][0]).get("options", {}) if rows else {}
+        return found
 
     def save_run(self, run: int, frontends: dict[tuple[str, str], dict[str, float]], *, finished: bool) -> None:
         """Store the accounts of a run, (frontend, environment) → seconds by kind, so that a report mid-run has them."""

@@ -14,6 +14,7 @@ from opera.programs.verdicts import AGAIN, Limits
 from opera.run import driver as stage
 from opera.run import rules
 from opera.run.rules import Rules
+from opera.store.folders import ROOTS
 from opera.store.workspace import Verdict, Workspace
 from opera.triage.findings import findings
 
@@ -104,7 +105,7 @@ def test_passes_are_judged_by_their_margins(filled, monkeypatch):
     executed: list[str] = []
     execute = stage._Run._execute
     monkeypatch.setattr(
-        stage._Run, "_execute", lambda self, item, *rest: (executed.append(item.operator), execute(self, item, *rest))
+        stage._Run, "_execute", lambda self, task: (executed.append(task.item.operator), execute(self, task))
     )
     monkeypatch.setitem(oracle.TOLERANCES, "float32", (1e-3, 1e-4))
     _, said, found = run(filled, "nearly")
@@ -150,27 +151,28 @@ def test_without_their_outputs_they_are_run_again(filled, monkeypatch):
     assert len(kept(filled)) == 2
 
 
-def test_a_screened_verdict_is_compared_again(filled, tmp_path):
+def test_a_screened_verdict_is_compared_again(filled, monkeypatch):
     """The library's side says what comparing and screening kept outputs shows: here that they agree."""
     from opera.programs.verdicts import Outcome
     from opera.run import library_side
 
     _, _, found = run(filled, "wrong_value")
     verdict = found["LeakyRelu"][0]
-    folder = filled.tests_folder / verdict.test[:2] / verdict.test
+    monkeypatch.setenv(ROOTS, str(filled.root))
+    folder = filled.files.test(verdict.test).relative_to(filled.root)
     [(instance,)] = filled.query("SELECT instance FROM tests WHERE id = ?", (verdict.test,))
     request = library_side.ScreenRequest(
-        "onnx", "faults.onnx_faults:wrong_value", str(folder), filled.instance(instance).canonical(),
-        str(folder / "expected.msgpack"), Outcome("screened", "infer", "value"), anew=True,
+        "onnx", "faults.onnx_faults:wrong_value", verdict.test, filled.instance(instance).canonical(),
+        f"{folder}/expected.msgpack", Outcome("screened", "infer", "value"), anew=True,
     )  # fmt: skip
     assert library_side.screen(request).status == library_side.AGREES
     wrong = library_side.screen(
         library_side.ScreenRequest(
             "onnx",
             "faults.onnx_faults:wrong_value",
-            str(folder),
+            verdict.test,
             filled.instance(instance).canonical(),
-            str(next(x for x in kept(filled) if x.name.startswith(verdict.test))),
+            str(next(x for x in kept(filled) if x.name.startswith(verdict.test)).relative_to(filled.root)),
             Outcome("screened", "infer", ""),
             anew=True,
         )
