@@ -18,6 +18,8 @@ ROOTS = "OPERA_ROOTS"
 """Environment variable that names the roots of a process, the first of which is written to."""
 TESTS = "tests"
 """The folder of a root that holds migrated tests."""
+TOLD = os.environ.get(ROOTS, "")
+"""What this process was told, read once: a compiler may do to the environment what it likes."""
 
 
 class Files(Protocol):
@@ -60,4 +62,4 @@ class Folders(msgspec.Struct, frozen=True):
 
 def here() -> Files:
     """Return the files that this process was told of."""
-    return Folders(tuple(os.environ[ROOTS].split(os.pathsep)))
+    return Folders(tuple(TOLD.split(os.pathsep)))

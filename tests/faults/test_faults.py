@@ -15,7 +15,8 @@ from opera.programs import migrated
 from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSUPPORTED, Job, Outcome
 from opera.run import worker
 from opera.run.worker import Description, describe, locate, run
-from opera.store.folders import ROOTS, Folders
+from opera.store import folders
+from opera.store.folders import Folders
 
 
 def group(root: Path) -> Group:
@@ -25,7 +26,7 @@ def group(root: Path) -> Group:
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is run in this process finds the tests of this test."""
-    monkeypatch.setenv(ROOTS, str(tmp_path))
+    monkeypatch.setattr(folders, "TOLD", str(tmp_path))
 
 
 MEMORY = 256 << 20

@@ -12,7 +12,8 @@ from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Optional, Sequence, Tensor
 from opera.programs.verdicts import INCONSISTENT, Outcome
 from opera.run import library_side
-from opera.store.folders import ROOTS, Folders
+from opera.store import folders
+from opera.store.folders import Folders
 
 SEEN = Provenance("by-hand", "test_screens.py", "here")
 
@@ -160,7 +161,7 @@ def test_movement_elsewhere_explains_nothing(tmp_path):
 
 def test_the_handlers_answer_whatever_they_are_asked(tmp_path, monkeypatch):
     files = Folders.of(tmp_path)
-    monkeypatch.setenv(ROOTS, str(tmp_path))
+    monkeypatch.setattr(folders, "TOLD", str(tmp_path))
     instance = Instance("onnx", "Exp", {}, (Operand("input", Tensor.of(f32(0, 1))),), ("y",), {"opset": {"": 21}})
     import msgspec
 

@@ -14,7 +14,7 @@ from opera.programs.verdicts import AGAIN, Limits
 from opera.run import driver as stage
 from opera.run import rules
 from opera.run.rules import Rules
-from opera.store.folders import ROOTS
+from opera.store import folders
 from opera.store.workspace import Verdict, Workspace
 from opera.triage.findings import findings
 
@@ -158,7 +158,7 @@ def test_a_screened_verdict_is_compared_again(filled, monkeypatch):
 
     _, _, found = run(filled, "wrong_value")
     verdict = found["LeakyRelu"][0]
-    monkeypatch.setenv(ROOTS, str(filled.root))
+    monkeypatch.setattr(folders, "TOLD", str(filled.root))
     folder = filled.files.test(verdict.test).relative_to(filled.root)
     [(instance,)] = filled.query("SELECT instance FROM tests WHERE id = ?", (verdict.test,))
     request = library_side.ScreenRequest(
