@@ -13,6 +13,7 @@ ALL = (
     ["pipeline.py", "--library", "keras", "--compiler", "tvm", "--compiler", "openvino", "--limit", "1000"],
     ["prioritize.py"],
     ["pool.py"],
+    ["probe.py"],
     ["capture.py"],
     ["scale.py"],
 )

@@ -100,7 +100,7 @@ def extracted(folder: Path) -> Path:
 def verdicts(root: Path) -> Verdicts:
     """Return what a workspace has."""
     with Workspace.open(root, write=False) as workspace:
-        return {(x.test, x.frontend, x.variant): (x.verdict, x.symptom) for x in workspace.verdicts()}
+        return {(x.test, x.frontend, x.variant): (x.outcome.verdict, x.outcome.symptom) for x in workspace.verdicts()}
 
 
 def operators(root: Path) -> dict[str, str]:

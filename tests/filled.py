@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
+from opera.programs.verdicts import Outcome
 from opera.store.workspace import Test as MigratedTest
 from opera.store.workspace import Verdict, Workspace
 
@@ -29,6 +32,16 @@ def document(compiler: str, version: str, **more: str) -> dict[str, object]:
     }  # fmt: skip
 
 
+def judged(
+    test: str, frontend: str, variant: str, environment: str, verdict: str, *place: str, finding: str = "",
+    confirmation: str = "", rules: str = "", **outcome: Any,
+) -> Verdict:  # fmt: skip
+    """Return a verdict of an outcome; `place` are its stage and symptom."""
+    return Verdict(
+        test, frontend, variant, environment, Outcome(verdict, *place, **outcome), finding, confirmation, rules
+    )
+
+
 def fill(workspace: Workspace) -> dict[str, str]:
     """Fill a workspace; return the names of its three environments (tvm, old-tvm, openvino) and ids."""
     workspace.add_captured([captured(n, operator) for n, operator in enumerate(OPERATORS)])
@@ -43,8 +56,8 @@ def fill(workspace: Workspace) -> dict[str, str]:
     openvino = workspace.save_environment(document("openvino", "2026.4"))
     run = workspace.start_run({"workers": 2})
 
-    def verdict(test: str, name: str, frontend: str = TVM, environment: str = tvm, **more: object) -> Verdict:
-        return Verdict(test, frontend, str(more.pop("variant", "inputs")), environment, name, **more)
+    def verdict(test: str, name: str, frontend: str = TVM, environment: str = tvm, **more: Any) -> Verdict:
+        return judged(test, frontend, str(more.pop("variant", "inputs")), environment, name, **more)
 
     inconsistent = {
         "stage": "infer", "symptom": "value", "message": "Y: 2 of 2", "finding": "Fbbbbbbbb", "confirmation": "confirmed",

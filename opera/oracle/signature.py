@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from opera.programs.verdicts import CRASH, Outcome
-
-if TYPE_CHECKING:
-    from opera.store.workspace import Verdict
 
 SIGNATURE_VERSION = 2
 """Changes whenever equal failures may get another signature; `opera run` sorts those of another version anew.
@@ -46,7 +42,7 @@ class Signature(msgspec.Struct, frozen=True):
     operator: str
 
     @classmethod
-    def of(cls, frontend: str, operator: str, outcome: Outcome | Verdict) -> Signature:
+    def of(cls, frontend: str, operator: str, outcome: Outcome) -> Signature:
         """Return the signature of a failing outcome."""
         converter = outcome.conversion_function
         located = re.search(r"\.\w+:\d+$", converter) is not None

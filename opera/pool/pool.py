@@ -80,6 +80,11 @@ class Pool:
         """What each group has cost so far."""
         return {name: server.account for name, server in self._servers.items()}
 
+    def add(self, name: str, group: Group) -> None:
+        """Add a group; it starts when it has a job."""
+        self.groups[name] = group
+        self._servers[name] = Server(name, group)
+
     def waiting(self, group: str | None = None) -> int:
         """Return how many jobs (of one group) no worker has begun: submit more when that is fewer than a few a slot."""
         return sum(len(server.queue) for name, server in self._servers.items() if group in (None, name))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 OBSERVATION_VERSION = "1"
@@ -32,9 +34,10 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One execution: run the test in `directory` through one variant of one frontend.
+    """One execution: run a test, which the worker finds by its id, through one variant of one frontend.
 
-    `save_outputs` is a file to write the outputs to (opera.programs.migrated encoding) when they differ from the expected ones.
+    `save_outputs` names a file to write the outputs to (opera.programs.migrated encoding) when they differ from the expected
+    ones; see opera.store.folders.Files.file.
     """
 
     test: str
@@ -42,7 +45,6 @@ class Job(msgspec.Struct, frozen=True):
     library: str
     variant: str
     artefact: str
-    directory: str
     save_outputs: str = ""
     repeat: bool = True
 
@@ -107,8 +109,8 @@ class Outcome(msgspec.Struct, frozen=True):
         location: last line of the compiler's own code in the traceback (`onnx_frontend.py:_impl_v13`), if any.
         conversion_function: see Compiler.conversion_function.
         seconds: stage → seconds inside the compiler.
-        details: numbers of the comparison, tail of the log, ...
-        seen: what the verdict was concluded from; None where the process died, or opera failed.
+        details: numbers of the comparison and the screens, `tags`, `predecessors`, ...: strings, numbers, lists of strings.
+        seen: what the verdict was concluded from; None where the process died, or opera failed, and where it was not read.
     """
 
     verdict: str
@@ -118,5 +120,5 @@ class Outcome(msgspec.Struct, frozen=True):
     location: str = ""
     conversion_function: str = ""
     seconds: dict[str, float] = {}
-    details: dict[str, str | float | int | bool | list[str] | None] = {}
+    details: dict[str, Any] = {}
     seen: Seen | None = None

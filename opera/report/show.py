@@ -124,10 +124,11 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     if len(x.members) > MEMBERS:
         console.print(f"  and {len(x.members) - MEMBERS} more (opera report --format json)")
     for verdict in verdicts.of_finding(workspace, x.id, x.environment):
-        if verdict.details.get("predecessors"):
-            console.print(f"{verdict.test} fails only after: {', '.join(verdict.details['predecessors'])}")
-        if "victim" in verdict.details:
-            harmed = ", ".join(verdict.details["victims"][:MEMBERS]) or verdict.details["victim"]
+        details = verdict.outcome.details
+        if details.get("predecessors"):
+            console.print(f"{verdict.test} fails only after: {', '.join(details['predecessors'])}")
+        if "victim" in details:
+            harmed = ", ".join(details["victims"][:MEMBERS]) or details["victim"]
             console.print(f"{verdict.test} makes others fail in the same process: {harmed}")
 
 
@@ -157,13 +158,14 @@ def _test(console: Console, workspace: Workspace, name: str) -> None:
 
 
 def _verdict(console: Console, x: Verdict, versions: dict[str, str]) -> None:
-    stage = f" in {x.stage}" if x.stage else ""
-    spent = ", ".join(f"{stage} {seconds:.3f} s" for stage, seconds in x.seconds.items())
-    title = f"{x.frontend} {versions.get(x.environment, '?')}, {x.variant}: {x.verdict}{stage} {x.symptom}"
+    seen = x.outcome
+    stage = f" in {seen.stage}" if seen.stage else ""
+    spent = ", ".join(f"{stage} {seconds:.3f} s" for stage, seconds in seen.seconds.items())
+    title = f"{x.frontend} {versions.get(x.environment, '?')}, {x.variant}: {seen.verdict}{stage} {seen.symptom}"
     console.print(f"\n[bold]{escape(clean(title))}[/bold]  [dim]{escape(spent)}[/dim]")
-    told = [("finding", f"{x.finding} {x.confirmation}" if x.finding else ""), ("converter", x.conversion_function)]
-    told += [("at", x.location), ("says", x.message.strip())]
-    told += [(key, str(value)) for key, value in x.details.items() if value not in ("", None, [])]
+    told = [("finding", f"{x.finding} {x.confirmation}" if x.finding else ""), ("converter", seen.conversion_function)]
+    told += [("at", seen.location), ("says", seen.message.strip())]
+    told += [(key, str(value)) for key, value in seen.details.items() if value not in ("", None, [])]
     _pairs(console, *told)
 
 

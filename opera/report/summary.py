@@ -259,16 +259,13 @@ def _reasons(
     }  # fmt: skip
     seen: set[tuple[str, str, str]] = set()
     for verdict in stored.of_kind(workspace, SCREENED, UNSUPPORTED, UNEXPORTED):
-        key = (verdict.frontend, verdict.environment)
-        if (
-            key not in verdicts
-            or verdicts.get(key, {}).get(verdict.test) != verdict.verdict
-            or (*key, verdict.test) in seen
-        ):
+        key, outcome = (verdict.frontend, verdict.environment), verdict.outcome
+        told = verdicts.get(key, {}).get(verdict.test)
+        if told != outcome.verdict or (*key, verdict.test) in seen:
             continue
         seen.add((*key, verdict.test))
-        reason = str(verdict.details.get("screen", "")) if verdict.verdict == SCREENED else verdict.message
-        counted[verdict.verdict].setdefault(key, Counter())[reason[:120]] += 1
+        reason = str(outcome.details.get("screen", "")) if outcome.verdict == SCREENED else outcome.message
+        counted[outcome.verdict].setdefault(key, Counter())[reason[:120]] += 1
     return {name: {key: _top(counter) for key, counter in found.items()} for name, found in counted.items()}
 
 
@@ -293,7 +290,7 @@ def _matrix(
 def _errors(workspace: Workspace, newest: list[Newest]) -> list[Failure]:
     superseded = workspace.superseded()
     found = [
-        Failure(f"test {verdict.test} on {verdict.frontend}", verdict.stage, verdict.message[:1000])
+        Failure(f"test {verdict.test} on {verdict.frontend}", verdict.outcome.stage, verdict.outcome.message[:1000])
         for verdict in stored.of_kind(workspace, ERROR)
         if verdict.environment not in superseded
     ]

@@ -9,17 +9,16 @@ it, or needs several predecessors, it keeps the finding, and their list.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from opera.pool.pool import Pool
-from opera.pool.workers import DONE, Result
-from opera.programs.verdicts import INCONSISTENT, PASS, Job, Limits, Outcome
-from opera.run.outcomes import outcome_of, reached
-from opera.run.plan import Frontend
-from opera.store.workspace import Verdict
+from opera.pool.workers import Result
+from opera.programs.verdicts import INCONSISTENT, PASS, Outcome
+from opera.run.probe import Probe, Question
+from opera.run.tasks import Suspicion, predecessors
 
 SEARCHES = 8
 """Workers of a run in which a culprit is searched; a compiler that leaks state everywhere would cost one for each."""
@@ -27,31 +26,6 @@ CONTROLS = 3
 """Other predecessors that are tried alone: a test that most of them make fail too is itself to blame."""
 POISONS = "poisons"
 """Symptom of a test after which others fail in the same process."""
-SECONDS = 10
-"""A replay may take so many times the limit of one test."""
-
-
-class Origin(msgspec.Struct, frozen=True):
-    """Where a failure was seen: the worker, and the jobs that it had run before, as `test/variant`.
-
-    `error` is how opera failed there, for a test that is tried again alone for that.
-    """
-
-    worker: int = -1
-    predecessors: tuple[str, ...] = ()
-    error: Outcome | None = None
-
-
-class Suspicion(msgspec.Struct, frozen=True):
-    """A test that fails after its predecessors and passes without them."""
-
-    frontend: Frontend
-    verdict: Verdict
-    origin: Origin
-
-    @property
-    def name(self) -> str:
-        return f"{self.verdict.test}/{self.verdict.variant}"
 
 
 class Culprit(msgspec.Struct, frozen=True):
@@ -72,19 +46,11 @@ class Aftermath:
     """Collects suspicions while a run goes on, and searches for culprits at its end.
 
     Args:
-        pool: The run's own.
-        handle: Takes results that are none of this class's.
-        job: Makes the job of (frontend, `test/variant`).
+        pool: The run's own, and the probe on it.
     """
 
-    def __init__(
-        self,
-        pool: Pool,
-        limits: Limits,
-        handle: Callable[[Result], None],
-        job: Callable[[Frontend, str], Job],
-    ) -> None:
-        self._pool, self._limits, self._handle, self._job = pool, limits, handle, job
+    def __init__(self, pool: Pool, probe: Probe) -> None:
+        self._pool, self._probe = pool, probe
         self._suspicions: dict[int, list[Suspicion]] = defaultdict(list)
         self._histories: dict[int, list[Any]] = {}
         self._passed: dict[str, list[str]] = defaultdict(list)  # frontend → the first tests that passed
@@ -120,21 +86,6 @@ class Aftermath:
             return ""
         return f"{left} more workers had tests that fail only after others: what spoils them was searched in {SEARCHES}"
 
-    def locate(self, culprit: Culprit) -> str:
-        """Return the code that converts the operator of a culprit, once all that the run has begun is done."""
-        target = culprit.victim.frontend
-        self._pool.submit(
-            target.name, self._job(target, culprit.name), seconds=self._limits.seconds, fresh=True,
-            call="opera.run.worker:locate", tag=("probe",),
-        )  # fmt: skip
-        found = ""
-        for result in self._pool.results():
-            if result.tag != ("probe",):
-                self._handle(result)
-            elif result.status == DONE:
-                found = result.payload
-        return found
-
     def _search(self, suspicion: Suspicion) -> str:
         """Return the predecessor that alone makes the test fail, an empty string where there is none such.
 
@@ -161,38 +112,26 @@ class Aftermath:
         return [name for name in dict.fromkeys(others) if name not in (culprit, suspicion.name)]
 
     def _fails(self, suspicion: Suspicion, before: tuple[str, ...]) -> bool:
-        """Run jobs and then the test in one fresh process; tell whether it fails as it did."""
-        jobs = [self._job(suspicion.frontend, name) for name in (*before, suspicion.name)]
-        self._pool.submit(
-            suspicion.frontend.name, jobs, seconds=self._limits.seconds * SECONDS, memory=self._limits.memory, fresh=True,
-            call="opera.run.worker:replay", tag=("probe",),
+        """Run tests and then the suspicious one in one fresh fork; tell whether it fails as it did."""
+        verdict = suspicion.verdict
+        asked = Question(
+            frontend=verdict.frontend, variant=verdict.variant, test=verdict.test, environment=verdict.environment,
+            after=before,
         )  # fmt: skip
-        found = False
-        for result in self._pool.results():
-            if result.tag == ("probe",):
-                found = reached(result, suspicion.name) and fails_alike(outcome_of(result), suspicion.verdict)
-            else:
-                self._handle(result)
-        return found
+        return any(x.reached and fails_alike(x.outcome, verdict.outcome) for x in self._probe.ask([asked]))
 
 
-def predecessors(history: list[Any]) -> tuple[str, ...]:
-    """Return the names of the tests that a worker ran, of its history of tags."""
-    return tuple(f"{tag[1].test}/{tag[1].frontend.variants[tag[2]].name}" for tag in history if tag[0] == "first")
-
-
-def fails_alike(outcome: Outcome, verdict: Verdict) -> bool:
-    """Whether a test fails as a verdict says."""
-    one = (outcome.verdict, outcome.stage, outcome.symptom)
-    return one == (verdict.verdict, verdict.stage, verdict.symptom)
+def fails_alike(outcome: Outcome, other: Outcome) -> bool:
+    """Whether a test fails as another outcome says."""
+    return (outcome.verdict, outcome.stage, outcome.symptom) == (other.verdict, other.stage, other.symptom)
 
 
 def poisoning(culprit: Culprit, operator: str, harmed: list[str], where: str) -> Outcome:
     """Return the outcome of a culprit: `operator` is the victim's, `harmed` are the tests whose verdict it changed."""
-    victim = culprit.victim.verdict
+    victim = culprit.victim.verdict.outcome
     fails = f"{operator} fails ({victim.verdict} in {victim.stage}: {victim.message[:300]})"
     message = f"once it has run, other tests fail in the same process: {fails}"
-    details: dict[str, str | float | int | bool | list[str] | None] = {
+    details = {
         "tags": ["state-dependent"],
         "victims": harmed,
         "victim": culprit.victim.name,

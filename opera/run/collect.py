@@ -17,8 +17,9 @@ from opera.programs.migrated import Artefact
 from opera.programs.verdicts import Job, Limits
 from opera.run import plan
 from opera.run.groups import compiler_group, library_group
-from opera.run.plan import Frontend, Item, Selection
+from opera.run.plan import InstalledFrontend, Item, Selection
 from opera.run.prepare import VALID, Preparation
+from opera.run.tasks import Export, Wrap
 from opera.run.tracing import Traced, TraceJob
 from opera.store import verdicts
 from opera.store.workspace import Covered, Workspace
@@ -72,7 +73,8 @@ def collect(
     compiler, library, packages = traceable(name)
     if library not in workspace.libraries():
         raise UsageError(f"the workspace holds no instances of {library}", fix=f"run `opera extract {library}` first")
-    groups = {name: compiler_group(compiler, library), f"library {library}": library_group(library)}
+    files = workspace.files
+    groups = {name: compiler_group(compiler, library, files), f"library {library}": library_group(library, files)}
     with Pool(groups, workers=workers) as pool:
         pool.submit(name, compiler, seconds=300, call="opera.run.worker:describe")
         described = next(iter(pool.results()))
@@ -83,11 +85,11 @@ def collect(
                 fix=f"pip install {compilers.get(compiler).PACKAGE}",
             )
         description = {key: value for key, value in described.payload.items() if key != "error"}
-        target = plan.frontend(workspace, compiler, library, description)
+        target = plan.installed(workspace, compiler, library, description)
         return _Pass(workspace, pool, target, packages, limits, rerun).go(_chosen(workspace, target, only_run=only_run))
 
 
-def _chosen(workspace: Workspace, target: Frontend, *, only_run: bool) -> Iterator[Item]:
+def _chosen(workspace: Workspace, target: InstalledFrontend, *, only_run: bool) -> Iterator[Item]:
     items, _ = plan.items(workspace, [target], Selection())
     if not only_run:
         return items
@@ -100,14 +102,24 @@ def _chosen(workspace: Workspace, target: Frontend, *, only_run: bool) -> Iterat
     return (item for item in items if item.test in ran)
 
 
+class Trace(msgspec.Struct, frozen=True):
+    """Trace an item's variant."""
+
+    item: Item
+
+
 class _Pass:
     def __init__(
-        self, workspace: Workspace, pool: Pool, target: Frontend, packages: tuple[str, ...], limits: Limits, rerun: bool
+        self,
+        workspace: Workspace,
+        pool: Pool,
+        target: InstalledFrontend,
+        packages: tuple[str, ...],
+        limits: Limits,
+        rerun: bool,
     ) -> None:
         self.workspace, self.pool, self.target, self.packages, self.limits = workspace, pool, target, packages, limits
-        self.prepare = Preparation(
-            workspace, pool, limits, {target.exporter}, self._advance, self._dropped, lambda *_: None, self._dropped
-        )
+        self.prepare: Preparation[Item] = Preparation(workspace, workspace.files, pool, limits)
         self.before = set() if rerun else set(workspace.coverage(target.name, target.environment))
         self.gathered: dict[str, Traced] = {}  # instance → what its variants covered so far
         self.unsaved: list[Covered] = []
@@ -131,48 +143,58 @@ class _Pass:
 
     def _feed(self, upcoming: Iterator[Item]) -> None:
         for item in islice(upcoming, LOOKAHEAD - self.active):
-            known = self.prepare.known(item)
+            known = self.prepare.known(item.frontend.exporter, item.instance)
             if known is not None and known.status != VALID:
                 continue
             self.active += 1
             if known is None:
-                self.prepare.wrap(item)
+                self.prepare.wrap(item.frontend.library, item.frontend.exporter, item.instance, item)
             else:
                 self._advance(item)
         self.prepare.submit()
 
     def _handle(self, result: Result) -> None:
-        kind, *rest = result.tag
         if result.status == UNAVAILABLE:
             raise NotInstalled(f"{result.group} stopped working: {result.message.strip()[-500:]}")
-        if kind == "wrap":
-            self.prepare.wrapped(result, *rest)
-        elif kind == "export":
-            self.prepare.made(result, *rest)
+        match result.tag:
+            case Wrap() as task:
+                for item, test in self.prepare.wrapped(task, result):
+                    self._go_on(item, test is not None and test.status == VALID)
+            case Export() as task:
+                export, items = self.prepare.exported(task, result)
+                for item in items:
+                    self._go_on(item, export is not None)
+            case Trace(item=item):
+                self._traced(result, item)
+            case other:
+                raise TypeError(f"no task of a pass: {other}")
+
+    def _go_on(self, item: Item, there: bool) -> None:
+        """Trace an item that could be prepared; one that could not is left."""
+        if there:
+            self._advance(item)
         else:
-            self._traced(result, *rest)
+            self.active -= 1
 
     def _advance(self, item: Item) -> None:
         """Trace the next variant whose artefact is there or can be made."""
-        while item.variant < len(self.target.variants):
-            variant = self.target.variants[item.variant]
+        for place in range(item.variant, len(self.target.variants)):
+            variant, here = self.target.variants[place], msgspec.structs.replace(item, variant=place)
             artefact = self.prepare.artefact(item.test, variant.artefact)
             if isinstance(artefact, Artefact):
-                folder = str(self.prepare.folder(item.test))
-                job = Job(item.test, self.target.compiler, self.target.library, variant.name, variant.artefact, folder)
+                job = Job(item.test, self.target.compiler, self.target.library, variant.name, variant.artefact)
                 self.pool.submit(
                     self.target.name,
                     TraceJob(job, self.packages),
                     seconds=self.limits.seconds,
                     memory=self.limits.memory,
-                    tag=("trace", item),
+                    tag=Trace(here),
                     call="opera.run.tracing:trace",
                 )
                 return
             if artefact is not None and not artefact.symptom:
-                self.prepare.export(item, variant.artefact)
+                self.prepare.export(item.frontend.library, item.test, variant.artefact, here)
                 return
-            item.variant += 1
         self._finish(item)
 
     def _traced(self, result: Result, item: Item) -> None:
@@ -182,14 +204,10 @@ class _Pass:
             found = result.decode(Traced)
             loaded, known = found.loaded, self.gathered.get(item.instance)
             self.gathered[item.instance] = found if known is None else _joined(known, found)
-        item.variant += 1
         if loaded:
             self._finish(item)
         else:
-            self._advance(item)
-
-    def _dropped(self, item: Item) -> None:
-        self.active -= 1
+            self._advance(msgspec.structs.replace(item, variant=item.variant + 1))
 
     def _finish(self, item: Item) -> None:
         self.active -= 1

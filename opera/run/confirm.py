@@ -1,14 +1,16 @@
-"""Confirming failures: in a fresh process, unpatched where opera patches the exporter, and after their predecessors."""
+"""Confirming failures: in a fresh fork, unpatched where opera patches the exporter, and after what ran before them.
+
+A fork of the preloaded server is as good as a fresh process: its parent never runs a compiler. What is asked is a question of
+the probe; what follows from the answers is said by pure functions.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 import msgspec
 
-from opera.pool.pool import SENT, Pool
-from opera.pool.workers import Result
+from opera.pool.pool import SENT
 from opera.programs.verdicts import (
     ABORT,
     AGAIN,
@@ -21,12 +23,10 @@ from opera.programs.verdicts import (
     Limits,
     Outcome,
 )
-from opera.run.aftermath import SECONDS, Aftermath, Origin, Suspicion
-from opera.run.groups import unpatched
-from opera.run.ledger import Ledger
-from opera.run.outcomes import outcome_of, reached
-from opera.run.plan import Frontend, Item
-from opera.run.prepare import Preparation
+from opera.run.ledger import detailed, tagged, verdict_of
+from opera.run.plan import Item
+from opera.run.probe import Question
+from opera.run.tasks import Confirm, Replay, Step, Store, Suspect, Suspicion
 from opera.store import verdicts
 from opera.store.workspace import Verdict, Workspace
 
@@ -47,118 +47,80 @@ class Members:
         """Return `pending` where the failing verdict is to be confirmed, else `unconfirmed`; counts it as a member."""
         key = (verdict.finding, verdict.environment)
         self._members[key] += 1
-        return "pending" if verdict.verdict in DEATHS or self._members[key] <= MEMBERS else "unconfirmed"
+        return "pending" if verdict.outcome.verdict in DEATHS or self._members[key] <= MEMBERS else "unconfirmed"
 
 
-class Confirming:
-    """Confirms failing verdicts of a run, and stores what becomes of them."""
+def question(task: Confirm | Replay, limits: Limits) -> Question:
+    """Return what a fresh fork is asked: an exporter first as its users have it, without opera's patches."""
+    verdict = task.verdict
+    asked = Question(
+        frontend=verdict.frontend,
+        variant=verdict.variant,
+        test=verdict.test,
+        environment=verdict.environment,
+        fresh=True,
+    )
+    if isinstance(task, Replay):
+        return msgspec.structs.replace(asked, after=task.origin.predecessors)
+    if verdict.outcome.verdict in (TIMEOUT, OUT_OF_MEMORY):
+        limits = Limits(limits.seconds * MORE_TIME, limits.memory * MORE_MEMORY)
+    return msgspec.structs.replace(asked, unpatched=not task.patched, limits=limits)
 
-    def __init__(self, pool: Pool, ledger: Ledger, prepare: Preparation, aftermath: Aftermath, limits: Limits) -> None:
-        self.pool, self.ledger, self.prepare, self.aftermath, self.limits = pool, ledger, prepare, aftermath, limits
-        self.handlers: dict[str, Callable[..., None]] = {
-            "confirm": self._confirmed,
-            "patched": self._confirmed_patched,
-            "replay": self._replayed,
-        }
 
-    def submit(self, item: Item, verdict: Verdict, origin: Origin, *, patched: bool = False) -> None:
-        """Run a failing test again in a fresh process; an exporter first as its users have it, without opera's patches."""
-        target = item.frontend
-        first = self._is_patched(target) and not patched
-        short = verdict.verdict in (TIMEOUT, OUT_OF_MEMORY)
-        self.pool.submit(
-            unpatched(target.name) if first else target.name,
-            self.prepare.job(target, target.variants[target.place(verdict.variant)], item.test),
-            seconds=self.limits.seconds * (MORE_TIME if short else 1),
-            memory=self.limits.memory * (MORE_MEMORY if short else 1),
-            fresh=True,
-            tag=("patched" if patched else "confirm", item, verdict, origin),
-        )
+def confirmed(task: Confirm, outcome: Outcome, *, has_patches: bool) -> list[Step]:
+    """Go on with what a fresh fork showed. Where it had no time, the verdict stays pending, for the next run.
 
-    def _is_patched(self, target: Frontend) -> bool:
-        return unpatched(target.name) in self.pool.groups
+    What fails only with opera's patches is opera's error; what fails with neither may need its predecessors.
+    """
+    if AGAIN in outcome.details:
+        return []
+    again = _again(task.item, task.verdict, outcome)
+    if again is not None and not task.patched:
+        return [Store(again)]
+    if again is not None:
+        failed = task.verdict.outcome
+        told = msgspec.structs.replace(failed, verdict=ERROR, message=f"{PATCHED}: {failed.message}")
+        return [Store(msgspec.structs.replace(task.verdict, outcome=told, finding="", confirmation=""))]
+    if has_patches and not task.patched:
+        return [msgspec.structs.replace(task, patched=True)]
+    if task.origin.predecessors:
+        return [Replay(task.item, task.verdict, task.origin, outcome)]
+    return [Store(_flaky(task.item, task.verdict, outcome))]
 
-    def _confirmed(self, result: Result, item: Item, verdict: Verdict, origin: Origin) -> None:
-        outcome = self._seen(result, item)
-        if outcome is None:
-            return
-        again = self._again(item, verdict, outcome)
-        if again is not None:
-            self.ledger.store(again)
-        elif self._is_patched(item.frontend):
-            self.submit(item, verdict, origin, patched=True)
-        else:
-            self._not_again(item, verdict, origin, outcome)
 
-    def _confirmed_patched(self, result: Result, item: Item, verdict: Verdict, origin: Origin) -> None:
-        """Tell a failure that opera's patches make from one that needs predecessors."""
-        outcome = self._seen(result, item)
-        if outcome is None:
-            return
-        if self._again(item, verdict, outcome) is None:
-            self._not_again(item, verdict, origin, outcome)
-        else:
-            message = f"{PATCHED}: {verdict.message}"
-            self.ledger.store(
-                msgspec.structs.replace(verdict, verdict=ERROR, message=message, finding="", confirmation="")
-            )
+def replayed(task: Replay, outcome: Outcome, *, reached: bool) -> list[Step]:
+    """Go on with what a test showed after its predecessors; `reached` is false where one of them ended the process."""
+    if AGAIN in outcome.details:
+        return []
+    again = _again(task.item, task.verdict, outcome) if reached else None
+    if again is None:
+        return [Store(_flaky(task.item, task.verdict, task.alone))]
+    told = detailed(tagged(again.outcome, "state-dependent"), predecessors=list(task.origin.predecessors))
+    again = msgspec.structs.replace(again, outcome=told)
+    return [Store(again), Suspect(Suspicion(task.item.frontend, again, task.origin))]
 
-    def _not_again(self, item: Item, verdict: Verdict, origin: Origin, alone: Outcome) -> None:
-        """Go on with a failure that a fresh process did not show: after its predecessors, it may come back."""
-        if not origin.predecessors:
-            self._flaky(item, verdict, alone)
-            return
-        names = (*origin.predecessors, f"{verdict.test}/{verdict.variant}")
-        self.pool.submit(
-            item.frontend.name,
-            [self.prepare.named_job(item.frontend, name) for name in names],
-            seconds=self.limits.seconds * SECONDS,
-            memory=self.limits.memory,
-            fresh=True,
-            call="opera.run.worker:replay",
-            tag=("replay", item, verdict, origin, alone),
-        )
 
-    def _replayed(self, result: Result, item: Item, verdict: Verdict, origin: Origin, alone: Outcome) -> None:
-        outcome = self._seen(result, item)
-        if outcome is None:
-            return
-        there = reached(result, f"{verdict.test}/{verdict.variant}")
-        again = self._again(item, verdict, outcome) if there else None
-        if again is None:
-            self._flaky(item, verdict, alone)
-            return
-        tags = [*again.details.get("tags", []), "state-dependent"]
-        details = again.details | {"tags": tags, "predecessors": list(origin.predecessors)}
-        again = msgspec.structs.replace(again, details=details)
-        self.ledger.store(again)
-        self.aftermath.suspect(Suspicion(item.frontend, again, origin))
+def _again(item: Item, verdict: Verdict, outcome: Outcome) -> Verdict | None:
+    """Return the verdict confirmed, or None where the test does not fail this time.
 
-    def _seen(self, result: Result, item: Item) -> Outcome | None:
-        """Return what a fresh process showed; None where it had no time: the verdict stays pending, for the next run."""
-        self.ledger.accounts.confirmed(item.frontend.name, result.seconds)
-        outcome = outcome_of(result)
-        return None if AGAIN in outcome.details else outcome
+    Where it fails in another way, what the fresh fork showed counts: it had no predecessors to be confused by.
+    """
+    if outcome.verdict not in FAILURES:
+        return None
+    was = verdict.outcome
+    if outcome.verdict in DEATHS and not outcome.conversion_function:
+        outcome = msgspec.structs.replace(outcome, conversion_function=was.conversion_function)
+    new = verdict_of(item.frontend, item.test, item.operator, verdict.variant, outcome)
+    if new.finding == verdict.finding:
+        return msgspec.structs.replace(verdict, confirmation="confirmed")
+    kept = {key: value for key, value in was.details.items() if key in ("screen", "tags")}
+    return msgspec.structs.replace(new, outcome=detailed(new.outcome, **kept), confirmation="confirmed")
 
-    def _again(self, item: Item, verdict: Verdict, outcome: Outcome) -> Verdict | None:
-        """Return the verdict confirmed, or None where the test does not fail this time.
 
-        Where it fails in another way, what the fresh process showed counts: it had no predecessors to be confused by.
-        """
-        if outcome.verdict not in FAILURES:
-            return None
-        if outcome.verdict in DEATHS and not outcome.conversion_function:
-            outcome = msgspec.structs.replace(outcome, conversion_function=verdict.conversion_function)
-        new = self.ledger.verdict(item.frontend, item.test, item.operator, verdict.variant, outcome)
-        if new.finding == verdict.finding:
-            return msgspec.structs.replace(verdict, confirmation="confirmed")
-        kept = {key: value for key, value in verdict.details.items() if key in ("screen", "tags")}
-        return msgspec.structs.replace(new, confirmation="confirmed", details=new.details | kept)
-
-    def _flaky(self, item: Item, verdict: Verdict, alone: Outcome) -> None:
-        """Store what does not fail again as flaky; but a death by a signal that somebody sent says nothing of the test."""
-        if verdict.verdict == ABORT and verdict.symptom in SENT:
-            self.ledger.store(self.ledger.verdict(item.frontend, item.test, item.operator, verdict.variant, alone))
-            return
-        details = verdict.details | {"was": verdict.verdict, "finding": verdict.finding}
-        self.ledger.store(msgspec.structs.replace(verdict, verdict=FLAKY, finding="", confirmation="", details=details))
+def _flaky(item: Item, verdict: Verdict, alone: Outcome) -> Verdict:
+    """Return what does not fail again as flaky; but a death by a signal that somebody sent says nothing of the test."""
+    was = verdict.outcome
+    if was.verdict == ABORT and was.symptom in SENT:
+        return verdict_of(item.frontend, item.test, item.operator, verdict.variant, alone)
+    told = detailed(msgspec.structs.replace(was, verdict=FLAKY), was=was.verdict, finding=verdict.finding)
+    return msgspec.structs.replace(verdict, outcome=told, finding="", confirmation="")

@@ -89,13 +89,17 @@ def _examined(names: Sequence[str], workers: int, tell: Callable[[str], None]) -
             frontend = compilers.frontend_name(name, library)
             yield Check(MISSING, "compiler", frontend, "", f"needs the library {library}")
     pairs = [pair for pair in pairs if pair[1] in there]
-    with Pool(groups(pairs, there, ""), workers=workers) as pool:  # a library is imported once for all of its frontends
+    with (
+        temporary.folder("doctor") as folder,
+        Workspace.open(folder, write=True) as own,
+        Pool(groups(pairs, there, "", own.files), workers=workers) as pool,  # a library is imported once for all
+    ):
         for place, (name, library) in enumerate(pairs):
             frontend = compilers.frontend_name(name, library)
             tell(f"running the canaries of {frontend}")
             for following in pairs[place + 1 : place + workers]:
                 pool.warm(compilers.frontend_name(*following))
-            yield _compiler(name, library, workers, pool)
+            yield _compiler(name, library, own, workers, pool)
             pool.release(frontend)
 
 
@@ -129,11 +133,11 @@ def _sources() -> Iterator[Check]:
         yield Check(OK, "source", name, "", f"{'equipped tests' if source.compiler else 'suites'}: {held}")
 
 
-def _compiler(name: str, library: str, workers: int, pool: Pool) -> Check:
+def _compiler(name: str, library: str, own: Workspace, workers: int, pool: Pool) -> Check:
     frontend = compilers.frontend_name(name, library)
     started = time.monotonic()
     try:
-        mark, version, note = _canaries(name, library, workers, pool)
+        mark, version, note = _canaries(name, library, own, workers, pool)
         return Check(mark, "compiler", frontend, version, f"{note} ({time.monotonic() - started:.0f} s)")
     except NotInstalled:
         return Check(MISSING, "compiler", frontend, "", f"pip install {compilers.get(name).PACKAGE}")
@@ -143,29 +147,30 @@ def _compiler(name: str, library: str, workers: int, pool: Pool) -> Check:
         return Check(WRONG, "compiler", frontend, "", error.what)
 
 
-def _canaries(name: str, library: str, workers: int, pool: Pool) -> tuple[str, str, str]:
+def _canaries(name: str, library: str, own: Workspace, workers: int, pool: Pool) -> tuple[str, str, str]:
     """Run the two tests; return a mark, the compiler's version, and what is to be said."""
     right, wrong = libraries.get(library).canaries()
     limits = Limits()
-    with temporary.folder("doctor") as folder, Workspace.open(folder, write=True) as own:
-        own.add_captured([right, wrong])
-        options = stage.Options(compilers=(name,), libraries=(library,), workers=workers, limits=limits)
-        stage.run(own, options, _Silent(), pool)
-        instances = tests.instances(own, status="valid")
-        found = {instances[x.test]: x for x in verdicts.of_variant(own, _first_variant(name, library))}
-        version = str(next(iter(own.environments().values()))["version"])
+    frontend = compilers.frontend_name(name, library)
+    own.add_captured([right, wrong])
+    options = stage.Options(compilers=(name,), libraries=(library,), workers=workers, limits=limits)
+    stage.run(own, options, _Silent(), pool)
+    instances = tests.instances(own, status="valid")
+    shown = verdicts.of_variant(own, _first_variant(name, library))
+    found = {instances[x.test]: x for x in shown if x.frontend == frontend}
+    version = next((str(x["version"]) for x in own.environments().values() if x["compiler"] == name), "")
     passed, caught = found.get(right.program.id), found.get(wrong.program.id)
-    if any(x is not None and x.verdict == TIMEOUT for x in (passed, caught)):
+    if any(x is not None and x.outcome.verdict == TIMEOUT for x in (passed, caught)):
         return SILENT, version, f"did not answer in {limits.seconds:g} s: the machine is busy, or the compiler hangs"
-    if passed is None or passed.verdict != PASS:
+    if passed is None or passed.outcome.verdict != PASS:
         return WRONG, version, f"the canary that must pass: {_seen(passed)}"
-    if caught is None or caught.verdict not in (INCONSISTENT, SCREENED):
+    if caught is None or caught.outcome.verdict not in (INCONSISTENT, SCREENED):
         return WRONG, version, f"the planted wrong answer was not caught: {_seen(caught)}"
     return OK, version, "canaries: right answer passes, planted wrong answer is caught"
 
 
 def _seen(verdict: Verdict | None) -> str:
-    return " ".join(f"{verdict.verdict} {verdict.message}".split())[:200] if verdict else "no verdict"
+    return " ".join(f"{verdict.outcome.verdict} {verdict.outcome.message}".split())[:200] if verdict else "no verdict"
 
 
 def _first_variant(name: str, library: str) -> str:

@@ -1,16 +1,17 @@
 """Run ranked tests on frontends: wrap, execute, try variants, screen, confirm, store.
 
 One thread drives everything from the results of one pool. An item's way: (wrap) → execute variant → (screen, where outputs
-are inconsistent) → store → (next variant) → (confirm in a fresh process). What is stored is never lost; what is not stored
-is done again by the next run.
+are inconsistent) → store → (next variant) → (confirm in a fresh fork). Each stage is a task (`tasks.py`), and what follows
+from its result is said by pure functions (`transitions.py`, `confirm.py`): here they are fed, dispatched and saved. What is
+stored is never lost; what is not stored is done again by the next run.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Iterable
 from contextlib import nullcontext
-from pathlib import Path
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -19,32 +20,43 @@ from opera import compilers
 from opera.errors import UsageError
 from opera.pool.pool import Pool
 from opera.pool.workers import DONE, STARVED, UNAVAILABLE, Result
-from opera.programs.migrated import Artefact, Export
-from opera.programs.verdicts import (
-    AGAIN,
-    DEATHS,
-    ERROR,
-    FAILURES,
-    INCONSISTENT,
-    UNEXPORTED,
-    UNSUPPORTED,
-    Limits,
-    Outcome,
-)
-from opera.run import plan, quota, rejudge, renewal
+from opera.programs.verdicts import ERROR, FAILURES, Job, Limits
+from opera.run import plan, quota, rejudge, renewal, transitions
 from opera.run.accounts import Accounts
-from opera.run.aftermath import Aftermath, Culprit, Origin, Suspicion, poisoning, predecessors
-from opera.run.confirm import Confirming, Members
+from opera.run.aftermath import Aftermath, Culprit, poisoning
+from opera.run.confirm import Members, confirmed, question, replayed
 from opera.run.groups import describe, groups, unpatched
-from opera.run.ledger import Ledger
+from opera.run.ledger import Ledger, verdict_of
 from opera.run.library_side import ScreenReply, ScreenRequest
 from opera.run.outcomes import outcome_of
-from opera.run.plan import Frontend, Item, Selection
-from opera.run.prepare import Preparation
+from opera.run.plan import InstalledFrontend, Item, Selection
+from opera.run.prepare import VALID, Preparation
+from opera.run.probe import Answer, Asked, Probe, Question
 from opera.run.quota import Quota
 from opera.run.rejudge import Rejudging
+from opera.run.tasks import (
+    Advance,
+    Again,
+    Conclude,
+    Confirm,
+    Execute,
+    Export,
+    Finish,
+    Locate,
+    Need,
+    Origin,
+    Rejudge,
+    Replay,
+    Screen,
+    Step,
+    Store,
+    Suspect,
+    Wrap,
+    predecessors,
+    route,
+)
 from opera.store import verdicts
-from opera.store.workspace import Workspace
+from opera.store.workspace import Test, Workspace
 
 LOOKAHEAD = 96
 """Items taken up at a time: enough to keep every slot busy while the next ones are wrapped."""
@@ -95,7 +107,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def run(workspace: Workspace, options: Options, progress: Progress, pool: Pool | None = None) -> Summary:
-    """Run what has no verdict yet, in a pool of its own or in one that holds the groups of these frontends.
+    """Run what has no verdict yet, in a pool of its own or in one that holds this workspace's groups of these frontends.
 
     Raises UsageError, NotInstalled or NoAnswer where nothing can be run.
     """
@@ -114,13 +126,17 @@ def run(workspace: Workspace, options: Options, progress: Progress, pool: Pool |
         raise UsageError(f"none of {', '.join(names)} has a frontend for {', '.join(chosen)}")
     if options.selection.balance:
         quota.check(workspace, list(dict.fromkeys(library for _, library in pairs)), options.selection)
-    own = Pool(groups(pairs, chosen, options.python), workers=options.workers) if pool is None else nullcontext(pool)
+    own = (
+        nullcontext(pool)
+        if pool is not None
+        else Pool(groups(pairs, chosen, options.python, workspace.files), workers=options.workers)
+    )
     with own as opened:
         described, missing = describe(opened, pairs, options.compilers)
         for name, why in missing.items():
             progress.say(f"{name} is left out: {why.what}" + (f" ({why.fix})" if why.fix else ""))
         frontends = [
-            plan.frontend(workspace, name, library, described[name]) for name, library in pairs if name in described
+            plan.installed(workspace, name, library, described[name]) for name, library in pairs if name in described
         ]
         for target in frontends:
             workspace.save_interpreter(target.environment, options.python)
@@ -129,20 +145,19 @@ def run(workspace: Workspace, options: Options, progress: Progress, pool: Pool |
 
 class _Run:
     def __init__(
-        self, workspace: Workspace, options: Options, progress: Progress, pool: Pool, frontends: list[Frontend]
+        self, workspace: Workspace, options: Options, progress: Progress, pool: Pool, frontends: list[InstalledFrontend]
     ) -> None:
         self.workspace, self.options, self.progress, self.pool = workspace, options, progress, pool
         self.frontends = {x.name: x for x in frontends}
         self.accounts = Accounts(frontends, options.workers)
         number = workspace.start_run({"options": msgspec.to_builtins(options), "workers": options.workers})
         self.ledger = Ledger(workspace, frontends, self.accounts, number)
-        self.prepare = Preparation(
-            workspace, pool, options.limits, {x.exporter for x in frontends},
-            self._advance, self._dropped, self._paid_export, self._left,
-        )  # fmt: skip
-        self.aftermath = Aftermath(pool, options.limits, self._handle, self.prepare.named_job)
+        self.prepare: Preparation[Item] = Preparation(workspace, workspace.files, pool, options.limits)
+        self.probe = Probe(
+            workspace.root, interpreter=lambda _: options.python, limits=options.limits, pool=pool, others=self._handle
+        )
+        self.aftermath = Aftermath(pool, self.probe)
         self.members = Members(workspace)
-        self.confirming = Confirming(pool, self.ledger, self.prepare, self.aftermath, options.limits)
         self.active = 0  # items between being taken up and their last verdict
         self.done = 0
         self.lost: dict[str, str] = {}
@@ -156,16 +171,12 @@ class _Run:
         self.by_test = {(item.frontend.name, item.test): item for item in self.items}
         self.upcoming = iter(self.items)
         self.quota = Quota(self.items, options.selection)
-        self.rejudging = Rejudging(pool, self.ledger, self.confirming, self.by_test, self._execute_alone)
-        self.handlers: dict[str, Callable[..., None]] = {
-            "wrap": self.prepare.wrapped, "export": self.prepare.made, "first": self._executed, "locate": self._located,
-            "screen": self._screened, "rejudge": self.rejudging.screened, **self.confirming.handlers,
-        }  # fmt: skip
+        self.rejudging = Rejudging(pool, self.ledger, self.by_test, self._perform)
 
     # ------------------------------------------------------------------ the loop
 
     def go(self) -> Summary:
-        self.progress.begin(self.quota.total(item for item in self.items if not self.prepare.rejected(item)))
+        self.progress.begin(self.quota.total(item for item in self.items if not self._known_as_rejected(item)))
         if self.options.time_budget is not None:
             end = self.ledger.started + self.options.time_budget
             self.pool.until(end, end + OVERTIME * self.options.time_budget)
@@ -214,6 +225,8 @@ class _Run:
             self.stopped = f"the time budget of {budget:g} seconds is used up"
         return bool(self.stopped)
 
+    # ------------------------------------------------------------------ feeding
+
     def _feed(self) -> None:
         """Take up items while there is room, and wrap what they need in batches."""
         while self.active < LOOKAHEAD and not self._over():
@@ -225,96 +238,149 @@ class _Run:
 
     def _take(self, item: Item) -> bool:
         """Take up an item; False where its library rejects it, its frontend is lost, or no more are wanted."""
-        if item.frontend.name in self.lost or self.prepare.rejected(item) or not self.quota.take(item):
+        if item.frontend.name in self.lost or self._known_as_rejected(item) or not self.quota.take(item):
             return False
-        known = self.prepare.known(item)
         self.active += 1
-        if known is None:
-            self.prepare.wrap(item)
+        if self.prepare.known(item.frontend.exporter, item.instance) is None:
+            self.prepare.wrap(item.frontend.library, item.frontend.exporter, item.instance, item)
         else:
-            self._advance(item)
+            self._perform([Advance(item)])
         return True
 
-    def _dropped(self, item: Item) -> None:
+    def _known_as_rejected(self, item: Item) -> bool:
+        return self.prepare.rejected(item.frontend.exporter, item.instance)
+
+    def _replace(self, rejected: Item) -> None:
         """Take up another item in place of one that its library rejects."""
-        self._finish(item)
         if self.options.selection.limit is not None or self.options.selection.balance:
             self.done -= 1  # another one takes its place, now or when it is come to
-        for other in self.quota.replacements(item):
+        for other in self.quota.replacements(rejected):
             if self._over() or self._take(other):
                 break
 
-    def _left(self, item: Item) -> None:
-        """Leave an item that could not be prepared to the next run."""
-        self._finish(item)
+    def _resume_confirmations(self, besides: set[tuple[str, str, str]]) -> None:
+        """Confirm what an interrupted run left pending."""
+        environments = {x.environment for x in self.frontends.values()}
+        for verdict in verdicts.pending(self.workspace):
+            item = self.by_test.get((verdict.frontend, verdict.test))
+            known = verdict.environment in environments and item is not None
+            if known and item is not None and (verdict.frontend, verdict.test, verdict.variant) not in besides:
+                self._perform([Confirm(item, verdict, Origin())])
 
-    def _paid_export(self, item: Item, inside: float, occupied: float) -> None:
-        self.accounts.first(item.frontend.name, item.test, inside, occupied)
+    # ------------------------------------------------------------------ what steps say
 
-    # ------------------------------------------------------------------ executing
+    def _perform(self, steps: Iterable[Step]) -> None:
+        """Do what steps say, and what follows from that at once."""
+        left = deque(steps)
+        while left:
+            match left.popleft():
+                case Advance(item=item):
+                    left.extend(self._advanced(item))
+                case Conclude() as step:
+                    left.extend(self._concluded(step))
+                case Need(item=item, artefact=name):
+                    self.prepare.export(item.frontend.library, item.test, name, item)
+                case Again(item=item):
+                    self.active += 1
+                    self._execute(Execute(item))
+                case Execute() as task:
+                    self._execute(task)
+                case Locate() as task:
+                    self._locate(task)
+                case Screen() as task:
+                    self._screen(task)
+                case Confirm() | Replay() as task:
+                    self.probe.submit(question(task, self.options.limits), task)
+                case Store(verdict=verdict):
+                    self.ledger.store(verdict)
+                case Suspect(suspicion=suspicion):
+                    self.aftermath.suspect(suspicion)
+                case Finish(item=item):
+                    self.active -= 1
+                    self.done += not item.alone
+                case other:
+                    raise TypeError(f"no step of an item: {other}")
 
-    def _advance(self, item: Item) -> None:
-        """Submit the next variant of an item that has no verdict yet, or be done with it."""
-        target = item.frontend
-        stored = self.ledger.stored[target.name]
-        while item.variant < len(target.variants) and target.name not in self.lost:
-            variant = target.variants[item.variant]
-            wanted = variant.after == "always" or self._rejected(item)
-            rerun = self.options.selection.rerun
-            if wanted and (rerun or (item.test, variant.name) not in stored):
-                artefact = self.prepare.artefact(item.test, variant.artefact)
-                if isinstance(artefact, Artefact):
-                    self._execute(item)
-                    return
-                if artefact is not None and not artefact.symptom:
-                    self.prepare.export(item, variant.artefact)
-                    return
-                if artefact is not None:
-                    self._unexported(item, variant, artefact)
-            item.variant += 1
-        self._finish(item)
+    def _advanced(self, item: Item) -> list[Step]:
+        if item.frontend.name in self.lost:
+            return [Finish(item)]
+        stored, rerun = self.ledger.stored[item.frontend.name], self.options.selection.rerun
+        return transitions.advanced(item, stored, partial(self.prepare.artefact, item.test), rerun=rerun)
 
-    def _unexported(self, item: Item, variant: compilers.Variant, export: Export) -> None:
-        """Note that this route was closed by the exporter: no fault of the compiler's."""
-        outcome = Outcome(UNEXPORTED, "export", export.symptom, f"{variant.artefact}: {export.message}")
-        self.ledger.store(self.ledger.verdict(item.frontend, item.test, item.operator, variant.name, outcome))
+    def _concluded(self, step: Conclude) -> list[Step]:
+        item = step.item
+        verdict = verdict_of(item.frontend, item.test, item.operator, route(item).name, step.outcome)
+        self.ledger.note_hooks(item.frontend.name, step.outcome)
+        wanted = "" if item.alone or verdict.outcome.verdict not in FAILURES else self.members.wanted(verdict)
+        return transitions.concluded(step, verdict, wanted)
 
-    def _rejected(self, item: Item) -> bool:
-        """Whether all variants so far ended in unsupported, or failed while the model was loaded."""
-        stored = self.ledger.stored[item.frontend.name]
-        before = [stored.get((item.test, x.name)) for x in item.frontend.variants[: item.variant]]
-        return all(
-            found is not None
-            and (found[0] in (UNSUPPORTED, UNEXPORTED) or (found[0] in FAILURES and found[1] == "load"))
-            for found in before
-        )
-
-    def _execute(self, item: Item, origin: Origin | None = None) -> None:
-        """Submit an item's variant; with `origin`, in a fresh process, after opera failed in a worker that had run others."""
-        target, number = item.frontend, item.variant
-        variant = target.variants[number]
+    def _execute(self, task: Execute) -> None:
+        item = task.item
         self.pool.submit(
-            target.name,
-            self.prepare.job(target, variant, item.test, self._saved_outputs(item, variant.name)),
+            item.frontend.name,
+            self._job(item, self._outputs(item)),
             seconds=self.options.limits.seconds,
             memory=self.options.limits.memory,
-            fresh=item.alone or origin is not None,
-            tag=("first", item, number, origin),
+            fresh=item.alone or task.origin is not None,
+            tag=task,
         )
 
-    def _execute_alone(self, item: Item) -> None:
-        """Run one variant of an item once more, whatever else becomes of the item."""
-        self.active += 1
-        self._execute(item)
+    def _locate(self, task: Locate) -> None:
+        self.pool.submit(
+            task.item.frontend.name, self._job(task.item), seconds=self.options.limits.seconds,
+            call="opera.run.worker:locate", tag=task,
+        )  # fmt: skip
+
+    def _screen(self, task: Screen) -> None:
+        item = task.item
+        request = ScreenRequest(
+            library=item.frontend.library,
+            compiler=item.frontend.compiler,
+            test=item.test,
+            instance=self.workspace.instance(item.instance).canonical(),
+            outcome=task.outcome,
+            actual=self._outputs(item),
+        )
+        self.pool.submit(
+            f"library {item.frontend.library}", request, seconds=120, call="opera.run.library_side:screen", tag=task
+        )
+
+    def _job(self, item: Item, save: str = "") -> Job:
+        variant = route(item)
+        return Job(item.test, item.frontend.compiler, item.frontend.library, variant.name, variant.artefact, save)
+
+    def _outputs(self, item: Item) -> str:
+        """Return the name by which a worker leaves outputs that are not the expected ones."""
+        return f"{self.scratch.name}/{item.test}-{item.frontend.name}-{route(item).name}.msgpack"
+
+    # ------------------------------------------------------------------ what results say
 
     def _handle(self, result: Result) -> None:
-        kind, *rest = result.tag
+        """Go on with what a task showed."""
         if result.status == UNAVAILABLE:
             self._lose(result)
-        if result.status != UNAVAILABLE or kind in ("wrap", "export"):
-            self.handlers[kind](result, *rest)
-        elif kind in ("first", "locate", "screen"):
-            self._finish(rest[0])
+        match result.tag:
+            case Wrap() as task:
+                self._wrapped(self.prepare.wrapped(task, result))
+            case Export() as task:
+                self._exported(task, result)
+            case Execute() | Locate() | Screen() as task if result.status == UNAVAILABLE:
+                self._perform([Finish(task.item)])
+            case _ if result.status == UNAVAILABLE:
+                pass  # what was pending stays so, for the next run
+            case Execute() as task:
+                self._perform(self._executed(task, result))
+            case Locate() as task:
+                self._perform(transitions.located(task, result.payload if result.status == DONE else ""))
+            case Screen() as task:
+                self._perform(self._screened(task, result))
+            case Rejudge() as task:
+                self.rejudging.screened(task, result)
+            case Asked():
+                for answer in self.probe.take(result):
+                    self._perform(self._answered(answer, result))
+            case other:
+                raise TypeError(f"no task of a run: {other}")
 
     def _lose(self, result: Result) -> None:
         """Note that a group of workers is no more: its frontends end here, and the others go on."""
@@ -327,108 +393,64 @@ class _Run:
                 self.lost[target.name] = f"{result.group} stopped working: {result.message.strip()[-500:]}"
                 self.progress.say(f"{target.name} ends here: {self.lost[target.name]}")
 
-    def _executed(self, result: Result, item: Item, number: int, origin: Origin | None) -> None:
-        outcome = outcome_of(result)
+    def _wrapped(self, made: list[tuple[Item, Test | None]]) -> None:
+        for item, test in made:
+            valid = test is not None and test.status == VALID
+            self._perform([Advance(item) if valid else Finish(item)])
+            if test is not None and not valid:
+                self._replace(item)
+
+    def _exported(self, task: Export, result: Result) -> None:
+        export, items = self.prepare.exported(task, result)
+        if export is not None:
+            self.accounts.first(items[0].frontend.name, task.test, export.seconds, result.seconds)
+        self._perform([Finish(item) if export is None else Advance(item) for item in items])
+
+    def _executed(self, task: Execute, result: Result) -> list[Step]:
+        outcome, frontend = outcome_of(result), task.item.frontend.name
         repeated = outcome.seconds.get("repeat", 0.0)
         if result.fresh:
-            self.accounts.confirmed(item.frontend.name, result.seconds)
+            self.accounts.confirmed(frontend, result.seconds)
         else:
             inside = sum(outcome.seconds.values()) - repeated
-            self.accounts.first(item.frontend.name, item.test, inside, result.seconds - repeated)
-            self.accounts.confirmed(item.frontend.name, repeated)
+            self.accounts.first(frontend, task.item.test, inside, result.seconds - repeated)
+            self.accounts.confirmed(frontend, repeated)
         self.aftermath.note(result, outcome)
-        here = Origin(result.worker, predecessors(result.predecessors))
-        variant = item.frontend.variants[number].name
-        if outcome.verdict == ERROR and here.predecessors and AGAIN not in outcome.details:
-            self._execute(item, msgspec.structs.replace(here, error=outcome))  # the process may have been spoilt before
-            return
-        if origin is not None and origin.error is not None and outcome.verdict != ERROR:
-            blamed = self.ledger.verdict(item.frontend, item.test, item.operator, variant, origin.error)
-            self.aftermath.suspect(Suspicion(item.frontend, blamed, origin))
-        if outcome.verdict == INCONSISTENT:
-            self._submit_screen(item, variant, outcome, here)
-            return
-        if outcome.verdict in DEATHS and not outcome.conversion_function:
-            self.pool.submit(
-                item.frontend.name,
-                self.prepare.job(item.frontend, item.frontend.variants[number], item.test),
-                seconds=self.options.limits.seconds,
-                call="opera.run.worker:locate",
-                tag=("locate", item, variant, outcome, here),
-            )
-            return
-        self._conclude(item, variant, outcome, here)
+        return transitions.executed(task, outcome, Origin(result.worker, predecessors(result.predecessors)))
 
-    def _located(self, result: Result, item: Item, variant: str, outcome: Outcome, origin: Origin) -> None:
-        """Take note of what converts the operator of a test whose process died before it could tell."""
-        if result.status == DONE:
-            outcome = msgspec.structs.replace(outcome, conversion_function=result.payload)
-        self._conclude(item, variant, outcome, origin)
-
-    # ------------------------------------------------------------------ screening
-
-    def _submit_screen(self, item: Item, variant: str, outcome: Outcome, origin: Origin) -> None:
-        request = ScreenRequest(
-            library=item.frontend.library,
-            compiler=item.frontend.compiler,
-            directory=str(self.prepare.folder(item.test)),
-            instance=self.workspace.instance(item.instance).canonical(),
-            outcome=outcome,
-            actual=self._saved_outputs(item, variant),
-        )
-        self.pool.submit(
-            f"library {item.frontend.library}", request, seconds=120, call="opera.run.library_side:screen",
-            tag=("screen", item, variant, outcome, origin),
-        )  # fmt: skip
-
-    def _saved_outputs(self, item: Item, variant: str) -> str:
-        return str((self.scratch / f"{item.test}-{item.frontend.name}-{variant}.msgpack").absolute())
-
-    def _screened(self, result: Result, item: Item, variant: str, outcome: Outcome, origin: Origin) -> None:
+    def _screened(self, task: Screen, result: Result) -> list[Step]:
         if result.status == STARVED:  # it says nothing of the test, which the next run tries again
-            self._conclude(item, variant, outcome_of(result), origin)
-            return
+            return [Conclude(task.item, outcome_of(result), task.origin)]
         if result.status == DONE:
             reply = result.decode(ScreenReply)
         else:  # the library's own side died: the inconsistency stands, and says that nothing could be asked
             reply = ScreenReply(ERROR, f"{result.status} {result.exit} {result.message}".strip()[:500])
-        self._keep_outputs(item, variant)
-        self._conclude(item, variant, rejudge.with_screens(outcome, reply), origin)
+        self._keep_outputs(task.item)
+        return transitions.screened(task, reply)
 
-    def _keep_outputs(self, item: Item, variant: str) -> None:
+    def _keep_outputs(self, item: Item) -> None:
         """Keep the outputs of an inconsistent test, so that they can be compared and screened again by other rules."""
-        saved = Path(self._saved_outputs(item, variant))
-        kept = rejudge.kept_outputs(self.workspace, item.test, item.frontend, variant)
+        files = self.workspace.files
+        saved = files.file(self._outputs(item))
+        kept = files.file(rejudge.kept_outputs(item.test, item.frontend, route(item).name))
         kept.unlink(missing_ok=True)  # an earlier run's, should these be too large
         if saved.is_file() and saved.stat().st_size <= rejudge.KEPT:
             kept.parent.mkdir(parents=True, exist_ok=True)
             saved.replace(kept)
 
-    # ------------------------------------------------------------------ concluding and confirming
+    def _answered(self, answer: Answer, result: Result) -> list[Step]:
+        """Go on with what a fresh fork showed of a failure."""
+        self.accounts.confirmed(answer.question.frontend, result.seconds)
+        match answer.tag:
+            case Confirm() as task:
+                has_patches = unpatched(answer.question.frontend) in self.pool.groups
+                return confirmed(task, answer.outcome, has_patches=has_patches)
+            case Replay() as task:
+                return replayed(task, answer.outcome, reached=answer.reached)
+            case other:
+                raise TypeError(f"no question of a run: {other}")
 
-    def _conclude(self, item: Item, variant: str, outcome: Outcome, origin: Origin) -> None:
-        verdict = self.ledger.verdict(item.frontend, item.test, item.operator, variant, outcome)
-        self.ledger.note_hooks(item.frontend.name, outcome)
-        if verdict.verdict in FAILURES:
-            state = "confirmed" if item.alone else self.members.wanted(verdict)
-            verdict = msgspec.structs.replace(verdict, confirmation=state)
-            if state == "pending":
-                self.confirming.submit(item, verdict, origin)
-        self.ledger.store(verdict)
-        if item.alone:
-            self._finish(item)
-            return
-        item.variant += 1
-        self._advance(item)
-
-    def _resume_confirmations(self, besides: set[tuple[str, str, str]]) -> None:
-        """Confirm what an interrupted run left pending."""
-        environments = {x.environment for x in self.frontends.values()}
-        for verdict in verdicts.pending(self.workspace):
-            item = self.by_test.get((verdict.frontend, verdict.test))
-            known = verdict.environment in environments and item is not None
-            if known and item is not None and (verdict.frontend, verdict.test, verdict.variant) not in besides:
-                self.confirming.submit(item, verdict, Origin())
+    # ------------------------------------------------------------------ what spoils a worker
 
     def _lay_blame(self, culprit: Culprit) -> None:
         """Run anew what was run after a test that spoils the process, and make the finding that test's own."""
@@ -437,17 +459,15 @@ class _Run:
         for test, variant in culprit.successors:
             found = self.by_test.get((target.name, test))
             if found is not None:
-                self._execute_alone(msgspec.structs.replace(found, variant=target.place(variant), alone=True))
-        where = self.aftermath.locate(culprit)
+                self._perform([Again(msgspec.structs.replace(found, variant=target.place(variant), alone=True))])
+        for result in self.pool.results():
+            self._handle(result)
         test, _, variant = culprit.name.partition("/")
+        where = self.probe.locate(Question(frontend=target.name, variant=variant, test=test))
         item = self.by_test.get((target.name, test))
         if item is None or self._over():
             return
         harmed = [f"{x}/{y}" for x, y in culprit.successors if stored.get((x, y)) != before.get((x, y))]
         outcome = poisoning(culprit, self.ledger.operator(culprit.victim.verdict.test), harmed, where)
-        verdict = self.ledger.verdict(target, test, item.operator, variant, outcome)
+        verdict = verdict_of(target, test, item.operator, variant, outcome)
         self.ledger.store(msgspec.structs.replace(verdict, confirmation="confirmed"))
-
-    def _finish(self, item: Item) -> None:
-        self.active -= 1
-        self.done += not item.alone

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from opera import compilers, libraries
 from opera.errors import NoAnswer, NotInstalled, OperaError
 from opera.pool.pool import Pool
 from opera.pool.workers import ABORT, DONE, ERROR, STARVED, TIMEOUT, UNAVAILABLE, Group, Result
+from opera.store.folders import Folders
 
 DESCRIBING = 300.0
 """Seconds (as of opera.pool.clock) that a compiler may take to say what it is."""
 
 
-def compiler_group(name: str, library: str, python: str = "") -> Group:
-    """Return the workers of a frontend."""
+def compiler_group(name: str, library: str, files: Folders, python: str = "", *, unpatched: bool = False) -> Group:
+    """Return the workers of a frontend, which find tests among `files`; without opera's patches to it, if so wished."""
     compiler = compilers.get(name)
     preload = (*compiler.PRELOAD, *(module for variant in compiler.FRONTENDS[library] for module in variant.preload))
-    return Group(call="opera.run.worker:run", python=python, preload=tuple(dict.fromkeys(preload)))
+    env = files.environment() | (patches(name, library) if unpatched else {})
+    return Group(call="opera.run.worker:run", python=python, preload=tuple(dict.fromkeys(preload)), env=env)
 
 
-def library_group(name: str) -> Group:
+def library_group(name: str, files: Folders) -> Group:
     """Return the workers of a library's side."""
-    return Group(call="opera.run.library_side:wrap_batch", preload=tuple(libraries.get(name).PRELOAD))
+    preload = tuple(libraries.get(name).PRELOAD)
+    return Group(call="opera.run.library_side:wrap_batch", preload=preload, env=files.environment())
+
+
+def patches(compiler: str, library: str) -> dict[str, str]:
+    """Return what keeps opera from patching a frontend, as environment variables; empty where it patches nothing."""
+    return dict(getattr(compilers.get(compiler), "UNPATCHED", {}).get(library, {}))
 
 
 def unpatched(frontend: str) -> str:
@@ -31,16 +38,15 @@ def unpatched(frontend: str) -> str:
     return f"{frontend} unpatched"
 
 
-def groups(pairs: list[tuple[str, str]], chosen: list[str], python: str) -> dict[str, Group]:
+def groups(pairs: list[tuple[str, str]], chosen: list[str], python: str, files: Folders) -> dict[str, Group]:
     """Return all groups of a run over these frontends (compiler, library) and libraries; one starts when it has a job."""
     found: dict[str, Group] = {}
     for name, library in pairs:
-        frontend, group = compilers.frontend_name(name, library), compiler_group(name, library, python)
-        found[frontend] = group
-        env: Mapping[str, str] = getattr(compilers.get(name), "UNPATCHED", {}).get(library, {})
-        if env:
-            found[unpatched(frontend)] = Group(call=group.call, python=python, preload=group.preload, env=dict(env))
-    return found | {f"library {name}": library_group(name) for name in chosen}
+        frontend = compilers.frontend_name(name, library)
+        found[frontend] = compiler_group(name, library, files, python)
+        if patches(name, library):
+            found[unpatched(frontend)] = compiler_group(name, library, files, python, unpatched=True)
+    return found | {f"library {name}": library_group(name, files) for name in chosen}
 
 
 def describe(

@@ -11,7 +11,7 @@ from opera.oracle.signature import Signature
 from opera.pool.workers import Account
 from opera.programs.verdicts import FAILURES, Outcome
 from opera.run.accounts import Accounts
-from opera.run.plan import Frontend
+from opera.run.plan import InstalledFrontend
 from opera.store import tests
 from opera.store.workspace import COMBINED, Verdict, Workspace
 
@@ -19,6 +19,26 @@ SAVE_SECONDS = 1.0
 """Verdicts are written at least this often."""
 ADAPTER_FAILED = "adapter-failed"
 """Tag of a finding whose signature lacks what a failing function of the adapter should have said."""
+
+
+def verdict_of(target: InstalledFrontend, test: str, operator: str, variant: str, outcome: Outcome) -> Verdict:
+    """Return the verdict of an outcome; where it is a failure, with its finding."""
+    if outcome.verdict not in FAILURES:
+        return Verdict(test, target.name, variant, target.environment, outcome, rules=str(target.rules))
+    if outcome.seen is not None and outcome.seen.hooks:
+        outcome = tagged(outcome, ADAPTER_FAILED)
+    finding = Signature.of(target.name, operator, outcome).id
+    return Verdict(test, target.name, variant, target.environment, outcome, finding, rules=str(target.rules))
+
+
+def tagged(outcome: Outcome, *tags: str) -> Outcome:
+    """Return an outcome with more tags among its details."""
+    return detailed(outcome, tags=list(dict.fromkeys([*outcome.details.get("tags", ()), *tags])))
+
+
+def detailed(outcome: Outcome, **details: object) -> Outcome:
+    """Return an outcome with more details."""
+    return msgspec.structs.replace(outcome, details=outcome.details | details)
 
 
 class Ledger:
@@ -30,37 +50,19 @@ class Ledger:
         hooks: (frontend, function of the adapter) → how it failed, each time.
     """
 
-    def __init__(self, workspace: Workspace, frontends: list[Frontend], accounts: Accounts, number: int) -> None:
+    def __init__(
+        self, workspace: Workspace, frontends: list[InstalledFrontend], accounts: Accounts, number: int
+    ) -> None:
         self.workspace, self.accounts, self.number = workspace, accounts, number
         self.stored = {x.name: workspace.verdict_names(x.name, x.environment) for x in frontends}
         self.worst: dict[tuple[str, str], str] = {}
         self.hooks: dict[tuple[str, str], list[str]] = defaultdict(list)
         self._frontends = {x.name: x for x in frontends}
         self._verdicts: dict[tuple[str, str, str], Verdict] = {}  # to be written
-        self._signatures: dict[str, bytes] = {}
+        self._signatures: dict[str, bytes] = {}  # of new findings, to be written
+        self._signed: set[str] = set()
         self._known = set(workspace.finding_ids())
         self.started = self._saved = time.monotonic()
-
-    def verdict(self, target: Frontend, test: str, operator: str, variant: str, outcome: Outcome) -> Verdict:
-        """Return the verdict of an outcome; where it is a failure, with its finding."""
-        failed, details = outcome.verdict in FAILURES, outcome.details
-        hooks = outcome.seen.hooks if outcome.seen else {}
-        if failed and hooks:
-            tags = details.get("tags")
-            details = details | {"tags": [*(tags if isinstance(tags, list) else []), ADAPTER_FAILED]}
-        return Verdict(
-            test=test, frontend=target.name, variant=variant, environment=target.environment,
-            verdict=outcome.verdict, stage=outcome.stage, symptom=outcome.symptom, message=outcome.message,
-            location=outcome.location, conversion_function=outcome.conversion_function,
-            finding=self.finding(target, operator, outcome) if failed else "",
-            seconds=outcome.seconds, details=details, rules=str(target.rules), seen=outcome.seen,
-        )  # fmt: skip
-
-    def finding(self, target: Frontend, operator: str, outcome: Outcome) -> str:
-        """Return the id of the finding that a failing outcome belongs to."""
-        found = Signature.of(target.name, operator, outcome)
-        self._signatures.setdefault(found.id, msgspec.json.encode(found))
-        return found.id
 
     def operator(self, test: str) -> str:
         """Return the operator of a test."""
@@ -69,8 +71,8 @@ class Ledger:
     def store(self, verdict: Verdict) -> None:
         """Store a verdict, and count it."""
         self.keep(verdict)
-        stored = self.stored[verdict.frontend]
-        stored[verdict.test, verdict.variant] = (verdict.verdict, verdict.stage)
+        stored, outcome = self.stored[verdict.frontend], verdict.outcome
+        stored[verdict.test, verdict.variant] = (outcome.verdict, outcome.stage)
         variants = self._frontends[verdict.frontend].variants
         found = {stored[verdict.test, x.name][0] for x in variants if (verdict.test, x.name) in stored}
         self.worst[verdict.frontend, verdict.test] = next(name for name in COMBINED if name in found)
@@ -78,6 +80,10 @@ class Ledger:
     def keep(self, verdict: Verdict) -> None:
         """Store a verdict that is what it was."""
         self._verdicts[verdict.test, verdict.frontend, verdict.variant] = verdict
+        if verdict.finding and verdict.finding not in self._signed:
+            self._signed.add(verdict.finding)
+            signature = Signature.of(verdict.frontend, self.operator(verdict.test), verdict.outcome)
+            self._signatures[verdict.finding] = msgspec.json.encode(signature)
 
     def note_hooks(self, frontend: str, outcome: Outcome) -> None:
         """Count functions of the adapter that failed."""
@@ -116,11 +122,3 @@ class Ledger:
         for (frontend, _), verdict in self.worst.items():
             found[frontend][verdict] += 1
         return {name: dict(x) for name, x in found.items()}
-
-
-def outcome_again(verdict: Verdict) -> Outcome:
-    """Return what a verdict was made of."""
-    return Outcome(
-        verdict.verdict, verdict.stage, verdict.symptom, verdict.message, verdict.location,
-        verdict.conversion_function, verdict.seconds, verdict.details, verdict.seen,
-    )  # fmt: skip

@@ -18,17 +18,17 @@ from opera.programs.program import parse, parse_captured
 from opera.programs.values import Value
 from opera.programs.verdicts import Outcome
 from opera.run import rules
+from opera.store import folders
 
 MADE, INVALID, ERROR, KEPT, SCREENED, AGREES = "made", "invalid", "error", "kept", "screened", "agrees"
 
 
 class WrapRequest(msgspec.Struct, frozen=True):
-    """Wrap one instance: `captured` is the JSON of Captured.form(), `directory` the folder of the test to be made."""
+    """Wrap one instance: `captured` is the JSON of Captured.form(), `test` the id of the test to be made."""
 
     library: str
     test: str
     captured: bytes
-    directory: str
 
 
 class WrapReply(msgspec.Struct, frozen=True):
@@ -43,22 +43,22 @@ class WrapReply(msgspec.Struct, frozen=True):
 
 
 class ExportRequest(msgspec.Struct, frozen=True):
-    """Make one artefact that the test in `directory` offers."""
+    """Make one artefact that a test offers."""
 
     library: str
     artefact: str
-    directory: str
+    test: str
 
 
 class ScreenRequest(msgspec.Struct, frozen=True):
-    """Screen one inconsistent outcome: `instance` is the JSON of its form(), `actual` the file of saved outputs.
+    """Screen one inconsistent outcome: `instance` is the JSON of its form(), `actual` the name of saved outputs.
 
     With `anew` the outputs are compared once more before; `computes_in` is the compiler's COMPUTES_IN.
     """
 
     library: str
     compiler: str
-    directory: str
+    test: str
     instance: bytes
     actual: str
     outcome: Outcome
@@ -90,7 +90,7 @@ def _wrap(request: WrapRequest) -> WrapReply:
     try:
         captured = parse_captured(request.captured)
         library = libraries.get(request.library)
-        manifest = library.wrap(captured, request.test, Path(request.directory))
+        manifest = library.wrap(captured, request.test, folders.here().test(request.test))
     except (InvalidTest, CorpusError) as error:
         return WrapReply(request.test, INVALID, error.what, seconds=time.perf_counter() - start)
     except Exception as error:  # a fault of opera or of a plugin costs this test alone
@@ -101,7 +101,7 @@ def _wrap(request: WrapRequest) -> WrapReply:
 
 def export(payload: ExportRequest) -> Export:
     """Make an artefact, and store how it went: an exporter that fails once is not asked again."""
-    directory = Path(payload.directory)
+    directory = folders.here().test(payload.test)
     manifest = read_manifest(directory)
     library = cast(libraries.Exporting, libraries.get(payload.library))
     start = time.perf_counter()
@@ -123,7 +123,8 @@ def screen(payload: ScreenRequest) -> ScreenReply:
     start = time.perf_counter()
     outcome = payload.outcome
     try:
-        directory, saved = Path(payload.directory), Path(payload.actual)
+        files = folders.here()
+        directory, saved = files.test(payload.test), files.file(payload.actual)
         manifest, actual = read_manifest(directory), read_values(saved.parent, saved.stem)
         if payload.anew:
             outcome = _compared(manifest, directory, actual, payload)

@@ -1,4 +1,4 @@
-"""What is to be run: frontends with their environments, and their tests in rank order, interleaved."""
+"""What is to be run: the frontends that are installed, in their environments, and their tests by rank, interleaved."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from opera.store import families, tests
 from opera.store.workspace import Workspace
 
 
-class Frontend(msgspec.Struct, frozen=True):
-    """A compiler's loader for one library's models, in one environment.
+class InstalledFrontend(msgspec.Struct, frozen=True):
+    """A frontend as a run finds it: in one environment, with the rules of today.
 
     Attributes:
-        environment: Id of the stored environment: versions, options, target, CPU features, oracle.
+        environment: Id of the stored environment: versions of compiler, exporter and library, options, target, CPU
+            features, and of what is observed (opera.programs.verdicts.OBSERVATION_VERSION). Rules are no part of it.
         exporter: Id of what makes the migrated tests.
         rules: What its verdicts are concluded by.
     """
@@ -42,14 +43,14 @@ class Frontend(msgspec.Struct, frozen=True):
         return next((place for place, x in enumerate(self.variants) if x.name == variant), 0)
 
 
-class Item(msgspec.Struct):
-    """One test on its way through one frontend; `test` is empty until it is wrapped.
+class Item(msgspec.Struct, frozen=True):
+    """One test on its way through one frontend: `variant` is the place of the variant that is next.
 
     `shares` are what it counts for where tests are limited: the families of its migration sources with `balance`, else one.
     With `alone` only this variant is run, once more and in a fresh process.
     """
 
-    frontend: Frontend
+    frontend: InstalledFrontend
     instance: str
     operator: str
     test: str
@@ -82,7 +83,7 @@ def test_id(instance: str, exporter: str) -> str:
     return identity(f"{instance} {exporter}".encode())
 
 
-def frontend(workspace: Workspace, compiler: str, library: str, description: dict[str, Any]) -> Frontend:
+def installed(workspace: Workspace, compiler: str, library: str, description: dict[str, Any]) -> InstalledFrontend:
     """Return a frontend with its environment stored; `description` is what `opera.run.worker.describe` returned."""
     module = libraries.get(library)
     document = {
@@ -93,7 +94,7 @@ def frontend(workspace: Workspace, compiler: str, library: str, description: dic
         "exporter": module.exporter(),
         "oracle": OBSERVATION_VERSION,
     }
-    return Frontend(
+    return InstalledFrontend(
         name=compilers.frontend_name(compiler, library),
         compiler=compiler,
         library=library,
@@ -106,7 +107,7 @@ def frontend(workspace: Workspace, compiler: str, library: str, description: dic
 
 
 def items(
-    workspace: Workspace, frontends: list[Frontend], selection: Selection
+    workspace: Workspace, frontends: list[InstalledFrontend], selection: Selection
 ) -> tuple[Iterator[Item], dict[str, int]]:
     """Return the ranked instances of all frontends, interleaved by relative rank, and how many each frontend has unranked.
 
@@ -117,7 +118,7 @@ def items(
     sources = {library: families.of_instances(workspace, library) for library in names if selection.balance}
     corpora = {library: workspace.corpus(library) for library in names}
     for number, target in enumerate(frontends):
-        _, ranked, missing = workspace.ranking(target.library, target.compiler, corpora[target.library])
+        _, ranked, rest = workspace.ranking(target.library, target.compiler, corpora[target.library])
         if selection.operator != "*":
             ranked = [pair for pair in ranked if matches(pair[1], selection.operator)]
         if selection.test:
@@ -128,8 +129,8 @@ def items(
             )
         else:
             queues.append(_queue(number, target, ranked))
-        if missing:
-            unranked[target.name] = missing
+        if rest:
+            unranked[target.name] = rest
     merged = heapq.merge(*queues, key=lambda pair: pair[0])
     return (item for _, item in merged), unranked
 
@@ -138,7 +139,9 @@ def _chosen(instance: str, exporter: str, name: str) -> bool:
     return instance.startswith(name) or test_id(instance, exporter).startswith(name)
 
 
-def _queue(number: int, target: Frontend, ranked: list[tuple[str, str]]) -> Iterator[tuple[tuple[float, int], Item]]:
+def _queue(
+    number: int, target: InstalledFrontend, ranked: list[tuple[str, str]]
+) -> Iterator[tuple[tuple[float, int], Item]]:
     """Yield the items of one frontend, each with its relative rank: made when they are asked for, for there may be many."""
     for at, (instance, operator) in enumerate(ranked):
         yield (at / len(ranked), number), Item(target, instance, operator, test_id(instance, target.exporter))
@@ -146,7 +149,7 @@ def _queue(number: int, target: Frontend, ranked: list[tuple[str, str]]) -> Iter
 
 def _turns(
     number: int,
-    target: Frontend,
+    target: InstalledFrontend,
     ranked: list[tuple[str, str]],
     sources: dict[str, tuple[str, ...]],
     rejected: set[str],

@@ -1,24 +1,23 @@
-"""Making what items need before they can be executed: migrated tests in batches, and artefacts that tests only offer."""
+"""Making what must be there before a test is executed: migrated tests in batches, and artefacts that tests only offer."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Iterable
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from opera.compilers import Variant
 from opera.errors import WorkspaceError
 from opera.pool.pool import Pool
-from opera.pool.workers import DONE, STARVED, UNAVAILABLE, Result
+from opera.pool.workers import ABORT, DONE, STARVED, UNAVAILABLE, Result
 from opera.programs import migrated
-from opera.programs.migrated import Artefact, Export
-from opera.programs.verdicts import ABORT, ERROR, Job, Limits
-from opera.run import plan, rules
+from opera.programs.migrated import Artefact
+from opera.programs.verdicts import ERROR, Limits
+from opera.run import plan, rules, tasks
 from opera.run.library_side import MADE, ExportRequest, WrapReply, WrapRequest
-from opera.run.plan import Frontend, Item
-from opera.store.workspace import Test, Workspace
+from opera.store.folders import Files
+from opera.store.workspace import Test
 
 WRAP_BATCH = 24
 """Instances wrapped by one library-side job."""
@@ -26,138 +25,112 @@ NOT_DONE = (STARVED, UNAVAILABLE)
 """What becomes of a job that says nothing of its test."""
 VALID = "valid"
 """Status of a test that its library accepts (`invalid` and `error` are the others)."""
+Waiter = TypeVar("Waiter")
 
 
-class Preparation:
-    """Wraps and exports what items wait for. What is made is stored, and serves every frontend and every later run.
+class Programs(Protocol):
+    """What is to be wrapped, and what became of it: a workspace, or programs that were made up just now."""
+
+    def captured_form(self, name: str) -> dict[str, Any]:
+        """Return the corpus form of an instance."""
+
+    def tests(self, exporter: str) -> dict[str, Test]:
+        """Return instance → test, for one exporter."""
+
+    def save_tests(self, exporter: str, tests: Iterable[Test]) -> None:
+        """Store what became of instances."""
+
+
+class Wrapped(msgspec.Struct, frozen=True):
+    """What became of a batch: tests that are made or known to be rejected, instances to be wrapped one by one, or left."""
+
+    tests: tuple[Test, ...] = ()
+    alone: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+class Preparation(Generic[Waiter]):
+    """Wraps and exports what somebody waits for. What is made is stored, and serves everybody who asks later.
 
     Attributes:
-        tests: exporter → instance → its migrated test.
-        ready: Called with an item whose test is valid, or whose artefact was made or could not be made.
-        dropped: Called with an item whose test its library rejects, or which opera could not make.
-        exported: Called with an item and what its export cost: seconds inside the exporter, slot-seconds.
-        left: Called with an item that opera could not prepare in time: nothing is stored, and the next run tries again.
+        made: exporter → instance → its migrated test.
     """
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        pool: Pool,
-        limits: Limits,
-        exporters: set[str],
-        ready: Callable[[Item], None],
-        dropped: Callable[[Item], None],
-        exported: Callable[[Item, float, float], None],
-        left: Callable[[Item], None],
-    ) -> None:
-        self.workspace, self.pool, self.limits = workspace, pool, limits
-        self.tests = {name: workspace.tests(name) for name in exporters}
-        self.ready, self.dropped, self.exported, self.left = ready, dropped, exported, left
-        self._waiting: dict[str, list[Item]] = {}  # instance → items that wait for it to be wrapped
-        self._unwrapped: dict[str, list[str]] = defaultdict(list)  # exporter → instances to be wrapped next
-        self._exporting: dict[tuple[str, str], list[Item]] = {}  # (test, artefact) → items that wait for it
-
-    def folder(self, test: str) -> Path:
-        """Return the folder of a migrated test."""
-        return migrated.folder(self.workspace.tests_folder, test).absolute()
-
-    def job(self, target: Frontend, variant: Variant, test: str, save: str = "") -> Job:
-        """Return what runs a test through one variant."""
-        return Job(
-            test=test, compiler=target.compiler, library=target.library, variant=variant.name,
-            artefact=variant.artefact, directory=str(self.folder(test)), save_outputs=save,
-        )  # fmt: skip
-
-    def named_job(self, target: Frontend, name: str) -> Job:
-        """Return the job of a `test/variant`."""
-        test, _, variant = name.partition("/")
-        return self.job(target, target.variants[target.place(variant)], test)
+    def __init__(self, programs: Programs, files: Files, pool: Pool, limits: Limits) -> None:
+        self.programs, self.files, self.pool, self.limits = programs, files, pool, limits
+        self.made: dict[str, dict[str, Test]] = {}
+        self._waiting: dict[str, list[Waiter]] = {}  # instance → who waits for it to be wrapped
+        self._unwrapped: dict[tuple[str, str], list[str]] = defaultdict(list)  # library, exporter → instances
+        self._exporting: dict[tuple[str, str], list[Waiter]] = {}  # (test, artefact) → who waits for it
 
     # ------------------------------------------------------------------ wrapping
 
-    def known(self, item: Item) -> Test | None:
-        """Return the item's test where it is there, or is known to be invalid."""
-        test = self.tests[item.frontend.exporter].get(item.instance)
-        if test is not None and test.status == VALID and not self._readable(item.test):
+    def tests(self, exporter: str) -> dict[str, Test]:
+        """Return instance → test of one exporter, of all that is known."""
+        if exporter not in self.made:
+            self.made[exporter] = self.programs.tests(exporter)
+        return self.made[exporter]
+
+    def known(self, exporter: str, instance: str) -> Test | None:
+        """Return the test of an instance where it is there, or is known to be invalid."""
+        test = self.tests(exporter).get(instance)
+        if test is not None and test.status == VALID and not self._readable(test.id):
             return None  # its folder was deleted or damaged: it is made again
         return test
 
     def _readable(self, test: str) -> bool:
         try:
-            migrated.read_manifest(self.folder(test))
+            migrated.read_manifest(self.files.test(test))
         except WorkspaceError:
             return False
         return True
 
-    def rejected(self, item: Item) -> bool:
-        """Return whether the library is known to reject the item's instance."""
-        test = self.tests[item.frontend.exporter].get(item.instance)
+    def rejected(self, exporter: str, instance: str) -> bool:
+        """Return whether the library is known to reject an instance."""
+        test = self.tests(exporter).get(instance)
         return test is not None and test.status != VALID
 
-    def wrap(self, item: Item) -> None:
-        """Have the item's instance wrapped by one of the next batches."""
-        if item.instance not in self._waiting:
-            self._waiting[item.instance] = []
-            self._unwrapped[item.frontend.exporter].append(item.instance)
-        self._waiting[item.instance].append(item)
+    def wrap(self, library: str, exporter: str, instance: str, waiter: Waiter) -> None:
+        """Have an instance wrapped by one of the next batches."""
+        if instance not in self._waiting:
+            self._waiting[instance] = []
+            self._unwrapped[library, exporter].append(instance)
+        self._waiting[instance].append(waiter)
 
     def submit(self) -> None:
         """Submit the batches that have come together."""
-        for exporter, instances in self._unwrapped.items():
+        for (library, exporter), instances in self._unwrapped.items():
             while instances:
                 batch, instances[:] = instances[:WRAP_BATCH], instances[WRAP_BATCH:]
-                self._submit_wrap(exporter, batch)
+                self._submit(tasks.Wrap(library, exporter, tuple(batch)))
 
-    def _submit_wrap(self, exporter: str, instances: list[str]) -> None:
-        library = self._waiting[instances[0]][0].frontend.library
-        requests = [self._wrap_request(library, name, exporter) for name in instances]
-        self.pool.submit(
-            f"library {library}", requests, seconds=120 + 5 * len(requests), tag=("wrap", exporter, instances)
-        )
+    def _submit(self, task: tasks.Wrap) -> None:
+        requests = [self._request(task, name) for name in task.instances]
+        self.pool.submit(f"library {task.library}", requests, seconds=120 + 5 * len(requests), tag=task)
 
-    def _wrap_request(self, library: str, instance: str, exporter: str) -> WrapRequest:
-        test = plan.test_id(instance, exporter)
-        captured = msgspec.json.encode(self.workspace.captured_form(instance))
-        return WrapRequest(library, test, captured, str(self.folder(test)))
+    def _request(self, task: tasks.Wrap, instance: str) -> WrapRequest:
+        captured = msgspec.json.encode(self.programs.captured_form(instance))
+        return WrapRequest(task.library, plan.test_id(instance, task.exporter), captured)
 
-    def wrapped(self, result: Result, exporter: str, instances: list[str]) -> None:
-        """Take in the result of a batch."""
-        if (
-            result.status not in (DONE, UNAVAILABLE) and len(instances) > 1
-        ):  # one of them kills the wrapper: find out which
-            for name in instances:
-                self._submit_wrap(exporter, [name])
-            return
-        if result.status in NOT_DONE:
-            for name in instances:
-                for item in self._waiting.pop(name):
-                    self.left(item)
-            return
-        if result.status == DONE:
-            answers = result.decode(list[WrapReply])
-        else:
-            why = f"wrapping ended in {result.status}: {result.exit} {result.message or result.log}"[:2000]
-            answers = [WrapReply(plan.test_id(instances[0], exporter), ERROR, why)]
-        tests = [
-            Test(
-                answer.test, instance, VALID if answer.status == MADE else answer.status, answer.reason, answer.seconds
-            )
-            for instance, answer in zip(instances, answers, strict=True)
-        ]
-        self.workspace.save_tests(exporter, tests)
-        for test in tests:
-            self.tests[exporter][test.instance] = test
-            for item in self._waiting.pop(test.instance):
-                (self.ready if test.status == VALID else self.dropped)(item)
+    def wrapped(self, task: tasks.Wrap, result: Result) -> list[tuple[Waiter, Test | None]]:
+        """Take in the result of a batch; return who waited for what became of it, None where that is left open."""
+        found = wrapped(task, result)
+        for name in found.alone:
+            self._submit(msgspec.structs.replace(task, instances=(name,)))
+        if found.tests:
+            self.programs.save_tests(task.exporter, found.tests)
+            self.tests(task.exporter).update((test.instance, test) for test in found.tests)
+        done = [(waiter, test) for test in found.tests for waiter in self._waiting.pop(test.instance)]
+        return [*done, *((waiter, None) for name in found.left for waiter in self._waiting.pop(name))]
 
     # ------------------------------------------------------------------ exporting
 
-    def artefact(self, test: str, name: str) -> Artefact | Export | None:
+    def artefact(self, test: str, name: str) -> Artefact | migrated.Export | None:
         """Return an artefact that is there, or the Export that failed, or None where the test has no such artefact.
 
         An Export without a message means that it is offered and was not tried, or that it was checked by other rules.
         """
-        folder = self.folder(test)
+        folder = self.files.test(test)
         manifest = migrated.read_manifest(folder)
         if name in manifest.artefacts:
             return manifest.artefacts[name]
@@ -165,37 +138,56 @@ class Preparation:
             return None
         found = migrated.read_export(folder, name)
         stale = found is None or found.rules != rules.of_exports()
-        return Export(None) if found is None or stale else found.artefact or found
+        return migrated.Export(None) if found is None or stale else found.artefact or found
 
-    def export(self, item: Item, name: str) -> None:
-        """Have an artefact made that the item's test offers."""
-        waiting = self._exporting.setdefault((item.test, name), [])
-        waiting.append(item)
+    def export(self, library: str, test: str, name: str, waiter: Waiter) -> None:
+        """Have an artefact made that a test offers."""
+        waiting = self._exporting.setdefault((test, name), [])
+        waiting.append(waiter)
         if len(waiting) == 1:
-            library = item.frontend.library
             self.pool.submit(
                 f"library {library}",
-                ExportRequest(library, name, str(self.folder(item.test))),
+                ExportRequest(library, name, test),
                 seconds=self.limits.seconds,
                 memory=self.limits.memory,
                 call="opera.run.library_side:export",
-                tag=("export", item.test, name),
+                tag=tasks.Export(library, test, name),
             )
 
-    def made(self, result: Result, test: str, name: str) -> None:
-        """Take in the result of an export; what killed or stopped its process is stored as its failure."""
-        if result.status in NOT_DONE:
-            for item in self._exporting.pop((test, name)):
-                self.left(item)
-            return
-        if result.status == DONE:
-            export = result.decode(Export)
-        else:
-            said = f"{result.status} {result.exit}: {result.message or result.log}"[:2000]
-            symptom = result.exit if result.status == ABORT else result.status
-            export = Export(None, symptom, said, result.seconds, rules.of_exports())
-            migrated.save_export(self.folder(test), name, export)
-        first, *rest = self._exporting.pop((test, name))
-        self.exported(first, export.seconds, result.seconds)
-        for item in (first, *rest):
-            self.ready(item)
+    def exported(self, task: tasks.Export, result: Result) -> tuple[migrated.Export | None, list[Waiter]]:
+        """Take in the result of an export; return it, None where it is left open, and who waited for it."""
+        export = exported(result)
+        if export is not None and result.status != DONE:
+            migrated.save_export(self.files.test(task.test), task.artefact, export)
+        return export, self._exporting.pop((task.test, task.artefact))
+
+
+def wrapped(task: tasks.Wrap, result: Result) -> Wrapped:
+    """Return what the result of a batch says of its instances. One that kills the wrapper is found by wrapping each alone."""
+    if result.status not in (DONE, UNAVAILABLE) and len(task.instances) > 1:
+        return Wrapped(alone=task.instances)
+    if result.status in NOT_DONE:
+        return Wrapped(left=task.instances)
+    if result.status == DONE:
+        answers = result.decode(list[WrapReply])
+    else:
+        why = f"wrapping ended in {result.status}: {result.exit} {result.message or result.log}"[:2000]
+        answers = [WrapReply(plan.test_id(task.instances[0], task.exporter), ERROR, why)]
+    return Wrapped(
+        tuple(
+            Test(x.test, instance, VALID if x.status == MADE else x.status, x.reason, x.seconds)
+            for instance, x in zip(task.instances, answers, strict=True)
+        )
+    )
+
+
+def exported(result: Result) -> migrated.Export | None:
+    """Return how an export went; what killed or stopped its process is its failure, what was not served is left open."""
+    if result.status in NOT_DONE:
+        return None
+    if result.status == DONE:
+        found: migrated.Export = result.decode(migrated.Export)
+        return found
+    said = f"{result.status} {result.exit}: {result.message or result.log}"[:2000]
+    symptom = result.exit if result.status == ABORT else result.status
+    return migrated.Export(None, symptom, said, result.seconds, rules.of_exports())

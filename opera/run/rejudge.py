@@ -23,7 +23,6 @@ from opera import compilers
 from opera.oracle import comparison as oracle
 from opera.pool.pool import Pool
 from opera.pool.workers import DONE, Result
-from opera.programs import migrated
 from opera.programs.migrated import read_manifest, read_values
 from opera.programs.verdicts import (
     AGAIN,
@@ -35,16 +34,15 @@ from opera.programs.verdicts import (
     SCREENED,
     UNSUPPORTED,
     VERDICTS,
-    Outcome,
     Seen,
 )
 from opera.run import judge
-from opera.run.aftermath import Origin
-from opera.run.confirm import Confirming
-from opera.run.ledger import Ledger, outcome_again
+from opera.run.ledger import Ledger, verdict_of
 from opera.run.library_side import AGREES, ScreenReply, ScreenRequest
-from opera.run.plan import Frontend, Item
+from opera.run.plan import InstalledFrontend, Item
 from opera.run.rules import Rules
+from opera.run.tasks import Again, Confirm, Origin, Rejudge, Step
+from opera.run.transitions import with_screens
 from opera.store import tests, verdicts
 from opera.store.workspace import Verdict, Workspace
 
@@ -70,8 +68,8 @@ class Changes(msgspec.Struct):
         self.judged += 1
         if now is None:
             self.again += 1
-        elif now.verdict != before.verdict:
-            self.moved[before.verdict, now.verdict] += 1
+        elif now.outcome.verdict != before.outcome.verdict:
+            self.moved[before.outcome.verdict, now.outcome.verdict] += 1
 
     def told(self) -> str:
         """Return what changed, in a line; empty where there was nothing to judge."""
@@ -84,47 +82,47 @@ class Changes(msgspec.Struct):
         return f"rules have changed since {self.judged} verdicts were stored: {'; '.join(parts)}"
 
 
-def stale(workspace: Workspace, target: Frontend) -> Iterator[Verdict]:
+def stale(workspace: Workspace, target: InstalledFrontend) -> Iterator[Verdict]:
     """Yield the verdicts of a frontend that its rules of today did not conclude, with what was seen."""
     for old in verdicts.rules(workspace, target.name, target.environment):
         kinds = [kind for kind in VERDICTS if not Rules.parse(old).hold(kind, target.rules)]
         for verdict in verdicts.concluded_by(workspace, target.name, target.environment, old, (*kinds, ERROR)):
-            if verdict.verdict not in kinds and not verdict.details.get(AGAIN):
+            outcome = verdict.outcome
+            if outcome.verdict not in kinds and not outcome.details.get(AGAIN):
                 continue
-            if "victims" not in verdict.details:  # what it does to others was seen in many runs, and depends on no rule
+            if "victims" not in outcome.details:  # what it does to others was seen in many runs, and depends on no rule
                 yield verdict
 
 
-def kept_outputs(workspace: Workspace, test: str, target: Frontend, variant: str) -> Path:
-    """Return where the outputs of an inconsistent test are kept."""
-    return workspace.outputs_folder / test[:2] / f"{test}-{target.name}-{variant}-{target.environment}.msgpack"
+def kept_outputs(test: str, target: InstalledFrontend, variant: str) -> str:
+    """Return the name by which the outputs of an inconsistent test are kept (opera.store.folders.Files.file)."""
+    return f"outputs/{test[:2]}/{test}-{target.name}-{variant}-{target.environment}.msgpack"
 
 
-def needs_screens(workspace: Workspace, target: Frontend, verdict: Verdict) -> bool:
+def needs_screens(workspace: Workspace, target: InstalledFrontend, verdict: Verdict) -> bool:
     """Whether a stale verdict is judged anew by comparing and screening the outputs that were kept."""
-    judged = verdict.verdict in (INCONSISTENT, SCREENED)
-    kept = kept_outputs(workspace, verdict.test, target, verdict.variant)
+    judged = verdict.outcome.verdict in (INCONSISTENT, SCREENED)
+    kept = workspace.files.file(kept_outputs(verdict.test, target, verdict.variant))
     return judged and kept.is_file() and _folder(workspace, verdict).is_dir()
 
 
-def anew(workspace: Workspace, target: Frontend, verdict: Verdict) -> Verdict | None:
+def anew(workspace: Workspace, target: InstalledFrontend, verdict: Verdict) -> Verdict | None:
     """Return a stale verdict as today's rules conclude it, None where what was seen is not enough."""
-    seen = verdict.seen
-    if seen is None or verdict.details.get(AGAIN):
+    outcome, seen = verdict.outcome, verdict.outcome.seen
+    if seen is None or outcome.details.get(AGAIN):
         return None
-    if seen.raised and verdict.verdict in (CRASH, UNSUPPORTED, ERROR):
-        found = judge.conclude(compilers.get(target.compiler), verdict.stage, seen)
+    if seen.raised and outcome.verdict in (CRASH, UNSUPPORTED, ERROR):
+        found = judge.conclude(compilers.get(target.compiler), outcome.stage, seen)
         if found.hooks:  # the adapter wants more of the exception than was kept
             return None
-        return msgspec.structs.replace(
-            verdict, verdict=found.verdict, symptom=found.symptom, message=found.message, rules=str(target.rules)
-        )
-    if verdict.verdict == PASS and _still_agrees(workspace, target, verdict, seen):
+        outcome = msgspec.structs.replace(outcome, verdict=found.verdict, symptom=found.symptom, message=found.message)
+        return msgspec.structs.replace(verdict, outcome=outcome, rules=str(target.rules))
+    if outcome.verdict == PASS and _still_agrees(workspace, target, verdict, seen):
         return msgspec.structs.replace(verdict, rules=str(target.rules))
     return None
 
 
-def _still_agrees(workspace: Workspace, target: Frontend, verdict: Verdict, seen: Seen) -> bool:
+def _still_agrees(workspace: Workspace, target: InstalledFrontend, verdict: Verdict, seen: Seen) -> bool:
     if seen.identical:
         return True
     if Rules.parse(verdict.rules).comparison != target.rules.comparison:
@@ -138,16 +136,7 @@ def _still_agrees(workspace: Workspace, target: Frontend, verdict: Verdict, seen
 
 
 def _folder(workspace: Workspace, verdict: Verdict) -> Path:
-    return migrated.folder(workspace.tests_folder, verdict.test)
-
-
-def with_screens(outcome: Outcome, reply: ScreenReply) -> Outcome:
-    """Add what the screens said to an inconsistency."""
-    tags = list(reply.tags) if reply.status != ERROR else ["unscreened"]
-    details = outcome.details | {"screen": reply.reason, "tags": tags} | reply.numbers
-    return msgspec.structs.replace(
-        outcome, verdict=SCREENED if reply.status == SCREENED else INCONSISTENT, details=details
-    )
+    return workspace.files.test(verdict.test)
 
 
 class Rejudging:
@@ -155,25 +144,19 @@ class Rejudging:
 
     Args:
         by_test: (frontend, test) → item, of all that the run may come to.
-        execute: Runs an item's variant again.
+        perform: Does the steps that follow.
 
     Attributes:
         changes: What came of it.
     """
 
     def __init__(
-        self,
-        pool: Pool,
-        ledger: Ledger,
-        confirming: Confirming,
-        by_test: Mapping[tuple[str, str], Item],
-        execute: Callable[[Item], None],
+        self, pool: Pool, ledger: Ledger, by_test: Mapping[tuple[str, str], Item], perform: Callable[[list[Step]], None]
     ) -> None:
-        self.pool, self.ledger, self.confirming = pool, ledger, confirming
-        self.by_test, self.execute = by_test, execute
+        self.pool, self.ledger, self.by_test, self.perform = pool, ledger, by_test, perform
         self.workspace, self.changes = ledger.workspace, Changes()
 
-    def begin(self, frontends: Iterable[Frontend]) -> set[tuple[str, str, str]]:
+    def begin(self, frontends: Iterable[InstalledFrontend]) -> set[tuple[str, str, str]]:
         """Judge what can be judged here; return (frontend, test, variant) of what the library's side is asked about."""
         asked = set()
         for target in frontends:
@@ -185,42 +168,43 @@ class Rejudging:
                     self._replace(target, verdict, anew(self.workspace, target, verdict))
         return asked
 
-    def _submit(self, target: Frontend, verdict: Verdict) -> None:
+    def _submit(self, target: InstalledFrontend, verdict: Verdict) -> None:
         instance = tests.test(self.workspace, verdict.test).instance
         request = ScreenRequest(
-            library=target.library, compiler=target.compiler, directory=str(_folder(self.workspace, verdict).absolute()),
-            instance=self.workspace.instance(instance).canonical(), outcome=outcome_again(verdict),
-            actual=str(kept_outputs(self.workspace, verdict.test, target, verdict.variant).absolute()), anew=True,
+            library=target.library, compiler=target.compiler, test=verdict.test,
+            instance=self.workspace.instance(instance).canonical(), outcome=verdict.outcome,
+            actual=kept_outputs(verdict.test, target, verdict.variant), anew=True,
             computes_in=dict(getattr(compilers.get(target.compiler), "COMPUTES_IN", {})),
         )  # fmt: skip
         self.pool.submit(
             f"library {target.library}", request, seconds=120, call="opera.run.library_side:screen",
-            tag=("rejudge", target, verdict),
+            tag=Rejudge(target, verdict),
         )  # fmt: skip
 
-    def screened(self, result: Result, target: Frontend, verdict: Verdict) -> None:
+    def screened(self, task: Rejudge, result: Result) -> None:
         """Take in what the library's side says."""
+        target, verdict = task.frontend, task.verdict
         reply = result.decode(ScreenReply) if result.status == DONE else None
         if reply is None or reply.outcome is None or reply.status == ERROR:
             self._replace(target, verdict, None)
             self._run_again(target, verdict)
             return
         outcome = with_screens(reply.outcome, reply)
-        agrees = reply.status == AGREES
-        now = msgspec.structs.replace(
-            verdict, verdict=PASS if agrees else outcome.verdict, stage="" if agrees else verdict.stage,
-            symptom=outcome.symptom, message=outcome.message, details=outcome.details,
-            seen=None if agrees else verdict.seen, rules=str(target.rules),
-        )  # fmt: skip  # of outputs that agree now no margins are known: other rules need them run again
+        if reply.status == AGREES:  # no margins are known of outputs that agree now: other rules need them run again
+            outcome = msgspec.structs.replace(outcome, verdict=PASS, stage="", seen=None)
+        now = msgspec.structs.replace(verdict, outcome=outcome, rules=str(target.rules))
         self._replace(target, verdict, now, confirm=True)
 
-    def _run_again(self, target: Frontend, verdict: Verdict) -> None:
+    def _run_again(self, target: InstalledFrontend, verdict: Verdict) -> None:
         """Run a test whose kept outputs could not be judged, though its turn may be over."""
         found = self.by_test.get((target.name, verdict.test))
         if found is not None:
-            self.execute(msgspec.structs.replace(found, variant=target.place(verdict.variant), alone=True))
+            alone = msgspec.structs.replace(found, variant=target.place(verdict.variant), alone=True)
+            self.perform([Again(alone)])
 
-    def _replace(self, target: Frontend, before: Verdict, now: Verdict | None, *, confirm: bool = False) -> None:
+    def _replace(
+        self, target: InstalledFrontend, before: Verdict, now: Verdict | None, *, confirm: bool = False
+    ) -> None:
         """Store a verdict that was judged anew, or have its test run when its turn comes.
 
         A failure that is another than before is confirmed: now, with `confirm`, else with all that is pending.
@@ -229,13 +213,14 @@ class Rejudging:
         if now is None:
             self.ledger.stored[target.name].pop((before.test, before.variant), None)
             return
-        if now.verdict not in FAILURES:
+        was, outcome = before.outcome, now.outcome
+        if outcome.verdict not in FAILURES:
             now = msgspec.structs.replace(now, finding="", confirmation="")
-        elif (now.verdict, now.symptom) != (before.verdict, before.symptom):
+        elif (outcome.verdict, outcome.symptom) != (was.verdict, was.symptom):
             operator = self.ledger.operator(before.test)
-            finding = self.ledger.finding(target, operator, outcome_again(now))
-            now = msgspec.structs.replace(now, finding=finding, confirmation="pending")
+            now = verdict_of(target, before.test, operator, before.variant, outcome)
+            now = msgspec.structs.replace(now, confirmation="pending")
             item = self.by_test.get((target.name, before.test))
             if item is not None and confirm:
-                self.confirming.submit(item, now, Origin())
-        (self.ledger.keep if now.verdict == before.verdict else self.ledger.store)(now)
+                self.perform([Confirm(item, now, Origin())])
+        (self.ledger.keep if outcome.verdict == was.verdict else self.ledger.store)(now)

@@ -18,7 +18,7 @@ def renew(workspace: Workspace) -> int:
     operators = tests.operators(workspace)
     moved, signatures = [], {}
     for verdict in verdicts.of_findings(workspace, stale):
-        found = Signature.of(verdict.frontend, operators[verdict.test], verdict)
+        found = Signature.of(verdict.frontend, operators[verdict.test], verdict.outcome)
         signatures[found.id] = msgspec.json.encode(found)
         moved.append(msgspec.structs.replace(verdict, finding=found.id))
     workspace.move_verdicts(moved, signatures, stale)

@@ -15,6 +15,7 @@ from opera.pool.forkserver import note
 from opera.programs import migrated
 from opera.programs.verdicts import Job
 from opera.run import worker
+from opera.store import folders
 
 
 class TraceJob(msgspec.Struct, frozen=True):
@@ -43,7 +44,7 @@ def trace(job: TraceJob) -> Traced:
     from coverage.numbits import nums_to_numbits
 
     compiler = worker.prepared(job.job.compiler)
-    case = worker.case_of(job.job, migrated.read_manifest(Path(job.job.directory)))
+    case = worker.case_of(job.job, migrated.read_manifest(folders.here().test(job.job.test)))
     note("load")
     started, loaded = time.perf_counter(), False
     measured.start()

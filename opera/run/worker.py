@@ -24,10 +24,12 @@ from opera.oracle import comparison as oracle
 from opera.pool.forkserver import FILE_SIZE, mark, note
 from opera.programs import migrated
 from opera.programs.migrated import LIVE, Manifest
+from opera.programs.program import operators_of
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor, Value
 from opera.programs.verdicts import ERROR, INCONSISTENT, OUT_OF_MEMORY, PASS, Job, Outcome, Seen
 from opera.run import blame, judge
 from opera.run.judge import cut, said
+from opera.store import folders
 
 SAVED_OUTPUTS = 16 << 20
 """Outputs of more bytes than this are not kept."""
@@ -86,17 +88,18 @@ def describe(name: str) -> Description:
 def locate(job: Job) -> str:
     """Return the conversion function of a test, for a job that ended without telling; empty where it cannot be told."""
     compiler = prepared(job.compiler)
-    return _conversion_function(compiler, case_of(job, migrated.read_manifest(Path(job.directory))), None, {})
+    return _conversion_function(compiler, case_of(job, migrated.read_manifest(folders.here().test(job.test))), None, {})
 
 
 def run(job: Job) -> Outcome:
-    """Run a test through one variant of a frontend; `job.directory` and `job.save_outputs` are absolute paths."""
+    """Run a test through one variant of a frontend."""
     try:
         note("prepare")
         compiler = prepared(job.compiler)
-        manifest = migrated.read_manifest(Path(job.directory))
+        directory = folders.here().test(job.test)
+        manifest = migrated.read_manifest(directory)
         case = case_of(job, manifest)
-        expected = migrated.read_values(Path(job.directory), "expected")
+        expected = migrated.read_values(directory, "expected")
     except MemoryError:
         raise
     except BaseException as error:
@@ -140,7 +143,7 @@ def _compared(
     if job.save_outputs:
         data = migrated.pack(actual)
         if len(data) <= SAVED_OUTPUTS:
-            Path(job.save_outputs).write_bytes(data)
+            folders.here().file(job.save_outputs).write_bytes(data)
     hooks: dict[str, str] = {}
     where = _conversion_function(compiler, case, None, hooks)
     seen = Seen(identical=False, hooks=hooks)
@@ -170,7 +173,7 @@ def prepared(name: str) -> Compiler:
 
 def case_of(job: Job, manifest: Manifest) -> Case:
     """Return what a job gives to its compiler."""
-    directory = Path(job.directory)
+    directory = folders.here().test(job.test)
     artefact = migrated.artefact(manifest, directory, job.artefact)
     if artefact is None:
         raise LookupError(f"the test has no artefact {job.artefact}")
@@ -263,7 +266,12 @@ def _repeat(
 
 
 def _conversion_function(compiler: Compiler, case: Case, error: BaseException | None, hooks: dict[str, str]) -> str:
-    """Return what the adapter says; an adapter that fails is noted in `hooks`, for then signatures are others than usual."""
+    """Return what the adapter says; an adapter that fails is noted in `hooks`, for then signatures are others than usual.
+
+    Where nothing was raised, nobody can tell which of several calls is to blame.
+    """
+    if error is None and len(operators_of(case.operator)) > 1:
+        return ""
     try:
         return str(compiler.conversion_function(case, error))
     except Exception as failure:

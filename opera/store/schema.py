@@ -1,10 +1,11 @@
 """The schema of the workspace's SQLite file, numbered; docs/workspace.md shows the same text."""
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 # 1: the first.
 # 2: coverage.
 # 3: what verdicts saw and the rules that concluded them, interpreters; relations, candidates and crashes as rows, not as
 #    text to be searched; ranks with its key first, as PRAGMA integrity_check wants it.
+# 4: the document of a verdict holds only what no column does; older ones, which hold all, are read as they are.
 
 APPLICATION_ID = 0x6F706572  # "oper"
 
@@ -126,7 +127,7 @@ CREATE TABLE verdicts (
     confirmation TEXT NOT NULL,             -- pending, confirmed, unconfirmed, or empty
     seconds REAL NOT NULL,                  -- inside the compiler, first execution
     run INTEGER NOT NULL,
-    document BLOB NOT NULL,                 -- JSON of opera.store.workspace.Verdict
+    document BLOB NOT NULL,                 -- JSON: what else its outcome holds (opera.programs.verdicts)
     rules TEXT NOT NULL DEFAULT '',         -- digest of the rules that concluded it; empty: unknown
     seen BLOB,                              -- null, or what was observed (opera.programs.verdicts), zlib where that pays
     PRIMARY KEY (test, frontend, variant, environment)
@@ -261,6 +262,7 @@ DROP TABLE verdicts_of_2;
 CREATE INDEX verdicts_finding ON verdicts (finding, environment);
 CREATE INDEX verdicts_frontend ON verdicts (frontend, environment, verdict);
 """,
+    3: "",
 }
 """Version → what makes a workspace of it one of the next version."""
 
@@ -276,5 +278,6 @@ CREATE TEMP VIEW relations AS {_RELATIONS_OF_2};
 CREATE TEMP VIEW interpreters AS SELECT '' AS environment, '' AS python, 0.0 AS seen WHERE 0;
 CREATE TEMP VIEW verdicts AS SELECT rowid, *, '' AS rules, NULL AS seen FROM main.verdicts;
 """,
+    3: "",
 }
 """Version → views, of one connection, in which it looks like the next version: for who only reads, and may not migrate."""

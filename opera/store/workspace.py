@@ -21,9 +21,10 @@ import msgspec
 
 from opera.errors import WorkspaceError
 from opera.programs.program import Captured, Program, Provenance, identity, operators_of, parse
-from opera.programs.verdicts import FAILURES, PASS, SCREENED, UNEXPORTED, UNSUPPORTED, Seen
+from opera.programs.verdicts import FAILURES, PASS, SCREENED, UNEXPORTED, UNSUPPORTED, Outcome, Seen
 from opera.store import database
 from opera.store.database import explained
+from opera.store.folders import TESTS, Folders
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -31,31 +32,30 @@ class Verdict(msgspec.Struct, frozen=True):
 
     Attributes:
         test, frontend, variant, environment: Identity; `environment` is the id of a row of `environments`.
-        verdict, stage, symptom, message, location, conversion_function: See opera.programs.verdicts.Outcome.
+        outcome: What was shown, with what the screens and a confirmation added to its details.
         finding: Id of the finding it belongs to, empty where it is no failure.
         confirmation: `pending`, `confirmed`, `unconfirmed` (a later member), or empty where none is needed.
-        seconds: Stage → seconds inside the compiler.
-        details: Numbers of the oracle and the screens, log tail, predecessors.
         rules: Digests of the rules that concluded it (opera.run.rules), empty where they are not known.
-        seen: What it was concluded from; not read unless it is asked for.
     """
 
     test: str
     frontend: str
     variant: str
     environment: str
-    verdict: str
-    stage: str = ""
-    symptom: str = ""
+    outcome: Outcome
+    finding: str = ""
+    confirmation: str = ""
+    rules: str = ""
+
+
+class _Rest(msgspec.Struct, frozen=True):
+    """What is stored of an outcome beside its columns, in a document."""
+
     message: str = ""
     location: str = ""
     conversion_function: str = ""
-    finding: str = ""
-    confirmation: str = ""
     seconds: dict[str, float] = {}
     details: dict[str, Any] = {}
-    rules: str = ""
-    seen: Seen | None = None
 
 
 class Test(msgspec.Struct, frozen=True):
@@ -107,8 +107,9 @@ class Workspace:
 
     def __init__(self, root: Path, connection: sqlite3.Connection, lock: int | None) -> None:
         self.root = root
-        self.tests_folder = root / "tests"
+        self.tests_folder = root / TESTS
         self.outputs_folder = root / "outputs"
+        self.files = Folders.of(root)
         self._db = connection
         self._lock = lock
 
@@ -453,12 +454,7 @@ class Workspace:
                 " stage = excluded.stage, symptom = excluded.symptom, finding = excluded.finding,"
                 " confirmation = excluded.confirmation, seconds = excluded.seconds, run = excluded.run,"
                 " document = excluded.document, rules = excluded.rules, seen = excluded.seen",
-                (
-                    (v.test, v.frontend, v.variant, v.environment, v.verdict, v.stage, v.symptom, v.finding)
-                    + (v.confirmation, sum(v.seconds.values()), run, _document(v), v.rules)
-                    + (None if v.seen is None else pack(msgspec.json.encode(v.seen)),)
-                    for v in verdicts
-                ),
+                (_row(verdict, run) for verdict in verdicts),
             )
 
     def move_verdicts(self, verdicts: Iterable[Verdict], signatures: dict[str, bytes], stale: Iterable[str]) -> None:
@@ -467,9 +463,8 @@ class Workspace:
             self._db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in stale))
             self._save_findings(signatures)
             self._db.executemany(
-                "UPDATE verdicts SET finding = ?, document = ?"
-                " WHERE test = ? AND frontend = ? AND variant = ? AND environment = ?",
-                ((v.finding, _document(v), v.test, v.frontend, v.variant, v.environment) for v in verdicts),
+                "UPDATE verdicts SET finding = ? WHERE test = ? AND frontend = ? AND variant = ? AND environment = ?",
+                ((v.finding, v.test, v.frontend, v.variant, v.environment) for v in verdicts),
             )
 
     def _save_findings(self, signatures: dict[str, bytes]) -> None:
@@ -483,11 +478,32 @@ class Workspace:
 
         With `seen`, they hold what they were concluded from.
         """
-        rows = self.stream(f"SELECT document, rules, seen FROM verdicts WHERE {where} ORDER BY rowid", parameters)
-        for document, rules, observed in rows:
-            verdict = msgspec.json.decode(unpack(document), type=Verdict)
+        rows = self.stream(
+            "SELECT test, frontend, variant, environment, finding, confirmation, rules, verdict, stage, symptom, document,"
+            f" seen FROM verdicts WHERE {where} ORDER BY rowid",
+            parameters,
+        )
+        for (
+            test,
+            name,
+            variant,
+            environment,
+            finding,
+            confirmation,
+            rules,
+            verdict,
+            stage,
+            symptom,
+            document,
+            observed,
+        ) in rows:
+            rest = msgspec.json.decode(unpack(document), type=_Rest)
             held = msgspec.json.decode(unpack(observed), type=Seen) if seen and observed is not None else None
-            yield msgspec.structs.replace(verdict, rules=rules, seen=held)
+            outcome = Outcome(
+                verdict, stage, symptom, rest.message, rest.location, rest.conversion_function, rest.seconds,
+                rest.details, held,
+            )  # fmt: skip
+            yield Verdict(test, name, variant, environment, outcome, finding, confirmation, rules)
 
     def finding_ids(self) -> list[str]:
         """Return the findings in the order they were found."""
@@ -556,6 +572,12 @@ class Workspace:
             )
         return int(cursor.lastrowid or 0)
 
+    def newest_options(self) -> dict[str, Any]:
+        """Return the options of the newest run, as it was started with; empty where there is none."""
+        rows = self.query("SELECT document FROM runs ORDER BY id DESC LIMIT 1")
+        found: dict[str, Any] = msgspec.json.decode(rows[0][0]).get("options", {}) if rows else {}
+        return found
+
     def save_run(self, run: int, frontends: dict[tuple[str, str], dict[str, float]], *, finished: bool) -> None:
         """Store the accounts of a run, (frontend, environment) → seconds by kind, so that a report mid-run has them."""
         with self.transaction():
@@ -576,9 +598,15 @@ class Workspace:
         return found
 
 
-def _document(verdict: Verdict) -> bytes:
-    """Return what is stored of a verdict beside its columns; rules and what was seen have columns of their own."""
-    return pack(msgspec.json.encode(msgspec.structs.replace(verdict, rules="", seen=None)))
+def _row(verdict: Verdict, run: int) -> tuple[object, ...]:
+    """Return the columns of a verdict, in the order of the schema."""
+    x = verdict.outcome
+    rest = _Rest(x.message, x.location, x.conversion_function, x.seconds, x.details)
+    return (
+        verdict.test, verdict.frontend, verdict.variant, verdict.environment, x.verdict, x.stage, x.symptom,
+        verdict.finding, verdict.confirmation, sum(x.seconds.values()), run, pack(msgspec.json.encode(rest)),
+        verdict.rules, None if x.seen is None else pack(msgspec.json.encode(x.seen)),
+    )  # fmt: skip
 
 
 def pack(data: bytes) -> bytes:

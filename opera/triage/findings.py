@@ -113,11 +113,11 @@ def first_tests(workspace: Workspace) -> dict[tuple[str, str], dict[str, int]]:
 
 
 def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Finding:
-    first = group[0]
+    first, shown = group[0], group[0].outcome
     members = tuple(dict.fromkeys(x.test for x in group))
     told = [known.tests.get(test, Origin("?", "")) for test in members]
     named = Counter(x.operator for x in told)
-    tags = {tag for x in group for tag in x.details.get("tags", ())}
+    tags = {tag for x in group for tag in x.outcome.details.get("tags", ())}
     key = (first.frontend, first.environment)
     if all(First(*key, test) in known.passed for test in members):
         tags.add("passes-as-constants")
@@ -128,13 +128,13 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
         frontend=first.frontend,
         compiler_version=known.versions.get(first.environment, "?"),
         environment=first.environment,
-        verdict=first.verdict,
-        stage=first.stage,
-        symptom=first.symptom,
+        verdict=shown.verdict,
+        stage=shown.stage,
+        symptom=shown.symptom,
         operator=named.most_common(1)[0][0],
         operators=tuple(dict.fromkeys(part for name, _ in named.most_common() for part in operators_of(name))),
-        conversion_function=first.conversion_function,
-        message=first.message,
+        conversion_function=shown.conversion_function,
+        message=shown.message,
         members=members,
         origins=tuple(x.test for x in told),
         variants=tuple(dict.fromkeys(x.variant for x in group)),
@@ -142,7 +142,7 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
         tags=tuple(sorted(tags)),
         first_found=min(known.order[key].get(test, 0) for test in members),
         reproducer=script if (workspace.root / script).is_file() else None,
-        numbers=_numbers(first.details),
+        numbers=_numbers(shown.details),
     )
 
 

@@ -9,11 +9,9 @@ from pathlib import Path
 import msgspec
 
 from opera import compilers
-from opera.pool.pool import Pool
-from opera.programs import migrated
-from opera.programs.verdicts import Job, Limits
-from opera.run.groups import compiler_group
-from opera.run.outcomes import outcome_of, reached
+from opera.programs.verdicts import Limits, Outcome
+from opera.run.aftermath import fails_alike
+from opera.run.probe import Probe, Question
 
 SECONDS = 60.0
 """Time after which a reduction ends with what it has."""
@@ -32,20 +30,24 @@ class Sequel(msgspec.Struct, frozen=True):
 
 
 def still_fails(tests: Path, sequel: Sequel, before: tuple[str, ...], limits: Limits) -> bool:
+    """As `fails`, of a script that knows its workspace's folder of tests alone."""
+    with Probe(tests.parent, interpreter=lambda _: sequel.python, limits=limits, workers=1) as probe:
+        return fails(probe, sequel, before)
+
+
+def fails(probe: Probe, sequel: Sequel, before: tuple[str, ...], environment: str = "") -> bool:
     """Run `before` and then the test in one fresh process; tell whether the test fails as it did.
 
-    `tests` is a workspace's folder of tests; `before` are names as that of the sequel. A name without a variant, as earlier
-    versions of opera stored them, stands for the first.
+    `before` are names as that of the sequel. A name without a variant, as earlier versions of opera stored them, stands for
+    the first.
     """
-    jobs = [_job(tests, sequel, name) for name in (*before, sequel.name)]
-    group = compiler_group(sequel.compiler, sequel.library, sequel.python)
-    with Pool({"replay": group}, workers=1) as pool:
-        call = "opera.run.worker:replay"
-        pool.submit("replay", jobs, seconds=limits.seconds * 10, memory=limits.memory, fresh=True, call=call)
-        result = next(iter(pool.results()))
-    outcome = outcome_of(result)
-    same = (outcome.verdict, outcome.stage, outcome.symptom) == (sequel.verdict, sequel.stage, sequel.symptom)
-    return same and reached(result, jobs[-1].name)
+    test, _, variant = sequel.name.partition("/")
+    asked = Question(
+        frontend=compilers.frontend_name(sequel.compiler, sequel.library), test=test, variant=variant,
+        environment=environment, after=before,
+    )  # fmt: skip
+    as_it_did = Outcome(sequel.verdict, sequel.stage, sequel.symptom)
+    return any(x.reached and fails_alike(x.outcome, as_it_did) for x in probe.ask([asked]))
 
 
 def reduce(
@@ -70,11 +72,3 @@ def reduce(
                 return before
             parts = min(parts * 2, len(before))
     return before
-
-
-def _job(tests: Path, sequel: Sequel, name: str) -> Job:
-    test, _, variant = name.partition("/")
-    variants = compilers.get(sequel.compiler).FRONTENDS[sequel.library]
-    route = next((x for x in variants if x.name == variant), variants[0])
-    directory = migrated.folder(tests, test).absolute()
-    return Job(test, sequel.compiler, sequel.library, route.name, route.artefact, str(directory))

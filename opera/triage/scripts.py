@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,8 +16,8 @@ from opera import compilers
 from opera.errors import OperaError, UsageError
 from opera.pool import clock
 from opera.programs import migrated
-from opera.programs.verdicts import Limits
-from opera.store import runs
+from opera.run.aftermath import fails_alike
+from opera.run.probe import Probe, Question, limits_of
 from opera.store import verdicts as stored
 from opera.store.workspace import REPRODUCERS, Verdict, Workspace
 from opera.triage import replay, reproducer
@@ -58,7 +59,7 @@ def choose(workspace: Workspace, verdicts: list[Verdict]) -> Verdict | None:
     None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
     the folders of its tests were deleted.
     """
-    alone = [x for x in verdicts if "state-dependent" not in x.details.get("tags", ())]
+    alone = [x for x in verdicts if "state-dependent" not in x.outcome.details.get("tags", ())]
     alone = [x for x in alone if migrated.folder(workspace.tests_folder, x.test).is_dir()]
     confirmed = [x for x in alone if x.confirmation == "confirmed"] or alone
     return min(confirmed, key=lambda x: (_size(workspace, x.test), x.test), default=None)
@@ -76,17 +77,17 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
     compiler = compilers.get(environment["compiler"])
     variants = {x.name: x for x in compiler.FRONTENDS[manifest.library]}
     seen = workspace.provenances(manifest.instance)
-    options = _limits(workspace)
+    options, outcome = limits_of(workspace), verdict.outcome
     exhibit = reproducer.Exhibit(
         id=finding,
         frontend=verdict.frontend,
         compiler=environment["compiler"],
         versions={environment["compiler"]: environment["version"], **environment["exporter"]},
         artefact=variants[verdict.variant].artefact,
-        verdict=verdict.verdict,
-        stage=verdict.stage,
-        symptom=verdict.symptom,
-        message=verdict.message,
+        verdict=outcome.verdict,
+        stage=outcome.stage,
+        symptom=outcome.symptom,
+        message=outcome.message,
         came_from=f"{seen[0].test} ({seen[0].file})" if seen else "",
         limits=options,
         computes_in=dict(getattr(compiler, "COMPUTES_IN", {})),
@@ -97,27 +98,27 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
 
 def _write_sequel(workspace: Workspace, finding: str, verdicts: list[Verdict], path: Path) -> Path | None:
     """Write the script of a state-dependent finding, with no more predecessors than it needs; None if it is gone."""
-    limits, environments = _limits(workspace), workspace.environments()
-    for verdict in verdicts:
-        environment, details = environments[verdict.environment], verdict.details
-        own = f"{verdict.test}/{verdict.variant}"
-        before = tuple(details.get("predecessors", ())) or ((own,) if "victim" in details else ())
-        sequel = replay.Sequel(
-            compiler=environment["compiler"],
-            library=environment["library"],
-            name=details.get("victim", own),
-            verdict=details.get("victim_verdict", verdict.verdict),
-            stage=details.get("victim_stage", verdict.stage),
-            symptom=details.get("victim_symptom", verdict.symptom),
-            python=workspace.interpreter(verdict.environment),
-        )
-
-        def fails(part: tuple[str, ...], sequel: replay.Sequel = sequel) -> bool:
-            return replay.still_fails(workspace.tests_folder, sequel, part, limits)
-
-        if before and fails(before):
-            reproducer.write_sequel(finding, sequel, replay.reduce(before, fails), workspace, limits, path)
-            return path
+    environments = workspace.environments()
+    with Probe.of(workspace, workers=1) as probe:
+        for verdict in verdicts:
+            environment, seen = environments[verdict.environment], verdict.outcome
+            details = seen.details
+            own = f"{verdict.test}/{verdict.variant}"
+            before = tuple(details.get("predecessors", ())) or ((own,) if "victim" in details else ())
+            sequel = replay.Sequel(
+                compiler=environment["compiler"],
+                library=environment["library"],
+                name=details.get("victim", own),
+                verdict=details.get("victim_verdict", seen.verdict),
+                stage=details.get("victim_stage", seen.stage),
+                symptom=details.get("victim_symptom", seen.symptom),
+                python=probe.interpreter(verdict.environment),
+            )
+            fails = partial(replay.fails, probe, sequel, environment=verdict.environment)
+            if before and fails(before):
+                reduced = replay.reduce(before, fails)
+                reproducer.write_sequel(finding, sequel, reduced, workspace, probe.limits, path)
+                return path
     return None
 
 
@@ -166,39 +167,51 @@ def show(workspace: Workspace, name: str, output: Path | None, *, check: bool) -
         )
     if output is not None and name == "all":
         raise UsageError("--output names one file, but there are many findings", fix="leave it out")
-    ok = True
-    for finding in wanted:
-        path = write(workspace, finding, found[finding], output)
-        if path is None:
-            print(
-                f"{finding}: no script: it is state-dependent and does not fail again after the tests that `opera show`"
-                " lists, or its tests were deleted (`opera run` makes them again)"
-            )
-            continue
-        if not check:
-            print(path)
-            continue
-        python = interpreter(workspace, found[finding])
-        trial = verify(path, finding, python=python)
-        other = {GONE: "does not fail", CANNOT_RUN: "cannot run here"}.get(trial.code, f"ended with {trial.code}")
-        print(f"{path}: {'fails, as found' if trial.shown else other}{f' (run with {python})' if python else ''}")
-        ok = ok and trial.shown
-        if not trial.shown:
-            print(trial.text)
-    return ok
+    with Probe.of(workspace, workers=1) as probe:
+        shown = [_shown(workspace, probe, finding, found[finding], output, check=check) for finding in wanted]
+    return all(shown)
 
 
-def interpreter(workspace: Workspace, verdicts: list[Verdict]) -> str:
-    """Return the interpreter of the environment that the shown member of a finding was seen in; empty for this one."""
-    shown = choose(workspace, verdicts) or verdicts[0]
-    return workspace.interpreter(shown.environment)
+def _shown(
+    workspace: Workspace, probe: Probe, finding: str, verdicts: list[Verdict], output: Path | None, *, check: bool
+) -> bool:
+    """Write one script; where asked, run it, in the environment that the probe knows, and False if it does not show."""
+    path = write(workspace, finding, verdicts, output)
+    if path is None:
+        print(
+            f"{finding}: no script: it is state-dependent and does not fail again after the tests that `opera show`"
+            " lists, or its tests were deleted (`opera run` makes them again)"
+        )
+        return True
+    if not check:
+        print(path)
+        return True
+    shown = choose(workspace, verdicts)
+    python = probe.interpreter((shown or verdicts[0]).environment)
+    trial = verify(path, finding, python=python)
+    other = {GONE: "does not fail", CANNOT_RUN: "cannot run here"}.get(trial.code, f"ended with {trial.code}")
+    print(f"{path}: {'fails, as found' if trial.shown else other}{f' (run with {python})' if python else ''}")
+    if not trial.shown:
+        print(trial.text)
+        if shown is not None:
+            print(f"the test itself, asked in a fresh process: {_now(probe, shown)}")
+    return trial.shown
+
+
+def _now(probe: Probe, verdict: Verdict) -> str:
+    """Say what a test does now: where it fails as it did, its script is to blame."""
+    asked = Question(
+        frontend=verdict.frontend,
+        test=verdict.test,
+        variant=verdict.variant,
+        environment=verdict.environment,
+        fresh=True,
+    )
+    outcome = probe(asked)
+    if fails_alike(outcome, verdict.outcome):
+        return "fails, as found, so that its script does not show what it should"
+    return " ".join(f"{outcome.verdict} {outcome.stage} {outcome.symptom} {outcome.message}".split())[:500]
 
 
 def _size(workspace: Workspace, test: str) -> int:
     return sum(path.stat().st_size for path in migrated.folder(workspace.tests_folder, test).iterdir())
-
-
-def _limits(workspace: Workspace) -> Limits:
-    """Return the limits of the newest run."""
-    run = runs.newest(workspace)
-    return msgspec.convert(run["options"]["limits"], Limits) if run else Limits()

@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 import pytest
 from commands import opera
-from filled import HOSTILE, captured, document, fill
+from filled import HOSTILE, captured, document, fill, judged
 
 from opera.benchmark import labels as labelling
 from opera.benchmark.subjects import live
 from opera.errors import CorpusError, UsageError
 from opera.oracle.signature import Signature
 from opera.store.workspace import Test as MigratedTest
-from opera.store.workspace import Verdict, Workspace
+from opera.store.workspace import Workspace
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_nothing_run_and_nothing_found_are_told(workspace: Workspace) -> None:
     environment = workspace.save_environment(
         {"compiler": "tvm", "library": "onnx", "library_version": "", "version": "1"}
     )
-    workspace.save_verdicts(1, [Verdict("t", "tvm-onnx", "inputs", environment, "pass")], {})
+    workspace.save_verdicts(1, [judged("t", "tvm-onnx", "inputs", environment, "pass")], {})
     with pytest.raises(UsageError, match="no finding"):
         labelling.freeze([workspace])
 
@@ -110,7 +110,7 @@ def test_what_was_run_since_is_told(filled: Workspace, tmp_path: Path) -> None:
     file = tmp_path / "labels.json"
     labelling.write(labelling.freeze([filled]), file)
     environment = next(x.environment for x in labelling.read(file).frontends.values() if x.compiler_version == "0.27.0")
-    filled.save_verdicts(1, [Verdict("t11", "tvm-onnx", "inputs", environment, "pass")], {})
+    filled.save_verdicts(1, [judged("t11", "tvm-onnx", "inputs", environment, "pass")], {})
     filled.close()
     done = opera("benchmark", "--workspace", str(filled.root), "--labels", str(file), "--output", str(tmp_path / "out"))
     assert (done.returncode, "freeze labels anew" in done.stderr) == (2, True)
@@ -156,8 +156,8 @@ def test_workspaces_are_scored_together(filled: Workspace, tmp_path: Path) -> No
         )
         environment = opened.save_environment(document("xla", "2.0"))
         crash = {"stage": "load", "symptom": "KeyError", "finding": "Fxxxxxxxx", "confirmation": "confirmed"}
-        verdicts = [Verdict(f"u{n}", "xla-onnx", "inputs", environment, "pass", seconds={"load": 1.0}) for n in (0, 1)]
-        verdicts.append(Verdict("u2", "xla-onnx", "inputs", environment, "crash", seconds={"load": 1.0}, **crash))
+        verdicts = [judged(f"u{n}", "xla-onnx", "inputs", environment, "pass", seconds={"load": 1.0}) for n in (0, 1)]
+        verdicts.append(judged("u2", "xla-onnx", "inputs", environment, "crash", seconds={"load": 1.0}, **crash))
         signature = msgspec.json.encode(Signature("xla-onnx", "load", "KeyError", "", "Conv", ""))
         opened.save_verdicts(1, verdicts, {"Fxxxxxxxx": signature})
     filled.close()
@@ -204,8 +204,8 @@ def test_workspaces_in_other_orders_are_ranked_each_by_its_own(tmp_path: Path) -
         )
         environment = opened.save_environment(document("xla", version))
         crash = {"stage": "load", "symptom": "KeyError", "finding": "Fxxxxxxxx", "confirmation": "confirmed"}
-        verdicts = [Verdict(f"t{n}", "xla-onnx", "inputs", environment, "pass") for n in (1, 2, 3)]
-        verdicts.append(Verdict("t0", "xla-onnx", "inputs", environment, "crash", **crash))
+        verdicts = [judged(f"t{n}", "xla-onnx", "inputs", environment, "pass") for n in (1, 2, 3)]
+        verdicts.append(judged("t0", "xla-onnx", "inputs", environment, "crash", **crash))
         signature = msgspec.json.encode(Signature("xla-onnx", "load", "KeyError", "", "Conv", ""))
         opened.save_verdicts(1, verdicts, {"Fxxxxxxxx": signature})
         workspaces.append(opened)

@@ -34,6 +34,7 @@ from opera.programs import migrated
 from opera.programs.migrated import Artefact, Manifest
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import Job
+from opera.store.folders import Folders
 
 Array = np.ndarray[Any, Any]
 Hook = Callable[["Fault", Any], Any]
@@ -125,9 +126,9 @@ leaks = Fault("leaks", infer=remember)
 
 
 def job(root: Path, fault: str, number: int = 0, *, bad: bool = True, save: str = "") -> Job:
-    """Write a migrated test and return the job that runs it: `factor` times the sum of two tensors of shape (3,)."""
+    """Write a migrated test under a root, `factor` times the sum of two tensors of shape (3,); return the job that runs it."""
     test = f"{fault}-{number}-{bad:d}"
-    directory = root / test
+    directory = Folders.of(root).test(test)
     model = {"op": "Scale", "factor": 2.0, "bad": bad}
     arrays = [np.arange(3, dtype=np.float32) + number, np.ones(3, dtype=np.float32)]
     manifest = Manifest(
@@ -138,4 +139,4 @@ def job(root: Path, fault: str, number: int = 0, *, bad: bool = True, save: str 
     migrated.write(
         directory, manifest, inputs, [Tensor.of(compute(model, arrays))], {"model.json": json.dumps(model).encode()}
     )
-    return Job(test, f"faults.compilers:{fault}", "numbers", "inputs", "json", str(directory), save)
+    return Job(test, f"faults.compilers:{fault}", "numbers", "inputs", "json", save)

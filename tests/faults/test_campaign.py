@@ -48,7 +48,7 @@ class Found(msgspec.Struct):
 
     @property
     def harmed(self) -> list[Verdict]:
-        return [x for x in self.verdicts[GOOD] if x.verdict != "pass"]
+        return [x for x in self.verdicts[GOOD] if x.outcome.verdict != "pass"]
 
 
 @contextmanager
@@ -133,7 +133,7 @@ def busy() -> Iterator[None]:
 
 
 def shown(found: Found, name: str) -> set[tuple[object, ...]]:
-    return {(x.verdict, x.stage, x.symptom, x.confirmation) for x in found.verdicts[name]}
+    return {(x.outcome.verdict, x.outcome.stage, x.outcome.symptom, x.confirmation) for x in found.verdicts[name]}
 
 
 def expected(name: str) -> tuple[object, ...]:
@@ -158,8 +158,8 @@ def test_a_fault_gets_its_verdict(quiet: Found, name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, kind in ALL.items() if kind.tags or kind.says])
 def test_a_fault_is_described(quiet: Found, name: str) -> None:
     [verdict] = quiet.verdicts[name]
-    assert set(ALL[name].tags) <= set(verdict.details.get("tags", []))
-    assert ALL[name].says in verdict.message
+    assert set(ALL[name].tags) <= set(verdict.outcome.details.get("tags", []))
+    assert ALL[name].says in verdict.outcome.message
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ def test_a_fault_is_described(quiet: Found, name: str) -> None:
 )
 def test_a_hook_that_fails_is_recorded(quiet: Found, name: str, function: str) -> None:
     [verdict] = quiet.verdicts[name]
-    assert verdict.seen is not None
-    assert list(verdict.seen.hooks) == [function]
+    assert verdict.outcome.seen is not None
+    assert list(verdict.outcome.seen.hooks) == [function]
 
 
 def test_a_fault_makes_one_finding_or_none(quiet: Found) -> None:

@@ -15,8 +15,20 @@ from opera.programs import migrated
 from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSUPPORTED, Job, Outcome
 from opera.run import worker
 from opera.run.worker import Description, describe, locate, run
+from opera.store import folders
+from opera.store.folders import Folders
 
-GROUP = Group(call="opera.run.worker:run", preload=("faults.compilers",))
+
+def group(root: Path) -> Group:
+    return Group(call="opera.run.worker:run", preload=("faults.compilers",), env=Folders.of(root).environment())
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is run in this process finds the tests of this test."""
+    monkeypatch.setattr(folders, "TOLD", str(tmp_path))
+
+
 MEMORY = 256 << 20
 
 EXPECTED = {
@@ -65,7 +77,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
     jobs = [(fault, faults.job(root, fault)) for fault in EXPECTED]
     jobs += [(str(number), faults.job(root, "correct", number, bad=False)) for number in range(100)]
     random.Random(7).shuffle(jobs)
-    with Pool({"faults": GROUP}, workers=2) as pool:
+    with Pool({"faults": group(root)}, workers=2) as pool:
         for name, job in jobs:
             pool.submit("faults", job, seconds=3 if name in ("hangs", "deaf") else 30, memory=MEMORY, tag=name)
         results = list(pool.results())
@@ -112,7 +124,7 @@ def test_only_random_outputs_are_nondeterministic(mixed: dict[str, Result]) -> N
 def test_a_leak_is_seen_with_predecessors_and_not_alone(tmp_path: Path) -> None:
     job = faults.job(tmp_path, "leaks")
     before = faults.job(tmp_path, "leaks", 1, bad=False)
-    with Pool({"faults": GROUP}, workers=1) as pool:
+    with Pool({"faults": group(tmp_path)}, workers=1) as pool:
         pool.submit("faults", before, seconds=30, tag="before")
         pool.submit("faults", job, seconds=30, tag="leak")
         pool.submit("faults", job, seconds=30, tag="alone", fresh=True)
@@ -138,21 +150,20 @@ def test_a_replay_goes_on_after_an_error_of_opera(tmp_path: Path, monkeypatch: p
 
 
 def test_differing_outputs_are_saved(tmp_path: Path) -> None:
-    saved = tmp_path / "actual.msgpack"
-    assert run(faults.job(tmp_path, "wrong_value", save=str(saved))).verdict == INCONSISTENT
+    assert run(faults.job(tmp_path, "wrong_value", save="actual.msgpack")).verdict == INCONSISTENT
     [actual] = migrated.read_values(tmp_path, "actual")
     np.testing.assert_array_equal(actual.array(), np.float32([3, 5, 7]))
 
 
 def test_agreeing_outputs_are_not_saved(tmp_path: Path) -> None:
     saved = tmp_path / "actual.msgpack"
-    assert run(faults.job(tmp_path, "correct", save=str(saved))).verdict == PASS
+    assert run(faults.job(tmp_path, "correct", save=saved.name)).verdict == PASS
     assert not saved.exists()
 
 
 def test_a_test_that_cannot_be_read_is_an_error_of_opera(tmp_path: Path) -> None:
     job = faults.job(tmp_path, "correct")
-    (Path(job.directory) / "manifest.json").write_text("{")
+    (Folders.of(tmp_path).test(job.test) / "manifest.json").write_text("{")
     outcome = run(job)
     assert outcome.verdict == "error"
     assert "cannot be read" in outcome.message

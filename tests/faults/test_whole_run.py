@@ -52,10 +52,10 @@ def filled(workspace):
 def test_a_planted_fault_is_found(filled, fault):
     found = verdicts(filled, fault)
     verdict, symptom = FAULTS[fault]
-    assert {x.verdict for x in found["Relu"]} == {"pass"}
+    assert {x.outcome.verdict for x in found["Relu"]} == {"pass"}
     assert len(found["Relu"]) == 6
-    assert [x.verdict for x in found["LeakyRelu"]] == [verdict] * 2
-    assert symptom is None or {x.symptom for x in found["LeakyRelu"]} == {symptom}
+    assert [x.outcome.verdict for x in found["LeakyRelu"]] == [verdict] * 2
+    assert symptom is None or {x.outcome.symptom for x in found["LeakyRelu"]} == {symptom}
     assert {x.confirmation for x in found["LeakyRelu"]} == {"confirmed"}
     [finding] = findings(filled)
     assert (finding.operator, finding.conversion_function) == ("LeakyRelu", "convert_LeakyRelu")
@@ -65,23 +65,25 @@ def test_a_planted_fault_is_found(filled, fault):
 
 def test_a_right_compiler_passes_everything(filled):
     found = verdicts(filled, "right")
-    assert {x.verdict for kind in found.values() for x in kind} == {"pass"}
+    assert {x.outcome.verdict for kind in found.values() for x in kind} == {"pass"}
     assert findings(filled) == []
 
 
 def test_random_outputs_are_screened(filled):
     found = verdicts(filled, "random")
-    assert {(x.verdict, x.details["screen"]) for x in found["LeakyRelu"]} == {("screened", "nondeterministic")}
+    assert {(x.outcome.verdict, x.outcome.details["screen"]) for x in found["LeakyRelu"]} == {
+        ("screened", "nondeterministic")
+    }
     assert findings(filled) == []
 
 
 def test_a_failure_that_needs_earlier_tests_keeps_their_list(filled):
     found = verdicts(filled, "leaks_state")
-    failing = [x for x in found["LeakyRelu"] if x.verdict == "inconsistent"]
+    failing = [x for x in found["LeakyRelu"] if x.outcome.verdict == "inconsistent"]
     assert failing
     for verdict in failing:
-        assert "state-dependent" in verdict.details["tags"]
-        assert verdict.details["predecessors"]
+        assert "state-dependent" in verdict.outcome.details["tags"]
+        assert verdict.outcome.details["predecessors"]
     written, missing = scripts.write_all(filled)
     assert (written, missing) == (1, {})
     path = next((filled.root / REPRODUCERS).iterdir())

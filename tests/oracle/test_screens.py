@@ -12,6 +12,8 @@ from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Optional, Sequence, Tensor
 from opera.programs.verdicts import INCONSISTENT, Outcome
 from opera.run import library_side
+from opera.store import folders
+from opera.store.folders import Folders
 
 SEEN = Provenance("by-hand", "test_screens.py", "here")
 
@@ -157,31 +159,31 @@ def test_movement_elsewhere_explains_nothing(tmp_path):
         assert found.reason == reason
 
 
-def test_the_handlers_answer_whatever_they_are_asked(tmp_path):
+def test_the_handlers_answer_whatever_they_are_asked(tmp_path, monkeypatch):
+    files = Folders.of(tmp_path)
+    monkeypatch.setattr(folders, "TOLD", str(tmp_path))
     instance = Instance("onnx", "Exp", {}, (Operand("input", Tensor.of(f32(0, 1))),), ("y",), {"opset": {"": 21}})
     import msgspec
 
     good = msgspec.json.encode(Captured(instance, SEEN).form())
     bad = msgspec.json.encode(Captured(msgspec.structs.replace(instance, operator="Nope"), SEEN).form())
     requests = [
-        library_side.WrapRequest("onnx", "a" * 20, good, str(tmp_path / "a")),
-        library_side.WrapRequest("onnx", "b" * 20, bad, str(tmp_path / "b")),
-        library_side.WrapRequest("onnx", "c" * 20, b"{", str(tmp_path / "c")),
-        library_side.WrapRequest("none", "d" * 20, good, str(tmp_path / "d")),
+        library_side.WrapRequest("onnx", "a" * 20, good),
+        library_side.WrapRequest("onnx", "b" * 20, bad),
+        library_side.WrapRequest("onnx", "c" * 20, b"{"),
+        library_side.WrapRequest("none", "d" * 20, good),
     ]
     replies = library_side.wrap_batch(requests)
     assert [x.status for x in replies] == ["made", "invalid", "invalid", "error"]
     assert all(x.reason for x in replies[1:]) and replies[0].artefacts == ("onnx",)
 
-    manifest = migrated.read_manifest(tmp_path / "a")
+    manifest = migrated.read_manifest(files.test("a" * 20))
     actual = [Tensor.of(f32(1, 3))]
-    result = outcome(manifest, tmp_path / "a", actual)
+    result = outcome(manifest, files.test("a" * 20), actual)
     migrated.write(tmp_path / "saved", manifest, actual, [], {})  # inputs.msgpack stands in for saved outputs
-    ask = library_side.ScreenRequest(
-        "onnx", "openvino", str(tmp_path / "a"), instance.canonical(), str(tmp_path / "saved/inputs.msgpack"), result
-    )
+    ask = library_side.ScreenRequest("onnx", "openvino", "a" * 20, instance.canonical(), "saved/inputs.msgpack", result)
     assert library_side.screen(ask).status == "kept"
-    gone = msgspec.structs.replace(ask, actual=str(tmp_path / "nowhere.msgpack"))
+    gone = msgspec.structs.replace(ask, actual="nowhere.msgpack")
     assert library_side.screen(gone).status == "error"
 
 

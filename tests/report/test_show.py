@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from filled import document, instance_of
+from filled import document, instance_of, judged
 
 from opera.errors import UsageError
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor
 from opera.report import show
 from opera.sources.deeprel import relations
 from opera.sources.deeprel.plans import Outcome, Pair
-from opera.store.workspace import Verdict
 
 
 def shown(capsys, workspace, name: str) -> str:
@@ -76,7 +75,7 @@ def test_an_operator_shows_its_sources_verdicts_and_findings(workspace, environm
 def test_an_operator_shows_no_superseded_verdicts(workspace, environments, capsys):
     environment = workspace.save_environment(document("tvm", "0.27.0", oracle="2"))
     run = workspace.start_run({})
-    workspace.save_verdicts(run, [Verdict("t0", "tvm-onnx", "inputs", environment, "pass")], {})
+    workspace.save_verdicts(run, [judged("t0", "tvm-onnx", "inputs", environment, "pass")], {})
     workspace.save_run(run, {("tvm-onnx", environment): {}}, finished=True)
     text = shown(capsys, workspace, "Conv")
     assert "tvm-onnx 0.27.0       1 pass" in text and "1 crash" in text.partition("0.27.0")[0]

@@ -7,7 +7,7 @@ import re
 
 import jsonschema
 import pytest
-from filled import HOSTILE, captured, document
+from filled import HOSTILE, captured, document, judged
 
 from opera import report as reports
 from opera.errors import UsageError
@@ -20,7 +20,7 @@ from opera.report.venn import venn
 from opera.sources.suites import program as command
 from opera.store.families import TESTS, family, ordered
 from opera.store.workspace import Test as MigratedTest
-from opera.store.workspace import Verdict, Workspace
+from opera.store.workspace import Workspace
 
 A, B, C, D = "Faaaaaaaa", "Fbbbbbbbb", "Fcccccccc", "Fdddddddd"
 NODE, PYTEST, DOCTER, DEEPREL = "onnx-node-tests", "onnx-pytest", "docter", "deeprel"
@@ -50,9 +50,9 @@ def fill(workspace: Workspace, records=RECORDS) -> None:
     workspace.save_tests("x", [MigratedTest(f"t{n}", record.program.id, "valid") for n, record in enumerate(made)])
     environment = workspace.save_environment(document("tvm", "0.27.0"))
     verdicts = [
-        Verdict(f"t{n}", "tvm-onnx", "inputs", environment, "crash", "load", "E", finding=shown)
+        judged(f"t{n}", "tvm-onnx", "inputs", environment, "crash", "load", "E", finding=shown)
         if shown.startswith("F")
-        else Verdict(f"t{n}", "tvm-onnx", "inputs", environment, shown)
+        else judged(f"t{n}", "tvm-onnx", "inputs", environment, shown)
         for n, (_, _, shown) in enumerate(records)
         if shown
     ]

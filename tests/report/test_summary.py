@@ -6,12 +6,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from filled import HOSTILE, captured, document
+from filled import HOSTILE, captured, document, judged
 
 from opera import report as reports
 from opera.report.json import schema
 from opera.report.summary import FrontendSummary, Report, summarise
-from opera.store.workspace import Crash, Verdict, Workspace
+from opera.store.workspace import Crash, Workspace
 from opera.store.workspace import Test as MigratedTest
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "report.schema.json"
@@ -39,7 +39,7 @@ def test_versions_side_by_side_are_separate_and_in_order(report):
 
 def test_frontends_of_one_version_are_told_apart_by_what_differs(workspace, environments):
     other = workspace.save_environment(document("tvm", "0.27.0") | {"options": {"threads": "4"}})
-    workspace.save_verdicts(2, [Verdict("t3", "tvm-onnx", "inputs", other, "pass")], {})
+    workspace.save_verdicts(2, [judged("t3", "tvm-onnx", "inputs", other, "pass")], {})
     report = summarise(workspace)
     labels = [x.label for x in report.frontends if x.compiler_version == "0.27.0"]
     assert sorted(labels) == ["tvm-onnx 0.27.0 (threads 1)", "tvm-onnx 0.27.0 (threads 4)"]
@@ -81,9 +81,7 @@ def test_the_curve_climbs_to_all_findings_within_its_points(workspace, report):
     assert curve[-1] == (10, 4)
     assert curve == sorted(curve)
     environment = frontend(report, "tvm-onnx 0.27.0").environment
-    many = [
-        Verdict(f"m{n}", "tvm-onnx", "inputs", environment, "crash", "load", finding=f"F{n:08}") for n in range(900)
-    ]
+    many = [judged(f"m{n}", "tvm-onnx", "inputs", environment, "crash", "load", finding=f"F{n:08}") for n in range(900)]
     workspace.save_verdicts(2, many, {x.finding: b"{}" for x in many})
     curve = frontend(summarise(workspace), "tvm-onnx 0.27.0").curve
     assert len(curve) <= 500
@@ -110,7 +108,7 @@ def test_the_published_schema_is_up_to_date():
 
 def test_numbers_that_json_has_no_word_for(workspace, environments):
     broken = {"max_abs": float("nan"), "max_rel": float("inf")}
-    verdict = Verdict("t1", "tvm-onnx", "inputs", environments["tvm"], "inconsistent", "infer", "value", finding="Fbbbbbbbb",
+    verdict = judged("t1", "tvm-onnx", "inputs", environments["tvm"], "inconsistent", "infer", "value", finding="Fbbbbbbbb",
                       details=broken)  # fmt: skip
     workspace.save_verdicts(2, [verdict], {})
     text = reports.get("json").render(summarise(workspace))
@@ -130,7 +128,7 @@ def test_fifty_thousand_verdicts_take_five_seconds(workspace):
         {"verdict": "screened", "details": {"screen": "nondeterministic"}},
     ]
     verdicts = (
-        Verdict(f"t{n}", "tvm-onnx", "inputs", environment, **outcome,
+        judged(f"t{n}", "tvm-onnx", "inputs", environment, **outcome,
                 finding=f"F{n % 700}" if outcome["verdict"] == "crash" else "")
         for environment in environments
         for n in range(10_000)
@@ -146,7 +144,7 @@ def test_fifty_thousand_verdicts_take_five_seconds(workspace):
 def test_a_reader_sees_what_a_running_writer_stored(workspace, environments):
     with Workspace.open(workspace.root, write=False) as reader:
         assert len(summarise(reader).findings) == 6
-        workspace.save_verdicts(2, [Verdict("t3", "tvm-onnx", "inputs", environments["tvm"], "crash", "load",
+        workspace.save_verdicts(2, [judged("t3", "tvm-onnx", "inputs", environments["tvm"], "crash", "load",
                                             finding="Fnew")], {"Fnew": b"{}"})  # fmt: skip
         assert len(summarise(reader).findings) == 7
 

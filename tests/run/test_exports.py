@@ -26,8 +26,8 @@ def run(workspace, *compilers: str) -> dict[tuple[str, str, str], tuple[str, str
     operators = dict(workspace.query("SELECT t.id, i.operator FROM tests t JOIN instances i ON i.id = t.instance"))
     return {
         (operators[x.test], x.frontend.removeprefix("faults.exporting:").partition("-")[0], x.variant): (
-            x.verdict,
-            x.symptom,
+            x.outcome.verdict,
+            x.outcome.symptom,
         )
         for x in workspace.verdicts()
     }

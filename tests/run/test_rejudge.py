@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from faults import onnx_faults
 from faults.onnx_faults import Silent, relu
+from filled import judged
 
 from opera.oracle import comparison as oracle
 from opera.programs.verdicts import AGAIN, Limits
 from opera.run import driver as stage
 from opera.run import rules
 from opera.run.rules import Rules
+from opera.store import folders
 from opera.store.workspace import Verdict, Workspace
 from opera.triage.findings import findings
 
@@ -57,12 +59,12 @@ def test_what_was_seen_is_stored_with_the_rules_that_judged_it(filled):
     _, _, found = run(filled, "crash")
     now = str(rules.of("faults.onnx_faults:crash", "onnx"))
     assert {x.rules for kind in found.values() for x in kind} == {now}
-    assert [(x.seen.identical, x.seen.margins) for x in found["Relu"]] == [(True, ())] * 3
-    [raised] = found["LeakyRelu"][0].seen.raised
+    assert [(x.outcome.seen.identical, x.outcome.seen.margins) for x in found["Relu"]] == [(True, ())] * 3
+    [raised] = found["LeakyRelu"][0].outcome.seen.raised
     assert raised.kinds[0] == "builtins:RuntimeError"
     assert "is not understood" in raised.text
-    assert found["LeakyRelu"][0].seen.blame == "compiler"
-    assert found["LeakyRelu"][0].seen.frames[-1].startswith("faults.engine:fail:")
+    assert found["LeakyRelu"][0].outcome.seen.blame == "compiler"
+    assert found["LeakyRelu"][0].outcome.seen.frames[-1].startswith("faults.engine:fail:")
 
 
 def test_nothing_is_judged_where_no_rule_changed(filled, monkeypatch):
@@ -81,14 +83,16 @@ def test_a_crash_becomes_unsupported_without_the_compiler_and_back(filled, monke
     )
     changed(monkeypatch, refusals="other")
     summary, said, found = run(filled, "crash")
-    assert {(x.verdict, x.message, x.finding) for x in found["LeakyRelu"]} == {("unsupported", "it", "")}
+    assert {(x.outcome.verdict, x.outcome.message, x.finding) for x in found["LeakyRelu"]} == {
+        ("unsupported", "it", "")
+    }
     assert findings(filled) == []
     assert filled.query("SELECT COUNT(*) FROM findings") == [(0,)]
     assert said[0].startswith("rules have changed since 2 verdicts were stored: 2 moved (2 crash → unsupported)")
     assert summary.counts == {"faults.onnx_faults:crash-onnx": {"unsupported": 2}}
     monkeypatch.undo()  # the old rules are back, and the crashes with them: as a finding that is confirmed anew
     summary, said, found = run(filled, "crash")
-    assert {(x.verdict, x.confirmation) for x in found["LeakyRelu"]} == {("crash", "confirmed")}
+    assert {(x.outcome.verdict, x.confirmation) for x in found["LeakyRelu"]} == {("crash", "confirmed")}
     assert "2 unsupported → crash" in said[0]
     assert [x.id for x in findings(filled)] == [before.id]
     assert summary.new_findings == [before.id]
@@ -96,16 +100,16 @@ def test_a_crash_becomes_unsupported_without_the_compiler_and_back(filled, monke
 
 def test_passes_are_judged_by_their_margins(filled, monkeypatch):
     _, _, found = run(filled, "nearly")
-    assert {x.verdict for x in found["LeakyRelu"]} == {"pass"}
-    assert all(x.seen.margins for x in found["LeakyRelu"])
+    assert {x.outcome.verdict for x in found["LeakyRelu"]} == {"pass"}
+    assert all(x.outcome.seen.margins for x in found["LeakyRelu"])
     executed: list[str] = []
     execute = stage._Run._execute
     monkeypatch.setattr(
-        stage._Run, "_execute", lambda self, item, *rest: (executed.append(item.operator), execute(self, item, *rest))
+        stage._Run, "_execute", lambda self, task: (executed.append(task.item.operator), execute(self, task))
     )
     monkeypatch.setitem(oracle.TOLERANCES, "float32", (1e-3, 1e-4))
     _, said, found = run(filled, "nearly")
-    assert {x.verdict for kind in found.values() for x in kind} == {"pass"}
+    assert {x.outcome.verdict for kind in found.values() for x in kind} == {"pass"}
     assert said == ["rules have changed since 5 verdicts were stored: none moved"]
     assert executed == []
     monkeypatch.setitem(oracle.TOLERANCES, "float32", (1e-9, 1e-9))
@@ -126,13 +130,13 @@ def test_another_comparison_spares_identical_outputs_alone(filled, monkeypatch):
 
 def test_inconsistent_outputs_are_kept_and_screened_again(filled, monkeypatch):
     _, _, found = run(filled, "wrong_value")
-    assert {x.verdict for x in found["LeakyRelu"]} == {"inconsistent"}
+    assert {x.outcome.verdict for x in found["LeakyRelu"]} == {"inconsistent"}
     assert len(kept(filled)) == 2
     monkeypatch.setattr(stage._Run, "_execute", lambda *_: pytest.fail("a test was executed"))
     changed(monkeypatch, screens="other")
     _, said, found = run(filled, "wrong_value")
     assert said == ["rules have changed since 2 verdicts were stored: none moved"]
-    assert {(x.verdict, x.confirmation) for x in found["LeakyRelu"]} == {("inconsistent", "confirmed")}
+    assert {(x.outcome.verdict, x.confirmation) for x in found["LeakyRelu"]} == {("inconsistent", "confirmed")}
     assert {x.rules.split()[-1] for x in found["LeakyRelu"]} == {"other"}
 
 
@@ -143,31 +147,32 @@ def test_without_their_outputs_they_are_run_again(filled, monkeypatch):
     changed(monkeypatch, screens="other")
     _, said, found = run(filled, "wrong_value")
     assert "2 hold too little" in said[0]
-    assert {x.verdict for x in found["LeakyRelu"]} == {"inconsistent"}
+    assert {x.outcome.verdict for x in found["LeakyRelu"]} == {"inconsistent"}
     assert len(kept(filled)) == 2
 
 
-def test_a_screened_verdict_is_compared_again(filled, tmp_path):
+def test_a_screened_verdict_is_compared_again(filled, monkeypatch):
     """The library's side says what comparing and screening kept outputs shows: here that they agree."""
     from opera.programs.verdicts import Outcome
     from opera.run import library_side
 
     _, _, found = run(filled, "wrong_value")
     verdict = found["LeakyRelu"][0]
-    folder = filled.tests_folder / verdict.test[:2] / verdict.test
+    monkeypatch.setattr(folders, "TOLD", str(filled.root))
+    folder = filled.files.test(verdict.test).relative_to(filled.root)
     [(instance,)] = filled.query("SELECT instance FROM tests WHERE id = ?", (verdict.test,))
     request = library_side.ScreenRequest(
-        "onnx", "faults.onnx_faults:wrong_value", str(folder), filled.instance(instance).canonical(),
-        str(folder / "expected.msgpack"), Outcome("screened", "infer", "value"), anew=True,
+        "onnx", "faults.onnx_faults:wrong_value", verdict.test, filled.instance(instance).canonical(),
+        f"{folder}/expected.msgpack", Outcome("screened", "infer", "value"), anew=True,
     )  # fmt: skip
     assert library_side.screen(request).status == library_side.AGREES
     wrong = library_side.screen(
         library_side.ScreenRequest(
             "onnx",
             "faults.onnx_faults:wrong_value",
-            str(folder),
+            verdict.test,
             filled.instance(instance).canonical(),
-            str(next(x for x in kept(filled) if x.name.startswith(verdict.test))),
+            str(next(x for x in kept(filled) if x.name.startswith(verdict.test)).relative_to(filled.root)),
             Outcome("screened", "infer", ""),
             anew=True,
         )
@@ -183,7 +188,7 @@ def test_verdicts_of_an_earlier_opera_are_run_again(filled):
         path.unlink()
     summary, said, found = run(filled, "wrong_value")
     assert "5 hold too little" in said[0]
-    assert all(x.rules and x.seen is not None for kind in found.values() for x in kind)
+    assert all(x.rules and x.outcome.seen is not None for kind in found.values() for x in kind)
     assert summary.new_findings == []
 
 
@@ -191,13 +196,13 @@ def test_an_error_for_want_of_time_is_tried_again(filled):
     run(filled, "right")
     [name] = filled.query("SELECT DISTINCT test FROM verdicts LIMIT 1")[0]
     [verdict] = filled.verdicts("test = ?", (name,), seen=True)
-    late = Verdict(
+    late = judged(
         name, verdict.frontend, verdict.variant, verdict.environment, "error", "load", "starved",
         details={AGAIN: True}, rules=verdict.rules,
     )  # fmt: skip
     filled.save_verdicts(1, [late], {})
     _, said, found = run(filled, "right")
-    assert {x.verdict for kind in found.values() for x in kind} == {"pass"}
+    assert {x.outcome.verdict for kind in found.values() for x in kind} == {"pass"}
     assert "1 hold too little" in said[0]
 
 
@@ -211,11 +216,11 @@ def test_what_agrees_by_new_rules_is_run_again_by_newer_ones(filled, monkeypatch
     monkeypatch.setitem(oracle.TOLERANCES, "float32", (1e-3, 1e-4))
     _, said, found = run(filled, "wrong_value")
     assert "2 inconsistent → pass" in said[0]
-    assert {(x.verdict, x.seen, x.finding) for x in found["LeakyRelu"]} == {("pass", None, "")}
+    assert {(x.outcome.verdict, x.outcome.seen, x.finding) for x in found["LeakyRelu"]} == {("pass", None, "")}
     monkeypatch.setitem(oracle.TOLERANCES, "float32", (1e-9, 1e-9))
     _, said, found = run(filled, "wrong_value")
     assert "2 hold too little" in said[0]
-    assert {x.verdict for x in found["LeakyRelu"]} == {"inconsistent"}
+    assert {x.outcome.verdict for x in found["LeakyRelu"]} == {"inconsistent"}
 
 
 def test_what_holds_is_not_read(filled, monkeypatch):

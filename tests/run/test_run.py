@@ -43,7 +43,7 @@ def run(workspace: Workspace, *compilers: str, **options: object) -> tuple[stage
 
 def test_a_flaky_member_takes_nothing_from_a_finding_that_others_confirm(filled):
     summary, found = run(filled, "fails_once_for_one")
-    assert sorted(x.verdict for x in found["LeakyRelu"]) == ["crash", "flaky"]
+    assert sorted(x.outcome.verdict for x in found["LeakyRelu"]) == ["crash", "flaky"]
     [finding] = findings(filled)
     assert summary.new_findings == [finding.id]
     assert (len(finding.members), finding.confirmed) == (1, 1)
@@ -51,7 +51,7 @@ def test_a_flaky_member_takes_nothing_from_a_finding_that_others_confirm(filled)
 
 def test_a_finding_without_members_is_none(filled):
     summary, found = run(filled, "fails_once")
-    assert {x.verdict for x in found["LeakyRelu"]} == {"flaky"}
+    assert {x.outcome.verdict for x in found["LeakyRelu"]} == {"flaky"}
     assert (summary.new_findings, findings(filled), filled.query("SELECT * FROM findings")) == ([], [], [])
     for mark in (filled.root.parent).glob("mark-*"):
         mark.unlink()
@@ -62,20 +62,20 @@ def test_a_finding_without_members_is_none(filled):
 
 def test_a_failure_that_a_fresh_process_shows_otherwise_is_that_other_one(filled):
     summary, found = run(filled, "fails_otherwise")
-    assert {(x.symptom, x.confirmation) for x in found["LeakyRelu"]} == {("KeyError", "confirmed")}
+    assert {(x.outcome.symptom, x.confirmation) for x in found["LeakyRelu"]} == {("KeyError", "confirmed")}
     [finding] = findings(filled)
     assert (summary.new_findings, finding.symptom) == ([finding.id], "KeyError")
 
 
 def test_predecessors_are_replayed_through_the_variants_they_ran_in(filled):
     _, found = run(filled, "leaks_through_second")
-    failing = [x for x in found["LeakyRelu"] if x.verdict != "pass"]
+    failing = [x for x in found["LeakyRelu"] if x.outcome.verdict != "pass"]
     assert failing
     for verdict in failing:
-        assert verdict.verdict == "inconsistent"
-        assert "state-dependent" in verdict.details["tags"]
-        assert any(name.endswith("/second") for name in verdict.details["predecessors"])
-    assert {x.verdict for x in found["Relu"]} == {"pass"}
+        assert verdict.outcome.verdict == "inconsistent"
+        assert "state-dependent" in verdict.outcome.details["tags"]
+        assert any(name.endswith("/second") for name in verdict.outcome.details["predecessors"])
+    assert {x.outcome.verdict for x in found["Relu"]} == {"pass"}
 
 
 def test_a_lost_group_ends_its_own_frontends_alone(filled, monkeypatch, capsys):
@@ -83,7 +83,7 @@ def test_a_lost_group_ends_its_own_frontends_alone(filled, monkeypatch, capsys):
     summary, found = run(filled, "kills_parent", "right")
     assert set(summary.lost) == {"faults.onnx_faults:kills_parent-onnx"}
     right = [x for kind in found.values() for x in kind if x.frontend.endswith("right-onnx")]
-    assert len(right) == 6 and {x.verdict for x in right} == {"pass"}
+    assert len(right) == 6 and {x.outcome.verdict for x in right} == {"pass"}
     options = stage.Options(compilers=("faults.onnx_faults:kills_parent",), workers=1)
     with pytest.raises(NoAnswer, match="not all frontends were run to the end"):
         show.run(filled, options, scripts.write_all)
@@ -92,10 +92,10 @@ def test_a_lost_group_ends_its_own_frontends_alone(filled, monkeypatch, capsys):
 def test_a_time_budget_drops_what_is_queued_and_what_hangs(filled):
     summary, found = run(filled, "hang", limits=Limits(6000.0), time_budget=5.0)
     assert summary.stopped
-    assert {x.verdict for x in found["Relu"]} <= {"pass"}
+    assert {x.outcome.verdict for x in found["Relu"]} <= {"pass"}
     assert found["LeakyRelu"] == []
     summary, found = run(filled, "hang", limits=Limits(1.0))
-    assert {x.verdict for x in found["LeakyRelu"]} == {"timeout"}
+    assert {x.outcome.verdict for x in found["LeakyRelu"]} == {"timeout"}
     assert len(found["Relu"]) == 4
 
 
@@ -110,10 +110,10 @@ def test_an_unconfirmed_time_out_is_no_finding(filled):
 
 def test_what_only_operas_patches_break_is_operas_error(filled):
     summary, found = run(filled, "patched")
-    assert {x.verdict for x in found["LeakyRelu"]} == {"error"}
-    assert all("patches that opera makes" in x.message for x in found["LeakyRelu"])
+    assert {x.outcome.verdict for x in found["LeakyRelu"]} == {"error"}
+    assert all("patches that opera makes" in x.outcome.message for x in found["LeakyRelu"])
     assert (summary.new_findings, findings(filled)) == ([], [])
-    assert {x.verdict for x in found["Relu"]} == {"pass"}
+    assert {x.outcome.verdict for x in found["Relu"]} == {"pass"}
 
 
 def test_an_environment_knows_its_interpreter(filled, monkeypatch, capsys):

@@ -6,16 +6,18 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
-from filled import fill
+from filled import fill, judged
 
 from opera.errors import WorkspaceError
 from opera.report.summary import summarise
 from opera.sources.deeprel import relations
 from opera.store.schema import APPLICATION_ID, SCHEMA_VERSION
-from opera.store.workspace import Covered, Crash, Verdict, Workspace
+from opera.store.workspace import Covered, Crash, Workspace
 
 VERSION_1 = """
 CREATE TABLE instances (
@@ -279,10 +281,30 @@ def test_an_earlier_workspace_is_read_where_nothing_may_be_written(
 
 def test_a_reader_of_an_earlier_schema_goes_on_while_a_writer_brings_it_up_to_date(earlier: Path) -> None:
     with Workspace.open(earlier, write=False) as reader, Workspace.open(earlier, write=True) as writer:
-        told = Verdict("t1", "tvm-torch", "w", "e", "pass")
+        told = judged("t1", "tvm-torch", "w", "e", "pass")
         writer.save_verdicts(1, [told], {})
         assert told in list(reader.verdicts())
         assert list(reader.crashes()) == CRASHES
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_documents_of_schema_3_which_hold_a_whole_verdict_are_read(workspace: Workspace, write: bool) -> None:
+    fill(workspace)
+    told = list(workspace.verdicts())
+    workspace.close()
+    with closing(sqlite3.connect(workspace.root / "opera.sqlite")) as database:
+        for x in told:
+            flat = {**msgspec.to_builtins(x), **msgspec.to_builtins(x.outcome)} | {"finding": x.finding, "seen": None}
+            document, where = msgspec.json.encode(flat), (x.test, x.frontend, x.variant, x.environment)
+            database.execute(
+                "UPDATE verdicts SET document = ? WHERE test = ? AND frontend = ? AND variant = ? AND environment = ?",
+                (document, *where),
+            )
+        database.execute("PRAGMA user_version = 3")
+        database.commit()
+    with Workspace.open(workspace.root, write=write) as found:
+        assert list(found.verdicts()) == told
+        assert found.query("PRAGMA user_version") == [(SCHEMA_VERSION if write else 3,)]
 
 
 def test_a_step_that_fails_changes_nothing(earlier: Path, tmp_path: Path) -> None:

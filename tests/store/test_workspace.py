@@ -9,11 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
+from filled import judged
 from one_instance import captured
 
 from opera.errors import WorkspaceError
 from opera.store.schema import SCHEMA, SCHEMA_VERSION
-from opera.store.workspace import Covered, Crash, Verdict, Workspace
+from opera.store.workspace import Covered, Crash, Workspace
 from opera.store.workspace import Test as MigratedTest
 
 
@@ -44,10 +45,10 @@ def test_ranking_puts_unranked_instances_last_in_corpus_order(workspace):
 
 
 def test_a_verdict_written_twice_is_one(workspace):
-    verdict = Verdict("t", "tvm-onnx", "inputs", "e", "crash", "load", finding="F1", confirmation="pending")
+    verdict = judged("t", "tvm-onnx", "inputs", "e", "crash", "load", finding="F1", confirmation="pending")
     workspace.save_verdicts(1, [verdict], {"F1": b"{}"})
-    workspace.save_verdicts(1, [Verdict("t", "tvm-onnx", "inputs", "e", "pass")], {})
-    assert [x.verdict for x in workspace.verdicts()] == ["pass"]
+    workspace.save_verdicts(1, [judged("t", "tvm-onnx", "inputs", "e", "pass")], {})
+    assert [x.outcome.verdict for x in workspace.verdicts()] == ["pass"]
     assert workspace.verdict_names("tvm-onnx", "e") == {("t", "inputs"): ("pass", "")}
 
 
@@ -234,7 +235,7 @@ def test_a_later_environment_replaces_what_stated_no_more_options(workspace, old
     new = workspace.save_environment(BASE | {"options": newer, "oracle": "2"})
     elsewhere = workspace.save_environment(BASE | {"options": newer, "version": "0.28"})
     for run, name in enumerate((elsewhere, old, new), 1):
-        workspace.save_verdicts(run, [Verdict("t", "tvm-onnx", "inputs", name, "pass")], {})
+        workspace.save_verdicts(run, [judged("t", "tvm-onnx", "inputs", name, "pass")], {})
     assert workspace.superseded() == ({old} if replaced else set())
 
 
@@ -242,5 +243,5 @@ def test_an_environment_of_fewer_options_that_was_run_again_since_is_shown_too(w
     fewer = workspace.save_environment(BASE | {"options": {}})
     more = workspace.save_environment(BASE | {"options": {"opt": "3"}})
     for run, name in enumerate((more, fewer), 1):
-        workspace.save_verdicts(run, [Verdict("t", "tvm-onnx", "inputs", name, "pass")], {})
+        workspace.save_verdicts(run, [judged("t", "tvm-onnx", "inputs", name, "pass")], {})
     assert workspace.superseded() == set()

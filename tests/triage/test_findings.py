@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import msgspec
-from filled import HOSTILE, fill, instance_of
+from filled import HOSTILE, fill, instance_of, judged
 
 from opera.oracle import signature
 from opera.oracle.signature import Signature
 from opera.run import renewal
-from opera.store.workspace import REPRODUCERS, Verdict
+from opera.store.workspace import REPRODUCERS
 from opera.store.workspace import Test as MigratedTest
 from opera.triage.findings import findings, first_tests, version_key
 
@@ -46,7 +46,7 @@ def test_tags_and_numbers(workspace):
 
 def test_only_some_of_the_tests_passing_as_constants_is_no_tag(workspace):
     names = fill(workspace)
-    failing = Verdict("t2", "tvm-onnx", "constants", names["tvm"], "crash", "load", finding="Faaaaaaaa")
+    failing = judged("t2", "tvm-onnx", "constants", names["tvm"], "crash", "load", finding="Faaaaaaaa")
     workspace.save_verdicts(1, [failing], {})
     found = by_id(findings(workspace), names["tvm"])["Faaaaaaaa"]
     assert found.tags == ()
@@ -73,7 +73,7 @@ def test_a_superseded_environment_shows_only_where_it_is_asked_for(workspace):
     names = fill(workspace)
     document = workspace.environments()[names["tvm"]] | {"oracle": "2"}
     newer = workspace.save_environment(document)
-    workspace.save_verdicts(3, [Verdict("t0", "tvm-onnx", "inputs", newer, "pass")], {})
+    workspace.save_verdicts(3, [judged("t0", "tvm-onnx", "inputs", newer, "pass")], {})
     assert names["tvm"] not in {x.environment for x in findings(workspace)}
     assert len(findings(workspace, environment=names["tvm"])) == 4
 
@@ -81,7 +81,7 @@ def test_a_superseded_environment_shows_only_where_it_is_asked_for(workspace):
 def test_the_order_of_first_verdicts_survives_a_rerun(workspace):
     names = fill(workspace)
     before = first_tests(workspace)["tvm-onnx", names["tvm"]]
-    workspace.save_verdicts(2, [Verdict("t3", "tvm-onnx", "inputs", names["tvm"], "pass")], {})
+    workspace.save_verdicts(2, [judged("t3", "tvm-onnx", "inputs", names["tvm"], "pass")], {})
     assert first_tests(workspace)["tvm-onnx", names["tvm"]] == before
     assert before["t3"] == 1
     assert before["t0"] == 2
@@ -101,7 +101,7 @@ def test_the_number_of_queries_does_not_grow(workspace, monkeypatch):
     few = queries()
     workspace.save_tests("exporter", [MigratedTest(f"n{n}", instance_of(0), "valid") for n in range(200)])
     more = [
-        Verdict(f"n{n}", "tvm-onnx", "inputs", names["tvm"], "crash", "load", finding=f"F{n:08}") for n in range(200)
+        judged(f"n{n}", "tvm-onnx", "inputs", names["tvm"], "crash", "load", finding=f"F{n:08}") for n in range(200)
     ]
     workspace.save_verdicts(2, more, {x.finding: b"{}" for x in more})
     assert len(findings(workspace)) == 206
@@ -116,14 +116,22 @@ def test_findings_are_json(workspace):
 
 def test_failures_that_another_version_of_the_signature_sorted_are_sorted_anew(workspace, monkeypatch):
     names = fill(workspace)
-    failing = Verdict("", "tvm-onnx", "inputs", names["tvm"], "crash", "load", "ValueError", conversion_function="Add")
+    place = ("crash", "load", "ValueError")
     verdicts = [
-        msgspec.structs.replace(failing, test=test, message=f"R.add({name}, lv) differ")
+        judged(
+            test,
+            "tvm-onnx",
+            "inputs",
+            names["tvm"],
+            *place,
+            message=f"R.add({name}, lv) differ",
+            conversion_function="Add",
+        )
         for test, name in (("t0", "x"), ("t2", "y"))
     ]
     monkeypatch.setattr(signature, "SIGNATURE_VERSION", 0)
     monkeypatch.setattr(signature, "normalise", str)
-    old = {x.test: Signature.of("tvm-onnx", "Conv", x) for x in verdicts}
+    old = {x.test: Signature.of("tvm-onnx", "Conv", x.outcome) for x in verdicts}
     workspace.save_verdicts(
         7,
         [msgspec.structs.replace(x, finding=old[x.test].id, confirmation="confirmed") for x in verdicts],
@@ -136,8 +144,8 @@ def test_failures_that_another_version_of_the_signature_sorted_are_sorted_anew(w
     monkeypatch.undo()
 
     assert renewal.renew(workspace) >= 2  # what `fill` stores is of no version either
-    moved = [x for x in workspace.verdicts() if x.symptom == "ValueError"]
-    assert {x.finding for x in moved} == {Signature.of("tvm-onnx", "Conv", verdicts[0]).id}
+    moved = [x for x in workspace.verdicts() if x.outcome.symptom == "ValueError"]
+    assert {x.finding for x in moved} == {Signature.of("tvm-onnx", "Conv", verdicts[0].outcome).id}
     assert {x.confirmation for x in moved} == {"confirmed"}
     assert not script.exists()
     assert workspace.query("SELECT DISTINCT run FROM verdicts WHERE symptom = 'ValueError'") == [(7,)]

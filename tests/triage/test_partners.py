@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from filled import judged
 
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import FAILURES
 from opera.store import relations
 from opera.store.workspace import Test as MigratedTest
-from opera.store.workspace import Verdict, Workspace
+from opera.store.workspace import Workspace
 from opera.triage import partners
 from opera.triage.findings import findings
 
@@ -33,9 +34,7 @@ def fill(workspace: Workspace, relation: str, source: str, partner: str) -> str:
     environment = workspace.save_environment({"compiler": "tvm", "version": "1", "library": "torch"})
     run = workspace.start_run({})
     verdicts = [
-        Verdict(
-            test, "tvm-torch", "exported-program", environment, name, finding=f"F{test}" if name in FAILURES else ""
-        )
+        judged(test, "tvm-torch", "exported-program", environment, name, finding=f"F{test}" if name in FAILURES else "")
         for test, name in (("t0", source), ("t1", partner))
     ]
     workspace.save_verdicts(run, verdicts, {x.finding: b"{}" for x in verdicts if x.finding})

@@ -1,0 +1,140 @@
+"""What follows from what was seen: pure functions from an item and a result to the next steps of a run.
+
+Nothing here submits, reads or stores; `driver.py` does what the steps say. Those of confirmations are in `confirm.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from opera.compilers import Variant
+from opera.programs.migrated import Artefact, Export
+from opera.programs.verdicts import (
+    AGAIN,
+    DEATHS,
+    ERROR,
+    FAILURES,
+    INCONSISTENT,
+    SCREENED,
+    UNEXPORTED,
+    UNSUPPORTED,
+    Outcome,
+)
+from opera.run.ledger import detailed, verdict_of
+from opera.run.library_side import ScreenReply
+from opera.run.plan import Item
+from opera.run.tasks import (
+    Advance,
+    Conclude,
+    Confirm,
+    Execute,
+    Finish,
+    Locate,
+    Need,
+    Origin,
+    Screen,
+    Step,
+    Store,
+    Suspect,
+    Suspicion,
+    route,
+)
+from opera.store.workspace import Verdict
+
+Stored = Mapping[tuple[str, str], tuple[str, str]]
+"""(test, variant) → (verdict, stage) of one frontend."""
+
+
+def advanced(
+    item: Item, stored: Stored, artefact: Callable[[str], Artefact | Export | None], *, rerun: bool = False
+) -> list[Step]:
+    """Go to the next variant of an item that has no verdict yet, or be done with it.
+
+    Args:
+        artefact: Artefact name → as `Preparation.artefact`, of the item's test.
+    """
+    steps: list[Step] = []
+    variants = item.frontend.variants
+    known = {x.name: stored.get((item.test, x.name)) for x in variants}
+    for place in range(item.variant, len(variants)):
+        variant, here = variants[place], msgspec.structs.replace(item, variant=place)
+        wanted = variant.after == "always" or _rejected([known[x.name] for x in variants[:place]])
+        if not wanted or (known[variant.name] is not None and not rerun):
+            continue
+        found = artefact(variant.artefact)
+        if isinstance(found, Artefact):
+            return [*steps, Execute(here)]
+        if found is not None and not found.symptom:
+            return [*steps, Need(here, variant.artefact)]
+        if found is not None:
+            steps.append(
+                Store(verdict_of(item.frontend, item.test, item.operator, variant.name, unexported(variant, found)))
+            )
+            known[variant.name] = (UNEXPORTED, "export")
+    return [*steps, Finish(item)]
+
+
+def _rejected(before: list[tuple[str, str] | None]) -> bool:
+    """Whether all variants so far ended in unsupported, or failed while the model was loaded."""
+    return all(
+        found is not None and (found[0] in (UNSUPPORTED, UNEXPORTED) or (found[0] in FAILURES and found[1] == "load"))
+        for found in before
+    )
+
+
+def unexported(variant: Variant, export: Export) -> Outcome:
+    """Return that a route was closed by the exporter: no fault of the compiler's."""
+    return Outcome(UNEXPORTED, "export", export.symptom, f"{variant.artefact}: {export.message}")
+
+
+def executed(task: Execute, outcome: Outcome, here: Origin) -> list[Step]:
+    """Go on with what an execution showed in a worker, `here`."""
+    item, origin = task.item, task.origin
+    if outcome.verdict == ERROR and here.predecessors and AGAIN not in outcome.details:
+        return [Execute(item, msgspec.structs.replace(here, error=outcome))]  # the process may have been spoilt before
+    steps: list[Step] = []
+    if origin is not None and origin.error is not None and outcome.verdict != ERROR:
+        blamed = verdict_of(item.frontend, item.test, item.operator, route(item).name, origin.error)
+        steps.append(Suspect(Suspicion(item.frontend, blamed, origin)))
+    if outcome.verdict == INCONSISTENT:
+        return [*steps, Screen(item, outcome, here)]
+    if outcome.verdict in DEATHS and not outcome.conversion_function:
+        return [*steps, Locate(item, outcome, here)]
+    return [*steps, Conclude(item, outcome, here)]
+
+
+def located(task: Locate, converter: str) -> list[Step]:
+    """Go on with what converts the operator, empty where that could not be told."""
+    return [Conclude(task.item, msgspec.structs.replace(task.outcome, conversion_function=converter), task.origin)]
+
+
+def screened(task: Screen, reply: ScreenReply) -> list[Step]:
+    """Go on with what the screens say."""
+    return [Conclude(task.item, with_screens(task.outcome, reply), task.origin)]
+
+
+def with_screens(outcome: Outcome, reply: ScreenReply) -> Outcome:
+    """Add what the screens said to an inconsistency."""
+    tags = list(reply.tags) if reply.status != ERROR else ["unscreened"]
+    told = detailed(outcome, **{"screen": reply.reason, "tags": tags, **reply.numbers})
+    return msgspec.structs.replace(told, verdict=SCREENED if reply.status == SCREENED else INCONSISTENT)
+
+
+def concluded(step: Conclude, verdict: Verdict, wanted: str) -> list[Step]:
+    """Store a verdict, go on with its item, and confirm it where it is a failure.
+
+    Args:
+        wanted: What `Members.wanted` says of a failing verdict; of others nothing is asked.
+    """
+    item = step.item
+    steps: list[Step] = []
+    if verdict.outcome.verdict in FAILURES:
+        verdict = msgspec.structs.replace(verdict, confirmation="confirmed" if item.alone else wanted)
+        if verdict.confirmation == "pending":
+            steps.append(Confirm(item, verdict, step.origin))
+    steps.append(Store(verdict))
+    if item.alone:
+        return [*steps, Finish(item)]
+    return [*steps, Advance(msgspec.structs.replace(item, variant=item.variant + 1))]

@@ -1,0 +1,65 @@
+"""Where migrated tests lie: whoever has a test's id finds its folder, under the roots of the machine it is on.
+
+Jobs carry ids and names, never paths. A worker is told its roots once, in its group's environment, so that one on another
+machine has its own; another kind of `Files` may fetch there what it does not have yet. Needs numpy and msgspec only.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from opera.programs import migrated
+
+ROOTS = "OPERA_ROOTS"
+"""Environment variable that names the roots of a process, the first of which is written to."""
+TESTS = "tests"
+"""The folder of a root that holds migrated tests."""
+TOLD = os.environ.get(ROOTS, "")
+"""What this process was told, read once: a compiler may do to the environment what it likes."""
+
+
+class Files(Protocol):
+    """What processes share: migrated tests, by id, and files that one leaves for another, by name."""
+
+    def test(self, name: str) -> Path:
+        """Return the folder of a migrated test: where it is, else where it is to be made."""
+
+    def file(self, name: str) -> Path:
+        """Return the path of a file that has such a name (`scratch/NAME`, `outputs/ab/NAME`)."""
+
+
+class Folders(msgspec.Struct, frozen=True):
+    """Files in folders of this machine.
+
+    Attributes:
+        roots: Absolute; tests are looked for in one after the other. What is new goes to the first.
+    """
+
+    roots: tuple[str, ...]
+
+    @classmethod
+    def of(cls, *roots: Path) -> Folders:
+        """Return those of some roots; a workspace's folder is one."""
+        return cls(tuple(str(root.absolute()) for root in roots))
+
+    def test(self, name: str) -> Path:
+        """Return the folder of a migrated test: where it is, else where it is to be made."""
+        places = [migrated.folder(Path(root, TESTS), name) for root in self.roots]
+        return next((place for place in places[1:] if not places[0].is_dir() and place.is_dir()), places[0])
+
+    def file(self, name: str) -> Path:
+        """Return the path of a file that has such a name."""
+        return Path(self.roots[0], name)
+
+    def environment(self) -> dict[str, str]:
+        """Return what a group of workers is told in its environment."""
+        return {ROOTS: os.pathsep.join(self.roots)}
+
+
+def here() -> Files:
+    """Return the files that this process was told of."""
+    return Folders(tuple(TOLD.split(os.pathsep)))

@@ -1,0 +1,257 @@
+"""What follows from what was seen, told without a pool, a workspace or a compiler."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from opera.compilers import Variant
+from opera.pool.workers import Result
+from opera.programs.migrated import Artefact, Export
+from opera.programs.verdicts import AGAIN, Limits, Outcome, Seen
+from opera.run import prepare, tasks, transitions
+from opera.run.confirm import MORE_MEMORY, MORE_TIME, PATCHED, confirmed, question, replayed
+from opera.run.ledger import ADAPTER_FAILED, verdict_of
+from opera.run.library_side import ScreenReply, WrapReply
+from opera.run.plan import InstalledFrontend, Item
+from opera.run.tasks import (
+    Advance,
+    Conclude,
+    Confirm,
+    Execute,
+    Finish,
+    Locate,
+    Need,
+    Origin,
+    Replay,
+    Screen,
+    Store,
+    Suspect,
+    Suspicion,
+)
+from opera.store.workspace import Verdict
+
+VARIANTS = (Variant("inputs", "onnx"), Variant("constants", "onnx-constants", after="rejected"))
+FRONTEND = InstalledFrontend("tvm-onnx", "tvm", "onnx", "1", "e", "x", VARIANTS)
+ITEM = Item(FRONTEND, "i", "Conv", "t")
+THERE = Artefact("model.onnx", ("X",))
+CRASH = Outcome("crash", "load", "KeyError", "no such key", conversion_function="convert_Conv")
+WRONG = Outcome("inconsistent", "infer", "value", "Y: 2 of 2", conversion_function="convert_Conv")
+DEAD = Outcome("abort", "load", "SIGSEGV")
+PASS = Outcome("pass")
+BEFORE = Origin(3, ("a/inputs", "b/inputs"))
+
+
+def verdict(outcome: Outcome, **more: str) -> Verdict:
+    return msgspec.structs.replace(verdict_of(FRONTEND, "t", "Conv", "inputs", outcome), **more)
+
+
+# ---------------------------------------------------------------------- variants
+
+
+@pytest.mark.parametrize(
+    ("stored", "place"),
+    [
+        ({}, 0),
+        ({("t", "inputs"): ("unsupported", "load")}, 1),
+        ({("t", "inputs"): ("crash", "load")}, 1),
+        ({("t", "inputs"): ("crash", "compile")}, None),
+        ({("t", "inputs"): ("pass", "")}, None),
+        ({("t", "inputs"): ("crash", "load"), ("t", "constants"): ("pass", "")}, None),
+        ({("other", "inputs"): ("pass", "")}, 0),
+    ],
+)
+def test_the_next_variant_is_one_without_a_verdict_that_is_wanted(stored, place) -> None:
+    [step] = transitions.advanced(ITEM, stored, lambda _: THERE)
+    if place is None:
+        assert step == Finish(ITEM)
+    else:
+        assert step == Execute(msgspec.structs.replace(ITEM, variant=place))
+
+
+def test_what_is_run_again_is_run_though_it_has_its_verdict() -> None:
+    stored = {("t", "inputs"): ("pass", "")}
+    assert transitions.advanced(ITEM, stored, lambda _: THERE, rerun=True) == [Execute(ITEM)]
+
+
+def test_an_artefact_that_is_offered_is_made_first() -> None:
+    assert transitions.advanced(ITEM, {}, lambda _: Export(None)) == [Need(ITEM, "onnx")]
+
+
+def test_a_closed_route_is_unexported_and_opens_what_follows_on_rejection() -> None:
+    closed = Export(None, "ValueError", "cannot be exported")
+    found = {"onnx": closed, "onnx-constants": THERE}
+    store, step = transitions.advanced(ITEM, {}, found.__getitem__)
+    assert (store.verdict.outcome.verdict, store.verdict.outcome.message) == ("unexported", "onnx: cannot be exported")
+    assert store.verdict.finding == ""
+    assert step == Execute(msgspec.structs.replace(ITEM, variant=1))
+
+
+def test_a_test_without_any_artefact_is_done_with() -> None:
+    assert transitions.advanced(ITEM, {}, lambda _: None) == [Finish(ITEM)]
+
+
+# ---------------------------------------------------------------------- executions
+
+
+@pytest.mark.parametrize(
+    ("outcome", "steps"),
+    [
+        (PASS, [Conclude(ITEM, PASS, BEFORE)]),
+        (CRASH, [Conclude(ITEM, CRASH, BEFORE)]),
+        (WRONG, [Screen(ITEM, WRONG, BEFORE)]),
+        (DEAD, [Locate(ITEM, DEAD, BEFORE)]),
+    ],
+)
+def test_an_execution_is_screened_located_or_concluded(outcome, steps) -> None:
+    assert transitions.executed(Execute(ITEM), outcome, BEFORE) == steps
+
+
+def test_an_error_of_opera_is_tried_alone_where_others_ran_before() -> None:
+    error = Outcome("error", "load", "opera")
+    again = Execute(ITEM, msgspec.structs.replace(BEFORE, error=error))
+    assert transitions.executed(Execute(ITEM), error, BEFORE) == [again]
+    assert transitions.executed(Execute(ITEM), error, Origin(3)) == [Conclude(ITEM, error, Origin(3))]
+    starved = msgspec.structs.replace(error, details={AGAIN: True})
+    assert transitions.executed(Execute(ITEM), starved, BEFORE) == [Conclude(ITEM, starved, BEFORE)]
+    suspect, step = transitions.executed(again, PASS, Origin(4))
+    assert suspect == Suspect(Suspicion(FRONTEND, verdict(error), again.origin)), "its predecessors made opera fail"
+    assert step == Conclude(ITEM, PASS, Origin(4))
+
+
+def test_screens_and_converters_come_with_the_conclusion() -> None:
+    [step] = transitions.located(Locate(ITEM, DEAD, BEFORE), "convert_Conv")
+    assert step.outcome.conversion_function == "convert_Conv"
+    [step] = transitions.screened(Screen(ITEM, WRONG, BEFORE), ScreenReply("screened", "ill-conditioned", {"x": 2.0}))
+    assert (step.outcome.verdict, step.outcome.details) == (
+        "screened",
+        {"screen": "ill-conditioned", "tags": [], "x": 2.0},
+    )
+    [step] = transitions.screened(Screen(ITEM, WRONG, BEFORE), ScreenReply("error", "it died"))
+    assert (step.outcome.verdict, step.outcome.details["tags"]) == ("inconsistent", ["unscreened"])
+
+
+def test_a_conclusion_is_stored_confirmed_where_wanted_and_its_item_goes_on() -> None:
+    following = Advance(msgspec.structs.replace(ITEM, variant=1))
+    assert transitions.concluded(Conclude(ITEM, PASS, BEFORE), verdict(PASS), "") == [Store(verdict(PASS)), following]
+    failing = verdict(CRASH, confirmation="pending")
+    assert transitions.concluded(Conclude(ITEM, CRASH, BEFORE), verdict(CRASH), "pending") == [
+        Confirm(ITEM, failing, BEFORE), Store(failing), following,
+    ]  # fmt: skip
+    late = verdict(CRASH, confirmation="unconfirmed")
+    assert transitions.concluded(Conclude(ITEM, CRASH, BEFORE), verdict(CRASH), "unconfirmed") == [
+        Store(late),
+        following,
+    ]
+    alone = msgspec.structs.replace(ITEM, alone=True)
+    assert transitions.concluded(Conclude(alone, CRASH, BEFORE), verdict(CRASH), "") == [
+        Store(verdict(CRASH, confirmation="confirmed")), Finish(alone),
+    ]  # fmt: skip
+
+
+def test_a_failing_hook_tags_failures_alone_and_once() -> None:
+    seen = Seen(hooks={"conversion_function": "it failed"})
+    told = verdict(msgspec.structs.replace(CRASH, seen=seen))
+    assert told.outcome.details == {"tags": [ADAPTER_FAILED]} and told.finding
+    assert verdict(told.outcome).outcome.details == {"tags": [ADAPTER_FAILED]}
+    assert verdict(msgspec.structs.replace(PASS, seen=seen)).outcome.details == {}
+
+
+# ---------------------------------------------------------------------- confirmations
+
+FAILED = verdict(CRASH, confirmation="pending")
+ASKED = Confirm(ITEM, FAILED, BEFORE)
+
+
+def test_a_fresh_fork_confirms() -> None:
+    assert confirmed(ASKED, CRASH, has_patches=True) == [Store(verdict(CRASH, confirmation="confirmed"))]
+
+
+def test_what_a_fresh_fork_shows_otherwise_counts() -> None:
+    held = msgspec.structs.replace(ASKED, verdict=verdict(WRONG, confirmation="pending"))
+    [step] = confirmed(held, CRASH, has_patches=False)
+    assert (step.verdict.finding, step.verdict.confirmation) == (FAILED.finding, "confirmed")
+
+
+def test_a_confirmation_without_time_stays_pending() -> None:
+    assert confirmed(ASKED, Outcome("error", details={AGAIN: True}), has_patches=True) == []
+    assert replayed(Replay(ITEM, FAILED, BEFORE, PASS), Outcome("error", details={AGAIN: True}), reached=True) == []
+
+
+def test_a_death_keeps_what_was_located() -> None:
+    found = msgspec.structs.replace(DEAD, conversion_function="convert_Conv")
+    held = verdict(found, confirmation="pending")
+    [step] = confirmed(Confirm(ITEM, held, BEFORE), DEAD, has_patches=False)
+    assert step == Store(msgspec.structs.replace(held, confirmation="confirmed"))
+
+
+def test_what_only_patches_break_is_operas_error() -> None:
+    [again] = confirmed(ASKED, PASS, has_patches=True)
+    assert again == msgspec.structs.replace(ASKED, patched=True)
+    [step] = confirmed(again, CRASH, has_patches=True)
+    assert (step.verdict.outcome.verdict, step.verdict.finding) == ("error", "")
+    assert step.verdict.outcome.message.startswith(PATCHED)
+    assert confirmed(again, PASS, has_patches=True) == [Replay(ITEM, FAILED, BEFORE, PASS)]
+
+
+def test_what_does_not_fail_again_is_flaky_or_needs_its_predecessors() -> None:
+    [step] = confirmed(msgspec.structs.replace(ASKED, origin=Origin(3)), PASS, has_patches=False)
+    assert (step.verdict.outcome.verdict, step.verdict.finding) == ("flaky", "")
+    assert step.verdict.outcome.details == {"was": "crash", "finding": FAILED.finding}
+    [replay] = confirmed(ASKED, PASS, has_patches=False)
+    assert replay == Replay(ITEM, FAILED, BEFORE, PASS)
+    store, suspect = replayed(replay, CRASH, reached=True)
+    assert store.verdict.outcome.details == {"tags": ["state-dependent"], "predecessors": list(BEFORE.predecessors)}
+    assert suspect.suspicion == Suspicion(FRONTEND, store.verdict, BEFORE)
+    for outcome, reached in ((PASS, True), (CRASH, False)):
+        [step] = replayed(replay, outcome, reached=reached)
+        assert step.verdict.outcome.verdict == "flaky"
+
+
+def test_a_death_that_somebody_sent_says_nothing_of_the_test() -> None:
+    killed = verdict(Outcome("abort", "infer", "SIGTERM"), confirmation="pending")
+    [step] = confirmed(Confirm(ITEM, killed, Origin()), PASS, has_patches=False)
+    assert step == Store(verdict(PASS))
+
+
+def test_questions_of_confirmations() -> None:
+    limits = Limits(10.0, 100)
+    asked = question(ASKED, limits)
+    assert (asked.fresh, asked.unpatched, asked.after, asked.limits, asked.environment) == (True, True, (), limits, "e")
+    assert not question(msgspec.structs.replace(ASKED, patched=True), limits).unpatched
+    late = Confirm(ITEM, verdict(Outcome("timeout", "load", "timeout")), BEFORE)
+    assert question(late, limits).limits == Limits(10.0 * MORE_TIME, 100 * MORE_MEMORY)
+    assert question(Replay(ITEM, FAILED, BEFORE, PASS), limits).after == BEFORE.predecessors
+
+
+# ---------------------------------------------------------------------- batches
+
+BATCH = tasks.Wrap("onnx", "x", ("i1", "i2"))
+
+
+def done(payload: object, status: str = "done", **more: object) -> Result:
+    return Result(tag=None, group="library onnx", status=status, raw=msgspec.msgpack.encode(payload), **more)
+
+
+def test_a_batch_makes_tests_and_tells_rejections() -> None:
+    found = prepare.wrapped(BATCH, done([WrapReply("a", "made"), WrapReply("b", "invalid", "no such operator")]))
+    assert [(x.id, x.instance, x.status, x.reason) for x in found.tests] == [
+        ("a", "i1", "valid", ""), ("b", "i2", "invalid", "no such operator"),
+    ]  # fmt: skip
+
+
+def test_a_batch_that_dies_is_wrapped_one_by_one_and_what_kills_is_an_error() -> None:
+    assert prepare.wrapped(BATCH, done(None, "abort", exit="SIGSEGV")).alone == BATCH.instances
+    alone = msgspec.structs.replace(BATCH, instances=("i1",))
+    [test] = prepare.wrapped(alone, done(None, "abort", exit="SIGSEGV")).tests
+    assert (test.instance, test.status) == ("i1", "error") and "SIGSEGV" in test.reason
+    assert prepare.wrapped(alone, done(None, "starved")).left == ("i1",)
+    assert prepare.wrapped(BATCH, done(None, "unavailable")).left == BATCH.instances
+
+
+def test_an_export_that_dies_has_failed_and_one_that_is_not_served_is_left() -> None:
+    assert prepare.exported(done(Export(THERE))) == Export(THERE)
+    died = prepare.exported(done(None, "abort", exit="SIGSEGV", log="it ends"))
+    assert died is not None and (died.artefact, died.symptom) == (None, "SIGSEGV") and "it ends" in died.message
+    assert prepare.exported(done(None, "timeout")).symptom == "timeout"
+    assert prepare.exported(done(None, "starved")) is None
