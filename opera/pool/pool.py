@@ -81,7 +81,7 @@ class Pool:
         return {name: server.account for name, server in self._servers.items()}
 
     def add(self, name: str, group: Group) -> None:
-        """Add a group; it starts when it has a job."""
+        """Have another group beside those that the pool was made with."""
         self.groups[name] = group
         self._servers[name] = Server(name, group)
 

@@ -18,14 +18,17 @@ def compiler_group(name: str, library: str, files: Folders, python: str = "", *,
     """Return the workers of a frontend, which find tests among `files`; without opera's patches to it, if so wished."""
     compiler = compilers.get(name)
     preload = (*compiler.PRELOAD, *(module for variant in compiler.FRONTENDS[library] for module in variant.preload))
-    env = files.environment() | (patches(name, library) if unpatched else {})
-    return Group(call="opera.run.worker:run", python=python, preload=tuple(dict.fromkeys(preload)), env=env)
+    without = patches(name, library) if unpatched else {}
+    return Group(
+        call="opera.run.worker:run", python=python, preload=tuple(dict.fromkeys(preload)),
+        env={**files.environment(), **without},
+    )  # fmt: skip
 
 
 def library_group(name: str, files: Folders) -> Group:
     """Return the workers of a library's side."""
     preload = tuple(libraries.get(name).PRELOAD)
-    return Group(call="opera.run.library_side:wrap_batch", preload=preload, env=files.environment())
+    return Group(call="opera.run.library_side:wrap_batch", preload=preload, env={**files.environment()})
 
 
 def patches(compiler: str, library: str) -> dict[str, str]:
