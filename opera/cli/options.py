@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -72,7 +73,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 def _source(args: list[str]) -> str:
     """Return what --source names, before anything is parsed."""
     found = ""
-    for word, following in zip(args, [*args[1:], ""], strict=True):
+    for word, following in pairwise([*args, ""]):
         if word == "--source":
             found = following
         elif word.startswith("--source="):
