@@ -1,18 +1,13 @@
-"""A child process that runs files of a suite under instrumentation, one job a line, and answers each.
+"""A capture child: a worker of opera.pool that runs files of a suite, or what a driver is asked for, under instrumentation.
 
-Jobs come and answers go through one socket, whose descriptor is the argument: standard input and output belong to the suite.
+It stands in an empty folder, and has a temporary folder, of its own. Standard input and output belong to what it runs.
 """
 
 from __future__ import annotations
 
-import fcntl
 import importlib
 import importlib.util
 import os
-import resource
-import select
-import signal
-import socket
 import sys
 import tempfile
 import time
@@ -24,24 +19,26 @@ import msgspec
 from opera import capture
 from opera.capture.recorder import Recorder
 
-MEMORY = 12 << 30
-"""Bytes of private memory that a child may take."""
-FILE_SIZE = 2 << 30
-"""Bytes that a child may write into one file, its log and spool included."""
 
+class Hooks(msgspec.Struct, frozen=True):
+    """What is hooked for the life of a child; a child runs no jobs with others.
 
-class Setup(msgspec.Struct, frozen=True):
-    """First line: what is hooked for the life of the child."""
+    Attributes:
+        source: The migration source that provenances name.
+        library: Whose capture module hooks.
+        points: See opera.capture.Capture.
+    """
 
     source: str
     library: str
     points: dict[str, list[str]]
 
 
-class Job(msgspec.Struct, frozen=True):
-    """One file of a suite.
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a suite, or one thing that a driver is asked for.
 
     Attributes:
+        hooks: What is hooked: the same in all jobs of a child.
         kind: `modules`: executed under its dotted name in place of the installed one; `pytest`: run by pytest; `driver`:
             left to the module `driver`, whose `run(recorder, file)` returns how many tests ran and how many of them failed.
         root, file: The target's root, and the path of the file below it; the part that a driver is asked for.
@@ -53,8 +50,9 @@ class Job(msgspec.Struct, frozen=True):
         inert: Callables that do nothing and return something harmless.
     """
 
+    hooks: Hooks
     kind: str
-    root: str
+    root: str = ""
     file: str
     spool: str
     arguments: tuple[str, ...] = ()
@@ -65,8 +63,8 @@ class Job(msgspec.Struct, frozen=True):
     driver: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """How a file went: see opera.sources.suites.suites.FileReport."""
+class Ran(msgspec.Struct, frozen=True):
+    """How a job went, where the child lived to tell: see opera.sources.UnitReport."""
 
     status: str
     reason: str
@@ -78,44 +76,18 @@ class Answer(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def main(descriptor: int, parent: int) -> None:
-    """Serve jobs from the socket `descriptor` until the parent closes it; `parent` is the end of a pipe that it holds."""
-    _leave_with(parent)
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_SIZE, FILE_SIZE))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with socket.socket(fileno=descriptor) as link, link.makefile("rb") as lines:
-        setup = msgspec.json.decode(lines.readline(), type=Setup)
-        recorder = Recorder(setup.source)
-        problem = _install(setup, recorder)
-        for line in lines:
-            job = msgspec.json.decode(line, type=Job)
-            answer = Answer("failed", problem, 0, 0, 0, 0, {}, 0.0) if problem else _run(job, recorder)
-            link.sendall(msgspec.json.encode(answer) + b"\n")
-    os._exit(0)  # threads and exit handlers of what was run are of no concern
+_installed: list[tuple[Recorder, str]] = []
+"""The recorder of this process, and why its hooks could not be installed; empty until the first job."""
 
 
-def _leave_with(parent: int) -> None:
-    """Have the kernel kill this process's group, which is its own, when the other end of a pipe is closed.
-
-    That ends also what hangs in code that lets no other thread run, and what a suite started.
-    """
-    fcntl.fcntl(parent, fcntl.F_SETOWN, -os.getpgrp())
-    fcntl.fcntl(parent, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(parent, fcntl.F_SETFL, fcntl.fcntl(parent, fcntl.F_GETFL) | os.O_ASYNC)
-    if select.select([parent], [], [], 0)[0]:  # it was closed before
-        os._exit(1)
-
-
-def _install(setup: Setup, recorder: Recorder) -> str:
-    try:
-        capture.get(setup.library).install(recorder, setup.points)
-    except Exception as error:
-        return f"the points of capture cannot be hooked: {type(error).__name__}: {error}"
-    return ""
-
-
-def _run(job: Job, recorder: Recorder) -> Answer:
+def run(job: Job) -> Ran:
+    """Run one job; the child's function, as opera.pool calls it."""
+    if not _installed:
+        _leave_alone()
+        _installed.append(_install(job.hooks))
+    recorder, problem = _installed[0]
+    if problem:
+        return Ran("failed", problem, 0, 0, 0, 0, {}, 0.0)
     start = time.perf_counter()
     recorder.begin(job.file, Path(job.spool))
     sys.path.extend(str(Path(job.root, entry)) for entry in job.path)
@@ -125,9 +97,27 @@ def _run(job: Job, recorder: Recorder) -> Answer:
     seconds = time.perf_counter() - start
     if recorder.unwritten:
         status, reason = "failed", recorder.unwritten
-    return Answer(
+    return Ran(
         status, reason, tests, failed, recorder.calls, recorder.recorded, dict(recorder.left_out), round(seconds, 3)
     )
+
+
+def _leave_alone() -> None:
+    """Go from the folder that the pool gave this process, which is removed with it, to an empty one in it."""
+    place, temporary = Path.cwd() / "cwd", Path.cwd() / "tmp"
+    place.mkdir()
+    temporary.mkdir()
+    os.chdir(place)
+    os.environ["TMPDIR"], tempfile.tempdir = str(temporary), None
+
+
+def _install(hooks: Hooks) -> tuple[Recorder, str]:
+    recorder = Recorder(hooks.source)
+    try:
+        capture.get(hooks.library).install(recorder, hooks.points)
+    except Exception as error:
+        return recorder, f"the points of capture cannot be hooked: {type(error).__name__}: {error}"
+    return recorder, ""
 
 
 def _run_module(job: Job, recorder: Recorder) -> tuple[str, str, int, int]:
@@ -184,7 +174,3 @@ def _run_driver(job: Job, recorder: Recorder) -> tuple[str, str, int, int]:
 
 
 KINDS = {"modules": _run_module, "pytest": _run_pytest, "driver": _run_driver}
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]))

@@ -1,7 +1,7 @@
 """A child process that runs a script or test suite of the user's own as if opera were not there, and records what it calls.
 
 Its working directory, environment, standard streams, configuration and plugins are the user's. The argument is a folder:
-`command.json` (Command) is read from it, `spool.jsonl` and, once the program ended, `answer.json` (Answer) are written into it.
+`command.json` (Command) is read from it, `spool.jsonl` and, once the program ended, `answer.json` (Ran) are written into it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from opera import capture, processes
-from opera.capture.child import Answer, Setup
+from opera.capture.child import Hooks, Ran
 from opera.capture.recorder import Recorder
 
 COMMAND, SPOOL, ANSWER = "command.json", "spool.jsonl", "answer.json"
@@ -32,7 +32,7 @@ class Command(msgspec.Struct, frozen=True):
     """What is run.
 
     Attributes:
-        setup: What is hooked for the life of the process.
+        hooks: What is hooked for the life of the process.
         kind: `script`, `module` (`python -m`) or `pytest`.
         file: The script's path as it was given, the module's name, or pytest's whole command.
         arguments: What follows.
@@ -40,7 +40,7 @@ class Command(msgspec.Struct, frozen=True):
         parent: The process that waits for it; 0 for none.
     """
 
-    setup: Setup
+    hooks: Hooks
     kind: str
     file: str
     arguments: tuple[str, ...] = ()
@@ -54,12 +54,12 @@ def main(folder: str) -> None:
     command = msgspec.json.decode((place / COMMAND).read_bytes(), type=Command)
     if command.parent:
         processes.end_with(command.parent)
-    recorder = Recorder(command.setup.source)
+    recorder = Recorder(command.hooks.source)
     try:
-        capture.get(command.setup.library).install(recorder, command.setup.points)
+        capture.get(command.hooks.library).install(recorder, command.hooks.points)
     except Exception as error:
         reason = f"the points of capture cannot be hooked: {type(error).__name__}: {error}"
-        (place / ANSWER).write_bytes(msgspec.json.encode(Answer("failed", reason, 0, 0, 0, 0, {}, 0.0)))
+        (place / ANSWER).write_bytes(msgspec.json.encode(Ran("failed", reason, 0, 0, 0, 0, {}, 0.0)))
         sys.exit(1)
     watcher = _Watcher(recorder, command.file, place)
     with recorder.watching():
@@ -103,13 +103,13 @@ class _Watcher:
         recorder.close()
         reasons = [recorder.unwritten] if recorder.unwritten else []
         reasons += [PROCESSES] if _processes() > self._processes else []
-        answer = Answer(
+        ran = Ran(
             "failed" if recorder.unwritten else "done", "; ".join(reasons), self.tests, self.failed, recorder.calls,
             recorder.recorded, dict(recorder.left_out), round(time.perf_counter() - self._started, 3),
         )  # fmt: skip
         # Where no descriptor or no room is left, opera says what it does not know, and the program nothing.
         with suppress(OSError):
-            (self._place / ANSWER).write_bytes(msgspec.json.encode(answer))
+            (self._place / ANSWER).write_bytes(msgspec.json.encode(ran))
 
 
 def _processes() -> int:

@@ -1,18 +1,16 @@
-"""Commands that bring instances into a workspace and rank them: extract, constraints, corpus, prioritize."""
+"""Commands that bring instances into a workspace and rank them: extract, record, constraints, corpus, prioritize."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, NoReturn
 
 import typer
-from typer.core import TyperCommand
 
+from opera.cli import options
 from opera.cli.app import CORES, RESULTS, Root, Workers, app
 from opera.errors import OK, USAGE, UsageError
-
-MAX_SEED = 2**32 - 1
-"""numpy's limit."""
 
 corpus_app = typer.Typer(
     help="Exchange operator instances with others as files (docs/corpus.md).", no_args_is_help=True
@@ -20,59 +18,39 @@ corpus_app = typer.Typer(
 app.add_typer(corpus_app, name="corpus")
 
 
-class _Extract(TyperCommand):
-    """`opera extract`, whose --library takes a command that has options of its own."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        options = {word.partition("=")[0] for word in args}
-        if "--library" in options and not {"--", "-h", "--help", "--source"} & options:
-            raise UsageError(
-                "--library needs a command after `--`",
-                cause="without `--`, options of the command would be taken for opera's",
-                fix="opera extract --library torch -- python train.py --epochs 1, or --source for a generator of inputs",
-            )
-        return super().parse_args(ctx, args)
-
-
-@app.command(cls=_Extract)
+@app.command(cls=options.Extract)
 def extract(
+    context: typer.Context,
     target: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="TARGET | -- COMMAND",
-            help="A checkout of a library, the name of an installed one (onnx, torch), or with --library a command.",
+            metavar="TARGET",
+            help="A checkout of a library, the name of an installed one (onnx, torch), or what a --source takes.",
             show_default=False,
         ),
     ] = None,
-    library: Annotated[
-        str,
-        typer.Option(help="Record what the COMMAND after `--` calls of this library: python or pytest and arguments."),
-    ] = "",
     source: Annotated[
         str,
         typer.Option(
-            help="Take inputs from this generator (docter, deeprel); TARGET is what it published, if anything."
+            help="Take inputs from this generator (docter, deeprel), whose own options"
+            " `opera extract --source NAME --help` shows.",
         ),
     ] = "",
-    count: Annotated[int, typer.Option(min=0, help="With --source: inputs for each operator.", show_default=False)] = 0,
-    seed: Annotated[
-        int, typer.Option(min=0, max=MAX_SEED, help="With --source: of all that is random.", show_default=False)
-    ] = 0,
-    violating: Annotated[
-        bool,
-        typer.Option("--violating", help="With --source docter: each input breaks one constraint, to find crashes."),
-    ] = False,
+    library: Annotated[str, typer.Option(help="With --source: only operators of this library.")] = "",
     equipped: Annotated[
         str, typer.Option(help="TARGET is a checkout of this compiler: record what its own frontend suite covers.")
     ] = "",
     workspace: Root = RESULTS,
     workers: Workers = CORES,
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds that one test file, or the command, may take.", min=1)
+        float | None,
+        typer.Option(help="Seconds that one test file (one input or call of a --source) may take.", min=1),
     ] = None,
-    rerun: Annotated[bool, typer.Option("--rerun", help="Run again the files that are done.")] = False,
+    rerun: Annotated[bool, typer.Option("--rerun", help="Run again what is done.")] = False,
 ) -> None:
-    """Run a library's test suite, or a script or suite of your own, under instrumentation: record its operator instances.
+    """Run a library's test suite, or a generator of inputs, under instrumentation: record its operator instances.
+
+    For a script or suite of your own: opera record.
 
     Example: opera extract onnx
 
@@ -80,37 +58,71 @@ def extract(
 
     Example: opera extract --equipped tvm ../tvm
 
-    Example: opera extract --library torch -- python train.py --epochs 1
-
-    Example: opera extract --library torch -- pytest my_tests/
-
     Example: opera extract --source docter --library torch
 
     Example: opera extract --source docter ../DocTer/constraints_extracted/pytorch1.5
     """
-    from opera.sources import generators as sources
-    from opera.sources.suites import extract as stage
-    from opera.sources.suites import program as command
+    from opera import sources
+    from opera.sources import engine
+    from opera.sources.suites import extract as suites
     from opera.store.workspace import Workspace
 
     words = target or []
-    if source:
-        if equipped or len(words) > 1:
-            raise UsageError("--source takes one folder at most", fix="see `opera extract --help`")
-        request = sources.Request("".join(words), library, workers, timeout, rerun, seed, count, violating)
-        work = sources.get(source)(request)
-        with Workspace.open(workspace, write=True) as opened:
-            ok = work(opened)
-    elif count or seed or violating:
-        raise UsageError("--count, --seed and --violating go with --source", fix="see `opera extract --help`")
-    elif library or len(words) != 1:
-        program = command.parse(library, words, equipped)
-        with Workspace.open(workspace, write=True) as opened:
-            ok = command.extract(opened, program, timeout=timeout)
-    else:
-        found = stage.recognised(words[0], equipped)  # a wrong path makes no workspace
-        with Workspace.open(workspace, write=True) as opened:
-            ok = stage.extract(opened, found, equipped=equipped, workers=workers, timeout=timeout, rerun=rerun)
+    if equipped and (source or library or len(words) != 1):
+        raise UsageError(
+            "--equipped takes one target, a checkout of a compiler", fix="opera extract --equipped tvm ../tvm"
+        )
+    if not source and (library or len(words) > 1):  # what `opera record` was called before
+        print("hint: `opera record` does this now: opera record --library LIBRARY -- COMMAND", file=sys.stderr)
+        _record(library, words, timeout, workspace)
+    if len(words) > 1:
+        raise UsageError("--source takes one folder at most", fix="see `opera extract --help`")
+    if not (source or words):
+        raise UsageError(
+            "nothing to extract from was named",
+            fix="opera extract onnx; opera extract CHECKOUT; opera extract --source docter",
+        )
+    request = sources.Request("".join(words), library, timeout)
+    begin = (
+        sources.begin(source, request, options.given(context))
+        if source
+        else suites.extraction(request, equipped=equipped)
+    )
+    with Workspace.open(workspace, write=True) as opened:  # a wrong request has made none
+        ok = engine.run(opened, begin(opened), workers=workers, rerun=rerun)
+    raise typer.Exit(OK if ok else USAGE)
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def record(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- COMMAND", help="python or pytest, and its arguments.", show_default=False),
+    ] = None,
+    library: Annotated[str, typer.Option(help="The library whose operators are recorded (onnx, torch, keras).")] = "",
+    workspace: Root = RESULTS,
+    timeout: Annotated[float | None, typer.Option(help="Seconds that the command may take.", min=1)] = None,
+) -> None:
+    """Run a script or test suite of your own as without opera, and record the operators that it calls.
+
+    Its folder, environment, input and output are yours; how it ends is told, and what it called is kept however that was.
+
+    Example: opera record --library torch -- python train.py --epochs 1
+
+    Example: opera record --library torch -- python -m package.train
+
+    Example: opera record --library onnx -- pytest my_tests/
+    """
+    _record(library, command or [], timeout, workspace)
+
+
+def _record(library: str, words: list[str], timeout: float | None, workspace: Path) -> NoReturn:
+    from opera.sources import record as stage
+    from opera.store.workspace import Workspace
+
+    program = stage.parse(library, words)
+    with Workspace.open(workspace, write=True) as opened:
+        ok = stage.record(opened, program, timeout=timeout)
     raise typer.Exit(OK if ok else USAGE)
 
 

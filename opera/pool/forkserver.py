@@ -202,7 +202,7 @@ class _Server:
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 self.control.close()
-                os.setpgid(0, 0)
+                os.setsid()  # a group to kill; Ctrl-C does not reach it, and what shares out CPUs counts it by itself
                 folder = self.folder(worker)  # its own: in a shared one it could delete or damage another's files
                 folder.mkdir(parents=True)
                 os.chdir(folder)
@@ -210,8 +210,6 @@ class _Server:
                 _work(server, *files)
             finally:
                 os._exit(LOST_CONNECTION)
-        with contextlib.suppress(OSError):
-            os.setpgid(pid, pid)  # both do it, so that neither can come too late
         self.pids[pid] = worker
         _tell(self.control, Event("forked", worker, pid))
 

@@ -99,16 +99,18 @@ class Pool:
         tag: Any = None,
         fresh: bool = False,
         call: str = "",
+        twice: bool = True,
     ) -> None:
         """Queue a job; jobs begin in this order, as far as their groups are ready.
 
         It is killed after `seconds` (as of `opera.pool.clock`), or when its worker has grown by `memory` bytes. With
         `fresh` it runs alone in a fork made for it. `call` names another function than the group's. The payload is anything
-        that msgspec can encode.
+        that msgspec can encode. Unless it may run `twice`, a signal that ends it is taken for its own doing the first time.
         """
         server = self._servers[group]
         raw = msgspec.Raw(msgspec.msgpack.encode(payload))
-        server.queue.append(Task(next(self._order), tag, call or server.group.call, raw, seconds, memory, fresh))
+        call = call or server.group.call
+        server.queue.append(Task(next(self._order), tag, call, raw, seconds, memory, fresh, again=not twice))
         if server.state == "new":
             self._start(server)
         self._dispatch()
@@ -149,6 +151,13 @@ class Pool:
             if not self._busy and not self.waiting():
                 return
             self._wait()
+
+    def poll(self) -> Iterator[Result]:
+        """Yield what results there are, without waiting: for a caller who is at work, while workers are to be kept busy."""
+        if self._busy or self.waiting():
+            self._wait(patient=False)
+        while self._results:
+            yield self._results.popleft()
 
     def close(self) -> None:
         """Kill everything. What was not yielded is lost."""
@@ -222,11 +231,12 @@ class Pool:
         self._selector.register(worker.connection, selectors.EVENT_READ, lambda: self._read(worker))
         return worker
 
-    def _wait(self) -> None:
-        """Wait for the next thing to happen, and do what it asks for; then look at limits."""
+    def _wait(self, patient: bool = True) -> None:
+        """Wait for the next thing to happen if `patient`, and do what it asks for; then look at limits."""
         now = time.monotonic()
         watched = bool(self._busy) or any(server.state == "starting" for server in self._servers.values())
         until = min(now + POLL if watched else math.inf, self._last_begin if self.waiting() else math.inf)
+        until = until if patient else now
         ready = self._selector.select(None if until == math.inf else max(0.0, until - now))
         for key, _ in ready:
             if self._selector.get_map().get(key.fd) is key:  # an earlier one of these may have closed it

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+import opera
 from opera import processes
 from opera.pool import clock
 from opera.pool.clock import Clock
@@ -36,6 +37,15 @@ SENDING = 120.0
 MARK = "OPERA_FORK_SERVER"
 """Environment variable by which the processes of a fork server are known."""
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB", "TVM")
+LOAD = (
+    "import importlib.util, sys\n"
+    "spec = importlib.util.spec_from_file_location('opera', sys.argv.pop())\n"
+    "sys.modules['opera'] = importlib.util.module_from_spec(spec)\n"
+    "spec.loader.exec_module(sys.modules['opera'])\n"
+)
+"""Imports this very opera, whose file is the last argument, without a place on the path: what is beside it would be there too,
+and another opera that is installed would come before it."""
+BARE = LOAD + "import socket\nfrom opera.pool.forkserver import main\nmain(socket.socket(fileno=int(sys.argv.pop())))"
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,8 +54,10 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         call: Function that does its jobs, `module:name`; it takes the payload and returns what `Result.payload` holds.
         python: Interpreter; empty for the running one (whose `sys.path` the workers then have).
+        bare: The running interpreter with its own `sys.path` alone, and opera imported by its file: for code that is to run as
+            if opera were not there.
         preload: Modules imported before workers are forked.
-        env: Environment variables set on top of this process's.
+        env: Environment variables set on top of this process's; None for one that is left out.
         jobs: A worker is replaced after so many jobs,
         growth: or when it has grown by so many bytes.
         start_seconds: Time that importing may take (seconds as of `opera.pool.clock`).
@@ -53,8 +65,9 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
     call: str
     python: str = ""
+    bare: bool = False
     preload: tuple[str, ...] = ()
-    env: dict[str, str] = {}
+    env: dict[str, str | None] = {}
     jobs: int = 500
     growth: int = 1 << 30
     start_seconds: float = 300.0
@@ -227,15 +240,20 @@ class Server:
         """Start the process; OSError where the interpreter cannot be run."""
         group = self.group
         self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
-        env = {**os.environ, **{f"{name}_NUM_THREADS": "1" for name in THREADS}, **group.env, MARK: self.mark}
-        if not group.python:  # the same modules as here; -P keeps the current folder from shadowing them
+        stated = {**os.environ, **{f"{name}_NUM_THREADS": "1" for name in THREADS}, **group.env, MARK: self.mark}
+        env = {name: value for name, value in stated.items() if value is not None}
+        if not (
+            group.python or group.bare
+        ):  # the same modules as here; -P keeps the current folder from shadowing them
             paths = [str(Path(entry).absolute()) for entry in sys.path]  # "" is the current folder
             env["PYTHONPATH"] = os.pathsep.join([*filter(None, [group.env.get("PYTHONPATH")]), *paths])
         self.control, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.log = tempfile.TemporaryFile()  # noqa: SIM115
+        number = str(far.fileno())
+        program = ["-c", BARE, number, opera.__file__] if group.bare else ["-m", "opera.pool.forkserver", number]
         try:
             self.process = subprocess.Popen(
-                [group.python or sys.executable, "-P", "-m", "opera.pool.forkserver", str(far.fileno())],
+                [group.python or sys.executable, "-P", *program],
                 stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
                 pass_fds=[far.fileno()], start_new_session=True, env=env,
             )  # fmt: skip

@@ -12,7 +12,7 @@ from opera.store.workspace import Workspace
 TESTS = "tests"
 """The family of what people wrote: the suites that `sources/*.toml` declare, and scripts and suites of the user's own."""
 COMMAND = "command"
-"""The source that `opera extract --library L -- COMMAND` names."""
+"""The source that `opera record` names."""
 
 Held = Counter[tuple[str, str, tuple[str, ...]]]
 """(library, operator, migration sources) → instances that exactly these sources hold."""

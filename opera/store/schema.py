@@ -65,7 +65,7 @@ CREATE TABLE candidates (                   -- what became of candidates for a r
     file TEXT NOT NULL,
     source TEXT NOT NULL,                   -- operator whose invocations were tried
     target TEXT NOT NULL,                   -- operator that they were tried on
-    document BLOB NOT NULL,                 -- JSON of opera.sources.deeprel.plans.Outcome, zlib where that pays
+    document BLOB NOT NULL,                 -- JSON of opera.sources.deeprel.plans.Tried, zlib where that pays
     PRIMARY KEY (extraction, file, source, target),
     FOREIGN KEY (extraction, file) REFERENCES extraction_files ON DELETE CASCADE
 );

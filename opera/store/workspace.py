@@ -304,7 +304,7 @@ class Workspace:
             key, file, status, document: See opera.store.schema.
             instead_of: Files of which nothing is kept; empty for none but `file`.
             crashes: Calls that killed the library's process, or hung.
-            candidates: (source, target, opera.sources.deeprel.plans.Outcome) of candidates for a relation.
+            candidates: (source, target, opera.sources.deeprel.plans.Tried) of candidates for a relation.
         """
         with self.transaction():
             if instead_of:

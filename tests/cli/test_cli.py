@@ -12,6 +12,7 @@ from opera.errors import UsageError
 COMMANDS = [
     "doctor",
     "extract",
+    "record",
     "constraints",
     "prioritize",
     "coverage",
@@ -33,6 +34,13 @@ def test_help_has_an_example_and_is_instant(command):
     assert done.returncode == 0
     assert f"Example: opera {command}" in done.stdout
     assert seconds < 1, "it computes more than a command line has to"
+
+
+def test_help_shows_the_options_of_the_source_that_is_named():
+    shown = {name: opera("extract", "--source", name, "--help").stdout for name in ("docter", "deeprel")}
+    assert all(word in shown["docter"] for word in ("--count", "--seed", "--violating", "default: 40", "--workers"))
+    assert "--count" in shown["deeprel"] and "--violating" not in shown["deeprel"]
+    assert "--count" not in opera("extract", "--help").stdout
 
 
 def test_help_imports_nothing_heavy():
@@ -68,6 +76,15 @@ MISTAKES = [
     (["extract", "--library", "onnx", "--", "python", "none.py"], "there is no script none.py"),
     (["extract", "--library", "caffe", "--", "python", "s.py"], "operators of 'caffe'"),
     (["extract", "--equipped", "tvm", "--library", "onnx", "--", "pytest"], "one target"),
+    (["extract", "--source", "nowhere"], "no migration source called 'nowhere'"),
+    (["extract", "--source", "nowhere", "--help"], "no migration source called 'nowhere'"),
+    (["extract", "--source", "deeprel", "--seed", "3"], "the source 'deeprel' has no option --seed"),
+    (["extract", "onnx", "--seed", "3"], "`opera extract` has no option --seed"),
+    (["extract", "--source", "docter", "a", "b"], "--source takes one folder at most"),
+    (["record"], "nothing to record"),
+    (["record", "--library", "onnx"], "needs a command"),
+    (["record", "python", "s.py"], "of which library"),
+    (["record", "--library", "onnx", "python", "none.py", "-x"], "there is no script none.py"),
     (["run", "--compiler", "gcc"], "there is no compiler called 'gcc'"),
     (["run", "--library", "caffe"], "there is no library called 'caffe'"),
     (["run", "--python", "./no-python"], "there is no interpreter"),

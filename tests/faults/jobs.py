@@ -7,6 +7,7 @@ import ctypes
 import inspect
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -113,6 +114,12 @@ def signal_siblings(number_and_folder: list[Any]) -> None:
 def wait_for_file(path: str) -> None:
     while not Path(path).exists():
         time.sleep(0.01)
+
+
+def note_and_alarm(path: str) -> None:
+    with Path(path).open("a") as file:
+        file.write("run ")
+    os.kill(os.getpid(), signal.SIGALRM)
 
 
 def signal_itself(number: int) -> None:

@@ -19,8 +19,8 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def extract(place: Path, *command: str, library: str = "onnx") -> subprocess.CompletedProcess[str]:
-    return opera("extract", "--library", library, "--", *command, cwd=place)
+def record(place: Path, *command: str, library: str = "onnx") -> subprocess.CompletedProcess[str]:
+    return opera("record", "--library", library, "--", *command, cwd=place)
 
 
 def test_a_script_runs_as_python_runs_it(place: Path) -> None:
@@ -33,21 +33,30 @@ def test_a_script_runs_as_python_runs_it(place: Path) -> None:
         "print(sys.argv, __name__, __file__, os.getcwd(), sys.path[0], os.environ['HELLO'], input())\n"
         "print(any('opera' in word for word in sys.argv), type(pickle.loads(pickle.dumps(Mine()))) is Mine)\n"
         "atexit.register(lambda: model.run('Neg'))\n"
-        "threading.Timer(0.5, lambda: model.run('Abs')).start()\n"
         "os.chdir('/')\nmodel.run('Relu')\n"
+        "threading.Timer(0.5, lambda: model.run('Abs')).start()\n"
     )
     command = [sys.executable, "deep/s.py", "--", "-x", "a b"]
     environment = os.environ | {"HELLO": "ho"}
     plain = subprocess.run(command, cwd=place, env=environment, input="in\n", capture_output=True, text=True)
     watched = subprocess.run(
-        [*OPERA, "extract", "--library", "onnx", "--", "python", *command[1:]],
+        [*OPERA, "record", "--library", "onnx", "--", "python", *command[1:]],
         cwd=place, env=environment, input="in\n", capture_output=True, text=True,
     )  # fmt: skip
     assert plain.returncode == watched.returncode == 0, watched.stderr
     assert watched.stdout.startswith(plain.stdout) and "['deep/s.py', '--', '-x', 'a b'] __main__" in plain.stdout
     assert seen(place) == [(op, "deep/s.py", "") for op in ("Relu", "Abs", "Neg")]
-    again = extract(place, "python", "deep/s.py", "--", "-x", "a b")
+    again = record(place, "python", "deep/s.py", "--", "-x", "a b")
     assert "done before" not in again.stdout + again.stderr and recorded(place)[0][0] == "done"
+
+
+def test_the_command_needs_no_dashes_and_its_old_name_works_with_a_hint(place: Path) -> None:
+    (place / "s.py").write_text("import sys, model\nmodel.run(sys.argv[2])\n")
+    new = opera("record", "--library", "onnx", "python", "s.py", "--workers", "Relu", cwd=place)
+    assert new.returncode == 0 and "hint" not in new.stderr, new.stderr
+    old = opera("extract", "--library", "onnx", "--", "python", "s.py", "--workers", "Abs", cwd=place)
+    assert old.returncode == 0 and old.stderr.count("hint: `opera record` does this now") == 1
+    assert [operator for operator, *_ in seen(place)] == ["Relu", "Abs"]
 
 
 ENDINGS = {
@@ -64,7 +73,7 @@ ENDINGS = {
 @pytest.mark.parametrize("ending", ENDINGS, ids=[text.partition("(")[0] for text in ENDINGS])
 def test_however_a_script_ends_what_it_called_is_stored(place: Path, ending: str) -> None:
     (place / "s.py").write_text(f"import os, subprocess, sys, model\nmodel.run('Relu')\n{ending}\n")
-    done = extract(place, "python", "s.py")
+    done = record(place, "python", "s.py")
     assert done.returncode == 0
     assert seen(place) == [("Relu", "s.py", "")]
     assert recorded(place) == [ENDINGS[ending]]
@@ -80,7 +89,7 @@ def test_forked_processes_are_not_followed(place: Path) -> None:
         "import os, sys, model\nmodel.run('Relu')\nif os.fork() == 0:\n    model.run('Abs')\n    sys.exit(0)\n"
         "os.wait()\nmodel.run('Neg')\n"
     )
-    done = extract(place, "python", "s.py")
+    done = record(place, "python", "s.py")
     assert [operator for operator, *_ in seen(place)] == ["Relu", "Neg"]
     assert "not followed" in done.stdout
 
@@ -88,7 +97,7 @@ def test_forked_processes_are_not_followed(place: Path) -> None:
 def test_ctrl_c_ends_the_script_and_loses_nothing(place: Path) -> None:
     (place / "s.py").write_text("import time, model\nmodel.run('Relu')\nprint('ready', flush=True)\ntime.sleep(3600)\n")
     process = subprocess.Popen(
-        [*OPERA, "extract", "--library", "onnx", "--", "python", "s.py"], cwd=place, stdout=subprocess.PIPE,
+        [*OPERA, "record", "--library", "onnx", "--", "python", "s.py"], cwd=place, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     assert process.stdout is not None
@@ -102,7 +111,7 @@ def test_ctrl_c_ends_the_script_and_loses_nothing(place: Path) -> None:
 
 def test_a_script_that_hangs_is_killed_where_a_time_is_given(place: Path) -> None:
     (place / "s.py").write_text("import time, model\nmodel.run('Relu')\ntime.sleep(3600)\n")
-    done = opera("extract", "--library", "onnx", "--timeout", "20", "--", "python", "s.py", cwd=place)
+    done = opera("record", "--library", "onnx", "--timeout", "20", "--", "python", "s.py", cwd=place)
     assert "still running after 20 s" in done.stdout and done.returncode == 0
     assert recorded(place)[0][0] == "timeout" and len(seen(place)) == 1
 
@@ -134,7 +143,7 @@ def test_a_suite_keeps_its_configuration_and_plugins(place: Path, command: list[
     (place / "mine" / "test_a.py").write_text(SUITE)
     (place / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef configured():\n    return 7\n")
     (place / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
-    done = extract(place, *command)
+    done = record(place, *command)
     file = " ".join(["pytest", *command[command.index("mine") :]])
     assert "exit code 1" in done.stdout and "4 tests (1 failed)" in done.stdout, done.stdout + done.stderr
     assert seen(place) == [
@@ -150,9 +159,9 @@ def test_modules_run_by_name(place: Path) -> None:
     (place / "package" / "__main__.py").write_text(
         "import sys, model\nassert __name__ == '__main__'\nmodel.run(sys.argv[1])\n"
     )
-    done = extract(place, "python", "-m", "package", "Relu")
+    done = record(place, "python", "-m", "package", "Relu")
     assert seen(place) == [("Relu", "package", "")], done.stderr
-    done = extract(place, "python", "-m", "nowhere")
+    done = record(place, "python", "-m", "nowhere")
     assert done.returncode == 2 and "No module named nowhere" in done.stderr
 
 
@@ -167,7 +176,7 @@ def test_a_script_of_pytorch(place: Path) -> None:
         "held = [torch.ones(2)]; held.append(held)\n"
         "try:\n    torch.stack(held)\nexcept TypeError:\n    print('no tensor')\n"
     )
-    done = extract(place, "python", "net.py", library="torch")
+    done = record(place, "python", "net.py", library="torch")
     assert done.returncode == 0 and "no tensor" in done.stdout, done.stderr
     found = [operator for operator, *_ in seen(place)]
     assert {"torch.nn.Conv2d", "torch.nn.ReLU", "torch.Tensor.sum"} <= set(found)

@@ -75,7 +75,7 @@ def test_published_records_are_run_and_a_damaged_file_is_told(folder: Path, tmp_
     ("arguments", "said"),
     [
         (["--library", "onnx"], "no relations of 'onnx'"),
-        (["--library", "torch", "--violating"], "no use for --violating"),
+        (["--library", "torch", "--violating"], "'deeprel' has no option --violating"),
         (["missing"], "neither a library"),
     ],
 )

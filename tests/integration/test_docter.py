@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from opera import sources
 from opera.errors import SourceError, UsageError
-from opera.sources import generators as sources
-from opera.sources.docter import source
-from opera.sources.generators import Request
+from opera.sources import Request, engine
+from opera.sources.docter import extraction
 from opera.store.workspace import Workspace
 
 pytest.importorskip("torch")
@@ -35,10 +35,10 @@ constraints:
 """
 
 
-def extract(request: Request, at: Path) -> bool:
-    work = sources.get("docter")(request)
+def extract(request: Request, at: Path, workers: int = 1, **options: object) -> bool:
+    begin = sources.begin("docter", request, options)
     with Workspace.open(at, write=True) as workspace:
-        return work(workspace)
+        return engine.run(workspace, begin(workspace), workers=workers)
 
 
 def documents(at: Path) -> dict[str, dict[str, object]]:
@@ -59,8 +59,8 @@ def test_constraints_become_instances_and_the_rest_is_listed(
     folder.mkdir()
     for name, text in (("cumsum", SUM), ("rfft", GONE), ("cumprod", EMPTY), ("hangs", HANGS), ("bad", "- [")):
         (folder / f"{name}.yaml").write_text(text)
-    request = Request(str(folder), count=2, workers=1, timeout=1)
-    assert extract(request, tmp_path / "w")
+    request = Request(str(folder), timeout=1)
+    assert extract(request, tmp_path / "w", count=2)
     told = capsys.readouterr().out
     assert "that opera cannot call" in told and "rfft: PyTorch has it no longer" in told
     assert "cumprod: no number of dim lies in its range" in told and "bad.yaml: no YAML" in told
@@ -74,10 +74,10 @@ def test_constraints_become_instances_and_the_rest_is_listed(
         assert workspace.provenances(name)[0].source == "docter"
     assert crashes(tmp_path / "w") == ["torch.special.legendre_polynomial_p"] * 2
 
-    assert extract(request, tmp_path / "w")
+    assert extract(request, tmp_path / "w", count=2)
     assert "4 APIs were done before" in capsys.readouterr().err
     (folder / "cumsum.yaml").write_text(SUM.replace("'2'", "'3'"))
-    assert extract(request, tmp_path / "w")
+    assert extract(request, tmp_path / "w", count=2)
     assert "3 APIs were done before" in capsys.readouterr().err
 
 
@@ -85,24 +85,24 @@ def test_a_batch_that_runs_out_of_time_blames_no_input_and_is_tried_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "constraints").mkdir()
-    (tmp_path / "constraints" / "cumsum.yaml").write_text(SUM)
-    request = Request(str(tmp_path / "constraints"), count=2, workers=1, timeout=1)
-    monkeypatch.setattr(source, "PATIENCE", -1.9)  # of 2 seconds for inputs .1 are left: importing PyTorch takes longer
-    extract(request, tmp_path / "w")
-    assert "crash" not in capsys.readouterr().out
+    (tmp_path / "constraints" / "hangs.yaml").write_text(HANGS)
+    monkeypatch.setattr(extraction, "PATIENCE", -1999.0)  # one second for two inputs that may take a thousand each
+    extract(Request(str(tmp_path / "constraints"), timeout=1000), tmp_path / "w", count=2)
+    told = capsys.readouterr().out
+    assert "crash" not in told and "timeout: still running after 1 s" in told
     assert not crashes(tmp_path / "w")
     monkeypatch.undo()
-    assert extract(request, tmp_path / "w")
+    extract(Request(str(tmp_path / "constraints"), timeout=1), tmp_path / "w", count=2)
     assert "done before" not in capsys.readouterr().err
+    assert crashes(tmp_path / "w") == ["torch.special.legendre_polynomial_p"] * 2
     with Workspace.open(tmp_path / "w", write=False) as workspace:
-        assert workspace.operators("torch") == {"torch.cumsum"}
         assert [row[0] for row in workspace.query("SELECT status FROM extraction_files")] == ["done"]
 
 
 def test_violating_inputs_make_no_instances(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "constraints").mkdir()
     (tmp_path / "constraints" / "cumsum.yaml").write_text(SUM)
-    assert extract(Request(str(tmp_path / "constraints"), count=8, workers=1, violating=True), tmp_path / "w")
+    assert extract(Request(str(tmp_path / "constraints")), tmp_path / "w", count=8, violating=True)
     assert "0 new instances" in capsys.readouterr().out
     result = documents(tmp_path / "w")["cumsum"]["result"]
     assert isinstance(result, dict) and result["taken"] + result["refused"] > 4 and result["refused"] > 0
@@ -119,11 +119,11 @@ def test_inputs_that_docter_saved_are_run_under_todays_names(
     other = tmp_path / "out" / "torch.abs.yaml_workdir"
     other.mkdir()
     (other / "a.p").write_bytes(pickle.dumps({"input": torch.ones(2, 3)}))
-    assert extract(Request(str(tmp_path / "out"), workers=1), tmp_path / "w")
+    assert extract(Request(str(tmp_path / "out")), tmp_path / "w")
     with Workspace.open(tmp_path / "w", write=False) as workspace:
         assert workspace.operators("torch") == {"torch.nn.Linear", "torch.abs"}
     with pytest.raises(UsageError, match="--violating"):
-        extract(Request(str(tmp_path / "out"), violating=True), tmp_path / "w")
+        extract(Request(str(tmp_path / "out")), tmp_path / "w", violating=True)
 
 
 def test_layers_and_functions_of_keras_become_instances(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_layers_and_functions_of_keras_become_instances(tmp_path: Path) -> None:
         "title: tf.keras.layers.Dense\npackage: tensorflow\ninputs: {required: [units]}\n"
         "constraints: {units: {dtype: [int], ndim: ['0'], range: ['[1,4]']}}\n"
     )
-    assert extract(Request(str(tmp_path), count=5, workers=1), tmp_path / "w")
+    assert extract(Request(str(tmp_path)), tmp_path / "w", count=5)
     with Workspace.open(tmp_path / "w", write=False) as workspace:
         assert workspace.operators("keras") == {"keras.layers.Dense", "keras.ops.abs"}
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 from commands import cpu_seconds_of_children
+from suite_reports import damaged, reports
 
 from opera.libraries.onnx.wrap import parts
 from opera.programs.program import Captured
 from opera.programs.values import Message
-from opera.sources.suites.suites import extract, recognise
+from opera.sources.suites.suites import recognise
 
 
 @pytest.fixture(scope="module")
 def captured() -> list[Captured]:
     start = cpu_seconds_of_children()
     found: list[Captured] = []
-    for report in extract(recognise("onnx"), workers=2):
-        assert (report.status, report.reason, report.left_out, report.damaged()) == ("done", "", {}, 0), report.file
+    for report in reports(recognise("onnx"), workers=2):
+        assert (report.status, report.reason, report.left_out, damaged(report)) == ("done", "", {}, 0), report.file
         found.extend(report.records())
     assert cpu_seconds_of_children() - start < 60
     return found
@@ -57,7 +58,7 @@ def test_a_second_extraction_sees_the_same(captured: list[Captured]) -> None:
     every = {record.provenance.file for record in captured}
     again = [
         record.program.id
-        for report in extract(target, done={file for file in every if not file.endswith(chosen)})
+        for report in reports(target, done={file for file in every if not file.endswith(chosen)})
         for record in report.records()
     ]
     assert again

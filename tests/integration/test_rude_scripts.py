@@ -31,7 +31,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
     assert not found.left(5)
 
 
-EXTRACT = ["extract", "--library", "onnx"]
+RECORD = ["record", "--library", "onnx"]
 CRASH = "import ctypes\nctypes.string_at(0)\n"
 FORK = "if os.fork() == 0:\n    model.run('Abs')\n    time.sleep(300)\n"
 LEFT = "it left 1 process running, not followed and ended now"
@@ -92,7 +92,7 @@ def test_what_was_called_before_is_stored(watched: Watched, place: Path, name: s
     (place / "s.py").write_text(
         f"import os, signal, subprocess, sys, threading, time\nimport model\nmodel.run('Relu')\n{text}"
     )
-    done = watched.run(*EXTRACT, "--", "python", "s.py", cwd=place)
+    done = watched.run(*RECORD, "--", "python", "s.py", cwd=place)
     assert done.returncode == 0, done.stderr
     assert [operator for operator, *_ in seen(place)] == ["Relu", *["Abs"] * ("closerange" in text)]
     assert all(words in done.stdout for words in said), done.stdout
@@ -105,7 +105,7 @@ def test_threads_that_never_end_are_ended_where_a_time_is_given(watched: Watched
         "import threading, time, model\nmodel.run('Relu')\n"
         "def forever():\n    while True:\n        time.sleep(0.1)\nthreading.Thread(target=forever).start()\n"
     )
-    done = watched.run(*EXTRACT, "--timeout", 6, "--", "python", "s.py", cwd=place)
+    done = watched.run(*RECORD, "--timeout", 6, "--", "python", "s.py", cwd=place)
     assert done.returncode == 0 and "still running after 6 s, and killed" in done.stdout
     assert [operator for operator, *_ in seen(place)] == ["Relu"] and recorded(place)[0][0] == "timeout"
 
@@ -116,7 +116,7 @@ def test_a_script_that_deletes_the_folder_it_runs_in(watched: Watched, place: Pa
         "import os, shutil, model\nmodel.run('Relu')\nshutil.rmtree(os.getcwd())\nmodel.run('Abs')\n"
     )
     root = place / "results" if inside else place.parent / "results"
-    done = watched.run(*EXTRACT, "--workspace", root, "--", "python", "s.py", cwd=place)
+    done = watched.run(*RECORD, "--workspace", root, "--", "python", "s.py", cwd=place)
     assert "Traceback" not in done.stderr
     if inside:
         assert done.returncode == 2 and "was deleted while the program ran" in done.stderr
@@ -130,7 +130,7 @@ def test_a_script_that_takes_no_interrupt_is_waited_for(watched: Watched, place:
         "import signal, time, model\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('ready', flush=True)\n"
         "time.sleep(1)\nmodel.run('Relu')\n"
     )
-    process = watched.start(*EXTRACT, "--", "python", "s.py", cwd=place)
+    process = watched.start(*RECORD, "--", "python", "s.py", cwd=place)
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     for _ in range(2):
         os.killpg(process.pid, signal.SIGINT)
@@ -141,13 +141,13 @@ def test_a_script_that_takes_no_interrupt_is_waited_for(watched: Watched, place:
 
 def test_a_script_ends_with_opera(watched: Watched, place: Path) -> None:
     (place / "s.py").write_text("import time, model\nmodel.run('Relu')\nprint('ready', flush=True)\ntime.sleep(300)\n")
-    process = watched.start(*EXTRACT, "--", "python", "s.py", cwd=place)
+    process = watched.start(*RECORD, "--", "python", "s.py", cwd=place)
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     process.kill()
     process.communicate()
     while watched.processes():
         time.sleep(0.05)
     (place / "s.py").write_text("import model\nmodel.run('Relu')\n")
-    assert watched.run(*EXTRACT, "--", "python", "s.py", cwd=place).returncode == 0
+    assert watched.run(*RECORD, "--", "python", "s.py", cwd=place).returncode == 0
     with sqlite3.connect(place / "results" / "opera.sqlite") as database:
         assert database.execute("SELECT COUNT(*) FROM extraction_files").fetchone() == (1,)

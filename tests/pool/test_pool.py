@@ -275,6 +275,34 @@ def test_a_job_that_signals_itself_pays_for_it(pool: Pool, number: int, status: 
     assert one(pool, "signal_itself", int(number), seconds=0.5).status == status
 
 
+def test_a_signal_that_nobody_else_can_have_sent_is_paid_for_at_once(pool: Pool, tmp_path: Path) -> None:
+    for twice in (True, False):
+        path = tmp_path / str(twice)
+        result = one(pool, "note_and_alarm", str(path), twice=twice)
+        assert (result.status, result.exit, path.read_text()) == (ABORT, "SIGALRM", "run " * (1 + twice))
+
+
+def test_a_bare_group_sees_nothing_of_opera(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/nowhere")
+    with Pool({}, workers=1) as pool:
+        pool.add("bare", Group(call="pkgutil:resolve_name", bare=True, env={"PYTHONPATH": None, "OTHER": "1"}))
+        path = one(pool, "", "sys:path", group="bare", call="pkgutil:resolve_name").payload
+        assert not {str(TESTS), "/nowhere"} & set(path)
+        for name, value in (("PYTHONPATH", None), ("OTHER", "1")):
+            assert one(pool, "", name, group="bare", call="os:getenv").payload == value
+
+
+def test_polling_keeps_workers_busy_and_never_waits(pool: Pool) -> None:
+    assert list(pool.poll()) == []
+    for number in range(20):
+        pool.submit("jobs", number, seconds=20, tag=number)
+    found: list[Result] = []
+    began = time.monotonic()
+    while len(found) < 20 and time.monotonic() - began < 60:
+        found += pool.poll()
+    assert sorted(x.tag for x in found) == list(range(20)) and not pool.waiting()
+
+
 def test_a_daemon_ends_with_its_server_however_that_ends(pool: Pool) -> None:
     daemon, worker, server = one(pool, "daemon").payload
     assert alive(daemon)

@@ -7,7 +7,7 @@ from opera.errors import UsageError
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor
 from opera.report import show
 from opera.sources.deeprel import relations
-from opera.sources.deeprel.plans import Outcome, Pair
+from opera.sources.deeprel.plans import Pair, Tried
 
 
 def shown(capsys, workspace, name: str) -> str:
@@ -91,9 +91,9 @@ def test_an_operator_shows_its_verified_relations(workspace, environments, capsy
     ]
     listed = relations.key("onnx", "1.2", "a list of others")
     workspace.extraction(listed, {})
-    more = Outcome(Pair("Scan", "Conv", {}), agreed=3, examples={"agreed": ["x"]})
+    more = Tried(Pair("Scan", "Conv", {}), agreed=3, examples={"agreed": ["x"]})
     workspace.save_extraction_file(listed, f"{relations.VERIFY}Scan", "done", {}, candidates=[("Scan", "Conv", more)])
-    outcomes = [Outcome(Pair(*pair, {}), agreed=agreed, differed=differed) for *pair, agreed, differed in pairs]
+    outcomes = [Tried(Pair(*pair, {}), agreed=agreed, differed=differed) for *pair, agreed, differed in pairs]
     for outcome in outcomes:
         outcome.examples = {"agreed": ["x"], "differed": ["y"]}
     key = relations.key("onnx", "1.2")

@@ -26,7 +26,7 @@ from opera.sources.deeprel import apis, candidates
 from opera.sources.deeprel import plans as files
 from opera.sources.deeprel.apis import Api, Related, Unusable
 from opera.sources.deeprel.matching import has_default, match
-from opera.sources.deeprel.plans import Attempt, Outcome, Pair, Plan, settled
+from opera.sources.deeprel.plans import Attempt, Pair, Plan, Tried, settled
 from opera.sources.deeprel.replay import Replay
 from opera.store.relations import ARROW, STATUS, TOLD
 
@@ -108,8 +108,8 @@ class _Trials:
         self.lines.write(msgspec.json.encode(replayed) + b"\n")
         return replayed.taken + replayed.refused, replayed.refused
 
-    def _pair(self, place: int, pair: Pair) -> Outcome:
-        outcome = Outcome(pair)
+    def _pair(self, place: int, pair: Pair) -> Tried:
+        outcome = Tried(pair)
         skipped: Counter[str] = Counter()
         transfer = bool(pair.relation)
         self.recorder.file = pair.source + ARROW + pair.target
@@ -127,7 +127,7 @@ class _Trials:
         outcome.skipped = dict(skipped)
         return outcome
 
-    def _one(self, place: int, pair: Pair, document: int, outcome: Outcome) -> None:
+    def _one(self, place: int, pair: Pair, document: int, outcome: Tried) -> None:
         """Try one invocation."""
         name = self.plan.documents[document][0]
         if {(-1, document), (place, document)} & self.skip:
@@ -181,7 +181,7 @@ class _Trials:
     def _expressed(self, pair: Pair, document: int) -> dict[str, Any]:
         return express(self.target, pair, self._arguments(document))
 
-    def _record(self, pair: Pair, document: int, outcome: Outcome) -> None:
+    def _record(self, pair: Pair, document: int, outcome: Tried) -> None:
         """Call it again, under instrumentation."""
         self.recorder.test = pair.relation + TOLD + self.plan.documents[document][0]
         before = self.recorder.recorded

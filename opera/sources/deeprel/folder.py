@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
-from opera import temporary
-from opera.sources.deeprel import published, stage
+from opera.programs.program import Captured
+from opera.sources import Extraction, Finished, Totals, Unit, UnitReport, telling
+from opera.sources.deeprel import plans as files
+from opera.sources.deeprel import published, stage, units
 from opera.sources.deeprel.plans import Plan
-from opera.sources.deeprel.pool import Done, Pool
 from opera.sources.deeprel.published import Published, Records
 from opera.sources.deeprel.stage import Settings
 from opera.sources.suites import suites
-from opera.sources.suites.extract import DONE
-from opera.store.relations import SOURCE
+from opera.store.relations import SOURCE, insert
 from opera.store.workspace import Workspace
 
-LINE_SECONDS = 2.0
 AT_ONCE = 50
 """Records of a plan: those before one that kills its process are run again."""
 
 
-def extract(workspace: Workspace, folder: Path, found: Published, library: str, settings: Settings) -> bool:
+def extractions(
+    workspace: Workspace, *, folder: Path, found: Published, library: str, settings: Settings
+) -> Iterator[Extraction]:
     """Run the recorded invocations of a folder, then verify its candidate lists on what the workspace holds.
 
     Args:
@@ -33,19 +33,17 @@ def extract(workspace: Workspace, folder: Path, found: Published, library: str, 
         found: What the folder holds.
         library: Only this one; empty for all.
         settings: How.
-
-    Returns False if nothing could be run.
     """
-    if found.unread:
+    lines = list(published.unread_lines(found.unread))
+    if lines:
         print(f"{len(found.unread)} files are not used:")
-        for line in list(published.unread_lines(found.unread))[: stage.SHOWN]:
+        for line in lines[: telling.SHOWN]:
             print(f"  {line}")
-    ran = []
     recorded = {x.library for x in found.records}
     chosen = [library] if library else [x for x in sorted({*recorded, *found.candidates}) if stage.installed(x)]
     for name in chosen:
         if name in recorded:
-            ran.append(_replay(workspace, folder, name, found, settings))
+            yield Replays(folder, name, [x for x in found.records if x.library == name], settings)
         lists = found.candidates.get(name)
         if not lists:
             continue
@@ -55,83 +53,78 @@ def extract(workspace: Workspace, folder: Path, found: Published, library: str, 
             )
             continue
         partners = {_operator(title): [_operator(x) for x in titles] for title, titles in lists.items()}
-        ran.append(stage.extract(workspace, name, settings, partners, str(folder.resolve())))
-    return any(ran)
+        yield stage.Relations(workspace, name, settings, partners, str(folder.resolve()))
 
 
 def _operator(title: str) -> str:
     return title.removeprefix("tf.")
 
 
-class _Totals:
-    """What came of the records of a library."""
+class Replays:
+    """The recorded invocations of a library's APIs; see opera.sources.Extraction."""
 
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
+    things = "batches of records"
+
+    def __init__(self, folder: Path, library: str, records: list[Records], settings: Settings) -> None:
+        self.library, self.records, self.settings = library, records, settings
+        version = suites.version_of(library)
+        self.key = f"{SOURCE} records of {folder.resolve()} on {library} {version}"
+        self.about = {
+            "target": str(folder), "name": SOURCE, "version": "published", "installed": version, "equipped": ""
+        }  # fmt: skip
+        self.taken = self.refused = 0
         self.apis: set[str] = set()
         self.dead: dict[str, str] = {}
         self.errors: Counter[str] = Counter()
         self.crashes: list[str] = []
 
-    def add(self, done: Done) -> None:
-        result = done.replayed
-        self.counts.update(taken=result.taken, refused=result.refused, troubled=done.report.status != DONE)
+    def names(self) -> Collection[str]:
+        return [name for name, _, _ in self._parts()]
+
+    def units(self) -> Iterator[Unit]:
+        for name, held, start in self._parts():
+            yield units.unit(SOURCE, name, self.library, partial(self._plan, held, start))
+
+    def _parts(self) -> Iterator[tuple[str, Records, int]]:
+        for held in self.records:
+            for start in range(0, len(held.records), AT_ONCE):
+                yield f"{held.title} of {held.file} from {start}", held, start
+
+    def _plan(self, held: Records, start: int) -> Plan:
+        part = slice(start, start + AT_ONCE)
+        return Plan(
+            held.library, "", [], seconds=self.settings.timeout,
+            title=held.title, file=held.file, names=held.names[part], records=held.records[part],
+        )  # fmt: skip
+
+    def insert(self, workspace: Workspace, records: Iterable[Captured]) -> int:
+        with workspace.transaction():
+            return insert(workspace, records)
+
+    def told(self, unit: Unit, report: UnitReport) -> Unit | Finished:
+        ended = units.after(unit, report)
+        if isinstance(ended, Unit):
+            return ended
+        result, title = files.replayed(report.plan), ended.plan.title
+        self.taken += result.taken
+        self.refused += result.refused
         self.errors.update(result.errors)
-        self.apis.add(done.plan.title)
+        self.apis.add(title)
         if result.dead:
-            self.dead[done.plan.title] = result.dead
-        self.crashes += map(stage.told, done.crashes)
+            self.dead[title] = result.dead
+        self.crashes += map(units.told, ended.crashes)
+        return Finished(report=report, crashes=ended.crashes, document={"replayed": result})
 
+    def progress(self, totals: Totals) -> str:
+        return f"{len(self.apis)} APIs, {totals.captured} captured"
 
-def _replay(workspace: Workspace, folder: Path, library: str, found: Published, settings: Settings) -> bool:
-    """Run the records of a library; return whether one was taken, now or before."""
-    version = suites.version_of(library)
-    started, key = time.monotonic(), f"{SOURCE} records of {folder.resolve()} on {library} {version}"
-    if settings.rerun:
-        workspace.forget_extraction(key)
-    told = {"target": str(folder), "name": SOURCE, "version": "published", "installed": version, "equipped": ""}
-    known = workspace.extraction(key, told)
-    totals = _Totals()
-    records = [x for x in found.records if x.library == library]
-    last = time.monotonic()
-    with (
-        temporary.folder("deeprel") as place,
-        Pool(SOURCE, library, place, settings.workers) as pool,
-    ):
-        for done in pool.run(_plans(records, known, settings)):
-            captured, new, document = stage.stored(workspace, done)
-            document["replayed"] = done.replayed
-            workspace.save_extraction_file(key, done.report.file, done.report.status, document, crashes=done.crashes)
-            totals.add(done)
-            totals.counts.update(captured=captured, new=new)
-            if time.monotonic() - last > LINE_SECONDS:
-                last = time.monotonic()
-                print(f"{len(totals.apis)} APIs, {totals.counts['captured']} captured", file=sys.stderr, flush=True)
-    _tell(library, totals, time.monotonic() - started)
-    return bool(totals.counts["taken"]) or bool(known)
-
-
-def _plans(records: list[Records], known: set[str], settings: Settings) -> Iterator[tuple[str, Plan]]:
-    for held in records:
-        for start in range(0, len(held.records), AT_ONCE):
-            name = f"{held.title} of {held.file} from {start}"
-            if name not in known:
-                part = slice(start, start + AT_ONCE)
-                names, chosen = held.names[part], held.records[part]
-                yield name, Plan(
-                    held.library, "", [], seconds=settings.timeout,
-                    title=held.title, file=held.file, names=names, records=chosen,
-                )  # fmt: skip
-
-
-def _tell(library: str, totals: _Totals, seconds: float) -> None:
-    counts = totals.counts
-    print(
-        f"{library}: records of {len(totals.apis)} APIs ({len(totals.dead)} not there any more), {counts['taken']} taken,"
-        f" {counts['refused']} refused; {counts['captured']} captured: {counts['new']} new instances, {seconds:.0f} s"
-    )
-    stage.show_list(
-        f"{len(totals.dead)} APIs are not run:", [f"{name}: {why}" for name, why in sorted(totals.dead.items())]
-    )
-    stage.show_list("refused:", [f"{count} × {why}" for why, count in totals.errors.most_common(5)])
-    stage.show_list(f"{len(totals.crashes)} calls hung or killed the library's process:", totals.crashes)
+    def tell(self, totals: Totals) -> bool:
+        print(
+            f"{self.library}: records of {len(self.apis)} APIs ({len(self.dead)} not there any more), {self.taken} taken,"
+            f" {self.refused} refused; {totals.captured} captured: {totals.new} new instances, {totals.seconds:.0f} s"
+        )
+        telling.show_list("APIs are not run", [f"{name}: {why}" for name, why in sorted(self.dead.items())])
+        refused = [f"{count} × {why}" for why, count in self.errors.most_common(5)]
+        telling.show_list("most frequent reasons of refusal", refused)
+        telling.show_list("calls hung or killed the library's process", self.crashes)
+        return bool(self.taken)

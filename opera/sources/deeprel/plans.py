@@ -74,7 +74,7 @@ class Plan(msgspec.Struct, frozen=True):
     skip: list[tuple[int, int]] = []
 
 
-class Outcome(msgspec.Struct):
+class Tried(msgspec.Struct):
     """What became of a pair; written as one line as soon as it is known.
 
     Attributes:
@@ -84,7 +84,7 @@ class Outcome(msgspec.Struct):
         differed, raised: Invocations on which the target returned something else, or refused by an exception.
         excused: Invocations that it refused for want of a dtype.
         skipped: Why invocations could not be tried → how many.
-        examples: Outcome → ids of instances.
+        examples: Tried → ids of instances.
         captured: Instances recorded.
     """
 
@@ -129,9 +129,9 @@ def attempt_file(plan: Path) -> Path:
     return plan.with_suffix(".attempt")
 
 
-def outcomes(plan: Path) -> list[Outcome]:
+def outcomes(plan: Path) -> list[Tried]:
     """Return what a plan has come to, also where its process died."""
-    return [msgspec.json.decode(line, type=Outcome) for line in _lines(plan)]
+    return [msgspec.json.decode(line, type=Tried) for line in _lines(plan)]
 
 
 def replayed(plan: Path) -> Replayed:
@@ -145,14 +145,14 @@ def _lines(plan: Path) -> list[bytes]:
     return [line for line in lines if line.endswith(b"\n")]
 
 
-def settled(outcome: Outcome) -> bool:
+def settled(outcome: Tried) -> bool:
     """Whether further invocations can only say what is known: no relation is left, or only that of status."""
     if outcome.raised or outcome.excused >= HOPELESS > outcome.agreed + outcome.differed:
         return True
     return outcome.differed > 0 and (outcome.excused > 0 or outcome.tried >= STATUS_TRIED)
 
 
-def supported(outcome: Outcome) -> str:
+def supported(outcome: Tried) -> str:
     """Return the relation that a pair's outcome supports, empty for none."""
     returned = outcome.agreed + outcome.hollow + outcome.differed
     if outcome.raised or outcome.excused > returned:

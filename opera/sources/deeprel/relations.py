@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from opera.sources.deeprel.plans import LEAST, Outcome, Pair, supported
+from opera.sources.deeprel.plans import LEAST, Pair, Tried, supported
 from opera.store import runs
 from opera.store.relations import SOURCE, STATUS, VALUE, candidates
 from opera.store.workspace import Workspace
@@ -37,7 +37,7 @@ def key(library: str, version: str, candidates: str = "") -> str:
     return f"{SOURCE} on {library} {version}" + (f" with the candidates of {candidates}" if candidates else "")
 
 
-def verified(outcomes: Iterable[Outcome]) -> list[Relation]:
+def verified(outcomes: Iterable[Tried]) -> list[Relation]:
     """Return the relations that hold: of all outcomes of both directions, none speaks against it.
 
     Values that differ in one direction refute equal values in both; what one direction refuses does not
@@ -67,10 +67,10 @@ def pairs(relations: Iterable[Relation]) -> dict[tuple[str, str], str]:
     return found
 
 
-def stored(workspace: Workspace, extraction: str, operator: str = "") -> Iterator[Outcome]:
+def stored(workspace: Workspace, extraction: str, operator: str = "") -> Iterator[Tried]:
     """Yield what an extraction found about candidates: about all, or about those of an operator and where it is one."""
     for document in candidates(workspace, extraction, operator):
-        yield msgspec.json.decode(document, type=Outcome)
+        yield msgspec.json.decode(document, type=Tried)
 
 
 def about(workspace: Workspace, library: str, operator: str) -> list[Relation]:

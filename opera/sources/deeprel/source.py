@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
 
 from opera import plugins
-from opera.errors import NotInstalled, SourceError, UsageError
+from opera.errors import NotInstalled, SourceError
+from opera.sources import Extraction, Extractions, Request
 from opera.sources.deeprel import apis, folder, published, stage
-from opera.sources.generators import Extraction, Request
 from opera.store.workspace import Workspace
 
 
-def extraction(request: Request) -> Extraction:
-    """Check a request, and return what fulfils it; see opera.sources.generators.Source."""
-    if request.violating or request.seed:
-        raise UsageError(
-            f"DeepREL has no use for {'--violating' if request.violating else '--seed'}",
-            cause="it makes no inputs: operators exchange those that were captured",
-            fix="leave it out, or take --source docter",
-        )
+def extraction(
+    request: Request,
+    *,
+    count: Annotated[
+        int,
+        Meta(ge=0, description="Invocations of an operator tried on a partner; 0 is 100 to verify, 200 to exchange."),
+    ] = 0,
+) -> Extractions:
+    """Check a request; see opera.sources.Source."""
     known = list(plugins.registered(apis.GROUP))
     target, library = request.target, request.library
     if target in known and not Path(target).is_dir():
@@ -31,21 +37,23 @@ def extraction(request: Request) -> Extraction:
         raise NotInstalled(
             "SciPy is not installed", cause="arguments are matched by assignment", fix="pip install 'opera[generators]'"
         ) from None
-    settings = stage.Settings(request.workers, request.rerun, request.count, request.timeout)
+    settings = stage.Settings(count, request.timeout)
     if target:
         found = published.read_folder(Path(target))
-        return lambda workspace: folder.extract(workspace, Path(target), found, library, settings)
-    return lambda workspace: _builtin(workspace, [library] if library else known, settings, bool(library))
+        return partial(folder.extractions, folder=Path(target), found=found, library=library, settings=settings)
+    return partial(_builtin, libraries=[library] if library else known, settings=settings, named=bool(library))
 
 
-def _builtin(workspace: Workspace, libraries: list[str], settings: stage.Settings, named: bool) -> bool:
+def _builtin(
+    workspace: Workspace, *, libraries: list[str], settings: stage.Settings, named: bool
+) -> Iterator[Extraction]:
     """Infer relations of every library; where none was named, of those that the workspace holds instances of."""
-    held = [name for name in libraries if named or (workspace.operators(name) and stage.installed(name))]
+    held = [name for name in libraries if workspace.operators(name) and (named or stage.installed(name))]
     if not held:
         raise SourceError(
             f"the workspace holds no instances of {' or '.join(libraries)}",
             cause="relations are verified on invocations that another source captured",
-            fix="run `opera extract torch` first",
+            fix=f"run `opera extract {libraries[0] if named else 'torch'}` first",
         )
-    done = [stage.extract(workspace, name, settings) for name in held]
-    return all(done)
+    for name in held:
+        yield stage.Relations(workspace, name, settings)

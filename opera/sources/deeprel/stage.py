@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 
 import msgspec
 
-from opera import temporary
-from opera.errors import NotInstalled, SourceError
-from opera.sources.deeprel import relations
-from opera.sources.deeprel.plans import Plan
-from opera.sources.deeprel.pool import Done, Pool
+from opera.errors import NotInstalled
+from opera.programs.program import Captured
+from opera.sources import Finished, Totals, Unit, UnitReport, telling
+from opera.sources.deeprel import plans as files
+from opera.sources.deeprel import relations, units
+from opera.sources.deeprel.plans import Plan, Tried
 from opera.sources.deeprel.relations import VERIFY, Relation
 from opera.sources.suites import suites
 from opera.store import instances
@@ -27,65 +26,18 @@ VERIFIED = 100
 TRANSFERRED = {VALUE: 200, STATUS: 20}
 """Invocations of an operator that are tried on a partner, by relation."""
 TRANSFER = "transfer "
-LINE_SECONDS = 2.0
-SHOWN = 12
 
 
 class Settings(msgspec.Struct, frozen=True):
     """How an extraction works.
 
     Attributes:
-        workers: Child processes at a time.
-        rerun: Begin anew; else what an interrupted extraction finished is passed over.
         count: Invocations of an operator that are tried on a partner; 0 for the numbers above.
         timeout: Seconds that one call may take; None for the driver's own limit.
     """
 
-    workers: int = 2
-    rerun: bool = False
     count: int = 0
     timeout: float | None = None
-
-
-def extract(
-    workspace: Workspace,
-    library: str,
-    settings: Settings,
-    candidates: Mapping[str, Sequence[str]] | None = None,
-    named: str = "",
-) -> bool:
-    """Infer relations among the operators of a library and let partners exchange invocations; print a summary.
-
-    Args:
-        workspace: Open for writing; it holds instances of the library from another source.
-        library: `torch` or `keras`.
-        settings: How.
-        candidates: Operator → candidates, in place of opera's own; `named` says whose they are.
-
-    Returns False if nothing could be tried. Raises SourceError where there are no instances.
-    """
-    if not workspace.operators(library):
-        raise SourceError(
-            f"the workspace holds no instances of {library}",
-            cause="relations are verified on invocations that another source captured",
-            fix=f"run `opera extract {library}` first",
-        )
-    installed = suites.version_of(library)
-    started, key = time.monotonic(), relations.key(library, installed, named)
-    if settings.rerun:
-        workspace.forget_extraction(key)
-    done = workspace.extraction(
-        key, {"target": library, "name": SOURCE, "version": installed, "installed": installed, "equipped": ""}
-    )
-    run = _Run(workspace, library, key, done, candidates, settings)
-    with temporary.folder("deeprel") as folder:
-        for word, plans in (("verified", run.to_verify()), ("exchanged", run.to_transfer())):
-            place = folder / word
-            place.mkdir()
-            with Pool(SOURCE, library, place, settings.workers) as pool:
-                run.store_all(pool, plans, word)
-    run.tell(time.monotonic() - started)
-    return bool(run.totals["tried"]) or bool(done)
 
 
 def installed(library: str) -> bool:
@@ -98,28 +50,53 @@ def installed(library: str) -> bool:
     return True
 
 
-class _Run:
-    """One extraction at work."""
+class Relations:
+    """The relations among the operators of a library; see opera.sources.Extraction.
+
+    Candidates are tried first. What holds is known when all were, and then partners exchange invocations.
+
+    Args:
+        workspace: Open for writing; it holds instances of the library from another source.
+        library: `torch` or `keras`.
+        settings: How.
+        candidates: Operator → candidates, in place of opera's own; `named` says whose they are.
+    """
+
+    things = "operators"
 
     def __init__(
-        self, workspace: Workspace, library: str, key: str, done: set[str],
-        candidates: Mapping[str, Sequence[str]] | None, settings: Settings,
+        self, workspace: Workspace, library: str, settings: Settings,
+        candidates: Mapping[str, Sequence[str]] | None = None, named: str = "",
     ) -> None:  # fmt: skip
-        self.workspace, self.library, self.key, self.done = workspace, library, key, done
-        self.candidates, self.settings = candidates, settings
-        self.totals: Counter[str] = Counter()
+        self.workspace, self.library, self.settings, self.candidates = workspace, library, settings, candidates
+        version = suites.version_of(library)
+        self.key = relations.key(library, version, named)
+        self.about = {"target": library, "name": SOURCE, "version": version, "installed": version, "equipped": ""}
+        self.tried = 0
         self.crashes: list[Crash] = []
         self.differing: list[str] = []
-        self.seconds: dict[str, float] = {}
 
-    def to_verify(self) -> Iterator[tuple[str, Plan]]:
-        """Yield a plan for every operator that has invocations of its own."""
-        for operator in self.held:
-            partners = None if self.candidates is None else list(self.candidates.get(operator, ()))
-            if VERIFY + operator not in self.done and partners != []:
-                documents = self._documents(operator, self.settings.count or VERIFIED)
-                seconds = self.settings.timeout
-                yield VERIFY + operator, Plan(self.library, operator, documents, partners=partners, seconds=seconds)
+    def names(self) -> Collection[str]:
+        return [VERIFY + operator for operator in self.held if self._partners(operator) != []]
+
+    def units(self) -> Iterator[Unit | None]:
+        """Yield the trials of every operator that has invocations of its own, then what verified partners exchange."""
+        for name in self.names():
+            operator = name.removeprefix(VERIFY)
+            yield units.unit(SOURCE, name, self.library, partial(self._trials, operator))
+        yield None
+        by_target: dict[str, list[Relation]] = defaultdict(list)
+        for relation in self.found:
+            by_target[relation.pair.target].append(relation)
+        for target, held in sorted(by_target.items()):
+            yield units.unit(SOURCE, TRANSFER + target, self.library, partial(self._exchange, held))
+
+    def _partners(self, operator: str) -> list[str] | None:
+        return None if self.candidates is None else list(self.candidates.get(operator, ()))
+
+    def _trials(self, operator: str) -> Plan:
+        documents = self._documents(operator, self.settings.count or VERIFIED)
+        return Plan(self.library, operator, documents, partners=self._partners(operator), seconds=self.settings.timeout)
 
     @cached_property
     def held(self) -> dict[str, list[int]]:
@@ -137,15 +114,6 @@ class _Run:
         """The verified relations, once all candidates were tried."""
         return relations.verified(relations.stored(self.workspace, self.key))
 
-    def to_transfer(self) -> Iterator[tuple[str, Plan]]:
-        """Yield a plan for every operator that has verified partners, equal values first."""
-        by_target: dict[str, list[Relation]] = defaultdict(list)
-        for relation in self.found:
-            by_target[relation.pair.target].append(relation)
-        for target, held in sorted(by_target.items()):
-            if TRANSFER + target not in self.done:
-                yield TRANSFER + target, self._exchange(held)
-
     def _exchange(self, held: list[Relation]) -> Plan:
         documents: list[tuple[str, bytes]] = []
         pairs = []
@@ -157,71 +125,40 @@ class _Run:
             pairs.append(msgspec.structs.replace(relation.pair, documents=places))
         return Plan(self.library, "", documents, pairs, seconds=self.settings.timeout)
 
-    def store_all(self, pool: Pool, plans: Iterator[tuple[str, Plan]], word: str) -> None:
-        """Run plans and store what becomes of them, each as soon as it is known."""
-        last = started = time.monotonic()
-        for number, done in enumerate(pool.run(plans), 1):
-            self._store(done)
-            if time.monotonic() - last > LINE_SECONDS:
-                last = time.monotonic()
-                counted = f"{self.totals['tried']} invocations tried, {self.totals['captured']} captured"
-                print(f"{number} operators {word}, {counted}; {done.report.file}", file=sys.stderr, flush=True)
-        self.seconds[word] = time.monotonic() - started
+    def insert(self, workspace: Workspace, records: Iterable[Captured]) -> int:
+        with workspace.transaction():
+            return insert(workspace, records)
 
-    def _store(self, done: Done) -> None:
-        captured, new, document = stored(self.workspace, done)
-        tried = [x for x in done.outcomes if x.tried]
-        candidates = []
-        if done.plan.operator:  # it verifies; else pairs were verified before
+    def told(self, unit: Unit, report: UnitReport) -> Unit | Finished:
+        ended = units.after(unit, report)
+        if isinstance(ended, Unit):
+            return ended
+        outcomes = files.outcomes(report.plan)
+        self._count(outcomes)
+        self.crashes += ended.crashes
+        tried = [x for x in outcomes if x.tried]
+        if ended.plan.operator:  # it verifies; else pairs were verified before
             candidates = [(x.pair.source, x.pair.target, x) for x in tried]
-        else:
-            document["outcomes"] = tried
-        self.workspace.save_extraction_file(
-            self.key, done.report.file, done.report.status, document, crashes=done.crashes, candidates=candidates
-        )
-        self.totals.update(captured=captured, new=new, tried=sum(x.tried for x in done.outcomes))
-        self.crashes += done.crashes
-        for outcome in done.outcomes:
+            return Finished(report=report, crashes=ended.crashes, candidates=candidates)
+        return Finished(report=report, crashes=ended.crashes, document={"outcomes": tried})
+
+    def _count(self, outcomes: Iterable[Tried]) -> None:
+        for outcome in outcomes:
+            self.tried += outcome.tried
             if outcome.pair.relation == VALUE and outcome.differed:
                 ids = ", ".join(outcome.examples["differed"][:3])
                 self.differing.append(f"{outcome.pair.source} and {outcome.pair.target}: {outcome.differed} ({ids})")
 
-    def tell(self, seconds: float) -> None:
-        """Print what came of it."""
+    def progress(self, totals: Totals) -> str:
+        return f"{totals.units} operators, {self.tried} invocations tried, {totals.captured} captured"
+
+    def tell(self, totals: Totals) -> bool:
         kinds = Counter(relations.pairs(self.found).values())
         print(
             f"{self.library}: {kinds[VALUE] + kinds[STATUS]} verified pairs of operators: {kinds[VALUE]} of equal values,"
-            f" {kinds[STATUS]} of equal status; {self.totals['tried']} invocations tried,"
-            f" {self.totals['captured']} captured: {self.totals['new']} new instances, {seconds:.0f} s"
+            f" {kinds[STATUS]} of equal status; {self.tried} invocations tried,"
+            f" {totals.captured} captured: {totals.new} new instances, {totals.seconds:.0f} s"
         )
-        show_list(
-            f"{len(self.differing)} pairs of equal values differ on further invocations:",
-            self.differing,
-        )
-        show_list(f"{len(self.crashes)} calls hung or killed the library's process:", list(map(told, self.crashes)))
-
-
-def stored(workspace: Workspace, done: Done) -> tuple[int, int, dict[str, Any]]:
-    """Store what a plan captured; return how many instances that are, how many are new, and what is to be said of the plan."""
-    lines, report = Counter[bool](), done.report
-    with workspace.transaction():
-        new = insert(workspace, report.records(lines))
-    report.spool.unlink(missing_ok=True)
-    names = ("source", "reason", "tests", "failed", "calls", "left_out", "seconds")
-    document: dict[str, Any] = {name: getattr(report, name) for name in names}
-    return lines[True], new, document | {"captured": lines[True], "new": new, "damaged": lines[False]}
-
-
-def told(crash: Crash) -> str:
-    """Return a line about a call that hung or killed its process."""
-    return f"{crash.operator}, given the arguments of {crash.values['arguments']}: {crash.how}"
-
-
-def show_list(head: str, lines: list[str]) -> None:
-    """Print the first lines of a list, if there are any."""
-    if lines:
-        print(head)
-        for line in lines[:SHOWN]:
-            print(f"  {line}")
-        if len(lines) > SHOWN:
-            print(f"  and {len(lines) - SHOWN} more, in the workspace")
+        telling.show_list("pairs of equal values differ on further invocations", self.differing)
+        telling.show_list("calls hung or killed the library's process", list(map(units.told, self.crashes)))
+        return bool(self.tried)

@@ -1,62 +1,37 @@
-"""Extract a target into a workspace, file by file, and say how it went."""
+"""The suites of a target at work: one unit a file."""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator
 
+from opera.capture.child import Job
+from opera.errors import SourceError
+from opera.programs.program import Captured
+from opera.sources import Extraction, Extractions, Finished, Request, Totals, Unit, UnitReport, telling
 from opera.sources.suites import suites
-from opera.sources.suites.suites import FileReport, Target
+from opera.sources.suites.suites import Suite, Target
 from opera.store.workspace import Workspace
 
-DONE = "done"
-SHOWN = 12
-"""Files in trouble that are listed on the terminal; the report lists all."""
-LINE_SECONDS = 2.0
 
+def extraction(request: Request, *, equipped: str = "") -> Extractions:
+    """Recognise the target, as opera.sources.Source; `equipped` is the compiler whose own tests it is taken to hold.
 
-def recognised(target: str, equipped: str) -> Target:
-    """Return what the target is; SourceError where it cannot be extracted from, or not in that role."""
-    found = suites.recognise(target)
-    suites.check_role(found, equipped or None)
-    return found
-
-
-def extract(
-    workspace: Workspace, target: Target, *, equipped: str, workers: int, timeout: float | None, rerun: bool
-) -> bool:
-    """Run the target's suites, store what they yield, and print a summary; False if no file could be run.
-
-    Files that an interrupted extraction of the same target finished are passed over.
+    Raises SourceError where it cannot be extracted from, not in that role, or holds no test files; NotInstalled.
     """
-    started = time.monotonic()
-    key = f"{target.key} equipped {equipped}" if equipped else target.key
-    if rerun:
-        workspace.forget_extraction(key)
-    told = {"target": str(target.root), "name": target.name, "version": target.version, "installed": target.installed}
-    done = workspace.extraction(key, told | {"equipped": equipped})
-    where = f"checkout {target.version}, " if target.checkout else ""
-    print(f"{target.name}: {where}tests run against the installed {target.installed}", file=sys.stderr)
-    if target.version != "unknown" and _series(target.version) != _series(target.installed):
-        hint = "names that one of the two lacks cost whole files; a checkout of the installed version loses fewest"
-        print(f"{target.version} on {target.installed}: {hint}", file=sys.stderr)
-    if done:
-        print(f"{len(done)} files were done before; --rerun runs them again", file=sys.stderr)
-    totals: Counter[str] = Counter()
-    left_out: Counter[str] = Counter()
-    trouble: list[FileReport] = []
-    progress = _Progress()
-    for report in suites.extract(target, workers=workers, equipped=equipped or None, done=done, timeout=timeout):
-        new, captured = store(workspace, key, report, equipped)
-        totals.update(files=1, tests=report.tests, calls=report.calls, captured=captured, new=new)
-        left_out.update(report.left_out)
-        if report.status != DONE:
-            trouble.append(report)
-        progress.step(report, totals)
-    _tell(totals, left_out, trouble, equipped, time.monotonic() - started)
-    return bool(done) or not totals["files"] or len(trouble) < totals["files"]
+    target = suites.recognise(request.target)
+    suites.check_role(target, equipped)
+    found = SuiteExtraction(target, equipped=equipped, timeout=request.timeout)
+
+    def begin(workspace: Workspace) -> Iterator[Extraction]:
+        where = f"checkout {target.version}, " if target.checkout else ""
+        print(f"{target.name}: {where}tests run against the installed {target.installed}", file=sys.stderr)
+        if target.version != "unknown" and _series(target.version) != _series(target.installed):
+            hint = "names that one of the two lacks cost whole files; a checkout of the installed version loses fewest"
+            print(f"{target.version} on {target.installed}: {hint}", file=sys.stderr)
+        yield found
+
+    return begin
 
 
 def _series(version: str) -> str:
@@ -64,53 +39,79 @@ def _series(version: str) -> str:
     return ".".join(version.split("+")[0].split(".")[:2])
 
 
-def store(workspace: Workspace, key: str, report: FileReport, equipped: str) -> tuple[int, int]:
-    """Store one file's instances, then that the file is done: in this order nothing is lost by a kill in between.
+class SuiteExtraction:
+    """See opera.sources.Extraction. Raises SourceError where the target holds no test files.
 
-    Returns how many are new, and how many there are.
+    Args:
+        target: See suites.recognise.
+        equipped: Name of the compiler whose own tests the target is; empty for a library's suites.
+        timeout: Seconds a file may take, in place of what its suite declares.
     """
-    lines = Counter[bool]()
-    new = workspace.add_captured(report.records(lines), equipped=equipped)
-    document = {
-        name: getattr(report, name) for name in ("source", "reason", "tests", "failed", "calls", "left_out", "seconds")
-    }
-    counts = {"captured": lines[True], "new": new, "damaged": lines[False]}
-    workspace.save_extraction_file(key, report.file, report.status, document | counts)
-    return new, lines[True]
+
+    things = "files"
+
+    def __init__(self, target: Target, *, equipped: str = "", timeout: float | None = None) -> None:
+        self.target, self.equipped, self.timeout = target, equipped, timeout
+        self.key = f"{target.key} equipped {equipped}" if equipped else target.key
+        self.about = {
+            "target": str(target.root), "name": target.name, "version": target.version,
+            "installed": target.installed, "equipped": equipped,
+        }  # fmt: skip
+        self.jobs = [(suite, file) for suite in target.source.suites for file in suites.files(target, suite)]
+        if not self.jobs:
+            raise SourceError(
+                f"no test files were found in {target.root}",
+                cause="the checkout is incomplete, or its layout is newer than opera's declaration of it",
+                fix=f"compare with the globs of sources/{target.name}.toml",
+            )
+
+    def names(self) -> Collection[str]:
+        return [_told(file) for _, file in self.jobs]
+
+    def units(self) -> Iterator[Unit]:
+        return (self._unit(suite, file) for suite, file in self.jobs)
+
+    def _unit(self, suite: Suite, file: str) -> Unit:
+        told = _told(file)
+        job = Job(
+            hooks=suites.hooks(self.target.source, suite), kind=suite.kind, root=str(self.target.root), file=file, spool="",
+            arguments=suite.arguments, path=suite.path, stop=suite.stop, resume=suite.resume, inert=suite.inert,
+            driver=suite.driver,
+        )  # fmt: skip
+        return Unit(
+            file=told, job=job, seconds=self.timeout or suite.timeout, alone=not suite.shared_process,
+            problem="" if told == file else "the name of the file is no UTF-8 text",
+        )  # fmt: skip
+
+    def insert(self, workspace: Workspace, records: Iterable[Captured]) -> int:
+        return workspace.add_captured(records, equipped=self.equipped)
+
+    def told(self, unit: Unit, report: UnitReport) -> Finished:
+        return Finished(report=report)
+
+    def progress(self, totals: Totals) -> str:
+        return f"{totals.units} files, {totals.captured} instances"
+
+    def tell(self, totals: Totals) -> bool:
+        what = f"equipped instances of {self.equipped}" if self.equipped else "instances"
+        print(
+            f"{totals.units} files, {totals.tests} tests, {totals.captured} captured:"
+            f" {totals.new} new {what}, {totals.seconds:.0f} s"
+        )
+        telling.show_left_out(totals.left_out)
+        lines = [telling.in_trouble(report) for report in totals.trouble]
+        telling.show_list("files did not run to their end", lines, "`opera report` lists them all")
+        if len(lines) == len(self.jobs):
+            target, first = self.target, totals.trouble[0]
+            raise SourceError(
+                f"not one of the {len(lines)} test files of {target.root} could be run",
+                cause=f"the first said: {first.file}: {first.status}: {first.reason}",
+                fix=f"install what the tests need, or a {target.source.package} whose version is near {target.version}"
+                f" (installed: {target.installed})",
+            )
+        return len(lines) < totals.units or not totals.units
 
 
-class _Progress:
-    """A line now and then on standard error."""
-
-    def __init__(self) -> None:
-        self._last = time.monotonic()
-
-    def step(self, report: FileReport, totals: Counter[str]) -> None:
-        now = time.monotonic()
-        if now - self._last < LINE_SECONDS:
-            return
-        self._last = now
-        print(f"{totals['files']} files, {totals['captured']} instances; {report.file}", file=sys.stderr, flush=True)
-
-
-def _tell(
-    totals: Counter[str], left_out: Counter[str], trouble: list[FileReport], equipped: str, seconds: float
-) -> None:
-    what = f"equipped instances of {equipped}" if equipped else "instances"
-    print(
-        f"{totals['files']} files, {totals['tests']} tests, {totals['captured']} captured:"
-        f" {totals['new']} new {what}, {seconds:.0f} s"
-    )
-    if left_out:
-        print(left_out_line(left_out))
-    if trouble:
-        print(f"{len(trouble)} files did not run to their end:")
-        for report in trouble[:SHOWN]:
-            print(f"  {report.file}: {report.status}: {' '.join(report.reason.split())[:160]}")
-        if len(trouble) > SHOWN:
-            print(f"  and {len(trouble) - SHOWN} more; `opera report` lists them all")
-
-
-def left_out_line(left_out: Mapping[str, int]) -> str:
-    """Return what was seen and not recorded, most frequent first."""
-    return "left out: " + ", ".join(f"{count} {category}" for category, count in Counter(left_out).most_common())
+def _told(file: str) -> str:
+    """Return a file's name as text that can be stored and shown."""
+    return file.encode("utf-8", "backslashreplace").decode()

@@ -6,11 +6,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import suite_reports
 
 from opera.programs.program import Captured
 from opera.programs.values import Named, Tensor
+from opera.sources import UnitReport
 from opera.sources.suites import suites
-from opera.sources.suites.suites import FileReport
 
 pytest.importorskip("keras")
 pytest.importorskip("tensorflow")
@@ -95,7 +96,7 @@ class SmallTest(testing.TestCase):
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[FileReport, list[Captured]]]:
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[UnitReport, list[Captured]]]:
     """File → its report and records, of a checkout whose user has a keras.json that says otherwise."""
     root = tmp_path_factory.mktemp("checkout")
     home = tmp_path_factory.mktemp("home")
@@ -115,11 +116,11 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[FileRep
         patch.delenv("KERAS_BACKEND", raising=False)
         target = suites.recognise(str(root))
         assert (target.name, target.version) == ("keras", "9.9.9")
-        return {Path(x.file).name: (x, list(x.records())) for x in suites.extract(target, workers=1)}
+        return {Path(x.file).name: (x, list(x.records())) for x in suite_reports.reports(target, workers=1)}
 
 
 @pytest.fixture(scope="module")
-def found(reports: dict[str, tuple[FileReport, list[Captured]]]) -> dict[str, list[Captured]]:
+def found(reports: dict[str, tuple[UnitReport, list[Captured]]]) -> dict[str, list[Captured]]:
     """Test → its records."""
     seen: dict[str, list[Captured]] = {}
     for record in reports["small_test.py"][1]:

@@ -1,4 +1,7 @@
-"""Extract from a script or test suite of the user's own: `opera extract --library torch -- python train.py`."""
+"""Record what a script or test suite of the user's own calls: `opera record --library torch -- python train.py`.
+
+The program runs in the foreground, as it would without opera, and is one unit: so no pool holds it.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,14 @@ from pathlib import Path
 import msgspec
 
 import opera
-from opera import capture, plugins, processes, resources, temporary
+from opera import capture, plugins, processes, temporary
 from opera.capture import script
-from opera.capture.child import Answer, Setup
+from opera.capture.child import Hooks, Ran
 from opera.capture.script import Command
 from opera.errors import SourceError, UsageError, WorkspaceError
-from opera.sources.children import LOAD
+from opera.pool.workers import LOAD
+from opera.sources import DIED, DONE, TIMEOUT, Finished, UnitReport, engine, telling
 from opera.sources.suites import suites
-from opera.sources.suites.extract import left_out_line, store
-from opera.sources.suites.suites import FileReport
 from opera.store.workspace import Workspace
 
 SOURCE = "command"
@@ -35,23 +37,17 @@ START = (
     + LOAD
     + "del importlib, spec\nfrom opera.capture.script import main; main(sys.argv[1])"
 )
-EXAMPLE = "opera extract --library torch -- python train.py"
+EXAMPLE = "opera record --library torch -- python train.py"
 BY_INTERRUPT = (script.INTERRUPTED, -signal.SIGINT)
 """Exit codes of a program that Ctrl-C ended."""
 PYTHON = re.compile(r"python(\d+(\.\d+)?)?")
 
 
-def parse(library: str, words: Sequence[str], equipped: str = "") -> Command:
+def parse(library: str, words: Sequence[str]) -> Command:
     """Return what a command line means. Raises UsageError where opera cannot run it, SourceError for an unknown library."""
     known = list(plugins.registered(capture.GROUP))
-    if equipped:
-        raise UsageError(
-            "--equipped takes one target, a checkout of a compiler", fix="opera extract --equipped tvm ../tvm"
-        )
-    if not library and not words:
-        raise UsageError(
-            "nothing to extract from was named", fix=f"opera extract onnx; opera extract CHECKOUT; {EXAMPLE}"
-        )
+    if not (library or words):
+        raise UsageError("there is nothing to record", fix=EXAMPLE)
     if not library:
         raise UsageError(
             f"of which library should the operators of `{shlex.join(words)}` be recorded?",
@@ -64,16 +60,15 @@ def parse(library: str, words: Sequence[str], equipped: str = "") -> Command:
         )
     if not words:
         raise UsageError(f"--library {library} needs a command after `--`", fix=EXAMPLE)
-    points = resources.declaration("instrumentation", library).get("points", {})
-    setup = Setup(SOURCE, library, points)
+    hooks = Hooks(SOURCE, library, suites.points(library))
     program, *rest = words
     _check_interpreter(program)
     if _is_pytest(program):
-        return Command(setup, "pytest", shlex.join(["pytest", *rest]), tuple(rest))
+        return Command(hooks, "pytest", shlex.join(["pytest", *rest]), tuple(rest))
     if rest[:2] == ["-m", "pytest"]:
-        return Command(setup, "pytest", shlex.join(["pytest", *rest[2:]]), tuple(rest[2:]), search=True)
+        return Command(hooks, "pytest", shlex.join(["pytest", *rest[2:]]), tuple(rest[2:]), search=True)
     if rest[:1] == ["-m"] and len(rest) > 1:
-        return Command(setup, "module", rest[1], tuple(rest[2:]))
+        return Command(hooks, "module", rest[1], tuple(rest[2:]))
     if not rest or rest[0].startswith("-"):
         raise UsageError(
             f"opera cannot run `{shlex.join(words)}`",
@@ -82,7 +77,7 @@ def parse(library: str, words: Sequence[str], equipped: str = "") -> Command:
         )
     if not Path(rest[0]).is_file():
         raise UsageError(f"there is no script {rest[0]}", fix="check the path")
-    return Command(setup, "script", rest[0], tuple(rest[1:]))
+    return Command(hooks, "script", rest[0], tuple(rest[1:]))
 
 
 def _is_pytest(program: str) -> bool:
@@ -108,27 +103,29 @@ def _check_interpreter(program: str) -> None:
     print(f"{program} is taken to be that of opera's own environment: {sys.executable}", file=sys.stderr)
 
 
-def extract(workspace: Workspace, command: Command, *, timeout: float | None) -> bool:
+def record(workspace: Workspace, command: Command, *, timeout: float | None) -> bool:
     """Run a command, store what it calls, however it ends, and print a summary; False if nothing came of it.
 
-    Its exit code is told and not taken over. Every run extracts anew.
+    Its exit code is told and not taken over. Every run records anew. `timeout` is in wall seconds, as whoever waits for
+    the program counts them.
     """
-    library = command.setup.library
-    version = _version(library)
+    library = command.hooks.library
+    version = suites.version_of(library)
     line = shlex.join([command.file, *command.arguments]) if command.kind != "pytest" else command.file
     folder_name = str(Path.cwd()).encode("utf-8", "backslashreplace").decode()
     key = f"{SOURCE} {line} in {folder_name} on {library} {version}"
     workspace.forget_extraction(key)
-    told = {"target": line, "name": SOURCE, "version": version, "installed": version, "equipped": ""}
-    workspace.extraction(key, told)
+    about = {"target": line, "name": SOURCE, "version": version, "installed": version, "equipped": ""}
+    workspace.extraction(key, about)
     with temporary.folder("extract") as folder, _outlasting_interrupts() as interrupts:
         report, ending, code = _run(command, line, folder, timeout)
-        new, captured = store(workspace, key, report, "")
+        report = engine.store(workspace, report, Workspace.add_captured)
+        engine.finish(workspace, key, Finished(report=report))
     _check_still_there(workspace)
-    _tell(report, ending + (", interrupted" if interrupts else ""), new, captured, library)
+    _tell(report, ending + (", interrupted" if interrupts else ""), library)
     if interrupts and code in BY_INTERRUPT:
         raise KeyboardInterrupt
-    return captured > 0 or (report.status == "done" and ending.endswith("exit code 0"))
+    return report.captured > 0 or (report.status == DONE and ending.endswith("exit code 0"))
 
 
 def _check_still_there(workspace: Workspace) -> None:
@@ -139,13 +136,6 @@ def _check_still_there(workspace: Workspace) -> None:
             cause="the program removes the folder that the workspace is in",
             fix="name a folder elsewhere by --workspace",
         )
-
-
-def _version(library: str) -> str:
-    for source in suites.sources().values():
-        if source.library == library:
-            return suites.installed_version(source)
-    return "unknown"
 
 
 @contextmanager
@@ -162,7 +152,7 @@ def _outlasting_interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _run(command: Command, line: str, folder: Path, timeout: float | None) -> tuple[FileReport, str, int]:
+def _run(command: Command, line: str, folder: Path, timeout: float | None) -> tuple[UnitReport, str, int]:
     """Run the program to its end; return what it left, in words how it ended, and its exit code (of a signal negative)."""
     (folder / script.COMMAND).write_bytes(msgspec.json.encode(msgspec.structs.replace(command, parent=os.getpid())))
     started, own = time.monotonic(), processes.children()
@@ -173,12 +163,12 @@ def _run(command: Command, line: str, folder: Path, timeout: float | None) -> tu
             code = process.wait(timeout)
         except subprocess.TimeoutExpired:
             process.kill()
-            code, status = process.wait(), "timeout"
+            code, status = process.wait(), TIMEOUT
         left = processes.end_adopted(own)
     seconds = time.monotonic() - started
     found = _answer(folder / script.ANSWER)
-    answer = found or Answer(status or "done", "", 0, 0, 0, 0, {}, seconds)
-    reasons = [answer.reason]
+    ran = found or Ran(status or DONE, "", 0, 0, 0, 0, {}, seconds)
+    reasons = [ran.reason]
     if found is None and code >= 0:
         reasons.append(
             "it ended without exit handlers (os._exit, or another program in its place): what was left out is not counted"
@@ -188,30 +178,32 @@ def _run(command: Command, line: str, folder: Path, timeout: float | None) -> tu
     ending = f"exit code {code}"
     if code < 0:
         ending = f"killed by {processes.signal_name(-code)}"
-        status = status or "died"
-    ending = f"still running after {timeout:g} s, and killed" if status == "timeout" and timeout else ending
-    return FileReport(
-        SOURCE, line, status or answer.status, "; ".join(filter(None, (*reasons, "" if not code else ending))), answer.tests,
-        answer.failed, answer.calls, answer.left_out, round(seconds, 3), folder / script.SPOOL,
-    ), ending, code  # fmt: skip
+        status = status or DIED
+    ending = f"still running after {timeout:g} s, and killed" if status == TIMEOUT and timeout else ending
+    reason = "; ".join(filter(None, (*reasons, "" if not code else ending)))
+    report = UnitReport(
+        source=SOURCE, file=line, status=status or ran.status, reason=reason, tests=ran.tests, failed=ran.failed,
+        calls=ran.calls, left_out=ran.left_out, seconds=round(seconds, 3), spool=folder / script.SPOOL,
+    )  # fmt: skip
+    return report, ending, code
 
 
-def _answer(path: Path) -> Answer | None:
+def _answer(path: Path) -> Ran | None:
     """Return what the program's process wrote as its last; None where it did not come to that, or was killed meanwhile."""
     with suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode(path.read_bytes(), type=Answer)
+        return msgspec.json.decode(path.read_bytes(), type=Ran)
     return None
 
 
-def _tell(report: FileReport, ending: str, new: int, captured: int, library: str) -> None:
+def _tell(report: UnitReport, ending: str, library: str) -> None:
     tests = f", {report.tests} tests ({report.failed} failed)" if report.tests else ""
     print(
-        f"opera: {report.file}: {ending} after {report.seconds:.1f} s{tests}; {captured} captured: {new} new instances"
+        f"opera: {report.file}: {ending} after {report.seconds:.1f} s{tests}; {report.captured} captured:"
+        f" {report.new} new instances"
     )
-    if report.left_out:
-        print(left_out_line(report.left_out))
+    telling.show_left_out(report.left_out)
     for remark in report.reason.split("; "):
         if remark and remark != ending:
             print(f"note: {remark}")
-    if not captured:
+    if not report.captured:
         print(f"note: it called no operator of {library} that can be recorded")
