@@ -23,7 +23,7 @@ from opera import compilers, temporary
 from opera.compilers import Variant
 from opera.errors import NoAnswer, UsageError
 from opera.pool.pool import Pool
-from opera.pool.workers import DONE, STARVED, Result
+from opera.pool.workers import DONE, Result
 from opera.programs import migrated
 from opera.programs.program import Captured
 from opera.programs.verdicts import AGAIN, ERROR, INVALID, Job, Limits, Outcome
@@ -37,6 +37,7 @@ from opera.store.workspace import Test, Workspace
 
 AHEAD = 96
 """Questions that are asked at a time: enough to keep every worker busy while the next programs are wrapped."""
+LOCATING = "locating"
 SEQUEL = 10
 """A test after others may take so many times the limit of one test."""
 
@@ -166,11 +167,21 @@ class Probe:
     # ------------------------------------------------------------------ asking
 
     def __call__(self, question: Question) -> Outcome:
-        """Return what one test or program does. Raises NoAnswer where nobody was asked: the time of the run is over."""
-        answer = next(self.ask([question]), None)
-        if answer is None:
-            raise NoAnswer(f"{question.frontend} was not asked", cause="the time budget of the run is used up")
-        return answer.outcome
+        """Return what one test or program does; answers to others that come meanwhile are kept for `answers`.
+
+        Raises NoAnswer where nobody was asked: the time of the run is over.
+        """
+        self.submit(question)
+        others: list[Answer] = []
+        try:
+            for answer in self.answers():
+                if answer.question is question:
+                    return answer.outcome
+                others.append(answer)
+        finally:
+            self._ready.extendleft(reversed(others))
+            self._asked += len(others)
+        raise NoAnswer(f"{question.frontend} was not asked", cause="the time budget of the run is used up")
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         """Yield the answers to these questions as they come; questions are taken when there is room for them.
@@ -197,9 +208,7 @@ class Probe:
             return
         if not self._is_own:
             raise UsageError("a probe that shares a run's pool can be asked about stored tests only")
-        library = _split(question.frontend)[1]
-        if f"library {library}" not in self.pool.groups:
-            self.pool.add(f"library {library}", library_group(library, self.files))
+        library = self._library_side(question)
         exporter, instance = self._exporter(library), question.program.program.id
         asked = msgspec.structs.replace(asked, test=plan.test_id(instance, exporter))
         self._users[asked.test] += 1
@@ -231,11 +240,11 @@ class Probe:
         task = result.tag
         if isinstance(task, tasks.Wrap):
             for asked, test in self._prepare.wrapped(task, result):
-                self._wrapped(asked, test)
+                self._wrapped(asked, test, result)
         elif isinstance(task, tasks.Export):
             export, waiting = self._prepare.exported(task, result)
             for asked in waiting:
-                self._starved(asked, "export") if export is None else self._advance(asked)
+                self._left(asked, "export", result) if export is None else self._advance(asked)
         elif isinstance(task, Asked):
             name = f"{task.test}/{self.variant(task.question).name}"
             there = not task.question.after or reached(result, name)
@@ -244,7 +253,7 @@ class Probe:
 
     def locate(self, question: Question) -> str:
         """Return the code that converts the operator of a stored test, empty where that cannot be told."""
-        asked = Asked(question, question.test, Probe)
+        asked = Asked(question, question.test, LOCATING)
         self.pool.submit(
             self._group(question), self._job(question.frontend, question.test, question.variant),
             seconds=self.limits.seconds, fresh=True, call="opera.run.worker:locate", tag=asked,
@@ -264,12 +273,19 @@ class Probe:
 
     # ------------------------------------------------------------------ what comes before an execution
 
-    def _wrapped(self, asked: Asked, test: Test | None) -> None:
+    def _library_side(self, question: Question) -> str:
+        """Return the library of a question's frontend; its workers are added where there are none yet."""
+        library = _split(question.frontend)[1]
+        if f"library {library}" not in self.pool.groups:
+            self.pool.add(f"library {library}", library_group(library, self.files))
+        return library
+
+    def _wrapped(self, asked: Asked, test: Test | None, result: Result) -> None:
         program = asked.question.program
         if program is not None:
             self._programs.programs.pop(program.program.id, None)
         if test is None:
-            self._starved(asked, "wrap")
+            self._left(asked, "wrap", result)
         elif test.status == VALID:
             self._advance(asked)
         else:
@@ -279,19 +295,13 @@ class Probe:
     def _advance(self, asked: Asked) -> None:
         """Execute what is there, or have its artefact made."""
         question, variant = asked.question, self.variant(asked.question)
-        found = (
-            self._prepare.artefact(asked.test, variant.artefact)
-            if self._is_own and self._manifest(asked.test)
-            else None
-        )
+        known = self._is_own and self._manifest(asked.test)  # in a run, what is asked about was executed before
+        found = self._prepare.artefact(asked.test, variant.artefact) if known else None
         if isinstance(found, migrated.Export) and found.symptom:
             self._ready.append(self._answer(asked, unexported(variant, found)))
             return
         if isinstance(found, migrated.Export):
-            library = _split(question.frontend)[1]
-            if f"library {library}" not in self.pool.groups:
-                self.pool.add(f"library {library}", library_group(library, self.files))
-            self._prepare.export(library, asked.test, variant.artefact, asked)
+            self._prepare.export(self._library_side(question), asked.test, variant.artefact, asked)
             return
         limits = question.limits or self.limits
         job = self._job(question.frontend, asked.test, question.variant)
@@ -306,9 +316,10 @@ class Probe:
             tag=asked,
         )
 
-    def _starved(self, asked: Asked, stage: str) -> None:
-        outcome = Outcome(ERROR, stage, STARVED, "the machine did not serve it", details={AGAIN: True})
-        self._ready.append(self._answer(asked, outcome))
+    def _left(self, asked: Asked, stage: str, result: Result) -> None:
+        """Answer that the library's side did not come to it: the machine did not serve it, or it cannot be started."""
+        said = f"{result.group} is {result.status} {result.message[-2000:]}".strip()
+        self._ready.append(self._answer(asked, Outcome(ERROR, stage, result.status, said, details={AGAIN: True})))
 
     def _answer(self, asked: Asked, outcome: Outcome, *, reached: bool = True, result: Result | None = None) -> Answer:
         """Return an answer; what was made for the question goes, unless others ask about it too."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from faults import exporting
 from faults.onnx_faults import Silent, relu
 
 from opera import temporary
@@ -78,6 +79,12 @@ def test_programs_that_are_no_stored_tests_are_wrapped_in_a_scratch_place(filled
 def test_a_feedback_search_asks_more_meanwhile(filled: Workspace) -> None:
     [last] = [x for x, verdict in run(filled, "right").items() if x][-1:]
     with Probe.of(filled, workers=1) as probe:
+        for n in range(3):
+            probe.submit(Question(frontend=name("right"), program=relu(n + 20, "Relu")), tag=f"early {n}")
+        assert probe(Question(frontend=name("crash"), program=relu(30, "LeakyRelu"))).verdict == "crash", (
+            "its own answer"
+        )
+        assert [x.tag for x in probe.answers()] == ["early 0", "early 1", "early 2"]
         seen: list[Answer] = []
         for answer in probe.ask([Question(frontend=name("right"), test=last)]):
             seen.append(answer)
@@ -120,6 +127,15 @@ def test_a_predecessor_that_ends_the_process_is_told(filled: Workspace) -> None:
     with Probe.of(filled, workers=1) as probe:
         [answer] = probe.ask([Question(frontend=name("segfault"), test=victim, after=(f"{killer}/inputs",))])
     assert (answer.reached, answer.outcome.verdict) == (False, "abort")
+
+
+def test_a_library_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporting, "PRELOAD", ("no_such_module",))
+    asked = Question(frontend=f"faults.exporting:files-{exporting.NAME}", program=exporting.instance("Good"))
+    with Probe(workers=1) as probe:
+        outcome = probe(asked)
+    assert (outcome.verdict, outcome.stage, outcome.symptom) == ("error", "wrap", "unavailable")
+    assert "no_such_module" in outcome.message
 
 
 def test_exporters_are_asked_without_their_patches(filled: Workspace) -> None:
@@ -176,3 +192,16 @@ def test_where_a_script_does_not_show_its_finding_the_test_itself_is_asked(
     )
     assert not scripts.show(filled, "all", None, check=True)
     assert "asked in a fresh process: fails, as found" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("operator", "verdict", "symptom"),
+    [("Good", "pass", ""), ("Refused", "unexported", "NotImplementedError"), ("Deadly", "unexported", "SIGSEGV")],
+)
+def test_an_artefact_that_is_only_offered_is_made_first(operator: str, verdict: str, symptom: str) -> None:
+    asked = Question(frontend=f"faults.exporting:files-{exporting.NAME}", program=exporting.instance(operator))
+    with Probe(workers=1, limits=Limits(20.0)) as probe:
+        answers = list(probe.ask([asked, msgspec.structs.replace(asked, variant="file")]))
+        log = (Path(probe.files.roots[0]) / "exports.log").read_text()
+    assert [(x.outcome.verdict, x.outcome.symptom) for x in answers] == [(verdict, symptom)] * 2
+    assert log == f"{operator} file\n", "one export serves both questions"
