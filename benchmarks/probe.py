@@ -3,8 +3,8 @@
 For each ONNX frontend that is installed, over ONNX's node tests in random order: stored tests, as confirmation and replay ask
 about; programs that no workspace holds, which are wrapped first, as searches and reduction ask about; one program at a time,
 as a search does that needs each answer before the next question; and stored tests in a fresh fork each. Warm: imports are done.
-CPU seconds are those of all processes; `if free` is what that comes to where nothing else is on as many cores as there are workers
-(one, where each question waits for the answer to the last).
+CPU seconds are those of all processes; `if free` is what that comes to where nothing else is on the cores: as many as there are
+workers, and one where each question waits for the answer to the last.
 """
 
 from __future__ import annotations
