@@ -3,7 +3,8 @@
 For each ONNX frontend that is installed, over ONNX's node tests in random order: stored tests, as confirmation and replay ask
 about; programs that no workspace holds, which are wrapped first, as searches and reduction ask about; one program at a time,
 as a search does that needs each answer before the next question; and stored tests in a fresh fork each. Warm: imports are done.
-CPU seconds are those of all processes; `if free` is what that comes to where nothing else is on the workers' cores.
+CPU seconds are those of all processes; `if free` is what that comes to where nothing else is on the cores: as many as there are
+workers, and one where each question waits for the answer to the last.
 """
 
 from __future__ import annotations
@@ -63,12 +64,12 @@ def spent() -> float:
     return total
 
 
-def measure(ask: Callable[[], int], workers: int) -> str:
-    """Return a table's cells: a second, CPU ms a question, a second if free."""
+def measure(ask: Callable[[], int], cores: int) -> str:
+    """Return a table's cells: questions, a second, CPU ms each, a second if so many cores were free."""
     before, began = spent(), time.perf_counter()
     count = ask()
     seconds, cpu = time.perf_counter() - began, spent() - before
-    return f"{count} | {count / seconds:.0f} | {1000 * cpu / count:.1f} | {count * workers / cpu:.0f}"
+    return f"{count} | {count / seconds:.0f} | {1000 * cpu / count:.1f} | {count * cores / cpu:.0f}"
 
 
 def rows(workspace: Workspace, frontend: str, count: int, workers: int) -> None:
@@ -83,18 +84,18 @@ def rows(workspace: Workspace, frontend: str, count: int, workers: int) -> None:
     made_up = [Question(frontend=frontend, program=x) for x in programs]
     few = count // ONE_BY_ONE
     fresh = [Question(frontend=frontend, test=x, fresh=True) for x in tests[:few]]
+
+    def tell(name: str, ask: Callable[[], int], cores: int = workers) -> None:
+        print(f"| {frontend} | {name} | {measure(ask, cores)} |", flush=True)
+
     with Probe(workspace.root, workers=workers) as probe:
         list(probe.ask(stored[: 8 * workers]))  # imports, and what a compiler does once
-        kinds: list[tuple[str, Callable[[], int]]] = [("stored tests", lambda: len(list(probe.ask(stored))))]
-        kinds += [("stored tests, a fresh fork each", lambda: len(list(probe.ask(fresh))))]
-        for name, ask in kinds:
-            print(f"| {frontend} | {name} | {measure(ask, workers)} |", flush=True)
+        tell("stored tests", lambda: len(list(probe.ask(stored))))
+        tell("stored tests, a fresh fork each", lambda: len(list(probe.ask(fresh))))
     with Probe(workers=workers) as probe:  # it knows of no workspace, so that every program is wrapped
         list(probe.ask(made_up[: 8 * workers]))
-        kinds = [("new programs, wrapping included", lambda: len(list(probe.ask(made_up))))]
-        kinds += [("new programs, one at a time", lambda: len([probe(x) for x in made_up[:few]]))]
-        for name, ask in kinds:
-            print(f"| {frontend} | {name} | {measure(ask, workers)} |", flush=True)
+        tell("new programs, wrapping included", lambda: len(list(probe.ask(made_up))))
+        tell("new programs, one at a time", lambda: len([probe(x) for x in made_up[:few]]), cores=1)
 
 
 def main() -> None:

@@ -38,6 +38,7 @@ from opera.store.workspace import Test, Workspace
 AHEAD = 96
 """Questions that are asked at a time: enough to keep every worker busy while the next programs are wrapped."""
 LOCATING = "locating"
+"""Tag of what is asked for a converter, and not for an outcome."""
 SEQUEL = 10
 """A test after others may take so many times the limit of one test."""
 
