@@ -17,7 +17,11 @@ DESCRIBING = 300.0
 def compiler_group(name: str, library: str, python: str = "") -> Group:
     """Return the workers of a frontend."""
     compiler = compilers.get(name)
-    preload = (*compiler.PRELOAD, *(module for variant in compiler.FRONTENDS[library] for module in variant.preload))
+    variants = compilers.frontend_of(compiler, library).VARIANTS
+    preload = (
+        *compiler.PRELOAD,
+        *(module for variant in variants for module in variant.preload),
+    )
     return Group(call="opera.run.worker:run", python=python, preload=tuple(dict.fromkeys(preload)))
 
 
@@ -37,7 +41,7 @@ def groups(pairs: list[tuple[str, str]], chosen: list[str], python: str) -> dict
     for name, library in pairs:
         frontend, group = compilers.frontend_name(name, library), compiler_group(name, library, python)
         found[frontend] = group
-        env: Mapping[str, str] = getattr(compilers.get(name), "UNPATCHED", {}).get(library, {})
+        env: Mapping[str, str] = getattr(compilers.frontend(name, library), "UNPATCHED", {})
         if env:
             found[unpatched(frontend)] = Group(call=group.call, python=python, preload=group.preload, env=dict(env))
     return found | {f"library {name}": library_group(name) for name in chosen}

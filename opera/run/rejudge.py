@@ -24,6 +24,7 @@ from opera.oracle import comparison as oracle
 from opera.pool.pool import Pool
 from opera.pool.workers import DONE, Result
 from opera.programs import migrated
+from opera.programs.case import Case, remembered
 from opera.programs.migrated import read_manifest, read_values
 from opera.programs.verdicts import (
     AGAIN,
@@ -119,7 +120,8 @@ def anew(workspace: Workspace, target: Frontend, verdict: Verdict) -> Verdict | 
     if seen is None or verdict.details.get(AGAIN):
         return None
     if seen.raised and verdict.verdict in (CRASH, UNSUPPORTED, ERROR):
-        found = judge.conclude(compilers.get(target.compiler), verdict.stage, seen)
+        frontend = compilers.frontend(target.compiler, target.library)
+        found = judge.conclude(frontend, _case(workspace, target, verdict), verdict.stage, seen)
         if found.hooks:  # the adapter wants more of the exception than was kept
             return None
         return msgspec.structs.replace(
@@ -139,8 +141,16 @@ def _still_agrees(workspace: Workspace, target: Frontend, verdict: Verdict, seen
     if not (folder / "manifest.json").is_file():
         return False
     manifest, expected = read_manifest(folder), read_values(folder, "expected")
-    computes_in = getattr(compilers.get(target.compiler), "COMPUTES_IN", {})
+    computes_in = compilers.computes_in(compilers.frontend(target.compiler, target.library))
     return oracle.within(seen.margins, *oracle.granted(computes_in, expected, manifest.rtol, manifest.atol))
+
+
+def _case(workspace: Workspace, target: Frontend, verdict: Verdict) -> Case:
+    """Return what is still known of the case that a verdict is of: its names."""
+    query = "SELECT i.operator FROM tests t JOIN instances i ON i.id = t.instance WHERE t.id = ?"
+    operator = next((str(row[0]) for row in workspace.query(query, (verdict.test,))), "")
+    artefact = next((x.artefact for x in target.variants if x.name == verdict.variant), "")
+    return remembered(target.library, operator, verdict.variant, artefact)
 
 
 def _folder(workspace: Workspace, verdict: Verdict) -> Path:
@@ -197,7 +207,7 @@ class Rejudging:
             library=target.library, compiler=target.compiler, directory=str(_folder(self.workspace, verdict).absolute()),
             instance=self.workspace.instance(instance).canonical(), outcome=outcome_again(verdict),
             actual=str(kept_outputs(self.workspace, verdict.test, target, verdict.variant).absolute()), anew=True,
-            computes_in=dict(getattr(compilers.get(target.compiler), "COMPUTES_IN", {})),
+            computes_in=compilers.computes_in(compilers.frontend(target.compiler, target.library)),
         )  # fmt: skip
         self.pool.submit(
             f"library {target.library}", request, seconds=120, call="opera.run.library_side:screen",

@@ -74,7 +74,7 @@ def reduce(
 
 def _job(tests: Path, sequel: Sequel, name: str) -> Job:
     test, _, variant = name.partition("/")
-    variants = compilers.get(sequel.compiler).FRONTENDS[sequel.library]
+    variants = compilers.frontend(sequel.compiler, sequel.library).VARIANTS
     route = next((x for x in variants if x.name == variant), variants[0])
     directory = migrated.folder(tests, test).absolute()
     return Job(test, sequel.compiler, sequel.library, route.name, route.artefact, str(directory))
