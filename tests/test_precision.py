@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from opera import precision
-from opera.compilers import Case, inductor, onnxruntime, torchexport, xla
+from opera.compilers import Case, inductor, onnxruntime, recipes, torchexport
 from opera.compilers.openvino import compiler as openvino
 from opera.libraries.torch import library as torch
 from opera.programs.values import Tensor
@@ -88,30 +88,27 @@ def test_products_of_uint8_and_constant_int8_do_not_saturate(tmp_path: Path) -> 
     path = tmp_path / "model.onnx"
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), path)
     case = Case("onnx", "MatMulInteger", path, {"x": Tensor.of(np.full((2, 64), 255, np.uint8))}, ("y",))
-    found = onnxruntime.infer(onnxruntime.compile(onnxruntime.load(case), case), case)
+    frontend = onnxruntime.FRONTENDS["onnx"]
+    found = frontend.infer(frontend.compile(frontend.load(case), case), case)
     assert found == [Tensor.of(np.full((2, 2), 255 * 127 * 64, np.int32))]
 
 
 def test_openvino_neither_narrows_nor_quantises() -> None:
     runtime = pytest.importorskip("openvino")
     openvino.prepare()
+    from opera.compilers.recipes import openvino as recipe
+
     x = runtime.opset13.parameter([2, 2], np.float32)
-    compiled = openvino._core().compile_model(runtime.Model([runtime.opset13.relu(x)], [x]), "CPU")
+    compiled = recipe.CORE.compile_model(runtime.Model([runtime.opset13.relu(x)], [x]), "CPU")
     assert compiled.get_property("INFERENCE_PRECISION_HINT") == runtime.Type.f32
     assert compiled.get_property("DYNAMIC_QUANTIZATION_GROUP_SIZE") == 0
     assert compiled.get_property("CPU_DENORMALS_OPTIMIZATION") is False
 
 
-def words(*files: str) -> str:
-    return "".join((TEMPLATES / file).read_text() for file in files)
-
-
 def test_the_scripts_of_findings_set_what_the_adapters_set() -> None:
-    session, core, jit = words("session_onnxruntime.py.j2"), words("core_openvino.py.j2"), words("keras/run_xla.py.j2")
-    assert all(f'add_session_config_entry("{key}", "{value}")' in session for key, value in onnxruntime.ENTRIES.items())
-    assert all(f'"{key}": {value!r}'.replace("'", '"') in core for key, value in openvino.SETTINGS.items())
-    assert all(flag in jit for flag in (*xla.FLAGS, xla.CONSISTENT))
-    eager, keras = words("torch/script.py.j2"), words("keras/script.py.j2")
+    """What compilers are told is in recipes, which both run; what libraries are told is in their templates."""
+    eager, keras = ((TEMPLATES / library / "script.py.j2").read_text() for library in ("torch", "keras"))
+    core = (Path(recipes.__path__[0]) / "openvino.py").read_text()
     for variables, text in ((precision.ONEDNN, eager), (precision.ONEDNN, core), (precision.TENSORFLOW, keras)):
         assert all(f'"{name}"' in text and f'"{value}"' in text for name, value in variables.items())
     assert eager.index("ONEDNN") < eager.index("import torch")

@@ -1,13 +1,14 @@
-"""Compilers under test: one module a compiler, each with the same few functions in the same order.
+"""Compilers under test: a module or folder a compiler, and in it a frontend for each library whose models it loads.
 
 A compiler is a module (or any object) that fits the `Compiler` protocol and is named in the entry-point group
-`opera.compilers`. It is imported inside worker processes only; what it needs beside its own package is numpy and
+`opera.compilers`; its frontends are objects that fit the `Frontend` protocol, each with the same few functions in the same
+order. They are imported inside worker processes only; what they need beside the compiler's own package is numpy and
 msgspec. examples/opera-onnx-reference is a worked third-party one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +16,10 @@ from typing import Any, Protocol
 import msgspec
 
 from opera import plugins
-from opera.programs.values import Value
+from opera.programs.case import Case
+from opera.programs.values import CONTAINERS, Value
+
+__all__ = ["RECIPES", "Case", "Compiler", "Frontend", "Involved", "Recipe", "Variant"]
 
 
 class Variant(msgspec.Struct, frozen=True):
@@ -23,75 +27,76 @@ class Variant(msgspec.Struct, frozen=True):
 
     Attributes:
         name: Short name (`inputs`, `constants`).
-        artefact: The artefact it consumes (`onnx`, `onnx-constants`); `live` is the library's own model in the process.
+        artefact: The artefact of the library that it begins with (`onnx`, `onnx-constants`); `live` is the library's own model
+            in the process.
         after: When it is tried: `always`, or `rejected`: only where the variants before it ended in `unsupported`
             or failed at load, which decides whether the operator is supported at all.
         preload: Modules imported once, before workers of this frontend are forked, beside the compiler's PRELOAD.
+        exports: Name of the file or folder that the frontend's own exporter (`Frontend.export`) makes of the artefact, empty
+            where it has none. The exporter belongs to the compiler, and so does its failure: it is part of the stage `load`.
     """
 
     name: str
     artefact: str
     after: str = "always"
     preload: tuple[str, ...] = ()
+    exports: str = ""
 
 
-class Case(msgspec.Struct, frozen=True):
-    """What a compiler is given: the model file, what to feed, and the names of the outputs in order.
+class Involved(msgspec.Struct, frozen=True):
+    """What kinds of values a script feeds and compares: dtypes of all tensors, and whether any are sequences or optionals."""
+
+    dtypes: frozenset[str] = frozenset()
+    lists: bool = False
+
+    @property
+    def low(self) -> bool:
+        """Whether there are elements that numpy does not have."""
+        return any(CONTAINERS[name] != name for name in self.dtypes - {"string"})
+
+
+class Recipe(msgspec.Struct, frozen=True):
+    """What a script does with a compiler: functions of modules that use nothing of opera but each other.
+
+    They are what the frontend itself calls, and are printed as they stand, with what they use in their modules. A step takes
+    what the step before it returned, the first the model; what else it takes is told by the names of its parameters, see
+    opera.triage.recipes. Steps are named as `module:function`.
 
     Attributes:
-        model: The artefact's file.
-        feeds: Input name → value (Tensor, Sequence or Optional of opera.programs.values), in the model's input order.
-        outputs: Names of the outputs.
-        variant, artefact: Names of the route that is tried, and of what it consumes.
-        live: Rebuilds the library's own model (opera.libraries.Exporting.live), where the artefact is `live`.
+        load: Steps of the stage load: the frontend's exporter, where it has one, and what converts the model.
+        compile, infer: Steps of the other stages; the last returns a list of arrays, None for an empty optional, lists of them.
+        more: Parameter of steps → what it is given: another function, as `module:function`.
     """
 
-    library: str
-    operator: str
-    model: Path
-    feeds: dict[str, Value]
-    outputs: tuple[str, ...]
-    variant: str = ""
-    artefact: str = ""
-    live: Callable[[], Any] | None = None
+    load: tuple[str, ...] = ()
+    compile: tuple[str, ...] = ()
+    infer: tuple[str, ...] = ()
+    more: dict[str, str] = {}
 
 
-class Compiler(Protocol):
-    """The protocol. All functions but the attributes may raise anything: that is what is being tested.
+class Frontend(Protocol):
+    """A compiler's loader for the models of one library. All its functions may raise anything: that is what is being tested.
 
     A failure is the compiler's only if its own packages raised it, or native code that they hold (opera.run.blame).
     They are named by an attribute `PACKAGES`, a tuple; without one they are the top-level packages of PRELOAD and of the
-    variants' preloads. An adapter that refuses a test on purpose raises a subclass of shared.packing.Refusal, and one whose
+    variants' preloads. A frontend that refuses a test on purpose raises a subclass of shared.packing.Refusal, and one whose
     compiler returned nothing at all raises NoAnswer: what else it raises itself is counted as opera's `error`.
 
-    `unsupported` may be given a stand-in of what was raised, when rules have changed since: it has the same text, causes and
-    names of classes, and nothing else.
+    What it may have beside the functions below:
 
-    A compiler that computes some dtype in a narrower one by design may say so in an attribute `COMPUTES_IN` (dtype →
-    dtype): its outputs of that dtype are then compared at the narrower one's tolerance.
-
-    One through whose workers run functions that opera replaced by quicker ones (opera.libraries.torch.preload and
-    torch_export) says so in an attribute `UNPATCHED` (library → environment variable → value): workers that are started
-    with these leave everything as the user has it, and findings are confirmed in such a one.
+    COMPUTES_IN: dtype → dtype, where it computes some dtype in a narrower one by design: its outputs of that dtype are then
+        compared at the narrower one's tolerance.
+    UNPATCHED: environment variable → value, where its workers run functions that opera replaced by quicker ones
+        (opera.libraries.torch.preload and torch.export): workers that are started with these leave everything as the user
+        has it, and findings are confirmed in such a one.
+    PYTHON: Packages of the importer where it is written in Python, whose statements `opera coverage` traces.
+    export(case, path): Makes of the artefact what a variant `exports`, by the compiler's own exporter.
+    recipe(artefact, involved) -> Recipe: What a script does; without one the script runs the frontend by way of opera.
     """
 
-    NAME: str
-    """Name on the command line (`openvino`)."""
-    PACKAGE: str
-    """What `pip install` needs to get it, for messages."""
-    PRELOAD: tuple[str, ...]
-    """Modules imported once, before workers of any frontend are forked. Importing them must start no threads that matter."""
-    FRONTENDS: Mapping[str, tuple[Variant, ...]]
-    """library → variants, in the order they are tried."""
-
-    def version(self) -> str:
-        """Return the compiler's version; ImportError where it is not installed."""
-
-    def options(self) -> dict[str, str]:
-        """Return options and target that decide results: part of a verdict's identity."""
-
-    def prepare(self) -> None:
-        """Set up a fresh worker (one thread, quiet logs); called once after the fork."""
+    @property
+    def VARIANTS(self) -> tuple[Variant, ...]:
+        """The routes into it, in the order they are tried; an attribute will do."""
 
     def load(self, case: Case) -> Any:
         """Convert the model: the model loading stage, the one under test."""
@@ -102,14 +107,42 @@ class Compiler(Protocol):
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         """Run it and return the outputs as opera.programs.values, in the order of `case.outputs`."""
 
-    def unsupported(self, stage: str, error: BaseException) -> str | None:
-        """Return what is unsupported where the compiler says so in its own words, else None (then it is a crash)."""
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
+        """Return what is unsupported where the compiler says so in its own words, else None (then it is a crash).
+
+        When rules have changed since, it is given a stand-in of what was raised, which has the same text, causes and names of
+        classes, and a case that has its names alone (opera.programs.case.remembered).
+        """
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the code that converts the operator, or an empty string; `error` is None for wrong outputs."""
 
 
+class Compiler(Protocol):
+    """A compiler: what is common to its frontends."""
+
+    NAME: str
+    """Name on the command line (`openvino`)."""
+    PACKAGE: str
+    """What `pip install` needs to get it, for messages."""
+    PRELOAD: tuple[str, ...]
+    """Modules imported once, before workers of any frontend are forked. Importing them must start no threads that matter."""
+    FRONTENDS: Mapping[str, Frontend]
+    """library → frontend."""
+
+    def version(self) -> str:
+        """Return the compiler's version; ImportError where it is not installed."""
+
+    def options(self) -> dict[str, str]:
+        """Return options and target that decide results: part of a verdict's identity."""
+
+    def prepare(self) -> None:
+        """Set up a fresh worker (one thread, quiet logs); called once after the fork."""
+
+
 GROUP = "opera.compilers"
+RECIPES = "opera.compilers.recipes"
+"""The package of opera's own recipes."""
 
 
 def registered() -> dict[str, EntryPoint]:
@@ -123,6 +156,57 @@ def get(name: str) -> Compiler:
     return module
 
 
+def frontend(name: str, library: str) -> Frontend:
+    """Return the frontend of the compiler called `name` for a library. Raises UsageError, or KeyError where it has none."""
+    return frontend_of(get(name), library)
+
+
+def frontend_of(compiler: Compiler, library: str) -> Frontend:
+    """Return a compiler's frontend for a library. Raises KeyError where it has none."""
+    found: Any = compiler.FRONTENDS[library]
+    return _Flat(compiler, library) if isinstance(found, tuple) else found
+
+
 def frontend_name(compiler: str, library: str) -> str:
     """Return the name of a frontend: `tvm-onnx`."""
     return f"{compiler}-{library}"
+
+
+def computes_in(frontend: Frontend) -> dict[str, str]:
+    """Return a frontend's COMPUTES_IN, empty where it has none."""
+    return dict(getattr(frontend, "COMPUTES_IN", {}))
+
+
+def exports(frontend: Frontend, variant: str) -> str:
+    """Return what a variant `exports`, by the variant's name."""
+    return next((x.exports for x in frontend.VARIANTS if x.name == variant), "")
+
+
+def exported(frontend: Any, case: Case, folder: Path) -> Case:
+    """Return the case of what the frontend's own exporter writes into `folder`, the case as it is where it has no exporter."""
+    name = exports(frontend, case.variant)
+    if not name:
+        return case
+    frontend.export(case, folder / name)
+    return msgspec.structs.replace(case, model=folder / name)
+
+
+class _Flat:
+    """A frontend of a compiler that has the functions itself, as all of them had once.
+
+    Its FRONTENDS is library → variants, its `unsupported` takes no case, and PYTHON is PYTHON_FRONTENDS, by library.
+    """
+
+    def __init__(self, compiler: Any, library: str) -> None:
+        self.VARIANTS: tuple[Variant, ...] = compiler.FRONTENDS[library]
+        self.UNPATCHED = getattr(compiler, "UNPATCHED", {}).get(library, {})
+        self.PYTHON = getattr(compiler, "PYTHON_FRONTENDS", {}).get(library, ())
+        self.__name__ = getattr(compiler, "__name__", type(compiler).__module__)
+        self._compiler = compiler
+
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
+        found: str | None = self._compiler.unsupported(stage, error)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._compiler, name)

@@ -6,15 +6,13 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from opera import precision
-from opera.compilers import Case, Variant
+from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant
 from opera.compilers.shared import torch_live, torch_operators
 from opera.compilers.shared.messages import Rule
 from opera.programs.values import Value
@@ -22,32 +20,11 @@ from opera.programs.values import Value
 NAME = "inductor"
 PACKAGE = "torch, and a C++ compiler such as g++"
 PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch.preload", "torch._dynamo", "torch._inductor.compile_fx")
-PACKAGES = ("torch",)
-FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"torch": (Variant("live", "live"),)}
-
-UNPATCHED: Mapping[str, Mapping[str, str]] = {"torch": torch_operators.UNPATCHED}
-"""Its table of decompositions is made, once a process, of what torch.export lists."""
 
 UNSUPPORTED = (
     Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),
     Rule(r"([^\n:]{1,80} not implemented for [^\n]{1,40})", r"\1"),
 )
-
-
-class Graph(msgspec.Struct):
-    """What Dynamo captured, and the function that takes the module's inputs.
-
-    Attributes:
-        live: The live model.
-        call: The module under torch.compile: it runs `kernel` once there is one, before that the graph itself.
-        graphs: The captured (GraphModule, example inputs).
-        kernel: What Inductor made of it.
-    """
-
-    live: Any
-    call: Callable[..., Any] | None = None
-    graphs: list[tuple[Any, list[Any]]] = []
-    kernel: Callable[..., Any] | None = None
 
 
 def version() -> str:
@@ -72,46 +49,53 @@ def prepare() -> None:
     config.force_disable_caches = True
 
 
-def load(case: Case) -> Graph:
-    """Let Dynamo capture the module as one graph of static shapes."""
-    import torch
+class Torch:
+    """Dynamo captures the model as one graph, which Inductor lowers to C++."""
 
-    torch._dynamo.reset()
-    graph = Graph(torch_live.rebuilt(case))
+    VARIANTS = (Variant("live", "live"),)
+    PACKAGES = ("torch",)
+    UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
+    """Its table of decompositions is made, once a process, of what torch.export lists."""
 
-    def backend(module: Any, inputs: list[Any]) -> Callable[..., Any]:
-        graph.graphs.append((module, inputs))
-        return lambda *args: (graph.kernel or module)(*args)
+    def load(self, case: Case) -> tuple[Any, Any]:
+        """Return what Dynamo captured, and the live model."""
+        import torch
 
-    graph.call = torch.compile(graph.live.module, backend=backend, fullgraph=True, dynamic=False)
-    with torch.no_grad():
-        graph.call(*graph.live.args)
-    return graph
+        from opera.compilers.recipes import inductor as recipe
 
-
-def compile(loaded: Graph, case: Case) -> Graph:
-    """Lower the graph to C++ and compile it. A module without a single operation has nothing to be compiled."""
-    import torch
-    from torch._inductor.compile_fx import compile_fx
-
-    for module, inputs in loaded.graphs:
+        torch._dynamo.reset()
+        live = torch_live.rebuilt(case)
         with torch.no_grad():
-            loaded.kernel = compile_fx(module, inputs)
-    return loaded
+            return recipe.load(live.module, live.args), live
+
+    def compile(self, loaded: tuple[Any, Any], case: Case) -> tuple[Any, Any]:
+        """Lower the graph to C++ and compile it. A module without a single operation has nothing to be compiled."""
+        import torch
+
+        from opera.compilers.recipes import inductor as recipe
+
+        captured, live = loaded
+        with torch.no_grad():
+            return recipe.compile_graphs(captured), live
+
+    def infer(self, compiled: tuple[Any, Any], case: Case) -> list[Value]:
+        model, live = compiled
+        return torch_live.ran(live, model)
+
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
+        return torch_live.unsupported(UNSUPPORTED, stage, error)
+
+    def conversion_function(self, case: Case, error: BaseException | None) -> str:
+        """Return the operator: Inductor lowers what it decomposes to, and fuses that."""
+        return case.operator
+
+    def recipe(self, artefact: str, involved: Involved) -> Recipe:
+        return Recipe(
+            (f"{RECIPES}.inductor:load",), (f"{RECIPES}.inductor:compile_graphs",), (f"{RECIPES}.torch:call",)
+        )
 
 
-def infer(compiled: Graph, case: Case) -> list[Value]:
-    assert compiled.call is not None
-    return torch_live.ran(compiled.live, compiled.call)
-
-
-def unsupported(stage: str, error: BaseException) -> str | None:
-    return torch_live.unsupported(UNSUPPORTED, stage, error)
-
-
-def conversion_function(case: Case, error: BaseException | None) -> str:
-    """Return the operator: Inductor lowers what it decomposes to, and fuses that."""
-    return case.operator
+FRONTENDS: Mapping[str, Frontend] = {"torch": Torch()}
 
 
 def _folder() -> str:

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import re
-import tempfile
 import traceback
 import warnings
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-import msgspec
-
 from opera import precision
-from opera.compilers import Case, Variant, onnxruntime
+from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant, onnxruntime
 from opera.compilers.shared import keras_live, torch_live, torch_operators
 from opera.compilers.shared.messages import Rule
+from opera.compilers.shared.messages import unsupported as first_rule
 from opera.programs.values import Tensor, Value
 
 NAME = "onnxexport"
 PACKAGE = "onnx onnxscript onnxruntime"
 PRELOAD = ("onnx", "onnxruntime")
 PACKAGES = ("torch", "keras", "tensorflow", "tf2onnx", "onnxscript", "onnx_ir", "onnx", "onnxruntime")
-FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
-    "torch": (Variant("live", "live", preload=(precision.PRELOAD, "torch", "opera.libraries.torch.preload")),),
-    "keras": (Variant("live", "live", preload=(keras_live.BACKEND,)),),
-}
-
-UNPATCHED: Mapping[str, Mapping[str, str]] = {"torch": torch_operators.UNPATCHED}
-"""torch.onnx.export decomposes, and builds its registry; Keras's exporter is left as it is."""
+"""Whose failures are an exporter's, or of the runtime that judges what it wrote."""
 
 UNSUPPORTED = (
     Rule(
@@ -41,14 +33,6 @@ UNSUPPORTED = (
     Rule(r"([\w ]{1,60} not implemented\b)", r"\1", "load"),
 )
 """The words of the exporters; those of ONNX Runtime about what they wrote are its own module's."""
-
-
-class Exported(msgspec.Struct):
-    """An ONNX file's content, the live model it was made of, and what it is run with."""
-
-    model: bytes
-    live: Any
-    session: Any = None
 
 
 def version() -> str:
@@ -67,73 +51,152 @@ def prepare() -> None:
     onnxruntime.prepare()
 
 
-def load(case: Case) -> Exported:
-    """Export: the library's own code, which is under test here."""
-    library = keras_live if case.library == "keras" else torch_live
-    library.prepare()
-    live = library.rebuilt(case)
-    traced = keras_live.graph_of(live) if case.library == "keras" else nullcontext()
-    with traced, tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.onnx"
-        live.onnx(path)
-        return Exported(path.read_bytes(), live)
+class Torch:
+    """torch.onnx.export, by way of torch.export."""
+
+    VARIANTS = (
+        Variant(
+            "live",
+            "live",
+            preload=(precision.PRELOAD, "torch", "opera.libraries.torch.preload"),
+            exports="model.onnx",
+        ),
+    )
+    PACKAGES = PACKAGES
+    UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
+    """torch.onnx.export decomposes, and builds its registry."""
+
+    def export(self, case: Case, path: Path) -> None:
+        """Export: the library's own code, which is under test here."""
+        import torch
+
+        from opera.compilers.recipes import onnxexport_torch as recipe
+
+        torch_live.prepare()
+        live = torch_live.rebuilt(case)
+        live.quicken()
+        with torch.no_grad():
+            recipe.export(live.module, str(path), live.args, live.inputs, live.outputs)
+
+    def load(self, case: Case) -> Path:
+        """The export was all of it."""
+        return case.model
+
+    def compile(self, loaded: Path, case: Case) -> Any:
+        return _checked(loaded)
+
+    def infer(self, compiled: Any, case: Case) -> list[Value]:
+        """Run it. ONNX has hardly an operator for complex numbers: PyTorch's exporter makes pairs of them, as its docs say."""
+        from opera.compilers.recipes import onnxexport_torch as recipe
+
+        def paired(value: Value) -> Value:
+            pairs = isinstance(value, Tensor) and value.dtype.startswith("complex")
+            return Tensor.of(recipe.paired(value.array())) if pairs and isinstance(value, Tensor) else value
+
+        outputs = _ran(compiled, {name: paired(value) for name, value in case.feeds.items()})
+        if not any(isinstance(x, Tensor) and x.shape[-1:] == (2,) for x in outputs):
+            return outputs
+        live = torch_live.rebuilt(case)
+        eager = torch_live.ran(live, live.module)
+        return [_unpaired(got, want) for got, want in zip(outputs, eager, strict=True)]
+
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
+        return _unsupported(torch_live.unsupported(UNSUPPORTED, stage, error), stage, error)
+
+    def conversion_function(self, case: Case, error: BaseException | None) -> str:
+        """Return the exporter's function that raised (`torch_lib:aten_conv2d`), else the operator."""
+        for frame in _frames(error):
+            if re.search(r"torch_?lib", frame.f_code.co_filename) and frame.f_code.co_name.startswith("aten_"):
+                return f"torch_lib:{frame.f_code.co_name}"
+        return case.operator
+
+    def recipe(self, artefact: str, involved: Involved) -> Recipe:
+        own = f"{RECIPES}.onnxexport_torch"
+        if any(name.startswith("complex") for name in involved.dtypes):
+            return Recipe((f"{own}:export",), (CHECK,), (f"{own}:infer_complex",))
+        return Recipe((f"{own}:export",), (CHECK,), (_infer(involved),), onnxruntime.low_precision(involved))
 
 
-def compile(loaded: Exported, case: Case) -> Exported:
+class Keras:
+    """Keras's exporter to ONNX, by way of tf2onnx."""
+
+    VARIANTS = (Variant("live", "live", preload=(keras_live.BACKEND,), exports="model.onnx"),)
+    PACKAGES = PACKAGES
+
+    def export(self, case: Case, path: Path) -> None:
+        """Export: the library's own code, which is under test here."""
+        from opera.compilers.recipes import onnxexport_keras as recipe
+
+        keras_live.prepare()
+        live = keras_live.rebuilt(case)
+        with keras_live.graph_of(live):
+            recipe.export(live.model, str(path), live.signature)
+
+    def load(self, case: Case) -> Path:
+        """The export was all of it."""
+        return case.model
+
+    def compile(self, loaded: Path, case: Case) -> Any:
+        return _checked(loaded)
+
+    def infer(self, compiled: Any, case: Case) -> list[Value]:
+        return _ran(compiled, case.feeds)
+
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
+        return _unsupported(keras_live.no_graph(error) or first_rule(UNSUPPORTED, stage, error), stage, error)
+
+    def conversion_function(self, case: Case, error: BaseException | None) -> str:
+        """Return the exporter's function that raised (`tf2onnx:ConvOp.version_11`), else the operator."""
+        for frame in _frames(error):
+            if frame.f_globals.get("__name__", "").startswith("tf2onnx.onnx_opset."):
+                return f"tf2onnx:{frame.f_code.co_qualname}"
+        return case.operator
+
+    def recipe(self, artefact: str, involved: Involved) -> Recipe:
+        own = f"{RECIPES}.onnxexport_keras"
+        return Recipe((f"{own}:export",), (CHECK,), (_infer(involved),), onnxruntime.low_precision(involved))
+
+
+FRONTENDS: Mapping[str, Frontend] = {"torch": Torch(), "keras": Keras()}
+
+CHECK = f"{RECIPES}.onnxexport:check_and_load"
+
+
+def _infer(involved: Involved) -> str:
+    return f"{RECIPES}.onnxexport:{'infer_low' if involved.low else 'infer'}"
+
+
+def _checked(model: Path) -> Any:
     """Check the model as onnx does, and have ONNX Runtime load it."""
-    import onnx
+    from opera.compilers.recipes import onnxexport as recipe
 
-    onnx.checker.check_model(loaded.model, full_check=True)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.onnx"
-        path.write_bytes(loaded.model)
-        loaded.session = onnxruntime.load(msgspec.structs.replace(case, model=path))
-    return loaded
+    return recipe.check_and_load(str(model))
 
 
-def infer(compiled: Exported, case: Case) -> list[Value]:
-    """Run it. ONNX has hardly an operator for complex numbers: PyTorch's exporter makes pairs of them, as its docs say."""
-    feeds = {name: _paired(value) for name, value in case.feeds.items()}
-    outputs = run(compiled.session, msgspec.structs.replace(case, feeds=feeds))
-    if case.library != "torch" or not any(isinstance(x, Tensor) and x.shape[-1:] == (2,) for x in outputs):
-        return outputs
-    eager = torch_live.ran(compiled.live, compiled.live.module)
-    return [_unpaired(got, want) for got, want in zip(outputs, eager, strict=True)]
-
-
-def run(session: Any, case: Case) -> list[Value]:
+def _ran(session: Any, feeds: Mapping[str, Value]) -> list[Value]:
     """Return the outputs in the file's order: Keras's exporter does not let them be named."""
-    named = tuple(item.name for item in session.get_outputs())
-    return onnxruntime.infer(session, msgspec.structs.replace(case, outputs=named))
+    from opera.compilers.recipes import onnxexport as recipe
 
-
-def _paired(value: Value) -> Value:
-    if not isinstance(value, Tensor) or not value.dtype.startswith("complex"):
-        return value
-    return Tensor("float32" if value.dtype == "complex64" else "float64", (*value.shape, 2), value.data)
+    outputs = [item.name for item in session.get_outputs()]
+    return onnxruntime.ran(session, feeds, outputs, recipe.infer, recipe.infer_low)
 
 
 def _unpaired(got: Value, want: Value) -> Value:
-    if not isinstance(got, Tensor) or not isinstance(want, Tensor) or _paired(want) is want or got.shape[-1:] != (2,):
+    from opera.compilers.recipes import onnxexport_torch as recipe
+
+    if not isinstance(got, Tensor) or not isinstance(want, Tensor) or not want.dtype.startswith("complex"):
         return got
-    if got.dtype != _paired(want).dtype:
-        return got
-    return Tensor(want.dtype, got.shape[:-1], got.data)
+    return Tensor.of(recipe.unpaired(got.array(), want.array()), None if got.dtype.startswith("float") else got.dtype)
 
 
-def unsupported(stage: str, error: BaseException) -> str | None:
-    told = keras_live.no_graph(error) or torch_live.unsupported(UNSUPPORTED, stage, error)
-    return told or (onnxruntime.unsupported(stage, error) if stage != "load" else None)
+def _unsupported(told: str | None, stage: str, error: BaseException) -> str | None:
+    """Return what an exporter refuses, or ONNX Runtime of what it wrote."""
+    return told or (first_rule(onnxruntime.UNSUPPORTED, stage, error) if stage != "load" else None)
 
 
-def conversion_function(case: Case, error: BaseException | None) -> str:
-    """Return the exporter's function that raised (`torch_lib:aten_conv2d`, `tf2onnx:ConvOp.version_11`), else the operator."""
-    cause = error
-    while cause is not None:
-        for frame, _ in traceback.walk_tb(cause.__traceback__):
-            if frame.f_globals.get("__name__", "").startswith("tf2onnx.onnx_opset."):
-                return f"tf2onnx:{frame.f_code.co_qualname}"
-            if re.search(r"torch_?lib", frame.f_code.co_filename) and frame.f_code.co_name.startswith("aten_"):
-                return f"torch_lib:{frame.f_code.co_name}"
-        cause = cause.__cause__
-    return case.operator
+def _frames(error: BaseException | None) -> Iterator[FrameType]:
+    """Yield the frames of an error and of its causes, outermost first."""
+    while error is not None:
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            yield frame
+        error = error.__cause__

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from opera import precision
-from opera.compilers import Case, Variant
+from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant
 from opera.compilers.shared import keras_live
 from opera.compilers.shared.messages import Rule
 from opera.compilers.shared.messages import unsupported as first_rule
@@ -20,8 +21,6 @@ from opera.programs.values import Tensor, Value
 NAME = "tflite"
 PACKAGE = "tensorflow"
 PRELOAD = (keras_live.BACKEND, "tensorflow")
-PACKAGES = ("tensorflow", "keras")
-FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"keras": (Variant("live", "live"),)}
 
 UNSUPPORTED = (
     Rule(
@@ -37,8 +36,6 @@ UNSUPPORTED = (
     Rule(r"Type '?(\w+)'? is not supported by (\w+)", r"\2 does not take \1"),
     Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),
 )
-
-SIGNATURE = "serving_default"
 
 
 def version() -> str:
@@ -58,28 +55,52 @@ def prepare() -> None:
     keras_live.prepare()
 
 
-def load(case: Case) -> bytes:
-    live = keras_live.rebuilt(case)
-    with keras_live.graph_of(live):
-        data: bytes = live.tflite()
-    return data
+class Keras:
+    """The converter's own file is what the interpreter loads: an export that belongs to the compiler."""
+
+    VARIANTS = (Variant("live", "live", exports="model.tflite"),)
+    PACKAGES = ("tensorflow", "keras")
+
+    def export(self, case: Case, path: Path) -> None:
+        from opera.compilers.recipes import tflite as recipe
+
+        live = keras_live.rebuilt(case)
+        with keras_live.graph_of(live):
+            recipe.export(live.model, str(path), live.signature)
+
+    def load(self, case: Case) -> str:
+        """Conversion was all of it: nothing is left but to name the file."""
+        return str(case.model)
+
+    def compile(self, loaded: str, case: Case) -> Any:
+        """Have the interpreter read the model, choose kernels and allocate tensors."""
+        from opera.compilers.recipes import tflite as recipe
+        from opera.libraries.keras import backend  # noqa: F401 - TensorFlow, quietly
+
+        return recipe.allocate(loaded)
+
+    def infer(self, compiled: Any, case: Case) -> list[Value]:
+        """Run it: inputs and outputs have their names in the model's signature only, and lie in another order than there."""
+        from opera.compilers.recipes import tflite as recipe
+
+        outputs = recipe.infer(compiled, {name: feed(value) for name, value in case.feeds.items()}, case.outputs)
+        return [of_numpy(array) for array in outputs]
+
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
+        return keras_live.no_graph(error) or first_rule(UNSUPPORTED, stage, error)
+
+    def conversion_function(self, case: Case, error: BaseException | None) -> str:
+        """Return the operator of TensorFlow or TFLite that a message names, else the operator: converters are compiled."""
+        message = "" if error is None else str(error)
+        found = re.search(r"'(tfl?\.\w+)' op|Node number \d+ \((\w+)\)|builtin opcode '(\w+)'", message)
+        return next((name for name in found.groups() if name), "") if found else case.operator
+
+    def recipe(self, artefact: str, involved: Involved) -> Recipe:
+        own = f"{RECIPES}.tflite"
+        return Recipe((f"{own}:export",), (f"{own}:allocate",), (f"{own}:infer",))
 
 
-def compile(loaded: bytes, case: Case) -> Any:
-    """Have the interpreter read the model, choose kernels and allocate tensors."""
-    from opera.libraries.keras.backend import tensorflow
-
-    interpreter = tensorflow.lite.Interpreter(model_content=loaded, num_threads=1)
-    interpreter.allocate_tensors()
-    return interpreter
-
-
-def infer(compiled: Any, case: Case) -> list[Value]:
-    """Run it: inputs and outputs have their names in the model's signature only, and lie in another order than there."""
-    run = compiled.get_signature_runner(SIGNATURE)
-    known = run.get_input_details()
-    outputs = run(**{name: feed(value) for name, value in case.feeds.items() if name in known})
-    return [of_numpy(outputs[name]) for name in case.outputs if name in outputs]
+FRONTENDS: Mapping[str, Frontend] = {"keras": Keras()}
 
 
 def feed(value: Value) -> Any:
@@ -91,19 +112,3 @@ def feed(value: Value) -> Any:
     low = getattr(ml_dtypes, value.dtype, None)
     array: np.ndarray[Any, Any] = value.array()
     return array if low is None else array.astype(low) if "int" in value.dtype else array.view(low)
-
-
-def run_file(case: Case) -> list[Value]:
-    """Run a model that was converted before."""
-    return infer(compile(case.model.read_bytes(), case), case)
-
-
-def unsupported(stage: str, error: BaseException) -> str | None:
-    return keras_live.no_graph(error) or first_rule(UNSUPPORTED, stage, error)
-
-
-def conversion_function(case: Case, error: BaseException | None) -> str:
-    """Return the operator of TensorFlow or TFLite that a message names, else the operator: converters are compiled."""
-    message = "" if error is None else str(error)
-    found = re.search(r"'(tfl?\.\w+)' op|Node number \d+ \((\w+)\)|builtin opcode '(\w+)'", message)
-    return next((name for name in found.groups() if name), "") if found else case.operator

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from typing import Any
 
 from opera import precision
-from opera.compilers import Case, Variant
+from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant
 from opera.compilers.shared import torch_live, torch_operators
 from opera.compilers.shared.messages import Rule
 from opera.programs.values import Value
@@ -15,11 +14,6 @@ from opera.programs.values import Value
 NAME = "torchexport"
 PACKAGE = "torch"
 PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch.preload")
-PACKAGES = ("torch",)
-FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"torch": (Variant("live", "live"),)}
-
-UNPATCHED: Mapping[str, Mapping[str, str]] = {"torch": torch_operators.UNPATCHED}
-"""The functions that its own PyTorch shares: torch.export decomposes by them, and annotates by `torch._ops.Callable`."""
 
 UNSUPPORTED = (
     Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),
@@ -41,31 +35,45 @@ def prepare() -> None:
     torch_live.prepare()
 
 
-def load(case: Case) -> tuple[Any, Any]:
-    live = torch_live.rebuilt(case)
-    return live.program(), live
+class Torch:
+    """A module becomes an ExportedProgram."""
+
+    VARIANTS = (Variant("live", "live"),)
+    PACKAGES = ("torch",)
+    UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
+    """The functions that its own PyTorch shares: torch.export decomposes by them, and annotates by `torch._ops.Callable`."""
+
+    def load(self, case: Case) -> tuple[Any, Any]:
+        """Return the program, and the live model."""
+        import torch
+
+        from opera.compilers.recipes import torchexport as recipe
+
+        live = torch_live.rebuilt(case)
+        with torch.no_grad():
+            return recipe.load(live.module, live.args), live
+
+    def compile(self, loaded: tuple[Any, Any], case: Case) -> tuple[Any, Any]:
+        """Save the program and load it again, as everybody does who hands it on."""
+        from opera.compilers.recipes import torchexport as recipe
+
+        program, live = loaded
+        return recipe.save_and_load(program), live
+
+    def infer(self, compiled: tuple[Any, Any], case: Case) -> list[Value]:
+        model, live = compiled
+        return torch_live.ran(live, model)
+
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
+        return torch_live.unsupported(UNSUPPORTED, stage, error)
+
+    def conversion_function(self, case: Case, error: BaseException | None) -> str:
+        """Return the operator: torch.export has no converter for each of them."""
+        return case.operator
+
+    def recipe(self, artefact: str, involved: Involved) -> Recipe:
+        own = f"{RECIPES}.torchexport"
+        return Recipe((f"{own}:load",), (f"{own}:save_and_load",), (f"{RECIPES}.torch:call",))
 
 
-def compile(loaded: tuple[Any, Any], case: Case) -> tuple[Any, Any]:
-    """Save the program and load it again, as everybody does who hands it on."""
-    import torch
-
-    program, live = loaded
-    file = io.BytesIO()
-    torch.export.save(program, file)
-    file.seek(0)
-    return torch.export.load(file).module(), live
-
-
-def infer(compiled: tuple[Any, Any], case: Case) -> list[Value]:
-    model, live = compiled
-    return torch_live.ran(live, model)
-
-
-def unsupported(stage: str, error: BaseException) -> str | None:
-    return torch_live.unsupported(UNSUPPORTED, stage, error)
-
-
-def conversion_function(case: Case, error: BaseException | None) -> str:
-    """Return the operator: torch.export has no converter for each of them."""
-    return case.operator
+FRONTENDS: Mapping[str, Frontend] = {"torch": Torch()}

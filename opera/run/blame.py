@@ -28,24 +28,23 @@ def within(module: str, packages: Iterable[str]) -> bool:
     return any(module == name or module.startswith(f"{name}.") for name in packages)
 
 
-def packages_of(compiler: Any, library: str) -> tuple[str, ...]:
-    """Return the packages whose failures are a compiler's: its PACKAGES, else the top-level ones that its frontend preloads.
+def packages_of(compiler: Any, frontend: Any) -> tuple[str, ...]:
+    """Return the packages whose failures are a frontend's: its PACKAGES, else the top-level ones that are preloaded for it.
 
     The adapter's own package never counts.
     """
-    declared = getattr(compiler, "PACKAGES", None)
+    declared = getattr(frontend, "PACKAGES", None)
     if declared is not None:
         return tuple(declared)
-    variants = compiler.FRONTENDS.get(library, ())
-    names = [*compiler.PRELOAD, *(name for variant in variants for name in variant.preload)]
-    own = adapter_of(compiler).partition(".")[0]
+    names = [*compiler.PRELOAD, *(name for variant in frontend.VARIANTS for name in variant.preload)]
+    own = adapter_of(frontend).partition(".")[0]
     return tuple(dict.fromkeys(root for name in names if (root := name.partition(".")[0]) not in ("opera", own)))
 
 
-def adapter_of(compiler: Any) -> str:
-    """Return the name of the module that an adapter is, or is made in."""
-    name = getattr(compiler, "__name__", None)
-    return str(name if isinstance(name, str) and name in sys.modules else type(compiler).__module__)
+def adapter_of(adapter: Any) -> str:
+    """Return the name of the module that a frontend (or a library's adapter) is, or that its class is made in."""
+    name = getattr(adapter, "__name__", None)
+    return str(name if isinstance(name, str) and name in sys.modules else type(adapter).__module__)
 
 
 def blame(error: BaseException, packages: tuple[str, ...], adapter: str, library: tuple[str, ...] = ()) -> str:

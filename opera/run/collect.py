@@ -48,19 +48,20 @@ def traceable(name: str) -> tuple[str, str, tuple[str, ...]]:
     if found is None:
         known = ", ".join(compilers.frontend_name(*pair) for pair in pairs)
         raise UsageError(f"there is no frontend called {name!r}", fix=f"choose from {known}")
-    packages = getattr(compilers.get(found[0]), "PYTHON_FRONTENDS", {}).get(found[1], ())
+    packages = _packages(*found)
     if not packages:
-        python = [
-            compilers.frontend_name(compiler, library)
-            for compiler in compilers.registered()
-            for library in getattr(compilers.get(compiler), "PYTHON_FRONTENDS", {})
-        ]
+        python = [compilers.frontend_name(*pair) for pair in pairs if _packages(*pair)]
         raise UsageError(
             f"{name} is not written in Python: its statements cannot be traced",
             cause="a compiled frontend (`total` and `additional` are not to be had for it)",
             fix=f"frontends that can be traced: {', '.join(python)}",
         )
-    return *found, tuple(packages)
+    return *found, packages
+
+
+def _packages(compiler: str, library: str) -> tuple[str, ...]:
+    """Return the packages of an importer that is written in Python, none where it is compiled."""
+    return tuple(getattr(compilers.frontend(compiler, library), "PYTHON", ()))
 
 
 def collect(

@@ -174,4 +174,4 @@ def _seen(verdict: Verdict | None) -> str:
 
 
 def _first_variant(name: str, library: str) -> str:
-    return compilers.get(name).FRONTENDS[library][0].name
+    return compilers.frontend(name, library).VARIANTS[0].name

@@ -17,7 +17,8 @@ DESCRIBING = 300.0
 def compiler_group(name: str, library: str, files: Folders, python: str = "", *, unpatched: bool = False) -> Group:
     """Return the workers of a frontend, which find tests among `files`; without opera's patches to it, if so wished."""
     compiler = compilers.get(name)
-    preload = (*compiler.PRELOAD, *(module for variant in compiler.FRONTENDS[library] for module in variant.preload))
+    variants = compilers.frontend_of(compiler, library).VARIANTS
+    preload = (*compiler.PRELOAD, *(module for variant in variants for module in variant.preload))
     without = patches(name, library) if unpatched else {}
     return Group(
         call="opera.run.worker:run", python=python, preload=tuple(dict.fromkeys(preload)),
@@ -33,7 +34,7 @@ def library_group(name: str, files: Folders) -> Group:
 
 def patches(compiler: str, library: str) -> dict[str, str]:
     """Return what keeps opera from patching a frontend, as environment variables; empty where it patches nothing."""
-    return dict(getattr(compilers.get(compiler), "UNPATCHED", {}).get(library, {}))
+    return dict(getattr(compilers.frontend(compiler, library), "UNPATCHED", {}))
 
 
 def unpatched(frontend: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from opera.compilers import Compiler
+from opera.compilers import Case, Frontend
 from opera.compilers.shared.packing import NoAnswer, Refusal
 from opera.programs.verdicts import CRASH, ERROR, OUT_OF_MEMORY, UNEXPORTED, UNSUPPORTED, Raised, Seen
 from opera.run import blame
@@ -61,7 +61,7 @@ def restored(raised: tuple[Raised, ...]) -> BaseException:
     return cause
 
 
-def conclude(compiler: Compiler, stage: str, seen: Seen, error: BaseException | None = None) -> Conclusion:
+def conclude(frontend: Frontend, case: Case, stage: str, seen: Seen, error: BaseException | None = None) -> Conclusion:
     """Return what an exception in a stage means; `error` is the exception itself, where it is still there."""
     first = seen.raised[0]
     error = restored(seen.raised) if error is None else error
@@ -74,7 +74,7 @@ def conclude(compiler: Compiler, stage: str, seen: Seen, error: BaseException | 
         return Conclusion(ERROR, symptom, cut(f"{message}\n" + "\n".join(seen.frames)))
     reason, hooks = None, {}
     try:
-        reason = compiler.unsupported(stage, error)
+        reason = frontend.unsupported(case, stage, error)
     except Exception as failure:
         hooks = {"unsupported": f"{type(failure).__name__}: {cut(said(failure), 300)}"}
     if reason is not None:

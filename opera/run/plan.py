@@ -101,7 +101,7 @@ def installed(workspace: Workspace, compiler: str, library: str, description: di
         version=description["version"],
         environment=workspace.save_environment(document),
         exporter=exporter_id(library),
-        variants=tuple(compilers.get(compiler).FRONTENDS[library]),
+        variants=compilers.frontend(compiler, library).VARIANTS,
         rules=rules.of(compiler, library),
     )
 

@@ -375,5 +375,5 @@ def _split(frontend: str) -> tuple[str, str]:
 def _variant(frontend: str, name: str) -> Variant:
     """Return a variant by its name, the first where there is none such."""
     compiler, library = _split(frontend)
-    variants = compilers.get(compiler).FRONTENDS[library]
+    variants = compilers.frontend(compiler, library).VARIANTS
     return next((x for x in variants if x.name == name), variants[0])

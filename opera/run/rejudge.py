@@ -23,6 +23,7 @@ from opera import compilers
 from opera.oracle import comparison as oracle
 from opera.pool.pool import Pool
 from opera.pool.workers import DONE, Result
+from opera.programs.case import Case, remembered
 from opera.programs.migrated import read_manifest, read_values
 from opera.programs.verdicts import (
     AGAIN,
@@ -112,7 +113,8 @@ def anew(workspace: Workspace, target: InstalledFrontend, verdict: Verdict) -> V
     if seen is None or outcome.details.get(AGAIN):
         return None
     if seen.raised and outcome.verdict in (CRASH, UNSUPPORTED, ERROR):
-        found = judge.conclude(compilers.get(target.compiler), outcome.stage, seen)
+        frontend = compilers.frontend(target.compiler, target.library)
+        found = judge.conclude(frontend, _case(workspace, target, verdict), outcome.stage, seen)
         if found.hooks:  # the adapter wants more of the exception than was kept
             return None
         outcome = msgspec.structs.replace(outcome, verdict=found.verdict, symptom=found.symptom, message=found.message)
@@ -131,8 +133,15 @@ def _still_agrees(workspace: Workspace, target: InstalledFrontend, verdict: Verd
     if not (folder / "manifest.json").is_file():
         return False
     manifest, expected = read_manifest(folder), read_values(folder, "expected")
-    computes_in = getattr(compilers.get(target.compiler), "COMPUTES_IN", {})
+    computes_in = compilers.computes_in(compilers.frontend(target.compiler, target.library))
     return oracle.within(seen.margins, *oracle.granted(computes_in, expected, manifest.rtol, manifest.atol))
+
+
+def _case(workspace: Workspace, target: InstalledFrontend, verdict: Verdict) -> Case:
+    """Return what is still known of the case that a verdict is of: its names."""
+    operator = tests.operator(workspace, verdict.test)
+    artefact = next((x.artefact for x in target.variants if x.name == verdict.variant), "")
+    return remembered(target.library, operator, verdict.variant, artefact)
 
 
 def _folder(workspace: Workspace, verdict: Verdict) -> Path:
@@ -174,7 +183,7 @@ class Rejudging:
             library=target.library, compiler=target.compiler, test=verdict.test,
             instance=self.workspace.instance(instance).canonical(), outcome=verdict.outcome,
             actual=kept_outputs(verdict.test, target, verdict.variant), anew=True,
-            computes_in=dict(getattr(compilers.get(target.compiler), "COMPUTES_IN", {})),
+            computes_in=compilers.computes_in(compilers.frontend(target.compiler, target.library)),
         )  # fmt: skip
         self.pool.submit(
             f"library {target.library}", request, seconds=120, call="opera.run.library_side:screen",

@@ -65,10 +65,10 @@ class Rules(msgspec.Struct, frozen=True):
 
 def of(compiler: str, library: str) -> Rules:
     """Return the rules of a frontend, as they stand."""
-    adapter = compilers.get(compiler)
-    own = blame.adapter_of(adapter)
+    frontend = compilers.frontend(compiler, library)
+    own = blame.adapter_of(frontend)
     judged = libraries.get(library)
-    tables = [oracle.TOLERANCES, dict(getattr(adapter, "COMPUTES_IN", {}))]
+    tables = [oracle.TOLERANCES, compilers.computes_in(frontend)]
     return Rules(
         refusals=_digest((*REFUSALS, *closure(own, _home(own)))),
         comparison=_digest(COMPARISON, "TOLERANCES"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from functools import cache
 from importlib.util import find_spec
@@ -10,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from opera import compilers
 from opera.errors import NotInstalled
 from opera.pool.forkserver import note
 from opera.programs import migrated
@@ -43,14 +45,16 @@ def trace(job: TraceJob) -> Traced:
     measured, roots = _tracer(job.packages)
     from coverage.numbits import nums_to_numbits
 
-    compiler = worker.prepared(job.job.compiler)
+    worker.prepared(job.job.compiler)
+    frontend = compilers.frontend(job.job.compiler, job.job.library)
     case = worker.case_of(job.job, migrated.read_manifest(folders.here().test(job.job.test)))
     note("load")
     started, loaded = time.perf_counter(), False
     measured.start()
     measured.switch_context(job.job.test)
     try:
-        compiler.load(case)
+        with tempfile.TemporaryDirectory() as folder:
+            frontend.load(compilers.exported(frontend, case, Path(folder)))
         loaded = True
     except MemoryError:
         raise

@@ -9,8 +9,10 @@ from __future__ import annotations
 import errno
 import platform
 import sys
+import tempfile
 import time
 import traceback
+from contextlib import nullcontext
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +21,7 @@ import msgspec
 import numpy as np
 
 from opera import compilers, libraries
-from opera.compilers import Case, Compiler
+from opera.compilers import Case, Compiler, Frontend
 from opera.oracle import comparison as oracle
 from opera.pool.forkserver import FILE_SIZE, mark, note
 from opera.programs import migrated
@@ -87,8 +89,9 @@ def describe(name: str) -> Description:
 
 def locate(job: Job) -> str:
     """Return the conversion function of a test, for a job that ended without telling; empty where it cannot be told."""
-    compiler = prepared(job.compiler)
-    return _conversion_function(compiler, case_of(job, migrated.read_manifest(folders.here().test(job.test))), None, {})
+    prepared(job.compiler)
+    frontend = compilers.frontend(job.compiler, job.library)
+    return _conversion_function(frontend, case_of(job, migrated.read_manifest(folders.here().test(job.test))), None, {})
 
 
 def run(job: Job) -> Outcome:
@@ -98,25 +101,42 @@ def run(job: Job) -> Outcome:
         compiler = prepared(job.compiler)
         directory = folders.here().test(job.test)
         manifest = migrated.read_manifest(directory)
+        frontend = compilers.frontend_of(compiler, job.library)
         case = case_of(job, manifest)
         expected = migrated.read_values(directory, "expected")
     except MemoryError:
         raise
     except BaseException as error:
         return Outcome(ERROR, symptom=type(error).__name__, message=cut(traceback.format_exc()))
+    exports = compilers.exports(frontend, case.variant)
+    with tempfile.TemporaryDirectory() if exports else nullcontext("") as folder:
+        return _run(job, compiler, frontend, case, manifest, expected, Path(folder))
+
+
+def _run(
+    job: Job,
+    compiler: Compiler,
+    frontend: Frontend,
+    case: Case,
+    manifest: Manifest,
+    expected: list[Value],
+    folder: Path,
+) -> Outcome:
+    """Run a case; what the frontend's own exporter makes of it lies in `folder`."""
     seconds: dict[str, float] = {}
     try:
-        compiled = _build(compiler, case, seconds)
-        actual = _infer(compiler, compiled, case, seconds)
+        case = _timed("load", seconds, compilers.exported, frontend, case, folder)
+        compiled = _build(frontend, case, seconds)
+        actual = _infer(frontend, compiled, case, seconds)
     except _Stopped as stop:
-        return _failure(compiler, case, stop, manifest, seconds)
+        return _failure(compiler, frontend, case, stop, manifest, seconds)
     note("oracle")
-    return _compared(job, compiler, compiled, case, manifest, expected, actual, seconds)
+    return _compared(job, frontend, compiled, case, manifest, expected, actual, seconds)
 
 
 def _compared(
     job: Job,
-    compiler: Compiler,
+    frontend: Frontend,
     compiled: Any,
     case: Case,
     manifest: Manifest,
@@ -125,7 +145,7 @@ def _compared(
     seconds: dict[str, float],
 ) -> Outcome:
     """Compare what was returned with what is expected."""
-    granted = oracle.granted(getattr(compiler, "COMPUTES_IN", {}), expected, manifest.rtol, manifest.atol)
+    granted = oracle.granted(compilers.computes_in(frontend), expected, manifest.rtol, manifest.atol)
     try:
         found = oracle.compare(expected, actual, manifest.outputs, *granted)
         margins = () if found.symptom or expected == actual else oracle.margins(expected, actual)
@@ -139,13 +159,13 @@ def _compared(
         seen = Seen(identical=not margins and expected == actual, margins=margins)
         return Outcome(PASS, seconds=seconds, details=details, seen=seen)
     if job.repeat:
-        details |= _repeat(compiler, compiled, case, actual, manifest, seconds)
+        details |= _repeat(frontend, compiled, case, actual, manifest, seconds)
     if job.save_outputs:
         data = migrated.pack(actual)
         if len(data) <= SAVED_OUTPUTS:
             folders.here().file(job.save_outputs).write_bytes(data)
     hooks: dict[str, str] = {}
-    where = _conversion_function(compiler, case, None, hooks)
+    where = _conversion_function(frontend, case, None, hooks)
     seen = Seen(identical=False, hooks=hooks)
     return Outcome(INCONSISTENT, "infer", found.symptom, cut(found.message), "", where, seconds, details, seen)
 
@@ -207,13 +227,13 @@ def _timed(stage: str, seconds: dict[str, float], function: Any, *arguments: Any
         seconds[stage] = seconds.get(stage, 0.0) + time.perf_counter() - begin
 
 
-def _build(compiler: Compiler, case: Case, seconds: dict[str, float]) -> Any:
-    loaded = _timed("load", seconds, compiler.load, case)
-    return _timed("compile", seconds, compiler.compile, loaded, case)
+def _build(frontend: Frontend, case: Case, seconds: dict[str, float]) -> Any:
+    loaded = _timed("load", seconds, frontend.load, case)
+    return _timed("compile", seconds, frontend.compile, loaded, case)
 
 
-def _infer(compiler: Compiler, compiled: Any, case: Case, seconds: dict[str, float]) -> list[Value]:
-    outputs = _timed("infer", seconds, compiler.infer, compiled, case)
+def _infer(frontend: Frontend, compiled: Any, case: Case, seconds: dict[str, float]) -> list[Value]:
+    outputs = _timed("infer", seconds, frontend.infer, compiled, case)
     if not isinstance(outputs, list) or not all(isinstance(x, Tensor | Sequence | Optional) for x in outputs):
         kinds = ", ".join(sorted({type(x).__name__ for x in outputs})) if isinstance(outputs, list) else ""
         told = f"a list of {kinds}" if kinds else type(outputs).__name__
@@ -221,7 +241,9 @@ def _infer(compiler: Compiler, compiled: Any, case: Case, seconds: dict[str, flo
     return outputs
 
 
-def _failure(compiler: Compiler, case: Case, stop: _Stopped, manifest: Manifest, seconds: dict[str, float]) -> Outcome:
+def _failure(
+    compiler: Compiler, frontend: Frontend, case: Case, stop: _Stopped, manifest: Manifest, seconds: dict[str, float]
+) -> Outcome:
     """Turn what a stage raised into a verdict."""
     stage, error = stop.stage, stop.error
     raised = judge.observed(error, f"{case.model.parent}/")
@@ -230,21 +252,21 @@ def _failure(compiler: Compiler, case: Case, stop: _Stopped, manifest: Manifest,
         return Outcome(ERROR, stage, type(error).__qualname__, cut(text), seconds=seconds)
     ours = isinstance(error, NotRebuilt | BadAnswer)
     exported = (manifest.library,) if case.artefact in manifest.offers else ()
-    packages = blame.packages_of(compiler, case.library)
-    whose = blame.OPERA if ours else blame.blame(error, packages, blame.adapter_of(compiler), exported)
+    packages = blame.packages_of(compiler, frontend)
+    whose = blame.OPERA if ours else blame.blame(error, packages, blame.adapter_of(frontend), exported)
     seen = Seen(raised, whose, blame.frames(error))
-    found = judge.conclude(compiler, stage, seen, error)
+    found = judge.conclude(frontend, case, stage, seen, error)
     if found.verdict in (ERROR, OUT_OF_MEMORY):
         return Outcome(found.verdict, stage, found.symptom, found.message, seconds=seconds, seen=seen)
     hooks = dict(found.hooks)
-    where = _conversion_function(compiler, case, error, hooks)
+    where = _conversion_function(frontend, case, error, hooks)
     seen = msgspec.structs.replace(seen, hooks=hooks)
     place = _location(error, packages)
     return Outcome(found.verdict, stage, found.symptom, found.message, place, where, seconds, {}, seen)
 
 
 def _repeat(
-    compiler: Compiler, compiled: Any, case: Case, first: list[Value], manifest: Manifest, seconds: dict[str, float]
+    frontend: Frontend, compiled: Any, case: Case, first: list[Value], manifest: Manifest, seconds: dict[str, float]
 ) -> dict[str, Any]:
     """Infer again with what was compiled, and once more compiled anew; tell whether that changes the outputs.
 
@@ -252,8 +274,8 @@ def _repeat(
     """
     begin, ignored = time.perf_counter(), dict[str, float]()
     try:
-        again = _infer(compiler, compiled, case, ignored)
-        anew = _infer(compiler, _build(compiler, case, ignored), case, ignored)
+        again = _infer(frontend, compiled, case, ignored)
+        anew = _infer(frontend, _build(frontend, case, ignored), case, ignored)
     except _Stopped as stop:
         return {"nondeterministic": True, "repeat": f"{stop.stage}: {cut(said(stop.error))}"}
     finally:
@@ -265,7 +287,7 @@ def _repeat(
     return {"nondeterministic": False}
 
 
-def _conversion_function(compiler: Compiler, case: Case, error: BaseException | None, hooks: dict[str, str]) -> str:
+def _conversion_function(frontend: Frontend, case: Case, error: BaseException | None, hooks: dict[str, str]) -> str:
     """Return what the adapter says; an adapter that fails is noted in `hooks`, for then signatures are others than usual.
 
     Where nothing was raised, nobody can tell which of several calls is to blame.
@@ -273,7 +295,7 @@ def _conversion_function(compiler: Compiler, case: Case, error: BaseException | 
     if error is None and len(operators_of(case.operator)) > 1:
         return ""
     try:
-        return str(compiler.conversion_function(case, error))
+        return str(frontend.conversion_function(case, error))
     except Exception as failure:
         frames = traceback.extract_tb(failure.__traceback__)
         at = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""

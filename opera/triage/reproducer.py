@@ -1,9 +1,9 @@
 """Write a stand-alone script that shows one finding: library, compiler and numpy are all it needs.
 
 The script builds the model itself. No value of the finding can become code: values go through `opera.programs.literals`, header
-lines through its `comment`, and the templates hold everything else: templates/reproducer.py.j2 what all scripts have,
-templates/LIBRARY/script.py.j2 how a library's models are made, and templates/LIBRARY/run_COMPILER.py.j2 a compiler's recipe;
-a compiler without one is run through its opera plugin.
+lines through its `comment`; templates/reproducer.py.j2 holds what all scripts have, templates/LIBRARY/script.py.j2 how the
+models of a library are made, and the frontend's recipe, printed as it stands, what is done with them (opera.triage.recipes).
+A frontend without one is run through its opera plugin.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 import jinja2
 import msgspec
 
-from opera import libraries, resources
+from opera import compilers, libraries, resources
+from opera.compilers import Involved
 from opera.oracle import comparison as oracle
 from opera.oracle.signature import normalise
 from opera.programs import literals
@@ -26,9 +27,17 @@ from opera.programs.values import Optional, RandomTensor, Sequence, Tensor, Valu
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, OUT_OF_MEMORY, TIMEOUT, Limits
 from opera.store import tests
 from opera.store.workspace import Workspace
+from opera.triage import recipes
+from opera.triage.recipes import Printed
 from opera.triage.replay import Sequel
 
-OTHER = "run_other.py.j2"
+BY_PLUGIN = Printed(
+    ("from opera.triage import by_plugin",),
+    (),
+    "",
+    '(("load", PLUGIN.load), ("compile", PLUGIN.compile), ("infer", PLUGIN.infer))',
+)
+"""What a script does with a compiler that has no recipe."""
 
 
 class Exhibit(msgspec.Struct, frozen=True):
@@ -38,6 +47,7 @@ class Exhibit(msgspec.Struct, frozen=True):
         id: Id of the finding.
         frontend, compiler, versions: `tvm-onnx`, `tvm`, and name → version of compiler, library and exporter.
         artefact: Name of the artefact that the failing variant consumes.
+        variant: Its name; where it is left out, that of the frontend's first variant of this artefact.
         verdict, stage, symptom, message: As in the outcome.
         came_from: The test that the instance was captured from.
         limits: Under which a time-out or out-of-memory was seen.
@@ -56,6 +66,7 @@ class Exhibit(msgspec.Struct, frozen=True):
     came_from: str = ""
     limits: Limits = Limits()
     computes_in: dict[str, str] = {}
+    variant: str = ""
 
 
 def write(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Program, out_path: Path) -> None:
@@ -71,36 +82,37 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
     kind = {CRASH: "crash", INCONSISTENT: "inconsistent"}.get(exhibit.verdict, "death")
     involved = [*expected, *(shown["fed"] if isinstance(shown["fed"], list) else [])]
     environment = _environment(manifest.library)
-    runner = f"run_{exhibit.compiler}.py.j2"
-    known = runner in environment.list_templates()
+    frontend: Any = compilers.frontend(exhibit.compiler, manifest.library)
+    kinds = Involved(frozenset(_dtypes(involved)), any(isinstance(value, Sequence | Optional) for value in involved))
+    recipe = BY_PLUGIN
+    if hasattr(frontend, "recipe"):
+        recipe = _without_known(recipes.printed(frontend.recipe(exhibit.artefact, kinds)), environment)
+    variant = exhibit.variant or next((x.name for x in frontend.VARIANTS if x.artefact == exhibit.artefact), "")
+    called = [exhibit.compiler, manifest.library, manifest.operator, variant, exhibit.artefact]
     values: dict[str, Any] = shown | {
         "kind": kind,
         "header": _header(exhibit, manifest, shown),
         "outputs": literals.literal(list(manifest.outputs)),
         "expected": _expected(manifest, expected, exhibit.computes_in) if kind == "inconsistent" else "",
-        "low_precision": any(dtype not in literals.NATIVE | {"string"} for dtype in _dtypes(involved)),
+        "low_precision": kinds.low,
         "has_lists": any(isinstance(value, Sequence | Optional) for value in expected),
         "has_strings": "string" in _dtypes(expected),
-        "strings_involved": "string" in _dtypes(involved),
-        "lists_involved": any(isinstance(value, Sequence | Optional) for value in involved),
         "has_complex": any(dtype.startswith("complex") for dtype in _dtypes(expected)),
-        "compiler": literals.literal(exhibit.compiler),
-        "operator": literals.literal(manifest.operator),
+        "recipe": recipe,
+        "plugin": ", ".join(map(literals.literal, called)) if recipe is BY_PLUGIN else "",
+        "exports": literals.literal(compilers.exports(frontend, variant)) if "path" in recipe.steps else "",
         "symptom": literals.literal(exhibit.symptom),
         "stage": literals.literal(exhibit.stage),
         "fragments": literals.literal(fragments(exhibit.message)),
         "seconds": float(exhibit.limits.seconds),
         "memory": int(exhibit.limits.memory) if exhibit.verdict == OUT_OF_MEMORY else 0,
     }
-    recipe = environment.get_template(runner if known else OTHER).make_module(values)
-    values |= {"runner": str(recipe).strip(), "runner_imports": getattr(recipe, "imports", [])}
-    body = "\n".join((str(values["model"]), str(values["feeds"]), values["expected"], values["runner"]))
-    needed = literals.needs(body)
+    body = "\n".join((str(values["model"]), str(values["feeds"]), values["expected"]))
     values |= {
-        "needs_ml_dtypes": "ml_dtypes" in needed and known,
-        "needs_unpack": "unpack" in needed,
+        "needs_ml_dtypes": kinds.low or "ml_dtypes" in literals.needs(body),
+        "needs_unpack": "unpack" in literals.needs(body),
         "needs_attributes": "with_attributes(" in body,
-        "imports": _imports(kind, body),
+        "imports": _imports(kind, body, recipe),
     }
     text = environment.get_template("script.py.j2").render(values)
     return re.sub(r"\n{4,}", "\n\n\n", text).strip() + "\n"
@@ -115,12 +127,20 @@ def _environment(library: str) -> jinja2.Environment:
     )  # the output is Python; what is inserted is source made by opera.programs.literals
 
 
-def _imports(kind: str, body: str) -> str:
+def _without_known(recipe: Printed, environment: jinja2.Environment) -> Printed:
+    """Return a recipe without the imports that the scripts of a library have anyway."""
+    loader = environment.loader
+    assert loader is not None
+    known = "\n".join(loader.get_source(environment, name)[0] for name in ("script.py.j2", "reproducer.py.j2"))
+    lines = {line.strip() for line in known.splitlines()}
+    return msgspec.structs.replace(recipe, imports=tuple(x for x in recipe.imports if x not in lines))
+
+
+def _imports(kind: str, body: str, recipe: Printed) -> str:
     names = {"os", "sys", "tempfile"} | ({"signal", "subprocess"} if kind == "death" else set())
     names |= {"base64", "zlib"} if "unpack(" in body else set()
-    names |= {"ctypes"} if "ctypes." in body else set()
-    lines = [f"import {name}" for name in sorted(names)]
-    return "\n".join([*lines, "from pathlib import Path", "", "import numpy as np"])
+    lines = {f"import {name}" for name in names} | {"from pathlib import Path"} | set(recipe.standard)
+    return "\n".join([*sorted(lines, key=lambda x: (x.startswith("from"), x)), "", "import numpy as np"])
 
 
 def _header(exhibit: Exhibit, manifest: Manifest, shown: dict[str, object]) -> list[str]:

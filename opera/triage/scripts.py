@@ -74,8 +74,8 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
     directory = migrated.folder(workspace.tests_folder, verdict.test)
     manifest = migrated.read_manifest(directory)
     environment = workspace.environments()[verdict.environment]
-    compiler = compilers.get(environment["compiler"])
-    variants = {x.name: x for x in compiler.FRONTENDS[manifest.library]}
+    frontend = compilers.frontend(environment["compiler"], manifest.library)
+    variants = {x.name: x for x in frontend.VARIANTS}
     seen = workspace.provenances(manifest.instance)
     options, outcome = limits_of(workspace), verdict.outcome
     exhibit = reproducer.Exhibit(
@@ -90,7 +90,8 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
         message=outcome.message,
         came_from=f"{seen[0].test} ({seen[0].file})" if seen else "",
         limits=options,
-        computes_in=dict(getattr(compiler, "COMPUTES_IN", {})),
+        computes_in=compilers.computes_in(frontend),
+        variant=verdict.variant,
     )
     reproducer.write(exhibit, manifest, directory, workspace.instance(manifest.instance), path)
     return path

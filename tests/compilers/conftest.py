@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
 
+from opera import compilers
 from opera.compilers import Case, Compiler
 from opera.programs.values import Optional, Sequence, Tensor, Value
 
@@ -59,10 +61,13 @@ def make(tmp_path: Path) -> Make:
 
 
 @pytest.fixture
-def run() -> Callable[[Compiler, Case], tuple[str, Any]]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Compiler, Case], tuple[str, Any]]:
     """Run a case; return (stage, outputs or exception)."""
 
     def go(compiler: Compiler, case: Case) -> tuple[str, Any]:
+        frontend = compilers.frontend_of(compiler, case.library)
+        named = [x.name for x in frontend.VARIANTS if x.artefact == case.artefact]
+        case = msgspec.structs.replace(case, variant=case.variant or (named or [""])[0])
         state: Any = None
         for stage in ("load", "compile", "infer"):
             try:
@@ -70,9 +75,10 @@ def run() -> Callable[[Compiler, Case], tuple[str, Any]]:
                     warnings.simplefilter("ignore")
                     if stage == "load":
                         compiler.prepare()
-                        state = compiler.load(case)
+                        case = compilers.exported(frontend, case, tmp_path_factory.mktemp("exported"))
+                        state = frontend.load(case)
                     else:
-                        state = getattr(compiler, stage)(state, case)
+                        state = getattr(frontend, stage)(state, case)
             except Exception as error:
                 return stage, error
         return "done", state

@@ -30,7 +30,7 @@ def test_a_right_answer_passes_and_a_wrong_expectation_is_caught(compiler: Compi
     assert stage == "done", outputs
     assert compare([right], outputs, case.outputs, None, None).symptom == ""
     assert compare([FLOATS], outputs, case.outputs, None, None).symptom == "value"
-    assert "Relu" in compiler.conversion_function(case, None)
+    assert "Relu" in compiler.FRONTENDS["onnx"].conversion_function(case, None)
 
 
 @each
@@ -58,8 +58,9 @@ UNSUPPORTED = {
 @each
 def test_the_compilers_own_words_make_it_unsupported(compiler: Compiler, make: Any, run: Any) -> None:
     operator, inputs, outputs, opset, reason = UNSUPPORTED[compiler.NAME]
-    stage, error = run(compiler, make(operator, inputs, outputs, opset=opset))
-    assert stage == "load" and compiler.unsupported(stage, error) == reason
+    case = make(operator, inputs, outputs, opset=opset)
+    stage, error = run(compiler, case)
+    assert stage == "load" and compiler.FRONTENDS["onnx"].unsupported(case, stage, error) == reason
 
 
 @each
@@ -67,14 +68,15 @@ def test_an_invalid_model_is_a_crash_at_load(compiler: Compiler, make: Any, run:
     case = make("Reshape", [FLOATS, Tensor.of(np.int64([7, 7]))], [FLOATS])
     case.model.write_bytes(b"\xff" * 40)
     stage, error = run(compiler, case)
-    assert stage == "load" and isinstance(error, Exception) and compiler.unsupported(stage, error) is None
+    assert stage == "load" and isinstance(error, Exception)
+    assert compiler.FRONTENDS["onnx"].unsupported(case, stage, error) is None
 
 
 def test_a_check_that_fails_in_openvino_names_its_place(make: Any, run: Any) -> None:
     case = make("Celu", [Tensor.of(np.float16([1, -1]))], [Tensor.of(np.float16([1, -1]))], alpha=2.0, opset=12)
     stage, error = run(openvino, case)
-    assert stage == "load" and openvino.unsupported(stage, error) is None
-    assert openvino.conversion_function(case, error) == "Celu@elementwise_args.cpp:18"
+    assert stage == "load" and openvino.FRONTENDS["onnx"].unsupported(case, stage, error) is None
+    assert openvino.FRONTENDS["onnx"].conversion_function(case, error) == "Celu@elementwise_args.cpp:18"
 
 
 def low(dtype: str) -> Tensor:
@@ -100,9 +102,10 @@ def test_packed_elements_are_fed_and_read(compiler: Compiler, dtype: str, number
 
 
 def test_what_opera_cannot_feed_to_tvm_is_no_crash(make: Any, run: Any) -> None:
-    stage, error = run(tvm, make("Cast", [low("int4")], [FLOATS], to=1))
+    case = make("Cast", [low("int4")], [FLOATS], to=1)
+    stage, error = run(tvm, case)
     assert stage == "infer" and isinstance(error, CannotCarry)
-    assert "opera cannot feed int4" in str(tvm.unsupported(stage, error))
+    assert "opera cannot feed int4" in str(tvm.FRONTENDS["onnx"].unsupported(case, stage, error))
 
 
 def test_strings_of_any_rank_travel_unchanged_through_onnx_runtime(make: Any, run: Any) -> None:
@@ -116,8 +119,9 @@ def test_strings_are_unsupported_where_openvino_and_tvm_say_so(make: Any, run: A
         (openvino, ("compile", "unsupported type string")),
         (tvm, ("load", "unsupported type object")),
     ):
-        stage, error = run(compiler, make("Equal", [words, words], [truth]))
-        assert (stage, compiler.unsupported(stage, error)) == expected
+        case = make("Equal", [words, words], [truth])
+        stage, error = run(compiler, case)
+        assert (stage, compiler.FRONTENDS["onnx"].unsupported(case, stage, error)) == expected
 
 
 def test_sequences_and_optionals_travel_through_onnx_runtime(make: Any, run: Any) -> None:
@@ -133,7 +137,9 @@ def test_a_sequence_made_by_tvm_comes_back_as_one(make: Any, run: Any) -> None:
 
 
 def test_tvm_names_the_converter_of_the_models_opset(make: Any) -> None:
-    names = [tvm.conversion_function(make("Softmax", [FLOATS], [FLOATS], opset=n), None) for n in (11, 13)]
+    names = [
+        tvm.FRONTENDS["onnx"].conversion_function(make("Softmax", [FLOATS], [FLOATS], opset=n), None) for n in (11, 13)
+    ]
     assert names == ["onnx_frontend:Softmax._impl_v1", "onnx_frontend:Softmax._impl_v13"]
 
 

@@ -24,6 +24,7 @@ from opera.libraries.exported import WrongExport
 from opera.libraries.keras import library
 from opera.libraries.keras import wrap as keras_model
 from opera.oracle.comparison import compare
+from opera.programs.case import remembered
 from opera.programs.migrated import read_values
 from opera.programs.program import Captured, Provenance
 
@@ -32,7 +33,7 @@ FROM_TFLITE = pytest.param(tvm, "tflite", id="tvm-tflite", marks=needs_tflite)
 ROUTES: list[Any] = [FROM_TFLITE] + [
     pytest.param(compiler, variant.artefact, id=f"{compiler.NAME}-{variant.name}")
     for compiler in (tvm, openvino, tflite, xla, onnxexport)
-    for variant in compiler.FRONTENDS["keras"]
+    for variant in compiler.FRONTENDS["keras"].VARIANTS
     if (compiler, variant.artefact) != (tvm, "tflite")
 ]
 each = pytest.mark.parametrize(("compiler", "artefact"), ROUTES)
@@ -64,7 +65,7 @@ def test_inputs_are_fed_in_their_order_and_a_wrong_expectation_is_caught(compile
     assert stage == "done", outputs
     assert compare(expected, outputs, case.outputs, None, None).symptom == ""
     assert compare([case.feeds["x1"]], outputs, case.outputs, None, None).symptom == "value"
-    assert "sub" in compiler.conversion_function(case, None).lower()
+    assert "sub" in compiler.FRONTENDS["keras"].conversion_function(case, None).lower()
 
 
 @each
@@ -147,7 +148,7 @@ REFUSED = [
 def test_the_compilers_own_words_make_it_unsupported(compiler, artefact, operator, inputs, stage, reason, make, run):
     case, _ = make(artefact, operator, **inputs)
     failed, error = run(compiler, case)
-    assert (failed, compiler.unsupported(failed, error)) == (stage, reason)
+    assert (failed, compiler.FRONTENDS["keras"].unsupported(case, failed, error)) == (stage, reason)
 
 
 @pytest.mark.parametrize("compiler", [openvino, tflite, xla, onnxexport])
@@ -155,13 +156,13 @@ def test_what_tensorflow_cannot_trace_is_no_crash_of_a_compiler(compiler, make, 
     case, _ = make("live", "keras.ops.kron", x1=X, x2=X)
     stage, error = run(compiler, case)
     reason = "TensorFlow cannot trace the model: TypeError: 'SymbolicTensor' object cannot be interpreted as an integer"
-    assert (stage, compiler.unsupported(stage, error)) == ("load", reason)
+    assert (stage, compiler.FRONTENDS["keras"].unsupported(case, stage, error)) == ("load", reason)
 
 
 def test_the_package_by_which_tvm_reads_tflite_may_be_missing():
-    assert tvm.unsupported("load", ModuleNotFoundError("No module named 'tflite'")) == (
-        "the Python package tflite is not installed"
-    )
+    case = remembered("keras", "keras.ops.exp", "tflite", "tflite")
+    told = tvm.FRONTENDS["keras"].unsupported(case, "load", ModuleNotFoundError("No module named 'tflite'"))
+    assert told == "the Python package tflite is not installed"
 
 
 CONVERTERS = [
@@ -175,7 +176,7 @@ CONVERTERS = [
 @needs_tflite
 @pytest.mark.parametrize(("operator", "params", "inputs", "converter"), CONVERTERS, ids=[row[0] for row in CONVERTERS])
 def test_tvm_tells_the_converter_of_what_a_layer_becomes(operator, params, inputs, converter, make):
-    assert tvm.conversion_function(make("tflite", operator, params, **inputs)[0], None) == converter
+    assert tvm.FRONTENDS["keras"].conversion_function(make("tflite", operator, params, **inputs)[0], None) == converter
 
 
 @needs_tflite
@@ -184,23 +185,27 @@ def test_the_converter_that_raised_is_told(make, run):
         "tflite", "keras.ops.tensordot", {"axes": 1}, x1=np.ones((2, 3, 4), "float32"), x2=np.ones((4, 5), "float32")
     )
     stage, error = run(tvm, case)
-    assert stage == "load" and tvm.unsupported(stage, error) is None
-    assert tvm.conversion_function(case, error) == "tflite_frontend:OperatorConverter.convert_batch_matmul"
+    assert stage == "load" and tvm.FRONTENDS["keras"].unsupported(case, stage, error) is None
+    assert (
+        tvm.FRONTENDS["keras"].conversion_function(case, error)
+        == "tflite_frontend:OperatorConverter.convert_batch_matmul"
+    )
 
 
 def test_openvino_tells_operator_and_place_of_its_translators(make, run):
     case, _ = make("saved_model", "keras.layers.StringLookup", {"vocabulary": ["a", "b"]}, inputs=WORDS)
     stage, error = run(openvino, case)
-    assert stage == "load" and openvino.unsupported(stage, error) is None
-    assert openvino.conversion_function(case, error) == "LookupTableFindV2@element_type.hpp:256"
+    assert stage == "load" and openvino.FRONTENDS["keras"].unsupported(case, stage, error) is None
+    assert openvino.FRONTENDS["keras"].conversion_function(case, error) == "LookupTableFindV2@element_type.hpp:256"
 
 
 def test_a_stateful_layer_starts_anew_with_every_inference(make):
     case, expected = make("live", "keras.layers.SimpleRNN", {"units": 2, "stateful": True}, sequence=X[None])
     xla.prepare()
-    compiled = xla.compile(xla.load(case), case)
+    frontend = xla.FRONTENDS["keras"]
+    compiled = frontend.compile(frontend.load(case), case)
     for _ in range(2):
-        assert compare(expected, xla.infer(compiled, case), case.outputs, None, None).symptom == ""
+        assert compare(expected, frontend.infer(compiled, case), case.outputs, None, None).symptom == ""
 
 
 @pytest.mark.parametrize("operator", ["keras.ops.svd", "keras.ops.argmax"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import subprocess
 import sys
@@ -12,21 +12,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opera.libraries.onnx import library
 from opera.oracle.comparison import compare
+from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Optional, Sequence, Tensor
+from opera.programs.verdicts import INCONSISTENT
+from opera.triage import reproducer
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "examples" / "opera-onnx-reference"
 FLOATS = Tensor.of(np.float32([1, -2]))
 
 
-@pytest.fixture(scope="module")
-def plugin() -> Any:
-    spec = importlib.util.spec_from_file_location("opera_onnx_reference", PLUGIN / "opera_onnx_reference.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def plugin(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(PLUGIN)
+    return importlib.import_module("opera_onnx_reference")
 
 
 def test_it_installs_and_opera_finds_it(tmp_path: Path) -> None:
@@ -59,4 +60,19 @@ def test_what_it_lacks_is_unsupported(plugin: Any, make: Any, run: Any) -> None:
     case = make("Relu", [FLOATS], [FLOATS])
     case.model.write_bytes(case.model.read_bytes().replace(b"Relu", b"Rela"))
     stage, error = run(plugin, case)
-    assert plugin.unsupported(stage, error) == "no implementation of Rela"
+    assert plugin.FRONTENDS["onnx"].unsupported(case, stage, error) == "no implementation of Rela"
+
+
+def test_a_script_prints_its_recipe_and_needs_neither_it_nor_opera(plugin: Any, tmp_path: Path) -> None:
+    x = Operand("x", FLOATS)
+    instance = Instance("onnx", "Relu", {}, (x,), ("y",), {"opset": {"": 21}})
+    wrong = Captured(instance, Provenance("by-hand", "test.py", "here"), (FLOATS,))
+    manifest = library.wrap(wrong, "t" * 20, tmp_path)
+    shown = reproducer.Exhibit(
+        "F1", "onnx-reference-onnx", f"{plugin.__name__}:", {}, "onnx", INCONSISTENT, "infer", "value", "differs"
+    )
+    text = reproducer.render(shown, manifest, tmp_path, instance)
+    assert "ReferenceEvaluator(path)" in text and "import opera" not in text and "from opera" not in text
+    (tmp_path / "script.py").write_text(text)
+    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "the failure is there" in done.stdout, done.stderr

@@ -14,7 +14,6 @@ torch = pytest.importorskip("torch")
 
 from opera.compilers import Case, inductor, onnxexport, torchexport  # noqa: E402
 from opera.compilers.openvino import compiler as openvino  # noqa: E402
-from opera.compilers.openvino import torch as openvino_torch  # noqa: E402
 from opera.compilers.shared import torch_operators  # noqa: E402
 from opera.compilers.tvm import compiler as tvm  # noqa: E402
 from opera.libraries.torch import calls as torch_calls  # noqa: E402
@@ -26,7 +25,7 @@ from opera.programs.program import Captured, Provenance  # noqa: E402
 ROUTES: list[Any] = [
     pytest.param(compiler, variant.artefact, id=f"{compiler.NAME}-{variant.name}")
     for compiler in (tvm, openvino, inductor, torchexport, onnxexport)
-    for variant in compiler.FRONTENDS["torch"]
+    for variant in compiler.FRONTENDS["torch"].VARIANTS
 ]
 each = pytest.mark.parametrize(("compiler", "artefact"), ROUTES)
 X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -55,7 +54,7 @@ def test_inputs_are_fed_in_their_order_and_a_wrong_expectation_is_caught(compile
     assert stage == "done", outputs
     assert compare(expected, outputs, case.outputs, None, None).symptom == ""
     assert compare([case.feeds["input"]], outputs, case.outputs, None, None).symptom == "value"
-    assert "sub" in compiler.conversion_function(case, None).lower()
+    assert "sub" in compiler.FRONTENDS["torch"].conversion_function(case, None).lower()
 
 
 @each
@@ -68,10 +67,10 @@ def test_several_outputs_come_in_their_order(compiler, artefact, make, run):
 
 @pytest.mark.parametrize("compiler", [inductor, torchexport, onnxexport], ids=lambda x: x.NAME)
 def test_who_is_patched_pytorch_says_how_to_have_it_unpatched(compiler: Any) -> None:
-    preloaded = {library: {*compiler.PRELOAD, *(x for variant in variants for x in variant.preload)}
-                 for library, variants in compiler.FRONTENDS.items()}  # fmt: skip
-    patched = {library for library, modules in preloaded.items() if "opera.libraries.torch.preload" in modules}
-    assert {library: {"OPERA_UNPATCHED": "1"} for library in patched} == compiler.UNPATCHED
+    for frontend in compiler.FRONTENDS.values():
+        preloaded = {*compiler.PRELOAD, *(x for variant in frontend.VARIANTS for x in variant.preload)}
+        patched = "opera.libraries.torch.preload" in preloaded
+        assert getattr(frontend, "UNPATCHED", {}) == ({"OPERA_UNPATCHED": "1"} if patched else {})
 
 
 KINDS = {
@@ -106,8 +105,8 @@ REFUSED = [
 def test_the_compilers_own_words_make_it_unsupported(compiler, artefact, stage, reason, make, run):
     case, _ = make(artefact, "torch.i0", X)
     failed, error = run(compiler, case)
-    assert (failed, compiler.unsupported(failed, error)) == (stage, reason)
-    assert "i0" in compiler.conversion_function(case, error)
+    assert (failed, compiler.FRONTENDS["torch"].unsupported(case, failed, error)) == (stage, reason)
+    assert "i0" in compiler.FRONTENDS["torch"].conversion_function(case, error)
 
 
 DEPENDS = "the shape of what aten._ctc_loss.default returns depends on data"
@@ -118,15 +117,18 @@ DEPENDS = "the shape of what aten._ctc_loss.default returns depends on data"
 )
 def test_what_depends_on_data_is_refused_by_the_exceptions_class(compiler, reason, make, run):
     losses = (torch.log_softmax(torch.zeros(4, 1, 5), 2), torch.tensor([[1, 2]]), (4,), (2,))
-    failed, error = run(compiler, make("live", "torch.nn.functional.ctc_loss", *losses)[0])
-    assert (failed, compiler.unsupported(failed, error)) == ("load", reason)
+    case, _ = make("live", "torch.nn.functional.ctc_loss", *losses)
+    failed, error = run(compiler, case)
+    assert (failed, compiler.FRONTENDS["torch"].unsupported(case, failed, error)) == ("load", reason)
 
 
 @pytest.mark.parametrize("compiler", [tvm, openvino])
 def test_what_pytorch_cannot_decompose_is_no_crash_of_the_compiler(compiler, make, run):
-    stage, error = run(compiler, make("pt2", "torch.geqrf", X)[0])
+    case, _ = make("pt2", "torch.geqrf", X)
+    stage, error = run(compiler, case)
     assert stage == "load"
-    assert compiler.unsupported(stage, error) == "aten.geqrf.default has no implementation that computes only shapes"
+    told = compiler.FRONTENDS["torch"].unsupported(case, stage, error)
+    assert told == "aten.geqrf.default has no implementation that computes only shapes"
 
 
 @pytest.mark.parametrize(("compiler", "artefact"), [(tvm, "pt2"), (openvino, "pt2"), (openvino, "torchscript")])
@@ -134,10 +136,12 @@ def test_complex_numbers_are_unsupported_and_no_crash_of_opera(compiler, artefac
     case, _ = make(artefact, "torch.abs", torch.complex(X, X))
     stage, error = run(compiler, case)
     if artefact == "pt2":
-        assert "complex" in str(compiler.unsupported(stage, error))
+        assert "complex" in str(compiler.FRONTENDS["torch"].unsupported(case, stage, error))
     else:  # convert_model fails on the type of its own table
-        assert compiler.unsupported(stage, error) is None
-        assert compiler.conversion_function(case, error) == "cli_parser:single_input_to_input_cut_info"
+        assert compiler.FRONTENDS["torch"].unsupported(case, stage, error) is None
+        assert (
+            compiler.FRONTENDS["torch"].conversion_function(case, error) == "cli_parser:single_input_to_input_cut_info"
+        )
 
 
 def test_onnx_pairs_are_complex_numbers_again(make, run):
@@ -164,21 +168,26 @@ CONVERTERS = [
 
 @pytest.mark.parametrize(("operator", "args", "converter"), CONVERTERS, ids=[row[0] for row in CONVERTERS])
 def test_tvm_tells_closures_of_its_converter_map_apart(operator, args, converter, make):
-    assert tvm.conversion_function(make("pt2", operator, *args)[0], None) == converter
+    assert tvm.FRONTENDS["torch"].conversion_function(make("pt2", operator, *args)[0], None) == converter
 
 
 def test_the_converter_that_raised_is_told(make, run):
     case, _ = make("pt2", "torch.sum", torch.tensor(3.0), 0)
     stage, error = run(tvm, case)
-    assert stage == "load" and tvm.unsupported(stage, error) is None
-    assert tvm.conversion_function(case, error) == "base_fx_graph_translator:BaseFXGraphImporter._sum"
+    assert stage == "load" and tvm.FRONTENDS["torch"].unsupported(case, stage, error) is None
+    assert (
+        tvm.FRONTENDS["torch"].conversion_function(case, error) == "base_fx_graph_translator:BaseFXGraphImporter._sum"
+    )
 
 
 def test_openvino_tells_operator_and_place_of_its_translators(make, run):
     case, _ = make("torchscript", "torch.gather", X, 1, torch.tensor([[0]]))
     stage, error = run(openvino, case)
-    assert stage == "load" and openvino.unsupported(stage, error) is None
-    assert openvino.conversion_function(case, error) == "aten::gather@gather_elements_shape_inference.hpp:56"
+    assert stage == "load" and openvino.FRONTENDS["torch"].unsupported(case, stage, error) is None
+    assert (
+        openvino.FRONTENDS["torch"].conversion_function(case, error)
+        == "aten::gather@gather_elements_shape_inference.hpp:56"
+    )
 
 
 def test_openvino_reports_no_conversion(make, run):
@@ -221,4 +230,4 @@ def test_importing_the_module_imports_no_torch(name: str) -> None:
     ],
 )  # fmt: skip
 def test_openvino_has_one_translator_for_what_differs_in_its_place_or_overload(operator, name):
-    assert openvino_torch.translator(operator) == name
+    assert openvino.FRONTENDS["torch"].translator(operator) == name

@@ -34,9 +34,10 @@ class Campaign:
     PRELOAD = ("faults.campaign",)
     PACKAGES = (engine.__name__, misdeeds.__name__, mischief.__name__)
     NAME = "faults.campaign:compiler"
-    FRONTENDS: Mapping[str, tuple[Variant, ...]] = {
-        numbers.NAME: (Variant("inputs", "json"), Variant("live", LIVE)),
-    }
+    VARIANTS = (Variant("inputs", "json"), Variant("live", LIVE))
+
+    def __init__(self) -> None:
+        self.FRONTENDS: Mapping[str, Campaign] = {numbers.NAME: self}
 
     def version(self) -> str:
         return "1.0"
@@ -61,7 +62,7 @@ class Campaign:
         values: list[Value] = [Tensor.of(x) for x in outputs]
         return MISTAKES.get(case.operator, list)(values)
 
-    def unsupported(self, stage: str, error: BaseException) -> str | None:
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         if str(error) == "odd refusal":
             raise KeyError("no such rule")
         return "the operator" if isinstance(error, NotImplementedError) else None

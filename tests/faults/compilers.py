@@ -46,11 +46,12 @@ class Fault:
     PACKAGE = "nothing"
     PRELOAD = ("faults.compilers",)
     PACKAGES = ("faults.engine",)
-    FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"numbers": (Variant("inputs", "json"),)}
+    VARIANTS = (Variant("inputs", "json"),)
 
     def __init__(self, name: str, load: Hook | None = None, infer: Hook | None = None) -> None:
         self.NAME, self.at_load, self.at_infer = name, load, infer
         self.seen = 0
+        self.FRONTENDS: Mapping[str, Fault] = {"numbers": self}
 
     def version(self) -> str:
         return "1.0"
@@ -78,7 +79,7 @@ class Fault:
         self.seen += 1
         return [Tensor.of(x) for x in result] if isinstance(result, list) else result
 
-    def unsupported(self, stage: str, error: BaseException) -> str | None:
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         return "the operator" if isinstance(error, NotImplementedError) else None
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from faults.engine import fail
+
 from opera.compilers import Case, Variant
 from opera.compilers.shared.packing import of_numpy
 from opera.oracle.opinions import Opinion
@@ -91,7 +93,8 @@ class _Identity:
 
     def __init__(self, name: str, *variants: Variant) -> None:
         self.NAME = name
-        self.FRONTENDS: Mapping[str, tuple[Variant, ...]] = {NAME: variants}
+        self.VARIANTS = variants
+        self.FRONTENDS: Mapping[str, _Identity] = {NAME: self}
 
     def version(self) -> str:
         return "1.0"
@@ -114,7 +117,7 @@ class _Identity:
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         return [of_numpy(compiled(value.array())) for value in case.feeds.values()]
 
-    def unsupported(self, stage: str, error: BaseException) -> str | None:
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         return None
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
@@ -124,3 +127,21 @@ class _Identity:
 files = _Identity("faults.exporting:files", Variant("file", "file"))
 both = _Identity("faults.exporting:both", Variant("file", "file"), Variant("live", LIVE, after="rejected"))
 rebuilt = _Identity("faults.exporting:rebuilt", Variant("live", LIVE))
+
+
+class _Own(_Identity):
+    """It loads nothing but what its own exporter makes, of the live model or of the file; that has no rule for `Odd`."""
+
+    PACKAGES = ("faults.engine",)
+
+    def export(self, case: Case, path: Path) -> None:
+        if case.operator == "Odd":
+            fail(ValueError(f"no rule of its own, {path} is not written"))
+        path.write_bytes(b"own " + (b"model" if case.live is not None and case.live() else case.model.read_bytes()))
+
+    def load(self, case: Case) -> Any:
+        assert (case.model.name, case.model.read_bytes()) == ("own.bin", b"own model")
+        return lambda x: x
+
+
+own = _Own("faults.exporting:own", Variant("live", LIVE, exports="own.bin"), Variant("file", "file", exports="own.bin"))

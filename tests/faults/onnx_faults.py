@@ -51,11 +51,12 @@ class Planted:
     PACKAGE = "onnx"
     PRELOAD = ("onnx.reference",)
     PACKAGES = ("onnx", "faults.engine")
-    FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"onnx": (Variant("inputs", "onnx"),)}
+    VARIANTS: tuple[Variant, ...] = (Variant("inputs", "onnx"),)
 
     def __init__(self, name: str, fault: Callable[[list[Any], int], Any], drop_attributes: bool = False) -> None:
         self.NAME, self.fault, self.drop_attributes = name, fault, drop_attributes
         self.runs = 0
+        self.FRONTENDS: Mapping[str, Planted] = {"onnx": self}
 
     def version(self) -> str:
         return "1.0"
@@ -86,7 +87,7 @@ class Planted:
             outputs = self.fault(outputs, self.runs)
         return outputs if outputs is None else [of_numpy(x) for x in outputs]
 
-    def unsupported(self, stage: str, error: BaseException) -> str | None:
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         return None
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
@@ -144,7 +145,7 @@ def _once(number: float | None) -> Callable[[list[Any], int], Any]:
 class Second(Planted):
     """What runs through its second variant spoils what runs later."""
 
-    FRONTENDS: Mapping[str, tuple[Variant, ...]] = {"onnx": (Variant("first", "onnx"), Variant("second", "onnx"))}
+    VARIANTS = (Variant("first", "onnx"), Variant("second", "onnx"))
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         before = self.runs
@@ -156,7 +157,7 @@ class Second(Planted):
 class Patched(Planted):
     """opera runs it with patches, unless the environment says otherwise."""
 
-    UNPATCHED: Mapping[str, Mapping[str, str]] = {"onnx": {"OPERA_TEST_UNPATCHED": "1"}}
+    UNPATCHED: Mapping[str, str] = {"OPERA_TEST_UNPATCHED": "1"}
 
 
 class Speechless(Planted):

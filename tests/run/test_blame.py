@@ -114,13 +114,15 @@ def test_an_exported_file_that_cannot_be_read_is_the_librarys(tmp_path: Any) -> 
 
 
 def test_packages_are_declared_or_preloaded() -> None:
-    assert blame.packages_of(openvino, "torch") == ("openvino",)
-    assert blame.packages_of(tvm, "onnx") == ("tvm", "tvm_ffi")
-    assert "onnxscript" in blame.packages_of(onnxexport, "torch")
-    adapter = SimpleNamespace(
-        PRELOAD=("mine", "theirs.core"), FRONTENDS={"onnx": (Variant("a", "onnx", preload=("x.y",)),)}
+    assert blame.packages_of(openvino, openvino.FRONTENDS["torch"]) == ("openvino",)
+    assert blame.packages_of(tvm, tvm.FRONTENDS["onnx"]) == ("tvm", "tvm_ffi")
+    assert "onnxscript" in blame.packages_of(onnxexport, onnxexport.FRONTENDS["torch"])
+    adapter = SimpleNamespace(PRELOAD=("mine", "theirs.core"))
+    assert blame.packages_of(adapter, SimpleNamespace(VARIANTS=(Variant("a", "onnx", preload=("x.y",)),))) == (
+        "mine",
+        "theirs",
+        "x",
     )
-    assert blame.packages_of(adapter, "onnx") == ("mine", "theirs", "x")
 
 
 def test_frames_are_told_outermost_first() -> None:

@@ -80,3 +80,20 @@ def test_a_model_that_opera_cannot_rebuild_is_an_error_of_operas(workspace):
     assert found["Unbuildable", "rebuilt", "live"][0] == "error"
     assert found["Good", "rebuilt", "live"] == ("pass", "")
     assert findings(workspace) == []
+
+
+def test_what_a_compilers_own_exporter_fails_at_is_its_own(workspace):
+    """It is part of loading, and is made anew for each test: nothing of it is kept."""
+    workspace.add_captured([exporting.instance("Odd"), exporting.instance("Good"), exporting.instance("Refused")])
+    assert run(workspace, "own") == {
+        ("Good", "own", "live"): ("pass", ""),
+        ("Good", "own", "file"): ("pass", ""),
+        ("Odd", "own", "live"): ("crash", "ValueError"),
+        ("Odd", "own", "file"): ("crash", "ValueError"),
+        ("Refused", "own", "live"): ("pass", ""),
+        ("Refused", "own", "file"): ("unexported", "NotImplementedError"),
+    }
+    [failed] = [x for x in workspace.verdicts() if x.verdict == "crash" and x.variant == "live"]
+    assert (failed.stage, failed.confirmation) == ("load", "confirmed")
+    assert len(findings(workspace)) == 1
+    assert not list(workspace.root.rglob("own.bin"))

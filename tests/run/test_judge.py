@@ -8,10 +8,11 @@ from faults.compilers import Unspeakable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opera.compilers import inductor, onnxruntime
+from opera.compilers import Case, inductor, onnxruntime
 from opera.compilers.shared.keras_live import NoGraph
 from opera.compilers.shared.packing import CannotCarry, NoAnswer
 from opera.compilers.tvm import compiler as tvm
+from opera.programs.case import remembered
 from opera.programs.verdicts import CRASH, ERROR, OUT_OF_MEMORY, UNEXPORTED, UNSUPPORTED, Raised, Seen
 from opera.run import blame, judge
 
@@ -69,6 +70,7 @@ def test_causes_stay() -> None:
     assert str(found.__cause__) == "'inner'"
 
 
+CASE = remembered("onnx", "Foo", "inputs", "onnx")
 WORDS = [
     (
         onnxruntime,
@@ -85,16 +87,16 @@ WORDS = [
 @pytest.mark.parametrize(("compiler", "stage", "text", "verdict"), WORDS)
 def test_the_stand_in_is_judged_as_the_exception_is(compiler, stage, text, verdict) -> None:
     error = Theirs(text)
-    first = judge.conclude(compiler, stage, seen(error), error)
+    first = judge.conclude(compiler.FRONTENDS["onnx"], CASE, stage, seen(error), error)
     assert first.verdict == verdict
-    assert judge.conclude(compiler, stage, seen(error)) == first
+    assert judge.conclude(compiler.FRONTENDS["onnx"], CASE, stage, seen(error)) == first
 
 
 def test_refusals_by_class_are_known_again() -> None:
     kind = type("Unsupported", (RuntimeError,), {"__module__": "torch._dynamo.exc"})
     outer = Theirs("wrapped")
     outer.__cause__ = kind("generators")
-    assert judge.conclude(inductor, "load", seen(outer)).verdict == UNSUPPORTED
+    assert judge.conclude(inductor.FRONTENDS["torch"], CASE, "load", seen(outer)).verdict == UNSUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -111,23 +113,24 @@ def test_refusals_by_class_are_known_again() -> None:
     ],
 )
 def test_blame_comes_before_words(error, whose, verdict, symptom) -> None:
-    found = judge.conclude(onnxruntime, "load", seen(error, whose))
+    found = judge.conclude(onnxruntime.FRONTENDS["onnx"], CASE, "load", seen(error, whose))
     assert (found.verdict, found.symptom) == (verdict, symptom)
 
 
 def test_a_refusal_of_an_adapter_is_one_whoever_raised_it() -> None:
     from opera.compilers import xla
 
-    assert judge.conclude(xla, "load", seen(NoGraph("control flow"), blame.OPERA)).verdict == UNSUPPORTED
+    found = judge.conclude(xla.FRONTENDS["keras"], CASE, "load", seen(NoGraph("control flow"), blame.OPERA))
+    assert found.verdict == UNSUPPORTED
 
 
 class Broken:
-    def unsupported(self, stage: str, error: BaseException) -> str | None:
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         raise AttributeError("renamed")
 
 
 def test_an_adapter_that_cannot_say_is_noted() -> None:
-    found = judge.conclude(Broken(), "load", seen(Theirs("x")))  # type: ignore[arg-type]
+    found = judge.conclude(Broken(), CASE, "load", seen(Theirs("x")))  # type: ignore[arg-type]
     assert found.verdict == CRASH
     assert found.hooks == {"unsupported": "AttributeError: renamed"}
 

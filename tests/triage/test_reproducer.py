@@ -1,8 +1,10 @@
 """Reproducers fail while the failure is there, pass once it is gone, and hold no code that came from a value."""
 
 import ast
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -17,6 +19,8 @@ from opera.programs.values import Message, Sequence, Tensor
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, TIMEOUT, Limits
 from opera.triage import reproducer
 
+TESTS = Path(__file__).parents[1]
+PATH = os.pathsep.join([str(TESTS), str(TESTS.parent)])
 NASTY = [
     '"""; import os',
     "'''",
@@ -135,8 +139,8 @@ def test_a_death_is_seen_from_outside(tmp_path):
     manifest, instance = made(tmp_path, "Exp", [("input", f32(0, 1))])
     script = reproducer.render(exhibit(verdict=ABORT, symptom="SIGABRT"), manifest, tmp_path, instance)
     hung = reproducer.render(exhibit(verdict=TIMEOUT, limits=Limits(20, 1)), manifest, tmp_path, instance)
-    dying = script.replace("def compile(session):\n", "def compile(session):\n    os.abort()\n")
-    hanging = hung.replace("def compile(session):\n", "def compile(session):\n    __import__('time').sleep(3600)\n")
+    dying = script.replace("def run(session", "def run(*_):\n    os.abort()\n\n\ndef old(session")
+    hanging = hung.replace("def run(session", "def run(*_):\n    __import__('time').sleep(3600)\n\n\ndef old(session")
     for text, code, words in (
         (script, 0, "gone"),
         (dying, 1, "SIGABRT"),
@@ -160,11 +164,11 @@ def test_a_missing_compiler_is_neither_there_nor_gone(tmp_path):
 
 def test_a_compiler_without_a_recipe_is_run_through_its_plugin(tmp_path):
     manifest, instance = made(tmp_path, "Exp", [("input", f32(0, 1))])
-    script = reproducer.render(exhibit("another"), manifest, tmp_path, instance)
-    assert "opera has to be installed" in script and "compilers.get('another')" in script
+    script = reproducer.render(exhibit("faults.onnx_faults:right"), manifest, tmp_path, instance)
+    assert "opera has to be installed" in script and "by_plugin.Plugin('faults.onnx_faults:right', 'onnx'" in script
     path = tmp_path / "plugin.py"
-    path.write_text(script.replace("compilers.get('another')", "compilers.get('onnxruntime')"))
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True)
+    path.write_text(script)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": PATH})
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -20,7 +20,7 @@ from opera.programs.verdicts import CRASH, INCONSISTENT  # noqa: E402
 from opera.triage import reproducer  # noqa: E402
 
 NAMES = ["tvm", "openvino", "inductor", "torchexport", "onnxexport"]
-ROUTES = [(name, variant.artefact) for name in NAMES for variant in compilers.get(name).FRONTENDS["torch"]]
+ROUTES = [(name, variant.artefact) for name in NAMES for variant in compilers.frontend(name, "torch").VARIANTS]
 X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
 

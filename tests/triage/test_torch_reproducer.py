@@ -5,13 +5,12 @@ import runpy
 import subprocess
 import sys
 
-import jinja2
 import numpy as np
 import pytest
+from faults import itself
 
 torch = pytest.importorskip("torch")
 
-from opera import resources  # noqa: E402
 from opera.libraries.torch import calls as torch_calls  # noqa: E402
 from opera.libraries.torch import library  # noqa: E402
 from opera.libraries.torch import modules as torch_modules  # noqa: E402
@@ -20,50 +19,11 @@ from opera.programs.values import Named, Tensor  # noqa: E402
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT  # noqa: E402
 from opera.triage import reproducer  # noqa: E402
 
-RECIPE = """
-{% set imports = ["import onnxruntime"] if artefact == "onnx" else [] %}
-def load(model):
-{% if artefact == "live" %}
-    return model
-{% elif artefact == "pt2" %}
-    return torch.export.load(model).module()
-{% elif artefact == "torchscript" %}
-    return torch.jit.load(model)
-{% else %}
-    return onnxruntime.InferenceSession(model)
-{% endif %}
-
-
-def compile(loaded):
-    return loaded
-
-
-def infer(compiled):
-{% if artefact == "onnx" %}
-    return [np.asarray(x) for x in compiled.run(OUTPUTS, {name: to_numpy(x) for name, x in FEEDS.items()})]
-{% else %}
-    result = compiled(*[to_torch(to_numpy(x)) for x in ARGS])
-    return [to_numpy(x) for x in (result if isinstance(result, tuple) else (result,))]
-{% endif %}
-"""
-
-
-@pytest.fixture
-def recipe(monkeypatch):
-    """The recipe of a compiler that is PyTorch itself."""
-    templates = resources.content("templates")
-    files = jinja2.FileSystemLoader([templates / "torch", templates])
-    loader = jinja2.ChoiceLoader([jinja2.DictLoader({"run_itself.py.j2": RECIPE}), files])
-    environment = jinja2.Environment(
-        loader=loader, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    monkeypatch.setattr(reproducer, "_environment", lambda name: environment)
-
 
 def exhibit(artefact="live", verdict=INCONSISTENT, **fields):
     base = {"stage": "infer", "symptom": "value", "message": "output differs", "came_from": "test.py::here"}
     return reproducer.Exhibit(
-        "F01234567", "itself-torch", "itself", {"itself": "1"}, artefact, verdict, **base | fields
+        "F01234567", "itself-torch", itself.NAME, {"itself": "1"}, artefact, verdict, **base | fields
     )
 
 
@@ -107,7 +67,7 @@ X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
 
 @pytest.mark.parametrize("artefact", ["live", "pt2", "torchscript", "onnx"])
-def test_a_planted_wrong_expectation_is_shown_and_a_right_one_is_gone(tmp_path, run, recipe, artefact):
+def test_a_planted_wrong_expectation_is_shown_and_a_right_one_is_gone(tmp_path, run, artefact):
     instance = call("torch.add", X, X, alpha=2)
     code, output, script = run(exhibit(artefact), *made(tmp_path, instance))
     assert code == 0 and "gone: the outputs are as expected" in output, output
@@ -135,12 +95,12 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_kind_of_tensor_gets_through(tmp_path, run, recipe, name):
+def test_every_kind_of_tensor_gets_through(tmp_path, run, name):
     code, output, _ = run(exhibit(), *made(tmp_path, CASES[name]()))
     assert code == 0 and "gone: the outputs are as expected" in output, output
 
 
-def test_a_crash_and_a_death_are_told_from_others(tmp_path, run, recipe):
+def test_a_crash_and_a_death_are_told_from_others(tmp_path, run):
     manifest, instance = made(tmp_path, call("torch.exp", X))
     shown = exhibit(verdict=CRASH, symptom="RuntimeError", message="something that is not there")
     code, output, _ = run(shown, manifest, instance)
@@ -153,7 +113,7 @@ def test_a_crash_and_a_death_are_told_from_others(tmp_path, run, recipe):
 NASTY = ['"""; import os', "a\nimport os\n#", "{{ 7 * 7 }}", "__import__('os')", "class", "\x00", "torch"]
 
 
-def test_no_name_or_value_becomes_code(tmp_path, run, recipe):
+def test_no_name_or_value_becomes_code(tmp_path, run):
     inputs = tuple(Operand(name, Tensor.of(np.ones(2, np.float32))) for name in NASTY)
     tensors = [Named("torch.input", name) for name in NASTY]
     context = {"kind": "function", "call": {"args": ["tensors"], "kwargs": []}}

@@ -2,43 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from opera.compilers import Case
+from opera.compilers import Case, Involved, Recipe, Variant
+from opera.compilers.openvino import onnx as reader
+from opera.compilers.openvino.onnx import Onnx
 from opera.compilers.shared import keras_live
 from opera.compilers.shared.messages import Rule
+from opera.compilers.shared.messages import unsupported as first_rule
 
 PRELOAD = (keras_live.BACKEND, "openvino.frontend.tensorflow.utils", "openvino.tools.ovc.convert_impl")
-
 
 UNSUPPORTED = (
     Rule(r"TensorFlow Frontend (does not support [^\n.]{1,100})", r"\1", "load"),
     Rule(r"([^\n:]{1,60} (?:supports? only|(?:is|are) supported only) [^\n.]{1,60})", r"\1", "load"),
 )
-"""The words of its translators, beside those of openvino.py."""
+"""The words of its translators, beside those that every route has."""
+
+TENSORFLOW = ("saved_model", "live")
+"""Artefacts that this importer takes; others OpenVINO reads itself."""
 
 
-def load_saved(case: Case) -> Any:
-    """Convert a SavedModel, whose signature names inputs and outputs."""
-    import openvino
+class Keras(Onnx):
+    """OpenVINO's importer of TensorFlow's graphs; its own files and ONNX's it reads as they are."""
 
-    return openvino.convert_model(str(case.model))
+    VARIANTS = (
+        Variant("saved-model", "saved_model", preload=PRELOAD),
+        Variant("live", "live", preload=PRELOAD),
+        Variant("openvino", "openvino", after="rejected"),
+        Variant("onnx", "onnx", after="rejected"),
+    )
 
+    def load(self, case: Case) -> Any:
+        from opera.compilers.recipes import openvino as of_files
+        from opera.compilers.recipes import openvino_keras as recipe
 
-def load_live(case: Case) -> Any:
-    """Convert the model itself; outputs are named by its tensors, and by nothing where there is one alone."""
-    import openvino
+        match case.artefact:
+            case "saved_model":
+                return recipe.load_saved(str(case.model))
+            case "live":
+                live = keras_live.rebuilt(case)
+                with keras_live.graph_of(live):
+                    return recipe.load_live(live.model, case.outputs)
+            case "openvino":
+                return of_files.load(str(case.model / "model.xml"))
+        return super().load(case)
 
-    live = keras_live.rebuilt(case)
-    with keras_live.graph_of(live):
-        model = openvino.convert_model(live.model)
-    for name, tensor in zip(case.outputs, live.model.outputs, strict=True):
-        for port in model.outputs:
-            if tensor.name in port.get_names():
-                port.get_tensor().add_names({name})
-    return model
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
+        rules = UNSUPPORTED if case.artefact in TENSORFLOW else ()
+        return keras_live.no_graph(error) or first_rule(reader.UNSUPPORTED + rules, stage, error)
 
-
-LOADERS: dict[str, Callable[[Case], Any]] = {"saved_model": load_saved, "live": load_live}
-"""Artefact → what converts it."""
+    def recipe(self, artefact: str, involved: Involved) -> Recipe:
+        load = {"saved_model": f"{reader.RECIPE}_keras:load_saved", "live": f"{reader.RECIPE}_keras:load_live"}
+        return reader.steps(involved, load.get(artefact, f"{reader.RECIPE}:load"))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-import traceback
-from collections.abc import Callable
 from typing import Any
 
 from opera import precision
-from opera.compilers import Case
+from opera.compilers import Case, Involved, Recipe, Variant
+from opera.compilers.openvino import onnx as reader
+from opera.compilers.openvino.onnx import Onnx
 from opera.compilers.shared import torch_operators
 from opera.compilers.shared.messages import Rule
-from opera.programs.values import Tensor, Value
+from opera.compilers.shared.messages import unsupported as first_rule
+from opera.programs.values import Tensor
 
 PRELOAD = (
     precision.PRELOAD,
@@ -26,70 +27,49 @@ UNSUPPORTED = (
     Rule(r"\[PyTorch Frontend\] (The operation doesn't allow complex type)", r"\1", "load"),
     Rule(r"\[PyTorch Frontend\] ([\w:]+: Couldn't retrieve input stride information)", r"\1", "load"),
 )
-"""The words of its translators, beside those of openvino.py."""
+"""The words of its translators, beside those that every route has."""
 
-BEFORE_OPERATORS = r"(?:frontend|translate_session|input_model)\.cpp:"
-"""Places that fail for whatever operator the model has."""
-
-
-def load_program(case: Case) -> Any:
-    """Convert an ExportedProgram; without the shapes of its inputs all of them would become dynamic."""
-    import openvino
-    import torch
-
-    program = torch.export.load(case.model)
-    shapes = [openvino.PartialShape(list(_of(value).shape)) for value in case.feeds.values()]
-    model = openvino.convert_model(program, input=shapes)
-    return _named(model, case, list(program.graph_signature.user_inputs))
+PYTORCH = ("pt2", "torchscript")
+"""Artefacts that this importer takes; ONNX is read by OpenVINO's own reader."""
 
 
-def load_script(case: Case) -> Any:
-    """Convert TorchScript. Its inputs' types are taken from examples, which nothing is computed with."""
-    import openvino
-    import torch
+class Torch(Onnx):
+    """OpenVINO's importer of PyTorch's programs; what PyTorch exports to ONNX it reads as it is."""
 
-    module = torch.jit.load(str(case.model))
-    feeds = [_of(value) for value in case.feeds.values()]
-    examples = tuple(torch.empty(feed.shape, dtype=getattr(torch, feed.dtype)) for feed in feeds)
-    shapes = [openvino.PartialShape(list(feed.shape)) for feed in feeds]
-    return _named(openvino.convert_model(module, input=shapes, example_input=examples), case, [])
+    VARIANTS = (
+        Variant("exported-program", "pt2", preload=PRELOAD),
+        Variant("torchscript", "torchscript", preload=PRELOAD),
+        Variant("onnx", "onnx", after="rejected"),
+    )
 
+    def load(self, case: Case) -> Any:
+        """Convert; the types of TorchScript's inputs are taken from examples, which nothing is computed with."""
+        if case.artefact not in PYTORCH:
+            return super().load(case)
+        import torch
 
-LOADERS: dict[str, Callable[[Case], Any]] = {"pt2": load_program, "torchscript": load_script}
-"""Artefact → what converts it."""
+        from opera.compilers.recipes import openvino_torch as recipe
 
+        feeds = {name: value for name, value in case.feeds.items() if isinstance(value, Tensor)}
+        if case.artefact == "pt2":
+            return recipe.load_program(str(case.model), feeds)
+        examples = {name: torch.empty(x.shape, dtype=getattr(torch, x.dtype)) for name, x in feeds.items()}
+        return recipe.load_script(str(case.model), examples)
 
-def translator(operator: str) -> str:
-    """Return one name for what has one translator: `aten.add.Tensor`, `aten::add` and `aten::add_` are `aten::add`."""
-    found = re.fullmatch(r"aten(?:::|\.)(\w*?[a-z\d])_?(?:\.\w+)?", operator)
-    return f"aten::{found[1]}" if found else operator
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
+        if case.artefact not in PYTORCH:
+            return super().unsupported(case, stage, error)
+        return torch_operators.refusal(error) or first_rule(reader.UNSUPPORTED + UNSUPPORTED, stage, error)
 
+    def translator(self, operator: str) -> str:
+        """Return one name for what has one translator: `aten.add.Tensor`, `aten::add` and `aten::add_` are `aten::add`."""
+        found = re.fullmatch(r"aten(?:::|\.)(\w*?[a-z\d])_?(?:\.\w+)?", operator)
+        return f"aten::{found[1]}" if found else operator
 
-def raised(error: BaseException) -> str:
-    """Return `file:function` where OpenVINO's own Python code raised, else an empty string."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    last = frames[-1] if frames else None
-    module = "" if last is None else str(last.f_globals.get("__name__"))
-    if (
-        last is None
-        or not module.startswith(("openvino.frontend.pytorch", "openvino.tools."))
-        or module.endswith(".pipeline")
-    ):
-        return torch_operators.decomposing(error)
-    return f"{module.rsplit('.', 1)[-1]}:{last.f_code.co_qualname}"
+    def raised(self, error: BaseException) -> str:
+        own = reader.raised_in(error, ("openvino.frontend.pytorch", "openvino.tools."))
+        return own or torch_operators.decomposing(error)
 
-
-def _named(model: Any, case: Case, names: list[str]) -> Any:
-    """Give the model's inputs the names of the feeds: by their place where all are there, else by their own `names`."""
-    feeds = list(case.feeds)
-    whole = len(model.inputs) == len(feeds)
-    for place, port in enumerate(model.inputs):
-        known = [feed for feed, name in zip(feeds, names, strict=False) if name in port.get_names()]
-        if whole or known:
-            port.get_tensor().add_names({feeds[place] if whole else known[0]})
-    return model
-
-
-def _of(value: Value) -> Tensor:
-    assert isinstance(value, Tensor)
-    return value
+    def recipe(self, artefact: str, involved: Involved) -> Recipe:
+        load = {"pt2": f"{reader.RECIPE}_torch:load_program", "torchscript": f"{reader.RECIPE}_torch:load_script"}
+        return reader.steps(involved, load.get(artefact, f"{reader.RECIPE}:load"))

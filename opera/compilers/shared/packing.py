@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from opera.compilers.recipes.bits import BITS, packed, unpacked
 from opera.programs.values import CONTAINERS, Tensor
 
-BITS = {"int4": 4, "uint4": 4, "float4_e2m1fn": 4, "int2": 2, "uint2": 2}
-"""dtypes of which several elements share a byte → bits of one element."""
+__all__ = ["BITS", "CannotCarry", "NoAnswer", "Refusal", "of_numpy", "pack", "unpack"]
 
 
 class Refusal(Exception):
@@ -27,27 +27,13 @@ class NoAnswer(Exception):
 
 def pack(tensor: Tensor) -> bytes:
     """Return the bytes of a tensor (not of strings), little-endian, in C order."""
-    if tensor.dtype not in BITS:
-        return tensor.data
-    bits = BITS[tensor.dtype]
-    per_byte = 8 // bits
-    items = np.frombuffer(tensor.data, dtype=np.uint8) & ((1 << bits) - 1)
-    items = np.pad(items, (0, -len(items) % per_byte)).reshape(-1, per_byte)
-    shifts = np.arange(per_byte, dtype=np.uint8) * bits
-    return bytes(np.bitwise_or.reduce(items << shifts, axis=1).astype(np.uint8).tobytes())
+    found: bytes = packed(tensor.data, tensor.dtype)
+    return found
 
 
 def unpack(dtype: str, shape: tuple[int, ...], data: bytes) -> Tensor:
     """Inverse of `pack`."""
-    if dtype not in BITS:
-        return Tensor(dtype, shape, data)
-    bits = BITS[dtype]
-    shifts = np.arange(8 // bits, dtype=np.uint8) * bits
-    items = (np.frombuffer(data, dtype=np.uint8)[:, None] >> shifts) & ((1 << bits) - 1)
-    items = items.ravel()[: math.prod(shape)].astype(np.int16)
-    if dtype.startswith("int"):
-        items = np.where(items >= 1 << (bits - 1), items - (1 << bits), items)
-    return Tensor(dtype, shape, items.astype(CONTAINERS[dtype]).tobytes())
+    return Tensor(dtype, shape, unpacked(data, dtype, math.prod(shape)))
 
 
 def of_numpy(array: Any) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,7 @@ def prepare() -> None:
     import torch
 
     warnings.simplefilter("ignore")
+    logging.getLogger("torch.fx.experimental.symbolic_shapes").setLevel(logging.ERROR)
     torch.set_num_threads(1)
     precision.set_torch()
 
@@ -36,14 +38,26 @@ def rebuilt(case: Case) -> Any:
     return case.live()
 
 
+def reader(live: Any) -> Callable[[Any], Value]:
+    """Return what encodes an output of a compiled form of the model. It raises CannotCarry for what opera cannot read."""
+
+    def read(tensor: Any) -> Value:
+        try:
+            [value] = live.results(tensor)
+        except OperaError as error:
+            raise CannotCarry(error.what) from None
+        found: Value = value
+        return found
+
+    return read
+
+
 def ran(live: Any, model: Callable[..., Any]) -> list[Value]:
     """Run a compiled model on the inputs, and return its outputs. Raises CannotCarry for what opera cannot read."""
     import torch
 
+    from opera.compilers.recipes import torch as recipe
+
     with torch.no_grad():
-        result = model(*live.args)
-    try:
-        found: list[Value] = live.results(result)
-    except OperaError as error:
-        raise CannotCarry(error.what) from None
+        found: list[Value] = recipe.call(model, live.args, reader(live))
     return found

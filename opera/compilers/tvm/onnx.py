@@ -1,12 +1,17 @@
-"""TVM's importer of ONNX models."""
+"""TVM's importer of ONNX models, and what all its frontends have in common: how modules are compiled and run."""
 
 from __future__ import annotations
 
 import traceback
+from typing import Any
 
-from opera.compilers import Case
+from opera.compilers import RECIPES, Case, Involved, Recipe, Variant
 from opera.compilers.shared.messages import Rule
-from opera.compilers.tvm.module import Imported
+from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.tvm.values import feed, read
+from opera.programs.values import Value
+
+PRELOAD = ("tvm.relax.frontend.onnx",)
 
 UNSUPPORTED = (
     Rule(r"operators are not supported for frontend ONNX: ([\w, ]+)", r"no converter for \1"),
@@ -20,39 +25,75 @@ UNSUPPORTED = (
     Rule(r"([Oo]nly constant \w+(?: currently)? supported)", r"\1", "load"),
     Rule(r"([\w ]{1,60} must be a constant)", r"\1", "load"),
 )
+"""The words of its importer."""
+
+EVERY_ROUTE = (
+    Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),
+    Rule(r"([\w ]{1,60} not implemented\b)", r"\1"),
+)
+"""The words of what comes after the importers, and of what they share."""
+
+RECIPE = f"{RECIPES}.tvm"
 
 
-def load(case: Case) -> Imported:
-    import onnx
-    from tvm.relax.frontend import detach_params
-    from tvm.relax.frontend.onnx import from_onnx
+class Onnx:
+    """TVM's importer of ONNX models; the other frontends have importers of their own, and this one for what else there is."""
 
-    model = onnx.load(case.model)
-    module, params = detach_params(from_onnx(model, keep_params_in_input=True))
-    inputs = [item.name for item in model.graph.input]
-    outputs = [item.type for item in model.graph.output]
-    return Imported(module, list(params.get("main", ())), tuple(inputs), tuple(outputs))
+    VARIANTS: tuple[Variant, ...] = (
+        Variant("inputs", "onnx", preload=PRELOAD),
+        Variant("constants", "onnx-constants", after="rejected", preload=PRELOAD),
+    )
+    PACKAGES = ("tvm", "tvm_ffi")
+    PYTHON: tuple[str, ...] = PRELOAD
+
+    def load(self, case: Case) -> Any:
+        from opera.compilers.recipes import tvm_onnx as recipe
+
+        return recipe.load(str(case.model))
+
+    def compile(self, loaded: Any, case: Case) -> Any:
+        from opera.compilers.recipes import tvm as recipe
+
+        return recipe.compile_module(loaded)
+
+    def infer(self, compiled: Any, case: Case) -> list[Value]:
+        from opera.compilers.recipes import tvm_onnx as recipe
+
+        found: list[Value] = recipe.infer(compiled, case.feeds, feed, read)
+        return found
+
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
+        return first_rule(UNSUPPORTED + EVERY_ROUTE, stage, error)
+
+    def conversion_function(self, case: Case, error: BaseException | None) -> str:
+        """Return the converter that raised, else the one that TVM chooses for the operator: `onnx_frontend:Conv._impl_v11`.
+
+        The expanded body of a function has many converters; where none raised, it is told as `expanded Softmax`.
+        """
+        import onnx
+        from tvm.relax.frontend.onnx import onnx_frontend
+
+        for frame, _ in traceback.walk_tb(error.__traceback__ if error is not None else None):
+            if frame.f_code.co_name.startswith("_impl_v") and frame.f_globals.get("__name__") == onnx_frontend.__name__:
+                return f"onnx_frontend:{frame.f_code.co_qualname}"
+        name = case.operator.rsplit("::", 1)[-1]
+        model = onnx.load(case.model)
+        nodes = [node.op_type for node in model.graph.node]
+        if case.library == "onnx" and nodes != [name]:
+            return f"expanded {name}"
+        converter = onnx_frontend._get_convert_map().get(nodes[0]) if len(nodes) == 1 else None
+        if converter is None:
+            return name
+        opset = next((item.version for item in model.opset_import if item.domain in ("", "ai.onnx")), 1)
+        function = converter.get_converter(opset)
+        return f"{function.__module__.rsplit('.', 1)[-1]}:{function.__qualname__}"
+
+    def recipe(self, artefact: str, involved: Involved) -> Recipe:
+        return steps("onnx", involved)
 
 
-def conversion_function(case: Case, error: BaseException | None) -> str:
-    """Return the converter that raised, else the one that TVM chooses for the operator: `onnx_frontend:Conv._impl_v11`.
-
-    The expanded body of a function has many converters; where none raised, it is told as `expanded Softmax`.
-    """
-    import onnx
-    from tvm.relax.frontend.onnx import onnx_frontend
-
-    for frame, _ in traceback.walk_tb(error.__traceback__ if error is not None else None):
-        if frame.f_code.co_name.startswith("_impl_v") and frame.f_globals.get("__name__") == onnx_frontend.__name__:
-            return f"onnx_frontend:{frame.f_code.co_qualname}"
-    name = case.operator.rsplit("::", 1)[-1]
-    model = onnx.load(case.model)
-    nodes = [node.op_type for node in model.graph.node]
-    if case.library == "onnx" and nodes != [name]:
-        return f"expanded {name}"
-    converter = onnx_frontend._get_convert_map().get(nodes[0]) if len(nodes) == 1 else None
-    if converter is None:
-        return name
-    opset = next((item.version for item in model.opset_import if item.domain in ("", "ai.onnx")), 1)
-    function = converter.get_converter(opset)
-    return f"{function.__module__.rsplit('.', 1)[-1]}:{function.__qualname__}"
+def steps(importer: str, involved: Involved) -> Recipe:
+    """Return what a script does that loads a model by this importer's recipe."""
+    own = f"{RECIPE}_{importer}"
+    more = {"feed": f"{RECIPE}:feed_lists", "read": f"{RECIPE}:read_lists"} if involved.lists else {}
+    return Recipe((f"{own}:load",), (f"{RECIPE}:compile_module",), (f"{own}:infer",), more)

@@ -7,10 +7,17 @@ import re
 import traceback
 from typing import Any
 
-from opera.compilers import Case
+from opera import precision
+from opera.compilers import Case, Involved, Recipe, Variant
 from opera.compilers.shared import torch_operators
 from opera.compilers.shared.messages import Rule
-from opera.compilers.tvm.module import Imported
+from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.tvm import onnx as importer
+from opera.compilers.tvm.onnx import Onnx
+from opera.compilers.tvm.values import feed, read
+from opera.programs.values import Value
+
+PRELOAD = (precision.PRELOAD, "opera.libraries.torch.preload", "tvm.relax.frontend.torch")
 
 UNSUPPORTED = (
     Rule(r"input_type (?:torch\.)?(\w+) is not handled yet", r"unsupported type \1", "load"),
@@ -31,41 +38,63 @@ PLUMBING = {
 """Operators that PyTorch's decompositions put around the one that matters."""
 
 
-def load(case: Case) -> Imported:
-    import torch
-    from tvm.relax.frontend.torch import from_exported_program
+class Torch(Onnx):
+    """TVM's importer of exported programs; what PyTorch exports to ONNX goes through that of ONNX."""
 
-    return Imported(from_exported_program(torch.export.load(case.model)), in_tuple=True)
+    VARIANTS = (
+        Variant("exported-program", "pt2", preload=PRELOAD),
+        Variant("onnx", "onnx", after="rejected", preload=importer.PRELOAD),
+    )
+    PYTHON = ("tvm.relax.frontend.torch",)
 
+    def load(self, case: Case) -> Any:
+        from opera.compilers.recipes import tvm_torch as recipe
 
-def unsupported(stage: str, error: BaseException) -> str | None:
-    """Return the operators without converter, or PyTorch's refusal; other words of the importer are in UNSUPPORTED."""
-    missing = _missing(error)
-    return f"no converter for {missing}" if missing else torch_operators.refusal(error)
+        return recipe.load(str(case.model)) if case.artefact == "pt2" else super().load(case)
 
+    def infer(self, compiled: Any, case: Case) -> list[Value]:
+        from opera.compilers.recipes import tvm_torch as recipe
 
-def conversion_function(case: Case, error: BaseException | None) -> str:
-    """Return the converter that raised, else the one that TVM chooses for what the operator decomposes to.
+        if case.artefact != "pt2":
+            return super().infer(compiled, case)
+        found: list[Value] = recipe.infer(compiled, case.feeds, feed, read)
+        return found
 
-    A converter is told as `base_fx_graph_translator:BaseFXGraphImporter._conv2d`; one that serves several operators is
-    told with the operator: `base_fx_graph_translator:BaseFXGraphImporter._unary_op[cos.default]`. Where decomposition
-    leaves several operators that matter and none raised, that is told as `expanded svd`.
-    """
-    import torch
-    from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
+        """Return the operators without converter, PyTorch's refusal, or what the importer says."""
+        if case.artefact != "pt2":
+            return super().unsupported(case, stage, error)
+        missing = _missing(error)
+        refused = f"no converter for {missing}" if missing else torch_operators.refusal(error)
+        return refused or first_rule(UNSUPPORTED + importer.EVERY_ROUTE, stage, error)
 
-    told = _missing(error) or _raised(error)
-    if told:
-        return told
-    name = case.operator.rsplit(".", 1)[-1]
-    program = torch.export.load(case.model).run_decompositions()
-    called = {node.target.__name__: None for node in program.graph.nodes if node.op == "call_function"}
-    keys = [key for key in called if key.partition(".")[0] not in PLUMBING] or list(called)
-    keys = [key for key in keys if key.partition(".")[0] == name] or keys
-    if len(keys) != 1:
-        return f"expanded {name}"
-    converter = ExportedProgramImporter().convert_map.get(keys[0])
-    return keys[0] if converter is None else _called(converter.__code__, converter.__module__, keys[0])
+    def conversion_function(self, case: Case, error: BaseException | None) -> str:
+        """Return the converter that raised, else the one that TVM chooses for what the operator decomposes to.
+
+        A converter is told as `base_fx_graph_translator:BaseFXGraphImporter._conv2d`; one that serves several operators is
+        told with the operator: `base_fx_graph_translator:BaseFXGraphImporter._unary_op[cos.default]`. Where decomposition
+        leaves several operators that matter and none raised, that is told as `expanded svd`.
+        """
+        if case.artefact != "pt2":
+            return super().conversion_function(case, error)
+        import torch
+        from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+
+        told = _missing(error) or _raised(error)
+        if told:
+            return told
+        name = case.operator.rsplit(".", 1)[-1]
+        program = torch.export.load(case.model).run_decompositions()
+        called = {node.target.__name__: None for node in program.graph.nodes if node.op == "call_function"}
+        keys = [key for key in called if key.partition(".")[0] not in PLUMBING] or list(called)
+        keys = [key for key in keys if key.partition(".")[0] == name] or keys
+        if len(keys) != 1:
+            return f"expanded {name}"
+        converter = ExportedProgramImporter().convert_map.get(keys[0])
+        return keys[0] if converter is None else _called(converter.__code__, converter.__module__, keys[0])
+
+    def recipe(self, artefact: str, involved: Involved) -> Recipe:
+        return importer.steps("torch" if artefact == "pt2" else "onnx", involved)
 
 
 def _missing(error: BaseException | None) -> str:

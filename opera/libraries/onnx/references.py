@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from opera import compilers, resources
+from opera import plugins, resources
 from opera.errors import InvalidTest
 from opera.libraries.onnx import codec as onnx_values
 from opera.oracle.opinions import Opinion
+from opera.programs.case import Case
 from opera.programs.migrated import Manifest
 from opera.programs.values import Value
 
@@ -74,9 +75,10 @@ def _ask_evaluator(path: Path, feeds: dict[str, Value]) -> Opinion:
 
 def _ask_compiler(name: str, manifest: Manifest, path: Path, feeds: dict[str, Value]) -> Opinion:
     try:
-        compiler = compilers.get(name)
+        compiler = plugins.load("opera.compilers", "compiler", name)
         compiler.prepare()
-        case = compilers.Case(manifest.library, manifest.operator, path, feeds, manifest.outputs)
-        return Opinion(name, True, compiler.infer(compiler.compile(compiler.load(case), case), case))
+        frontend = compiler.FRONTENDS[manifest.library]
+        case = Case(manifest.library, manifest.operator, path, feeds, manifest.outputs, artefact="onnx")
+        return Opinion(name, True, frontend.infer(frontend.compile(frontend.load(case), case), case))
     except Exception as error:  # not installed, not supported, or its own bug: it has no opinion
         return Opinion(name, True, None, _brief(error))

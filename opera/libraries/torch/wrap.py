@@ -57,6 +57,12 @@ class Live(msgspec.Struct):
 
         return torch_export.torchscript(self)
 
+    def quicken(self) -> None:
+        """Make torch.onnx.export quick in this process, as far as that is wanted."""
+        from opera.libraries.torch import export as torch_export
+
+        torch_export.quicken_onnx()
+
     def onnx(self, path: Path) -> None:
         """Write the model that torch.onnx.export makes."""
         from opera.libraries.torch import export as torch_export

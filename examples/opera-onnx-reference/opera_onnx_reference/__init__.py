@@ -1,6 +1,6 @@
 """ONNX's reference evaluator as a compiler under test: a worked example of a compiler that comes from outside opera."""
 
-from opera.compilers import Variant
+from opera.compilers import Recipe, Variant
 from opera.compilers.shared.messages import Rule
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import CannotCarry, of_numpy
@@ -9,8 +9,6 @@ from opera.programs.values import Optional, Sequence, Tensor
 NAME = "onnx-reference"
 PACKAGE = "onnx"
 PRELOAD = ("onnx.reference",)
-FRONTENDS = {"onnx": (Variant("inputs", "onnx"),)}
-
 UNSUPPORTED = (
     Rule(r"No registered (?:implementation|schema) for operator '(\w+)'", r"no implementation of \1"),
     Rule(r"Node type '(\w+)' from domain '[\w.]*' is unknown", r"no implementation of \1"),
@@ -31,27 +29,37 @@ def prepare():
     """A fresh worker needs no set-up: the evaluator is single-threaded and quiet."""
 
 
-def load(case):
-    from onnx.reference import ReferenceEvaluator
+class Onnx:
+    """The frontend: how it loads the models of one library."""
 
-    return ReferenceEvaluator(str(case.model))
+    VARIANTS = (Variant("inputs", "onnx"),)
+
+    def load(self, case):
+        from opera_onnx_reference.recipe import load
+
+        return load(str(case.model))
+
+    def compile(self, loaded, case):
+        return loaded
+
+    def infer(self, compiled, case):
+        from opera_onnx_reference.recipe import infer
+
+        results = infer(compiled, {name: _plain(value) for name, value in case.feeds.items()}, case.outputs)
+        return [_value(result) for result in results]
+
+    def unsupported(self, case, stage, error):
+        return first_rule(UNSUPPORTED, stage, error)
+
+    def conversion_function(self, case, error):
+        return case.operator
+
+    def recipe(self, artefact, involved):
+        """What the script of a finding prints: the functions that are called above."""
+        return Recipe(load=("opera_onnx_reference.recipe:load",), infer=("opera_onnx_reference.recipe:infer",))
 
 
-def compile(loaded, case):
-    return loaded
-
-
-def infer(compiled, case):
-    results = compiled.run(list(case.outputs), {name: _plain(value) for name, value in case.feeds.items()})
-    return [_value(result) for result in results]
-
-
-def unsupported(stage, error):
-    return first_rule(UNSUPPORTED, stage, error)
-
-
-def conversion_function(case, error):
-    return case.operator
+FRONTENDS = {"onnx": Onnx()}
 
 
 def _plain(value):

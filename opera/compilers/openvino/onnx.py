@@ -1,0 +1,151 @@
+"""OpenVINO's reader of ONNX models, and what all its frontends have in common: how models are compiled and run."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from opera.compilers import RECIPES, Case, Involved, Recipe, Variant
+from opera.compilers.shared.messages import Rule, last_location
+from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.shared.packing import BITS, CannotCarry, of_numpy, pack, unpack
+from opera.programs.values import Optional, Tensor, Value
+
+UNSUPPORTED = (
+    Rule(r"No conversion rule found for operations: ([^\n]{1,120})", r"no conversion rule for \1"),
+    Rule(r"CPU plug-in doesn't support ([^\n.]{1,80})", r"the CPU plugin does not support \1"),
+    Rule(r"[Uu]nsupported (?:data )?type\b:? ?(\w*)", r"unsupported type \1"),
+    Rule(r"[Uu]nsupported src_prc: (\w+)", r"unsupported type \1"),
+    Rule(r"[Uu]nsupported padding mode: \[(\w+)\]", r"unsupported padding mode \1"),
+    Rule(r"evaluate\(\) is not implemented for op: (\S+)", r"no reference implementation of \1"),
+    Rule(r"([^\n:]{1,80} (?:is|are) not (?:yet )?supported)\b", r"\1"),
+    Rule(r"([^\n:]{1,80} (?:is|are) only supported [^\n:]{1,60})", r"\1"),
+    Rule(r"\n([^\n]{1,60} must be an? [^\n.]{0,30}constant)\b", r"\1"),
+)
+"""The words of its core, its readers and its CPU plugin, which every route goes through."""
+
+GENERIC = r"core/src/node\.cpp|inference/src/|unconverted_ops_report"
+"""Files that stand in every trace and tell nothing about the operator."""
+
+BEFORE_OPERATORS = r"(?:frontend|translate_session|input_model)\.cpp:"
+"""Places that fail for whatever operator the model has."""
+
+INNER = r"prim::|\w+Mark$|<built-in function getitem>"
+"""What is reported unconverted besides the operator that is."""
+
+RECIPE = f"{RECIPES}.openvino"
+
+
+class Onnx:
+    """OpenVINO's reader of ONNX models; the other frontends differ in how a model is loaded, and in what is said of it."""
+
+    VARIANTS: tuple[Variant, ...] = (
+        Variant("inputs", "onnx"),
+        Variant("constants", "onnx-constants", after="rejected"),
+    )
+    PACKAGES = ("openvino",)
+    COMPUTES_IN: Mapping[str, str] = {"float64": "float32"}
+    """The CPU plugin has no double precision: it converts float64 to float32 (OpenVINO documentation, CPU device)."""
+
+    def load(self, case: Case) -> Any:
+        from opera.compilers.recipes import openvino as recipe
+
+        return recipe.load(str(case.model))
+
+    def compile(self, loaded: Any, case: Case) -> Any:
+        from opera.compilers.recipes import openvino as recipe
+
+        return recipe.compile_model(loaded)
+
+    def infer(self, compiled: Any, case: Case) -> list[Value]:
+        from opera.compilers.recipes import openvino as recipe
+
+        try:
+            found: list[Value] = recipe.infer(compiled, case.feeds, case.outputs, _tensor, _value)
+        except StopIteration:
+            raise CannotCarry("opera cannot tell what to feed to an input of OpenVINO's that lost its name") from None
+        return found
+
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
+        return first_rule(UNSUPPORTED, stage, error)
+
+    def conversion_function(self, case: Case, error: BaseException | None) -> str:
+        """Return the operator that failed, and the last specific place in OpenVINO's sources that the message names.
+
+        In the expanded body of a function, and in a decomposed PyTorch program, that is one of its operators. What fails
+        before any operator is looked at is told by its place alone.
+        """
+        message = "" if error is None else str(error)
+        named = re.findall(r"^-- (\S[^\n]*?)(?:-\d+)? with a message", message, re.MULTILINE)
+        operator = next((name for name in reversed(named) if not re.match(INNER, name)), (named or [""])[-1])
+        operator, place = self.translator(operator), last_location(message, GENERIC)
+        if place and not operator and re.match(BEFORE_OPERATORS, place):
+            return place
+        if error is not None and not place and not operator:
+            return self.raised(error) or case.operator
+        return f"{operator or case.operator}@{place}" if place else operator or case.operator
+
+    def translator(self, operator: str) -> str:
+        """Return the name of what translates an operator: here each has one of its own."""
+        return operator
+
+    def raised(self, error: BaseException) -> str:
+        """Return `file:function` where OpenVINO's own Python code raised, else an empty string."""
+        return raised_in(error, ("openvino.tools.",))
+
+    def recipe(self, artefact: str, involved: Involved) -> Recipe:
+        return steps(involved, f"{RECIPE}:load")
+
+
+def raised_in(error: BaseException, modules: tuple[str, ...]) -> str:
+    """Return `file:function` where one of these modules raised, else an empty string; what only calls others does not count."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    module = str(frames[-1].f_globals.get("__name__")) if frames else ""
+    if not module.startswith(modules) or module.endswith(".pipeline"):
+        return ""
+    return f"{module.rsplit('.', 1)[-1]}:{frames[-1].f_code.co_qualname}"
+
+
+def steps(involved: Involved, load: str) -> Recipe:
+    """Return what a script does that loads a model by this function."""
+    more = {}
+    if involved.low:
+        form = "_packed" if involved.dtypes & BITS.keys() else ""
+        more = {"feed": f"{RECIPE}_low:feed{form}", "read": f"{RECIPE}_low:read{form}"}
+    elif "string" in involved.dtypes:
+        more = {"feed": f"{RECIPE}_strings:feed", "read": f"{RECIPE}_strings:read"}
+    return Recipe((load,), (f"{RECIPE}:compile_model",), (f"{RECIPE}:infer",), more)
+
+
+def _tensor(value: Value) -> Any:
+    import openvino
+
+    from opera.compilers.recipes import openvino as recipe
+
+    if isinstance(value, Optional) and value.value is not None:
+        value = value.value
+    if not isinstance(value, Tensor):
+        raise CannotCarry(f"opera cannot feed {type(value).__name__.lower()}s to OpenVINO, which has no such type")
+    if value.dtype == "string":
+        texts = [item.decode("utf-8", "surrogateescape") for item in value.array().ravel()]
+        return recipe.string_tensor(texts, value.shape)
+    if value.dtype.startswith("complex"):
+        raise CannotCarry(f"opera cannot feed {value.dtype} to OpenVINO, which has no such type")
+    if value.dtype not in recipe.NAMES:
+        return openvino.Tensor(value.array())
+    return recipe.low_tensor(value.dtype, value.shape, pack(value))
+
+
+def _value(tensor: Any) -> Tensor:
+    from opera.compilers.recipes import openvino as recipe
+
+    kind = tensor.element_type.get_type_name()
+    shape = tuple(tensor.shape)
+    if kind == "string":
+        return Tensor.of(np.array(tensor.str_data, dtype=object).reshape(shape))
+    dtype = next((dtype for dtype, name in recipe.NAMES.items() if name == kind), None)
+    return of_numpy(tensor.data) if dtype is None else unpack(dtype, shape, tensor.data.tobytes())
