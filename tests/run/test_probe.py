@@ -61,7 +61,7 @@ def test_stored_tests_do_what_a_run_saw(filled: Workspace) -> None:
 def test_programs_that_are_no_stored_tests_are_wrapped_in_a_scratch_place(filled: Workspace, tmp_path: Path) -> None:
     before = contents(filled.root)
     good, bad = relu(7, "LeakyRelu"), relu(8, "LeakyRelu")
-    bad = msgspec.structs.replace(bad, instance=msgspec.structs.replace(bad.instance, operator="NoSuchOperator"))
+    bad = msgspec.structs.replace(bad, program=msgspec.structs.replace(bad.program, operator="NoSuchOperator"))
     with Probe.of(filled, workers=1) as probe:
         scratch = Path(probe.files.roots[0])
         asked = [Question(frontend=name(x), program=good) for x in ("right", "wrong_value")]
@@ -114,8 +114,8 @@ def test_a_death_costs_its_question_alone(filled: Workspace) -> None:
     with Probe.of(filled, workers=2, limits=Limits(10.0)) as probe:
         programs = [relu(n, "LeakyRelu" if n == 3 else "Relu") for n in range(8)]
         asked = [Question(frontend=name("segfault"), program=program) for program in programs]
-        found = {x.question.program.instance.id: x.outcome for x in probe.ask(asked) if x.question.program}
-    told = [found[program.instance.id] for program in programs]
+        found = {x.question.program.program.id: x.outcome for x in probe.ask(asked) if x.question.program}
+    told = [found[program.program.id] for program in programs]
     assert [x.verdict for x in told] == ["pass"] * 3 + ["abort"] + ["pass"] * 4
     assert told[3].symptom == "SIGSEGV"
 
