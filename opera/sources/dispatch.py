@@ -37,7 +37,7 @@ ENVIRONMENT: dict[str, str | None] = {
     "COVERAGE_PROCESS_START": None,
 }
 AHEAD = 2
-"""Units a child, the one that it runs among them, that are taken from the source before they are told of."""
+"""Units for each child, the one that it runs among them, that are taken from the source at a time."""
 MOMENT = 0.001
 """Seconds after which children are looked after again while something else is done."""
 T = TypeVar("T")

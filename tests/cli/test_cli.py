@@ -37,7 +37,9 @@ def test_help_has_an_example_and_is_instant(command):
 
 
 def test_help_shows_the_options_of_the_source_that_is_named():
-    shown = {name: opera("extract", "--source", name, "--help").stdout for name in ("docter", "deeprel")}
+    shown = {
+        name: " ".join(opera("extract", "--source", name, "--help").stdout.split()) for name in ("docter", "deeprel")
+    }
     assert all(word in shown["docter"] for word in ("--count", "--seed", "--violating", "default: 40", "--workers"))
     assert "--count" in shown["deeprel"] and "--violating" not in shown["deeprel"]
     assert "--count" not in opera("extract", "--help").stdout

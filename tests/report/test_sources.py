@@ -17,7 +17,7 @@ from opera.report.json import schema
 from opera.report.sources import Comparison, Yield
 from opera.report.summary import Report, summarise
 from opera.report.venn import venn
-from opera.sources.suites import program as command
+from opera.sources import record as command
 from opera.store.families import TESTS, family, ordered
 from opera.store.workspace import Test as MigratedTest
 from opera.store.workspace import Workspace
