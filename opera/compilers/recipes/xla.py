@@ -12,7 +12,7 @@ os.environ["XLA_FLAGS"] = " ".join(FLAGS)
 
 
 def load(model, feeds, signature):
-    """Trace the model, and convert the graph to XLA's own operators (HLO)."""
+    """Trace the model, and convert the graph to HLO."""
 
     def serve(*inputs):
         return model(list(inputs))
