@@ -11,7 +11,7 @@ import msgspec
 from opera import libraries
 from opera.benchmark.labels import Labels, digest
 from opera.errors import CorpusError, UsageError
-from opera.prioritize import Source, knowledge, nothing_known
+from opera.prioritize import Lookup, knowledge, nothing_known
 from opera.prioritize.documents import from_document
 from opera.prioritize.subspaces import Defaults, Row
 from opera.programs.program import operators_of
@@ -42,7 +42,7 @@ class Subject(msgspec.Struct, frozen=True):
     defaults: Defaults
     faults: dict[str, dict[str, list[int]]]
     costs: list[float] = []
-    source: Source = nothing_known
+    source: Lookup = nothing_known
     preparation: dict[str, float] = {}
     same: str = ""
     corpus: int = 0

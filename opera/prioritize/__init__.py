@@ -49,7 +49,7 @@ class Informed(Protocol):
         """As `Strategy.rank`; `known` has what is needed of each of `rows`."""
 
 
-Source: TypeAlias = Callable[[str], Sequence[Any]]
+Lookup: TypeAlias = Callable[[str], Sequence[Any]]
 """Takes what a strategy NEEDS and returns it for every row; UsageError where it is not there."""
 
 GROUP = "opera.strategies"
@@ -87,7 +87,7 @@ def rank(
     equipped: Iterable[Row],
     defaults: Defaults,
     seed: int | None = None,
-    source: Source = nothing_known,
+    source: Lookup = nothing_known,
 ) -> list[int]:
     """Return the positions of `rows`, best first, as the strategy of that name ranks them (see `Strategy.rank`)."""
     need, known = needs(strategy), require(strategy, equipped := list(equipped), source)
@@ -96,7 +96,7 @@ def rank(
     return cast(Strategy, get(strategy)).rank(rows, equipped, defaults, seed)
 
 
-def require(strategy: str, equipped: Sequence[Row], source: Source) -> Sequence[Any]:
+def require(strategy: str, equipped: Sequence[Row], source: Lookup) -> Sequence[Any]:
     """Return what a strategy needs to know, empty where that is nothing. Raises UsageError where it is not there."""
     need = needs(strategy)
     if need == EQUIPPED and not equipped:
