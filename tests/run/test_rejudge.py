@@ -78,9 +78,13 @@ def test_a_crash_becomes_unsupported_without_the_compiler_and_back(filled, monke
     run(filled, "crash")
     [before] = findings(filled)
     monkeypatch.setattr(stage._Run, "_execute", lambda *_: pytest.fail("a test was executed"))
-    monkeypatch.setattr(
-        onnx_faults.crash, "unsupported", lambda stage, error: "it" if "understood" in str(error) else None
-    )
+    names = ("onnx", "LeakyRelu", "inputs", "onnx")  # what is left of a case that was run long ago
+
+    def unsupported(case, stage, error):
+        assert (case.library, case.operator, case.variant, case.artefact) == names
+        return "it" if "understood" in str(error) else None
+
+    monkeypatch.setattr(onnx_faults.crash, "unsupported", unsupported)
     changed(monkeypatch, refusals="other")
     summary, said, found = run(filled, "crash")
     assert {(x.outcome.verdict, x.outcome.message, x.finding) for x in found["LeakyRelu"]} == {
