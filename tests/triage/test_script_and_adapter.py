@@ -19,12 +19,14 @@ import pytest
 from opera import compilers, libraries
 from opera.compilers import RECIPES, Case, Variant
 from opera.programs import migrated
-from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.program import Captured, Instance, Operand, Program, Provenance
 from opera.programs.values import Optional, Sequence, Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, Job
 from opera.run import worker
+from opera.store import folders
 from opera.triage import by_plugin, recipes, reproducer
 
+TEST = "t" * 20
 NEEDS = {"onnx": ("onnx",), "torch": ("torch", "onnxscript"), "keras": ("keras", "tensorflow", "tf2onnx")}
 X = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
 HALF = np.array([0x3F80, 0x4000, 0xC000], np.uint16)
@@ -52,14 +54,14 @@ def call(name: str, *args: Any, **kwargs: Any) -> Callable[[], Captured]:
     def make() -> Captured:
         import torch
 
-        from opera.libraries.torch import recorded
+        from opera.libraries.torch import calls
 
         def given(x: Any) -> Any:
             if isinstance(x, np.ndarray):
                 return torch.from_numpy(x.copy())
             return getattr(torch, x.removeprefix("torch.")) if isinstance(x, str) and x.startswith("torch.") else x
 
-        return captured(recorded.instance(name, tuple(map(given, args)), {k: given(x) for k, x in kwargs.items()}))
+        return captured(calls.instance(name, tuple(map(given, args)), {k: given(x) for k, x in kwargs.items()}))
 
     return make
 
@@ -193,12 +195,12 @@ def by_script(text: str, path: Path) -> Seen:
 
 
 def made(library: str, test: Callable[[], Captured], variant: Variant, folder: Path) -> Any:
-    """Return the manifest and instance of a test whose artefact is there; skips where the library's exporter makes none."""
+    """Return the manifest and program of a test whose artefact is there; skips where the library's exporter makes none."""
     for package in NEEDS[library]:
         pytest.importorskip(package)
     adapter: Any = libraries.get(library)
     seen = test()
-    manifest = adapter.wrap(seen, "t" * 20, folder)
+    manifest = adapter.wrap(seen, TEST, folder)
     if library == "keras":
         adapter._live.cache_clear()
     if variant.artefact not in manifest.artefacts and variant.artefact not in manifest.offers:
@@ -209,15 +211,23 @@ def made(library: str, test: Callable[[], Captured], variant: Variant, folder: P
         except Exception as error:
             pytest.skip(f"{library} does not export it: {error}")
         migrated.save_export(folder, variant.artefact, migrated.Export(export))
-    return manifest, seen.instance
+    return manifest, seen.program
 
 
-def script(name: str, variant: Variant, manifest: Any, folder: Path, instance: Instance) -> str:
+def rooted(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of the test under a root, where this process finds it by its id."""
+    monkeypatch.setattr(folders, "TOLD", str(root))
+    folder = migrated.folder(root / folders.TESTS, TEST)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def script(name: str, variant: Variant, manifest: Any, folder: Path, program: Program) -> str:
     shown = reproducer.Exhibit(
         "F1", f"{name}-{manifest.library}", name, {}, variant.artefact, INCONSISTENT, "infer", "value", "differs",
         variant=variant.name,
     )  # fmt: skip
-    return reproducer.render(shown, manifest, folder, instance)
+    return reproducer.render(shown, manifest, folder, program)
 
 
 def missing(name: str, variant: Variant) -> bool:
@@ -225,22 +235,23 @@ def missing(name: str, variant: Variant) -> bool:
 
 
 @pytest.mark.parametrize(("name", "library", "variant"), ROUTES)
-def test_outputs_and_failures_are_the_same(name: str, library: str, variant: Variant, tmp_path: Path) -> None:
+def test_outputs_and_failures_are_the_same(
+    name: str, library: str, variant: Variant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if missing(name, variant):
         pytest.skip("TVM reads TFLite's models by the package tflite")
     outcomes = {}
     for place, (test, make) in enumerate(OF[library].items()):
         if not _carried(name, test):
             continue
-        folder = tmp_path / str(place)
-        folder.mkdir()
+        folder = rooted(tmp_path / str(place), monkeypatch)
         try:
-            manifest, instance = made(library, make, variant, folder)
+            manifest, program = made(library, make, variant, folder)
         except pytest.skip.Exception:
             continue
-        job = Job(manifest.test, name, library, variant.name, variant.artefact, str(folder))
+        job = Job(manifest.test, name, library, variant.name, variant.artefact)
         own = by_adapter(name, worker.case_of(job, manifest), folder)
-        shown = by_script(script(name, variant, manifest, folder, instance), folder / "script.py")
+        shown = by_script(script(name, variant, manifest, folder, program), folder / "script.py")
         assert shown == own, test
         outcomes[test] = "failed" if isinstance(own, tuple) else "ran"
     assert "ran" in outcomes.values(), outcomes
@@ -253,14 +264,17 @@ def _carried(name: str, test: str) -> bool:
 
 
 @pytest.mark.parametrize(("name", "library", "variant"), ROUTES)
-def test_a_script_holds_what_the_adapter_calls(name: str, library: str, variant: Variant, tmp_path: Path) -> None:
+def test_a_script_holds_what_the_adapter_calls(
+    name: str, library: str, variant: Variant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if missing(name, variant):
         pytest.skip("TVM reads TFLite's models by the package tflite")
-    manifest, instance = made(
-        library, OF[library]["constants" if "constants" in variant.artefact else "plain"], variant, tmp_path
+    folder = rooted(tmp_path, monkeypatch)
+    manifest, program = made(
+        library, OF[library]["constants" if "constants" in variant.artefact else "plain"], variant, folder
     )
-    text = script(name, variant, manifest, tmp_path, instance)
-    job = Job(manifest.test, name, library, variant.name, variant.artefact, str(tmp_path))
+    text = script(name, variant, manifest, folder, program)
+    job = Job(manifest.test, name, library, variant.name, variant.artefact)
     case, called = worker.case_of(job, manifest), set()
     places = tuple(str(Path(entry)) for entry in importlib.import_module(RECIPES).__path__)
 
@@ -270,7 +284,7 @@ def test_a_script_holds_what_the_adapter_calls(name: str, library: str, variant:
 
     sys.setprofile(watch)
     try:
-        outcome = by_adapter(name, case, tmp_path)
+        outcome = by_adapter(name, case, folder)
     finally:
         sys.setprofile(None)
     assert isinstance(outcome, list), outcome

@@ -280,7 +280,7 @@ def test_canaries(tmp_path):
     for place, test in enumerate((right, wrong)):
         keras.wrap(test, "cd" * 10, tmp_path / str(place))
         stated = migrated.read_values(tmp_path / str(place), "expected")[0].array()
-        computed = keras_model.build(test.instance).run()[0]
+        computed = keras_model.build(test.program).run()[0]
         assert np.array_equal(stated, computed) is (test is right)
 
 

@@ -149,7 +149,7 @@ class Run:
         self.left_out, self.error, self.results = told["left_out"], told["error"], told["results"]
         self.modes, self.random = told["modes"], told["random"]
         lines = script.with_suffix(f".{capture}").read_bytes().splitlines()
-        self.instances = [parse_captured(line).instance for line in lines]
+        self.instances = [parse_captured(line).program for line in lines]
         self.operators = [found.operator for found in self.instances]
 
     def one(self, operator: str) -> Instance:
