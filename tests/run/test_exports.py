@@ -93,7 +93,7 @@ def test_what_a_compilers_own_exporter_fails_at_is_its_own(workspace):
         ("Refused", "own", "live"): ("pass", ""),
         ("Refused", "own", "file"): ("unexported", "NotImplementedError"),
     }
-    [failed] = [x for x in workspace.verdicts() if x.verdict == "crash" and x.variant == "live"]
-    assert (failed.stage, failed.confirmation) == ("load", "confirmed")
+    [failed] = [x for x in workspace.verdicts() if x.outcome.verdict == "crash" and x.variant == "live"]
+    assert (failed.outcome.stage, failed.confirmation) == ("load", "confirmed")
     assert len(findings(workspace)) == 1
     assert not list(workspace.root.rglob("own.bin"))
