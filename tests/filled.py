@@ -7,8 +7,9 @@ from typing import Any
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import Outcome
-from opera.store.workspace import Test as MigratedTest
-from opera.store.workspace import Verdict, Workspace
+from opera.store.rows import Test as MigratedTest
+from opera.store.rows import Verdict
+from opera.store.workspace import Workspace
 
 HOSTILE = "</script><img src=x onerror=alert(1)>[bold]{{ 7*7 }}\x1b]0;owned\x07\x1b[31m | `x`"
 OPERATORS = ("Conv", "Cast", HOSTILE, "Relu", "Pad", "Loop", "If", "Scan", "TopK", "Gemm", "Bad", "Odd")

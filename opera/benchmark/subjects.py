@@ -15,7 +15,7 @@ from opera.prioritize import Lookup, knowledge, nothing_known
 from opera.prioritize.documents import from_document
 from opera.prioritize.subspaces import Defaults, Row
 from opera.programs.program import operators_of
-from opera.store import tests, verdicts
+from opera.store import runs, tests, verdicts
 from opera.store.workspace import Workspace
 
 
@@ -92,7 +92,7 @@ def live(workspaces: Sequence[Workspace], labels: Labels) -> list[Subject]:
                 known.seconds(),
                 f"{workspace.root} {frontend.library} {frontend.tests_digest} {frontend.compiler if equipped else ''}",
                 len(corpus),
-                workspace.ranked_by(frontend.library, frontend.compiler),
+                runs.strategies(workspace).get((frontend.library, frontend.compiler), ""),
             )
         )
     return subjects

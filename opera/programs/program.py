@@ -136,18 +136,13 @@ class Graph(msgspec.Struct, frozen=True):
 
     def instances(self, known: Mapping[str, Value] | None = None) -> tuple[Instance, ...]:
         """Return each call with the values of its arguments; what is neither an input nor in `known` is a Result."""
-        held: dict[str, Value] = {operand.name: operand.value for operand in self.inputs} | dict(known or {})
-        return tuple(
-            Instance(
-                self.library,
-                call.operator,
-                call.params,
-                tuple(Operand(x.name, held.get(x.of, Result(x.of)) if x.of else None) for x in call.inputs),
-                call.outputs,
-                call.context,
-            )
-            for call in self.calls
-        )
+        held = {operand.name: operand.value for operand in self.inputs} | dict(known or {})
+        return tuple(self.instance(call, held) for call in self.calls)
+
+    def instance(self, call: Call, held: Mapping[str, Value]) -> Instance:
+        """Return one call with the values of its arguments, of those that are `held`, inputs and all."""
+        operands = tuple(Operand(x.name, held.get(x.of, Result(x.of)) if x.of else None) for x in call.inputs)
+        return Instance(self.library, call.operator, call.params, operands, call.outputs, call.context)
 
     def form(self) -> dict[str, Any]:
         """Return the documented JSON form (docs/corpus.md)."""
@@ -194,6 +189,12 @@ def with_params(program: Program, params: Callable[[Instance], dict[str, Value]]
     return msgspec.structs.replace(
         program, calls=tuple(msgspec.structs.replace(call, params=params(instance)) for call, instance in pairs)
     )
+
+
+def given_names(program: Program) -> list[str]:
+    """Return the names of the inputs, then those of the results of a graph, in order."""
+    results = [name for call in program.calls for name in call.outputs if name] if isinstance(program, Graph) else []
+    return [*(operand.name for operand in program.inputs), *results]
 
 
 def names_of(program: Program) -> tuple[dict[str, str], ...]:

@@ -19,7 +19,8 @@ from opera.report.operators import Operator, operators
 from opera.report.terminal import findings_table
 from opera.report.words import clean, number, status, where
 from opera.store import instances, tests, verdicts
-from opera.store.workspace import Verdict, Workspace
+from opera.store.rows import Verdict
+from opera.store.workspace import Workspace
 from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
 

@@ -22,7 +22,8 @@ from opera.run.prepare import VALID, Preparation
 from opera.run.tasks import Export, Wrap
 from opera.run.tracing import Traced, TraceJob
 from opera.store import verdicts
-from opera.store.workspace import Covered, Workspace
+from opera.store.rows import Covered
+from opera.store.workspace import Workspace
 
 LOOKAHEAD = 96
 SAVE_SECONDS = 2.0

@@ -28,7 +28,8 @@ from opera.run.plan import Item
 from opera.run.probe import Question
 from opera.run.tasks import Confirm, Replay, Step, Store, Suspect, Suspicion
 from opera.store import verdicts
-from opera.store.workspace import Verdict, Workspace
+from opera.store.rows import Verdict
+from opera.store.workspace import Workspace
 
 MEMBERS = 3
 """So many members of each finding are confirmed; later ones are stored as unconfirmed."""

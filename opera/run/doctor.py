@@ -23,7 +23,8 @@ from opera.run import driver as stage
 from opera.run.groups import groups
 from opera.sources.suites import suites
 from opera.store import tests, verdicts
-from opera.store.workspace import Verdict, Workspace
+from opera.store.rows import Verdict
+from opera.store.workspace import Workspace
 
 OK, MISSING, WRONG, SILENT = "ok", "missing", "wrong", "silent"
 """How a check went: SILENT is a compiler that is there and gave no answer, which mostly is the machine's doing."""

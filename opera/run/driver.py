@@ -56,7 +56,8 @@ from opera.run.tasks import (
     route,
 )
 from opera.store import verdicts
-from opera.store.workspace import Test, Workspace
+from opera.store.rows import Test
+from opera.store.workspace import Workspace
 
 LOOKAHEAD = 96
 """Items taken up at a time: enough to keep every slot busy while the next ones are wrapped."""

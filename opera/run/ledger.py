@@ -13,7 +13,8 @@ from opera.programs.verdicts import FAILURES, Outcome
 from opera.run.accounts import Accounts
 from opera.run.plan import InstalledFrontend
 from opera.store import tests
-from opera.store.workspace import COMBINED, Verdict, Workspace
+from opera.store.rows import Verdict
+from opera.store.workspace import COMBINED, Workspace
 
 SAVE_SECONDS = 1.0
 """Verdicts are written at least this often."""

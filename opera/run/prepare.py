@@ -17,7 +17,7 @@ from opera.programs.verdicts import ERROR, Limits
 from opera.run import plan, rules, tasks
 from opera.run.library_side import MADE, ExportRequest, WrapReply, WrapRequest
 from opera.store.folders import Files
-from opera.store.workspace import Test
+from opera.store.rows import Test
 
 WRAP_BATCH = 24
 """Instances wrapped by one library-side job."""

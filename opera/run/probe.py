@@ -32,8 +32,10 @@ from opera.run.groups import compiler_group, library_group, patches, unpatched
 from opera.run.outcomes import outcome_of, reached
 from opera.run.prepare import VALID, Preparation
 from opera.run.transitions import unexported
+from opera.store import runs
 from opera.store.folders import TESTS, Folders
-from opera.store.workspace import Test, Workspace
+from opera.store.rows import Test
+from opera.store.workspace import Workspace
 
 AHEAD = 96
 """Questions that are asked at a time: enough to keep every worker busy while the next programs are wrapped."""
@@ -362,7 +364,7 @@ class Probe:
 
 def limits_of(workspace: Workspace) -> Limits:
     """Return the limits of a workspace's newest run."""
-    options = workspace.newest_options()
+    options = runs.newest(workspace).get("options", {})
     return msgspec.convert(options["limits"], Limits) if options else Limits()
 
 

@@ -45,7 +45,8 @@ from opera.run.rules import Rules
 from opera.run.tasks import Again, Confirm, Origin, Rejudge, Step
 from opera.run.transitions import with_screens
 from opera.store import tests, verdicts
-from opera.store.workspace import Verdict, Workspace
+from opera.store.rows import Verdict
+from opera.store.workspace import Workspace
 
 KEPT = 4 << 20
 """Bytes: outputs of inconsistent tests that are larger are not kept."""

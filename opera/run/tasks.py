@@ -13,7 +13,7 @@ import msgspec
 from opera.compilers import Variant
 from opera.programs.verdicts import Outcome
 from opera.run.plan import InstalledFrontend, Item
-from opera.store.workspace import Verdict
+from opera.store.rows import Verdict
 
 
 class Origin(msgspec.Struct, frozen=True):

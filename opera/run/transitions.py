@@ -41,7 +41,7 @@ from opera.run.tasks import (
     Suspicion,
     route,
 )
-from opera.store.workspace import Verdict
+from opera.store.rows import Verdict
 
 Stored = Mapping[tuple[str, str], tuple[str, str]]
 """(test, variant) → (verdict, stage) of one frontend."""

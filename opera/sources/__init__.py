@@ -21,7 +21,8 @@ from opera import plugins
 from opera.capture.child import Job
 from opera.errors import CorpusError, UsageError
 from opera.programs.program import Captured, parse_captured
-from opera.store.workspace import Crash, Workspace
+from opera.store.rows import Crash
+from opera.store.workspace import Workspace
 
 GROUP = "opera.sources"
 DONE, FAILED_IMPORT, FAILED, TIMEOUT, DIED = "done", "failed-import", "failed", "timeout", "died"

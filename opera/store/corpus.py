@@ -24,7 +24,8 @@ from opera.programs import values
 from opera.programs.program import Captured, Program, Provenance, identity, parse
 from opera.programs.values import Value
 from opera.store import relations
-from opera.store.workspace import Workspace, unpack
+from opera.store.rows import unpack
+from opera.store.workspace import Workspace
 
 FORMAT, VERSION = "opera-corpus", 1
 MAX_LINE = 64 << 20

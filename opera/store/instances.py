@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opera.programs.program import JOINED
-from opera.store.workspace import Workspace, unpack
+from opera.store.rows import unpack
+from opera.store.workspace import Workspace
 
 KINDS = {"finding": "findings", "test": "tests", "instance": "instances"}
 """What has an id → its table."""

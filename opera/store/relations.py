@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from opera.programs.program import Captured
-from opera.store.workspace import Workspace, unpack
+from opera.store.rows import unpack
+from opera.store.workspace import Workspace
 
 SOURCE = "deeprel"
 """The migration source that provenances of exchanged invocations name."""

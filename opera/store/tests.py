@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from opera.errors import WorkspaceError
-from opera.store.workspace import Test, Workspace
+from opera.store.rows import Test
+from opera.store.workspace import Workspace
 
 
 class Newest(NamedTuple):

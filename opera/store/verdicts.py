@@ -10,7 +10,8 @@ import msgspec
 
 from opera.programs.verdicts import PASS
 from opera.store.instances import CALLS
-from opera.store.workspace import COUNTED, Verdict, Workspace
+from opera.store.rows import Verdict
+from opera.store.workspace import COUNTED, Workspace
 
 
 class Shown(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,76 +20,11 @@ import msgspec
 
 from opera.errors import WorkspaceError
 from opera.programs.program import Captured, Program, Provenance, identity, operators_of, parse
-from opera.programs.verdicts import FAILURES, PASS, SCREENED, UNEXPORTED, UNSUPPORTED, Outcome, Seen
+from opera.programs.verdicts import FAILURES, PASS, SCREENED, UNEXPORTED, UNSUPPORTED
 from opera.store import database
 from opera.store.database import explained
 from opera.store.folders import TESTS, Folders
-
-
-class Verdict(msgspec.Struct, frozen=True):
-    """What one run of one migrated test through one variant of one frontend showed, as it is stored.
-
-    Attributes:
-        test, frontend, variant, environment: Identity; `environment` is the id of a row of `environments`.
-        outcome: What was shown, with what the screens and a confirmation added to its details.
-        finding: Id of the finding it belongs to, empty where it is no failure.
-        confirmation: `pending`, `confirmed`, `unconfirmed` (a later member), or empty where none is needed.
-        rules: Digests of the rules that concluded it (opera.run.rules), empty where they are not known.
-    """
-
-    test: str
-    frontend: str
-    variant: str
-    environment: str
-    outcome: Outcome
-    finding: str = ""
-    confirmation: str = ""
-    rules: str = ""
-
-
-class _Rest(msgspec.Struct, frozen=True):
-    """What is stored of an outcome beside its columns, in a document."""
-
-    message: str = ""
-    location: str = ""
-    conversion_function: str = ""
-    seconds: dict[str, float] = {}
-    details: dict[str, Any] = {}
-
-
-class Test(msgspec.Struct, frozen=True):
-    """A row of `tests`: the migrated test made of an instance, or why there is none."""
-
-    id: str
-    instance: str
-    status: str
-    reason: str = ""
-    seconds: float = 0.0
-
-
-class Crash(msgspec.Struct, frozen=True):
-    """A call that killed the library's process, or hung.
-
-    Attributes:
-        how: `killed by SIGFPE`, `does not end in time`.
-        operator: What was called.
-        values: With what: encoded arguments by name, or in words under `arguments`.
-        violates: The constraint that the input breaks; empty for one that conforms.
-    """
-
-    how: str
-    operator: str
-    values: dict[str, object]
-    violates: str = ""
-
-
-class Covered(msgspec.Struct, frozen=True):
-    """What a test (of an instance) covers of a frontend: file → its lines (coverage.numbits), and the seconds to tell it."""
-
-    instance: str
-    files: dict[str, bytes]
-    seconds: float
-
+from opera.store.rows import READ, WRITTEN, Covered, Crash, Test, Verdict, columns, pack, unpack, verdict
 
 REPRODUCERS = "reproducers"
 """The folder of a workspace that holds the scripts of findings."""
@@ -373,11 +307,6 @@ class Workspace:
         rest = [instance for seq, instance in corpus.items() if seq not in known]
         return strategy, ranked + rest, len(rest)
 
-    def ranked_by(self, library: str, compiler: str) -> str:
-        """Return the strategy of the stored ranking, empty where there is none."""
-        found = self.query("SELECT strategy FROM rankings WHERE library = ? AND compiler = ?", (library, compiler))
-        return str(found[0][0]) if found else ""
-
     def corpus(self, library: str) -> dict[int, tuple[str, str]]:
         """Return seq → (instance id, operator) of a library's instances, in corpus order."""
         rows = self.query(
@@ -448,13 +377,12 @@ class Workspace:
             self._save_findings(signatures)
             self._db.executemany(
                 # An upsert keeps the row's place: rowids tell in which order tests were first run.
-                "INSERT INTO verdicts (test, frontend, variant, environment, verdict, stage, symptom, finding,"
-                " confirmation, seconds, run, document, rules, seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                f"INSERT INTO verdicts ({', '.join(WRITTEN)}) VALUES ({', '.join('?' * len(WRITTEN))})"
                 " ON CONFLICT (test, frontend, variant, environment) DO UPDATE SET verdict = excluded.verdict,"
                 " stage = excluded.stage, symptom = excluded.symptom, finding = excluded.finding,"
                 " confirmation = excluded.confirmation, seconds = excluded.seconds, run = excluded.run,"
                 " document = excluded.document, rules = excluded.rules, seen = excluded.seen",
-                (_row(verdict, run) for verdict in verdicts),
+                (columns(verdict, run) for verdict in verdicts),
             )
 
     def move_verdicts(self, verdicts: Iterable[Verdict], signatures: dict[str, bytes], stale: Iterable[str]) -> None:
@@ -478,32 +406,8 @@ class Workspace:
 
         With `seen`, they hold what they were concluded from.
         """
-        rows = self.stream(
-            "SELECT test, frontend, variant, environment, finding, confirmation, rules, verdict, stage, symptom, document,"
-            f" seen FROM verdicts WHERE {where} ORDER BY rowid",
-            parameters,
-        )
-        for (
-            test,
-            name,
-            variant,
-            environment,
-            finding,
-            confirmation,
-            rules,
-            verdict,
-            stage,
-            symptom,
-            document,
-            observed,
-        ) in rows:
-            rest = msgspec.json.decode(unpack(document), type=_Rest)
-            held = msgspec.json.decode(unpack(observed), type=Seen) if seen and observed is not None else None
-            outcome = Outcome(
-                verdict, stage, symptom, rest.message, rest.location, rest.conversion_function, rest.seconds,
-                rest.details, held,
-            )  # fmt: skip
-            yield Verdict(test, name, variant, environment, outcome, finding, confirmation, rules)
+        rows = self.stream(f"SELECT {', '.join(READ)} FROM verdicts WHERE {where} ORDER BY rowid", parameters)
+        return (verdict(row, seen=seen) for row in rows)
 
     def finding_ids(self) -> list[str]:
         """Return the findings in the order they were found."""
@@ -572,12 +476,6 @@ class Workspace:
             )
         return int(cursor.lastrowid or 0)
 
-    def newest_options(self) -> dict[str, Any]:
-        """Return the options of the newest run, as it was started with; empty where there is none."""
-        rows = self.query("SELECT document FROM runs ORDER BY id DESC LIMIT 1")
-        found: dict[str, Any] = msgspec.json.decode(rows[0][0]).get("options", {}) if rows else {}
-        return found
-
     def save_run(self, run: int, frontends: dict[tuple[str, str], dict[str, float]], *, finished: bool) -> None:
         """Store the accounts of a run, (frontend, environment) → seconds by kind, so that a report mid-run has them."""
         with self.transaction():
@@ -596,24 +494,3 @@ class Workspace:
         ):
             found.setdefault((frontend, environment), []).append(msgspec.json.decode(document))
         return found
-
-
-def _row(verdict: Verdict, run: int) -> tuple[object, ...]:
-    """Return the columns of a verdict, in the order of the schema."""
-    x = verdict.outcome
-    rest = _Rest(x.message, x.location, x.conversion_function, x.seconds, x.details)
-    return (
-        verdict.test, verdict.frontend, verdict.variant, verdict.environment, x.verdict, x.stage, x.symptom,
-        verdict.finding, verdict.confirmation, sum(x.seconds.values()), run, pack(msgspec.json.encode(rest)),
-        verdict.rules, None if x.seen is None else pack(msgspec.json.encode(x.seen)),
-    )  # fmt: skip
-
-
-def pack(data: bytes) -> bytes:
-    """Compress a document where that pays; JSON never starts like a zlib stream."""
-    return zlib.compress(data, 1) if len(data) > 300 else data
-
-
-def unpack(data: bytes) -> bytes:
-    """Inverse of `pack`."""
-    return zlib.decompress(data) if data[:1] == b"\x78" else data

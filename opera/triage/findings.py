@@ -10,9 +10,10 @@ import msgspec
 
 from opera.programs.program import operators_of
 from opera.store import tests, verdicts
+from opera.store.rows import Verdict
 from opera.store.tests import Origin
 from opera.store.verdicts import First
-from opera.store.workspace import REPRODUCERS, Verdict, Workspace
+from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import partners
 
 

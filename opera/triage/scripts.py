@@ -19,7 +19,8 @@ from opera.programs import migrated
 from opera.run.aftermath import fails_alike
 from opera.run.probe import Probe, Question, limits_of
 from opera.store import verdicts as stored
-from opera.store.workspace import REPRODUCERS, Verdict, Workspace
+from opera.store.rows import Verdict
+from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import replay, reproducer
 
 SHOWN, GONE, CANNOT_RUN = 1, 0, 2

@@ -15,7 +15,7 @@ from opera.benchmark import labels as labelling
 from opera.benchmark.subjects import live
 from opera.errors import CorpusError, UsageError
 from opera.oracle.signature import Signature
-from opera.store.workspace import Test as MigratedTest
+from opera.store.rows import Test as MigratedTest
 from opera.store.workspace import Workspace
 
 

@@ -20,7 +20,8 @@ from faults.kinds import ALL, POISONS
 
 from opera.programs.verdicts import FAILURES, Limits
 from opera.run import driver as stage
-from opera.store.workspace import Verdict, Workspace
+from opera.store.rows import Verdict
+from opera.store.workspace import Workspace
 from opera.triage.findings import Finding, findings
 
 GOOD = "Good"

@@ -15,7 +15,8 @@ from opera.programs.program import Captured, Provenance
 from opera.programs.verdicts import FAILURES, Limits
 from opera.run import driver
 from opera.store import tests
-from opera.store.workspace import Verdict, Workspace
+from opera.store.rows import Verdict
+from opera.store.workspace import Workspace
 from opera.triage import scripts
 from opera.triage.findings import findings
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from opera.prioritize.knowledge import Known
 from opera.run.collect import union
-from opera.store.workspace import Covered, Workspace
+from opera.store.rows import Covered
+from opera.store.workspace import Workspace
 
 LINES = st.dictionaries(st.sampled_from("ab"), st.sets(st.integers(1, 70), min_size=1))
 

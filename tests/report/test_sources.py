@@ -19,7 +19,7 @@ from opera.report.summary import Report, summarise
 from opera.report.venn import venn
 from opera.sources import record as command
 from opera.store.families import TESTS, family, ordered
-from opera.store.workspace import Test as MigratedTest
+from opera.store.rows import Test as MigratedTest
 from opera.store.workspace import Workspace
 
 A, B, C, D = "Faaaaaaaa", "Fbbbbbbbb", "Fcccccccc", "Fdddddddd"

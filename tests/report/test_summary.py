@@ -11,8 +11,9 @@ from filled import HOSTILE, captured, document, judged
 from opera import report as reports
 from opera.report.json import schema
 from opera.report.summary import FrontendSummary, Report, summarise
-from opera.store.workspace import Crash, Workspace
-from opera.store.workspace import Test as MigratedTest
+from opera.store.rows import Crash
+from opera.store.rows import Test as MigratedTest
+from opera.store.workspace import Workspace
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "report.schema.json"
 

@@ -15,7 +15,8 @@ from opera.run import driver as stage
 from opera.run import rules
 from opera.run.rules import Rules
 from opera.store import folders
-from opera.store.workspace import Verdict, Workspace
+from opera.store.rows import Verdict
+from opera.store.workspace import Workspace
 from opera.triage.findings import findings
 
 pytest.importorskip("onnx")

@@ -15,7 +15,8 @@ from opera.programs.verdicts import Limits
 from opera.run import driver as stage
 from opera.run import show
 from opera.run.plan import Selection
-from opera.store.workspace import Verdict, Workspace
+from opera.store.rows import Verdict
+from opera.store.workspace import Workspace
 from opera.triage import scripts
 from opera.triage.findings import findings
 

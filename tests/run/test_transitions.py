@@ -29,7 +29,7 @@ from opera.run.tasks import (
     Suspect,
     Suspicion,
 )
-from opera.store.workspace import Verdict
+from opera.store.rows import Verdict
 
 VARIANTS = (Variant("inputs", "onnx"), Variant("constants", "onnx-constants", after="rejected"))
 FRONTEND = InstalledFrontend("tvm-onnx", "tvm", "onnx", "1", "e", "x", VARIANTS)

@@ -16,8 +16,9 @@ from filled import fill, judged
 from opera.errors import WorkspaceError
 from opera.report.summary import summarise
 from opera.sources.deeprel import relations
+from opera.store.rows import Covered, Crash
 from opera.store.schema import APPLICATION_ID, SCHEMA_VERSION
-from opera.store.workspace import Covered, Crash, Workspace
+from opera.store.workspace import Workspace
 
 VERSION_1 = """
 CREATE TABLE instances (

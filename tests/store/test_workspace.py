@@ -13,9 +13,10 @@ from filled import judged
 from one_instance import captured
 
 from opera.errors import WorkspaceError
+from opera.store.rows import Covered, Crash
+from opera.store.rows import Test as MigratedTest
 from opera.store.schema import SCHEMA, SCHEMA_VERSION
-from opera.store.workspace import Covered, Crash, Workspace
-from opera.store.workspace import Test as MigratedTest
+from opera.store.workspace import Workspace
 
 
 def test_duplicates_collapse_and_every_provenance_stays(workspace):

@@ -6,8 +6,8 @@ from filled import HOSTILE, fill, instance_of, judged
 from opera.oracle import signature
 from opera.oracle.signature import Signature
 from opera.run import renewal
+from opera.store.rows import Test as MigratedTest
 from opera.store.workspace import REPRODUCERS
-from opera.store.workspace import Test as MigratedTest
 from opera.triage.findings import findings, first_tests, version_key
 
 

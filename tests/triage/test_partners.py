@@ -11,7 +11,7 @@ from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import FAILURES
 from opera.store import relations
-from opera.store.workspace import Test as MigratedTest
+from opera.store.rows import Test as MigratedTest
 from opera.store.workspace import Workspace
 from opera.triage import partners
 from opera.triage.findings import findings

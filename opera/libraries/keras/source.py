@@ -20,7 +20,7 @@ from opera.libraries.keras.codec import NotRepresentable
 from opera.programs import literals
 from opera.programs.literals import fold, literal
 from opera.programs.migrated import Manifest, read_values
-from opera.programs.program import Graph, Instance, Program, names_of
+from opera.programs.program import Graph, Instance, Program, given_names, names_of
 from opera.programs.values import Named, RandomTensor, Tensor, Value
 
 INPUT = "keras.input"
@@ -60,9 +60,8 @@ def link(operator: str) -> str:
 
 def identifiers(program: Program) -> tuple[str, ...]:
     """Return the names of the inputs, then of the results, as identifiers, in order."""
-    results = [name for call in program.calls for name in call.outputs if name] if isinstance(program, Graph) else []
     found: list[str] = []
-    for given in (*(operand.name for operand in program.inputs), *results):
+    for given in given_names(program):
         name = re.sub(r"\W", "_", given[:60], flags=re.ASCII)
         name = name if name[:1].isalpha() else f"x{name}"
         while name in found or name in RESERVED or iskeyword(name):
@@ -81,23 +80,16 @@ def model(program: Program) -> str:
         shape, dtype = literal(tuple(operand.value.shape)), literal(operand.value.dtype)
         lines.append(f"{name} = keras.Input(batch_shape={shape}, dtype={dtype}, name={literal(name)})")
     inputs = fold("[", list(names[: len(program.inputs)]), "]")
+    known = dict(zip(given_names(program), names, strict=True))
     if isinstance(program, Graph):
-        known = dict(zip(_given(program), names, strict=True))
         lines += _body(program, known)
         returned = ", ".join(known[name] for name in program.outputs)
         lines.append(f"return keras.Model({inputs}, {returned if len(program.outputs) == 1 else f'[{returned}]'})")
     else:
-        known = dict(zip((operand.name for operand in program.inputs), names, strict=True))
         made, called = _called(program, known)
         lines += [*([f"layer = {made}"] if made else []), f"outputs = keras.tree.flatten({called})"]
         lines.append(fold("return keras.Model(", [inputs, "outputs if len(outputs) > 1 else outputs[0]"], ")"))
     return "\n".join(["def build():", *(_indent(line) for line in lines)])
-
-
-def _given(graph: Graph) -> list[str]:
-    """Return the names of inputs and results, in order."""
-    results = (name for call in graph.calls for name in call.outputs if name)
-    return [*(operand.name for operand in graph.inputs), *results]
 
 
 def _body(graph: Graph, known: Mapping[str, str]) -> list[str]:

@@ -116,12 +116,12 @@ def _parts_of_graph(graph: Graph) -> Parts:
     """Names are the program's own: ONNX and it have the same rules for them, but for what a subgraph defines."""
     result = Parts([], [], [], [], [])
     formals: dict[str, list[tuple[str, str]]] = {operand.name: [] for operand in graph.inputs}
-    names = set(formals)
+    defined = {*formals, *(name for call in graph.calls for name in call.outputs)}
     for call, instance in zip(graph.calls, graph.instances(), strict=True):
         if isinstance(instance.context.get("body"), Message):
             raise InvalidTest(f"the expanded body of {call.operator} cannot be one of several calls")
         node = _node(instance)
-        if shadowed := defined_names(node) & (names | {name for x in graph.calls for name in x.outputs}):
+        if shadowed := defined_names(node) & defined:
             raise InvalidTest(f"a subgraph of {call.operator} defines {min(shadowed)!r}, which the program defines too")
         captured = instance.context.get("captured") or []
         for argument in call.inputs:

@@ -18,7 +18,7 @@ from opera.libraries.torch import codec as torch_values
 from opera.programs import literals
 from opera.programs.literals import fold, literal
 from opera.programs.migrated import Manifest
-from opera.programs.program import Graph, Instance, Program, names_of
+from opera.programs.program import Graph, Instance, Program, given_names, names_of
 from opera.programs.values import CONTAINERS, Named, RandomTensor, Tensor, Value
 
 RESERVED = {"self", "torch", "np", "result"}
@@ -137,10 +137,9 @@ def layouts_of(program: Program) -> dict[str, tuple[int, ...]]:
 
 def identifiers(program: Program) -> dict[str, str]:
     """Return input or result → its name in the model."""
-    results = [name for call in program.calls for name in call.outputs if name] if isinstance(program, Graph) else []
     known: dict[str, str] = {}
     taken = set(RESERVED)
-    for given in (*(operand.name for operand in program.inputs), *results):
+    for given in given_names(program):
         if given in known:
             raise InvalidTest(f"two inputs are called {given[:100]!r}")
         name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in given)[:60]

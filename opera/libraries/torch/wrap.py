@@ -131,10 +131,10 @@ def steps(graph: Graph) -> list[tuple[Instance, list[Value]]]:
 
 
 def _steps(graph: Graph) -> list[tuple[Instance, Ran]]:
-    known: dict[str, Value] = {}
+    known: dict[str, Value] = {operand.name: operand.value for operand in graph.inputs}
     found = []
-    for place, call in enumerate(graph.calls):
-        instance = graph.instances(known)[place]
+    for call in graph.calls:
+        instance = graph.instance(call, known)
         ran = _run_call(instance)
         known |= {name: value for name, value in zip(call.outputs, ran.expected, strict=False) if name}
         found.append((instance, ran))

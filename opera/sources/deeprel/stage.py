@@ -19,7 +19,8 @@ from opera.sources.deeprel.relations import VERIFY, Relation
 from opera.sources.suites import suites
 from opera.store import instances
 from opera.store.relations import SOURCE, STATUS, VALUE, insert, originals
-from opera.store.workspace import Crash, Workspace
+from opera.store.rows import Crash
+from opera.store.workspace import Workspace
 
 VERIFIED = 100
 """Invocations of an operator on which its candidates are verified (DeepREL's number)."""

@@ -13,7 +13,7 @@ from opera.sources.deeprel import plans as files
 from opera.sources.deeprel.plans import Attempt, Plan
 from opera.sources.dispatch import how
 from opera.sources.suites import suites
-from opera.store.workspace import Crash
+from opera.store.rows import Crash
 
 DRIVER = "opera.sources.deeprel.driver"
 PATIENCE = 3600.0

@@ -20,7 +20,8 @@ from opera.sources.docter.driver import Attempt, Plan, Result
 from opera.sources.docter.files import Unread
 from opera.sources.docter.tell import Summary
 from opera.sources.suites import suites
-from opera.store.workspace import Crash, Workspace
+from opera.store.rows import Crash
+from opera.store.workspace import Workspace
 
 SOURCE = "docter"
 """The migration source that provenances name."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from opera.sources import DONE, Totals, UnitReport, telling
 from opera.sources.docter.driver import Result
 from opera.sources.docter.files import Unread
-from opera.store.workspace import Crash
+from opera.store.rows import Crash
 
 
 class Summary:
