@@ -13,8 +13,9 @@ from what was observed are not: they have digests (`opera.run.rules`), and verdi
 PASS, INVALID, UNSUPPORTED, UNEXPORTED = "pass", "invalid", "unsupported", "unexported"
 CRASH, ABORT, TIMEOUT, OUT_OF_MEMORY = "crash", "abort", "timeout", "out-of-memory"
 INCONSISTENT, SCREENED, ERROR, FLAKY = "inconsistent", "screened", "error", "flaky"
+UNSTABLE, REFUSED = "unstable", "refused-claimed"
 
-FAILURES = (ABORT, CRASH, TIMEOUT, OUT_OF_MEMORY, INCONSISTENT)
+FAILURES = (ABORT, UNSTABLE, CRASH, TIMEOUT, OUT_OF_MEMORY, INCONSISTENT, REFUSED)
 """Verdicts that make findings, worst first."""
 DEATHS = (ABORT, TIMEOUT, OUT_OF_MEMORY)
 """Verdicts of a process that ended without an answer."""

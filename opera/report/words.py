@@ -9,13 +9,13 @@ from opera.report.summary import FrontendSummary, Report
 from opera.triage.findings import Finding
 
 ORDER = (
-    "pass", "unsupported", "unexported", "screened", "inconsistent", "crash", "abort", "timeout", "out-of-memory",
-    "flaky", "error",
+    "pass", "unsupported", "unexported", "screened", "refused-claimed", "inconsistent", "unstable", "crash", "abort", "timeout",
+    "out-of-memory", "flaky", "error",
 )  # fmt: skip
 """Verdicts in the order in which tables show them."""
 LETTERS = {
     "pass": "P", "unsupported": "u", "unexported": "x", "screened": "s", "inconsistent": "I", "crash": "C",
-    "abort": "A", "timeout": "T", "out-of-memory": "M", "flaky": "f", "error": "E",
+    "refused-claimed": "R", "unstable": "U", "abort": "A", "timeout": "T", "out-of-memory": "M", "flaky": "f", "error": "E",
 }  # fmt: skip
 MEANINGS = {
     "pass": "all outputs agree with the expected ones",
@@ -23,6 +23,8 @@ MEANINGS = {
     "unexported": "the library's own exporter made no model of it: a failure of the exporter, which is a frontend of its own",
     "screened": "outputs differ, but something other than a fault of the compiler explains it (docs/oracle.md)",
     "inconsistent": "number, shape, dtype, NaN mask or values of the outputs differ",
+    "refused-claimed": "the compiler says that it does not support what it declares to support elsewhere",
+    "unstable": "two runs of one compiled model, or two compilations, give other outputs, though nothing random was asked for",
     "crash": "an exception at load, compile or infer, other than unsupported",
     "abort": "the process died: a signal or an exit code",
     "timeout": "over the time limit, again when run alone with a larger one",

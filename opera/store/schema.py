@@ -1,11 +1,12 @@
 """The schema of the workspace's SQLite file, numbered; docs/workspace.md shows the same text."""
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 # 1: the first.
 # 2: coverage.
 # 3: what verdicts saw and the rules that concluded them, interpreters; relations, candidates and crashes as rows, not as
 #    text to be searched; ranks with its key first, as PRAGMA integrity_check wants it.
 # 4: the document of a verdict holds only what no column does; older ones, which hold all, are read as they are.
+# 5: what was found out about findings: reductions, blame; findings that are another's.
 
 APPLICATION_ID = 0x6F706572  # "oper"
 
@@ -155,6 +156,18 @@ CREATE TABLE coverage (                     -- statements of a frontend written 
     document BLOB NOT NULL,                 -- MessagePack: file -> line numbers as coverage.numbits, zlib where that pays
     PRIMARY KEY (frontend, environment, instance)
 ) WITHOUT ROWID;
+CREATE TABLE examined (                     -- what was found out about a finding beside its verdicts
+    finding TEXT NOT NULL,
+    environment TEXT NOT NULL,
+    kind TEXT NOT NULL,                     -- reduction, blame
+    test TEXT NOT NULL,                     -- the member that was looked at
+    document BLOB NOT NULL,                 -- JSON of opera.triage's Reduction or Blame, zlib where that pays
+    PRIMARY KEY (finding, environment, kind, test)
+) WITHOUT ROWID;
+CREATE TABLE aliases (                      -- findings that turned out to be another one
+    finding TEXT PRIMARY KEY,
+    kept TEXT NOT NULL                      -- the older one, whose id stays
+) WITHOUT ROWID;
 """
 
 # What follows is frozen: the text of a step, once published, stays as it is whatever becomes of SCHEMA.
@@ -263,6 +276,20 @@ CREATE INDEX verdicts_finding ON verdicts (finding, environment);
 CREATE INDEX verdicts_frontend ON verdicts (frontend, environment, verdict);
 """,
     3: "",
+    4: """
+CREATE TABLE examined (
+    finding TEXT NOT NULL,
+    environment TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    test TEXT NOT NULL,
+    document BLOB NOT NULL,
+    PRIMARY KEY (finding, environment, kind, test)
+) WITHOUT ROWID;
+CREATE TABLE aliases (
+    finding TEXT PRIMARY KEY,
+    kept TEXT NOT NULL
+) WITHOUT ROWID;
+""",
 }
 """Version → what makes a workspace of it one of the next version."""
 
@@ -279,5 +306,10 @@ CREATE TEMP VIEW interpreters AS SELECT '' AS environment, '' AS python, 0.0 AS 
 CREATE TEMP VIEW verdicts AS SELECT rowid, *, '' AS rules, NULL AS seen FROM main.verdicts;
 """,
     3: "",
+    4: """
+CREATE TEMP VIEW examined AS
+SELECT '' AS finding, '' AS environment, '' AS kind, '' AS test, x'' AS document WHERE 0;
+CREATE TEMP VIEW aliases AS SELECT '' AS finding, '' AS kept WHERE 0;
+""",
 }
 """Version → views, of one connection, in which it looks like the next version: for who only reads, and may not migrate."""

@@ -108,6 +108,10 @@ class Workspace:
         with explained(self.root):
             return self._db.execute(sql, parameters).fetchall()
 
+    def write(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        """Run one statement, inside a transaction of the caller's."""
+        self._db.execute(sql, parameters)
+
     def stream(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """Yield the rows of a query one by one."""
         with explained(self.root):

@@ -16,6 +16,7 @@ from filled import fill, judged
 from opera.errors import WorkspaceError
 from opera.report.summary import summarise
 from opera.sources.deeprel import relations
+from opera.store import examined
 from opera.store.rows import Covered, Crash
 from opera.store.schema import APPLICATION_ID, SCHEMA_VERSION
 from opera.store.workspace import Workspace
@@ -301,10 +302,13 @@ def test_documents_of_schema_3_which_hold_a_whole_verdict_are_read(workspace: Wo
                 "UPDATE verdicts SET document = ? WHERE test = ? AND frontend = ? AND variant = ? AND environment = ?",
                 (document, *where),
             )
+        for table in ("examined", "aliases"):
+            database.execute(f"DROP TABLE {table}")
         database.execute("PRAGMA user_version = 3")
         database.commit()
     with Workspace.open(workspace.root, write=write) as found:
         assert list(found.verdicts()) == told
+        assert examined.aliases(found) == {}
         assert found.query("PRAGMA user_version") == [(SCHEMA_VERSION if write else 3,)]
 
 

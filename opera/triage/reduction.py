@@ -1,0 +1,65 @@
+"""What a reduction is: the smallest program found that fails as a member of a finding does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from opera.programs.program import Captured, parse_captured
+from opera.programs.verdicts import Outcome
+from opera.store import examined
+from opera.store.workspace import Workspace
+
+
+class Reduction(msgspec.Struct, frozen=True):
+    """The smallest program found that fails as a member of a finding does.
+
+    Attributes:
+        finding, environment, frontend, variant: What was reduced, and where it was asked.
+        test: The member that it began with.
+        captured: The reduced program, in the form of a corpus line; its expected outputs are the library's own, computed anew.
+        outcome: What it shows.
+        stored: Id of the migrated test that was made of it, in the workspace's folder of tests; empty where there is none.
+        deciding: Parameters that must keep a value other than the default for it to fail: `ceil_mode=True`.
+        elements: Of all its tensors together.
+        nondefault: Parameters that differ from their defaults.
+        asked: Programs that were tried.
+        seconds: Wall seconds that it took.
+        finished: Whether nothing smaller was left to try; False where the budget ended it.
+    """
+
+    finding: str
+    environment: str
+    frontend: str
+    variant: str
+    test: str
+    captured: dict[str, Any]
+    outcome: Outcome
+    stored: str = ""
+    deciding: tuple[str, ...] = ()
+    elements: int = 0
+    nondefault: int = 0
+    asked: int = 0
+    seconds: float = 0.0
+    finished: bool = True
+
+    def program(self) -> Captured:
+        """Return the reduced program."""
+        return parse_captured(self.captured)
+
+
+def save(workspace: Workspace, found: Reduction) -> None:
+    """Store a reduction, in place of an earlier one of the same member."""
+    document = msgspec.json.encode(found)
+    examined.save(
+        workspace, examined.REDUCTION, examined.Examined(found.finding, found.environment, found.test, document)
+    )
+
+
+def stored(workspace: Workspace, finding: str = "") -> list[Reduction]:
+    """Return the reductions of a finding, of all findings where none is given; several where members were reduced apart."""
+    return [
+        msgspec.json.decode(x.document, type=Reduction)
+        for x in examined.documents(workspace, examined.REDUCTION, finding)
+    ]
