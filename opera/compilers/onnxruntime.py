@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant
-from opera.compilers.shared.messages import Rule, last_location
+from opera.compilers.shared import messages
+from opera.compilers.shared.messages import last_location
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import BITS, CannotCarry, of_numpy, pack, unpack
 from opera.programs import values
@@ -20,23 +21,7 @@ NAME = "onnxruntime"
 PACKAGE = "onnxruntime"
 PRELOAD = ("onnxruntime",)
 
-UNSUPPORTED = (
-    Rule(
-        r"NOT_IMPLEMENTED : (?:Could not find an implementation|Failed to find kernel) for (\w+)", r"no kernel for \1"
-    ),
-    Rule(r"([\w.]+):(\w+)\(-?\d+\) is not a registered function/op", r"operator \1:\2 is not registered"),
-    Rule(r"No Op registered for (\w+) with domain_version of (\d+)", r"operator \1 is not registered for opset \2"),
-    Rule(
-        r"Opset (\d+) is under development and support for this is limited",
-        r"opset \1 is newer than the official support",
-    ),
-    Rule(r"Type '([^']+)' of input parameter \([^)]*\) of operator \((\w+)\)", r"\2 does not take \1"),
-    Rule(r"NOT_IMPLEMENTED : ([^\n]{1,120})", r"\1"),
-    Rule(r"([^\n.]{1,80} (?:is|are) not (?:yet |currently )?supported)\b", r"\1"),
-    Rule(r"Unsupported model IR version: (\d+)", r"models of IR version \1 are newer than it reads"),
-    Rule(r"Unrecognized attribute: (\w+) for operator (\w+)", r"\2 has no attribute \1"),
-    Rule(r"(Failed to construct locale with name:\S+?):", r"\1"),
-)
+UNSUPPORTED = messages.table("onnxruntime", "reader")
 
 ELEMENT_TYPES = {
     "bfloat16": "bfloat16",

@@ -262,7 +262,8 @@ def _failure(
     where = _conversion_function(frontend, case, error, hooks)
     seen = msgspec.structs.replace(seen, hooks=hooks)
     place = _location(error, packages)
-    return Outcome(found.verdict, stage, found.symptom, found.message, place, where, seconds, {}, seen)
+    details = found.details({})
+    return Outcome(found.verdict, stage, found.symptom, found.message, place, where, seconds, details, seen)
 
 
 def _repeat(

@@ -6,32 +6,15 @@ import traceback
 from typing import Any
 
 from opera.compilers import RECIPES, Case, Involved, Recipe, Variant
-from opera.compilers.shared.messages import Rule
+from opera.compilers.shared import messages
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.tvm.values import feed, read
 from opera.programs.values import Value
 
 PRELOAD = ("tvm.relax.frontend.onnx",)
 
-UNSUPPORTED = (
-    Rule(r"operators are not supported for frontend ONNX: ([\w, ]+)", r"no converter for \1"),
-    Rule(r"Operator (\w+) not implemented", r"no converter for \1"),
-    Rule(r"cannot handle ShapeExpr inputs", r"cannot handle ShapeExpr inputs", "load"),
-    Rule(r"no value in Constant", r"Constant without the attribute value", "load"),
-    Rule(r"unknown dtype `(\w+)`", r"unsupported type \1"),
-    Rule(r"[Uu]nsupported (input|output) datatype (?:attribute )?for operation: '?(\w+)", r"unsupported \1 type \2"),
-    Rule(r"(\w+) param datatype should be one of .* but got T\.(\w+)", r"unsupported \1 type \2"),
-    Rule(r"Type <class '[\w.]*?(\w+)'> for (\w+) is currently unsupported", r"\2 as \1 is unsupported", "load"),
-    Rule(r"([Oo]nly constant \w+(?: currently)? supported)", r"\1", "load"),
-    Rule(r"([\w ]{1,60} must be a constant)", r"\1", "load"),
-)
-"""The words of its importer."""
-
-EVERY_ROUTE = (
-    Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),
-    Rule(r"([\w ]{1,60} not implemented\b)", r"\1"),
-)
-"""The words of what comes after the importers, and of what they share."""
+UNSUPPORTED = messages.table("tvm", "onnx", "every")
+"""The words of its importer, of what comes after it, and of what all importers share."""
 
 RECIPE = f"{RECIPES}.tvm"
 
@@ -63,7 +46,7 @@ class Onnx:
         return found
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
-        return first_rule(UNSUPPORTED + EVERY_ROUTE, stage, error)
+        return first_rule(UNSUPPORTED, stage, error)
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the converter that raised, else the one that TVM chooses for the operator: `onnx_frontend:Conv._impl_v11`.
