@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,11 @@ def prepare() -> None:
 class Onnx:
     """ONNX Runtime's reader of ONNX models."""
 
-    VARIANTS = (Variant("inputs", "onnx"), Variant("constants", "onnx-constants", after="rejected"))
+    VARIANTS = (
+        Variant("inputs", "onnx"),
+        Variant("constants", "onnx-constants", after="rejected"),
+        Variant("oldest-opset", "onnx-oldest-opset", after="rejected"),
+    )
 
     def load(self, case: Case) -> Any:
         """Create the session, which converts, optimises and assigns kernels: all that is done before inference."""
@@ -81,6 +85,10 @@ class Onnx:
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         return first_rule(UNSUPPORTED, stage, error)
 
+    def opsets(self) -> dict[str, int]:
+        """Return the newest opset that it declares to read, in its own words about a model that states a newer one."""
+        return _opsets()
+
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the operator that failed, and the place in ONNX Runtime's sources where its message names one.
 
@@ -95,6 +103,22 @@ class Onnx:
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         form = "run_low" if involved.low else "run"
         return Recipe(load=(f"{RECIPE}:load",), infer=(f"{RECIPE}:{form}",), more=low_precision(involved))
+
+
+NEWER = b"\x08\x08\x3a\x03\x12\x01g\x42\x03\x10\xff\x7f"
+"""A ModelProto of IR version 8, with an empty graph called g, that states opset 16383."""
+
+
+@cache
+def _opsets() -> dict[str, int]:
+    import onnxruntime
+
+    try:
+        onnxruntime.InferenceSession(NEWER, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        found = re.search(r"support for domain ai\.onnx is till opset (\d+)", str(error))
+        return {"": int(found[1])} if found else {}
+    return {}
 
 
 FRONTENDS: Mapping[str, Frontend] = {"onnx": Onnx()}

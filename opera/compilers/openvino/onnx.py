@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,6 +66,10 @@ class Onnx:
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         return first_rule(UNSUPPORTED, stage, error)
 
+    def opsets(self) -> dict[str, int]:
+        """Return the newest opset whose schemas it ships: its reader reads any, without a word."""
+        return _opsets()
+
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the operator that failed, and the last specific place in OpenVINO's sources that the message names.
 
@@ -90,6 +96,16 @@ class Onnx:
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         return steps(involved, f"{RECIPE}:load")
+
+
+@cache
+def _opsets() -> dict[str, int]:
+    """Look for the names of onnx's sets of schemas (`OpSet_Onnx_ver27`) in the reader's library."""
+    import openvino
+
+    files = Path(openvino.__file__).parent.glob("libs/*openvino_onnx_frontend*")
+    found = {int(name[1]) for file in files for name in re.finditer(rb"OpSet_Onnx_ver(\d+)", file.read_bytes())}
+    return {"": max(found)} if found else {}
 
 
 def raised_in(error: BaseException, modules: tuple[str, ...]) -> str:

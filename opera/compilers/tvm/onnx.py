@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import traceback
+from functools import cache
 from typing import Any
 
 from opera.compilers import RECIPES, Case, Involved, Recipe, Variant
@@ -48,6 +50,10 @@ class Onnx:
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         return first_rule(UNSUPPORTED, stage, error)
 
+    def opsets(self) -> dict[str, int]:
+        """Return the newest version that any of its converters is for: it declares none, and reads all without a word."""
+        return _opsets()
+
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the converter that raised, else the one that TVM chooses for the operator: `onnx_frontend:Conv._impl_v11`.
 
@@ -73,6 +79,15 @@ class Onnx:
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         return steps("onnx", involved)
+
+
+@cache
+def _opsets() -> dict[str, int]:
+    from tvm.relax.frontend.onnx import onnx_frontend
+
+    names = (name for converter in onnx_frontend._get_convert_map().values() for name in dir(converter))
+    found = {int(version[1]) for name in names if (version := re.fullmatch(r"_impl_v(\d+)", name))}
+    return {"": max(found)} if found else {}
 
 
 def steps(importer: str, involved: Involved) -> Recipe:
