@@ -91,6 +91,8 @@ class Frontend(Protocol):
         has it, and findings are confirmed in such a one.
     PYTHON: Packages of the importer where it is written in Python, whose statements `opera coverage` traces.
     export(case, path): Makes of the artefact what a variant `exports`, by the compiler's own exporter.
+    opsets() -> dict[str, int]: domain of the library's operators → the newest version that the compiler declares to know, of
+        the domains of which it declares one. A failure of a test that needs a newer one (Manifest.needs) gets a tag.
     recipe(artefact, involved) -> Recipe: What a script does; without one the script runs the frontend by way of opera.
     """
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from opera import precision
 from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant, onnxruntime
-from opera.compilers.shared import keras_live, torch_live, torch_operators
-from opera.compilers.shared.messages import Rule
+from opera.compilers.shared import keras_live, messages, torch_live, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.programs.values import Tensor, Value
 
@@ -23,15 +22,7 @@ PRELOAD = ("onnx", "onnxruntime")
 PACKAGES = ("torch", "keras", "tensorflow", "tf2onnx", "onnxscript", "onnx_ir", "onnx", "onnxruntime")
 """Whose failures are an exporter's, or of the runtime that judges what it wrote."""
 
-UNSUPPORTED = (
-    Rule(
-        r"No (?:ONNX function|decompositions?)[\w ]* (?:found|registered) for '?(?:<OpOverload\(op=')?([\w.:]+)",
-        r"no ONNX function for \1",
-    ),
-    Rule(r"requires the (tf2onnx) module", r"\1 is not installed", "load"),
-    Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1", "load"),
-    Rule(r"([\w ]{1,60} not implemented\b)", r"\1", "load"),
-)
+UNSUPPORTED = messages.table("onnxexport", "exporter")
 """The words of the exporters; those of ONNX Runtime about what they wrote are its own module's."""
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant
-from opera.compilers.shared.messages import Rule, last_location
+from opera.compilers.shared import messages
+from opera.compilers.shared.messages import last_location
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import BITS, CannotCarry, of_numpy, pack, unpack
 from opera.programs import values
@@ -20,23 +21,7 @@ NAME = "onnxruntime"
 PACKAGE = "onnxruntime"
 PRELOAD = ("onnxruntime",)
 
-UNSUPPORTED = (
-    Rule(
-        r"NOT_IMPLEMENTED : (?:Could not find an implementation|Failed to find kernel) for (\w+)", r"no kernel for \1"
-    ),
-    Rule(r"([\w.]+):(\w+)\(-?\d+\) is not a registered function/op", r"operator \1:\2 is not registered"),
-    Rule(r"No Op registered for (\w+) with domain_version of (\d+)", r"operator \1 is not registered for opset \2"),
-    Rule(
-        r"Opset (\d+) is under development and support for this is limited",
-        r"opset \1 is newer than the official support",
-    ),
-    Rule(r"Type '([^']+)' of input parameter \([^)]*\) of operator \((\w+)\)", r"\2 does not take \1"),
-    Rule(r"NOT_IMPLEMENTED : ([^\n]{1,120})", r"\1"),
-    Rule(r"([^\n.]{1,80} (?:is|are) not (?:yet |currently )?supported)\b", r"\1"),
-    Rule(r"Unsupported model IR version: (\d+)", r"models of IR version \1 are newer than it reads"),
-    Rule(r"Unrecognized attribute: (\w+) for operator (\w+)", r"\2 has no attribute \1"),
-    Rule(r"(Failed to construct locale with name:\S+?):", r"\1"),
-)
+UNSUPPORTED = messages.table("onnxruntime", "reader")
 
 ELEMENT_TYPES = {
     "bfloat16": "bfloat16",
@@ -78,7 +63,11 @@ def prepare() -> None:
 class Onnx:
     """ONNX Runtime's reader of ONNX models."""
 
-    VARIANTS = (Variant("inputs", "onnx"), Variant("constants", "onnx-constants", after="rejected"))
+    VARIANTS = (
+        Variant("inputs", "onnx"),
+        Variant("constants", "onnx-constants", after="rejected"),
+        Variant("oldest-opset", "onnx-oldest-opset", after="rejected"),
+    )
 
     def load(self, case: Case) -> Any:
         """Create the session, which converts, optimises and assigns kernels: all that is done before inference."""
@@ -96,6 +85,10 @@ class Onnx:
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         return first_rule(UNSUPPORTED, stage, error)
 
+    def opsets(self) -> dict[str, int]:
+        """Return the newest opset that it declares to read, in its own words about a model that states a newer one."""
+        return _opsets()
+
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the operator that failed, and the place in ONNX Runtime's sources where its message names one.
 
@@ -110,6 +103,22 @@ class Onnx:
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         form = "run_low" if involved.low else "run"
         return Recipe(load=(f"{RECIPE}:load",), infer=(f"{RECIPE}:{form}",), more=low_precision(involved))
+
+
+NEWER = b"\x08\x08\x3a\x03\x12\x01g\x42\x03\x10\xff\x7f"
+"""A ModelProto of IR version 8, with an empty graph called g, that states opset 16383."""
+
+
+@cache
+def _opsets() -> dict[str, int]:
+    import onnxruntime
+
+    try:
+        onnxruntime.InferenceSession(NEWER, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        found = re.search(r"support for domain ai\.onnx is till opset (\d+)", str(error))
+        return {"": int(found[1])} if found else {}
+    return {}
 
 
 FRONTENDS: Mapping[str, Frontend] = {"onnx": Onnx()}

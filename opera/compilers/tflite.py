@@ -12,8 +12,7 @@ import numpy as np
 
 from opera import precision
 from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant
-from opera.compilers.shared import keras_live
-from opera.compilers.shared.messages import Rule
+from opera.compilers.shared import keras_live, messages
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import CannotCarry, of_numpy
 from opera.programs.values import Tensor, Value
@@ -22,20 +21,7 @@ NAME = "tflite"
 PACKAGE = "tensorflow"
 PRELOAD = (keras_live.BACKEND, "tensorflow")
 
-UNSUPPORTED = (
-    Rule(
-        r"""(?s)'tf\.(\w+)' op is neither a custom op nor a flex op.{,2000}?"tf\.\1"\([^\n]*? : \(tensor<(?:[\d?x]*x)?(\w+)>""",
-        r"no TFLite operator for tf.\1 of \2",
-        "load",
-    ),
-    Rule(r"'tf\.(\w+)' op is neither a custom op nor a flex op", r"no TFLite operator for tf.\1", "load"),
-    Rule(r"Op type not registered '?(\w+)", r"no kernel for \1"),
-    Rule(r"Didn't find op for builtin opcode '(\w+)'", r"no kernel for \1"),
-    Rule(r"Encountered unresolved custom op: (\w+)", r"no kernel for the custom operator \1"),
-    Rule(r"([Uu]nsupported (?:data )?type:? \w+)", r"\1"),
-    Rule(r"Type '?(\w+)'? is not supported by (\w+)", r"\2 does not take \1"),
-    Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),
-)
+UNSUPPORTED = messages.table("tensorflow", "tflite")
 
 
 def version() -> str:

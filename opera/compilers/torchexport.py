@@ -7,18 +7,14 @@ from typing import Any
 
 from opera import precision
 from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant
-from opera.compilers.shared import torch_live, torch_operators
-from opera.compilers.shared.messages import Rule
+from opera.compilers.shared import messages, torch_live, torch_operators
 from opera.programs.values import Value
 
 NAME = "torchexport"
 PACKAGE = "torch"
 PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch.preload")
 
-UNSUPPORTED = (
-    Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),
-    Rule(r"([^\n:]{1,80} not implemented for [^\n]{1,40})", r"\1"),
-)
+UNSUPPORTED = messages.table("torch", "export")
 
 
 def version() -> str:

@@ -8,8 +8,7 @@ from typing import Any
 
 from opera import precision
 from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant, tflite
-from opera.compilers.shared import keras_live
-from opera.compilers.shared.messages import Rule
+from opera.compilers.shared import keras_live, messages
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.programs.values import Value
 
@@ -17,11 +16,7 @@ NAME = "xla"
 PACKAGE = "tensorflow"
 PRELOAD = (keras_live.BACKEND, "tensorflow")
 
-UNSUPPORTED = (
-    Rule(r"No registered '(\w+)' OpKernel for XLA", r"no XLA kernel for \1"),
-    Rule(r"([^\n:]{1,80} must be a compile-time constant)", r"\1"),
-    Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?(?:supported|implemented))\b", r"\1"),
-)
+UNSUPPORTED = messages.table("tensorflow", "xla")
 
 version = tflite.version
 

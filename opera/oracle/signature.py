@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from opera.programs.verdicts import CRASH, Outcome
+from opera.programs.verdicts import CRASH, REFUSED, Outcome
 
 SIGNATURE_VERSION = 2
 """Changes whenever equal failures may get another signature; `opera run` sorts those of another version anew.
@@ -29,8 +29,8 @@ class Signature(msgspec.Struct, frozen=True):
         stage: load, compile or infer.
         symptom: exception type, signal, `timeout`, `out-of-memory`, or count, shape, dtype, nan-mask, value.
         conversion_function: the code that converts the operator, empty where the compiler cannot tell.
-        message: normalised message of a crash; empty for what is no crash, and where the conversion function ends in
-            the `file:line` that failed.
+        message: normalised message of a crash, or of a refusal that makes a finding; empty for all else, and where the
+            conversion function ends in the `file:line` that failed.
         operator: the operator signature, empty where the conversion function is known.
     """
 
@@ -46,7 +46,7 @@ class Signature(msgspec.Struct, frozen=True):
         """Return the signature of a failing outcome."""
         converter = outcome.conversion_function
         located = re.search(r"\.\w+:\d+$", converter) is not None
-        message = normalise(outcome.message) if outcome.verdict == CRASH and not located else ""
+        message = normalise(outcome.message) if outcome.verdict in (CRASH, REFUSED) and not located else ""
         symptom = outcome.symptom or outcome.verdict
         return cls(frontend, outcome.stage, symptom, converter, message, "" if converter else operator)
 

@@ -27,6 +27,10 @@ AGAIN = "again"
 """Detail of an `error` that says nothing of the test, for opera or the machine was too slow: the next run tries again."""
 
 
+NEWER = "newer-opset"
+"""Tag of a failure of a test that needs newer operators than the compiler declares to know."""
+
+
 class Limits(msgspec.Struct, frozen=True):
     """Limits of one execution: seconds (as of `opera.pool.clock`), and bytes of memory that a worker may grow by."""
 

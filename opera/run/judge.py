@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 
 from opera.compilers import Case, Frontend
+from opera.compilers.shared.messages import Claimed
 from opera.compilers.shared.packing import NoAnswer, Refusal
-from opera.programs.verdicts import CRASH, ERROR, OUT_OF_MEMORY, UNEXPORTED, UNSUPPORTED, Raised, Seen
+from opera.programs.verdicts import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, UNEXPORTED, UNSUPPORTED, Raised, Seen
 from opera.run import blame
 
 TEXT = 1 << 16
@@ -28,12 +29,21 @@ MOVED = {"opera.compilers.packing": "opera.compilers.shared.packing"}
 
 
 class Conclusion(msgspec.Struct, frozen=True):
-    """What an exception means: the fields of records.Outcome of the same names, and the hooks that failed meanwhile."""
+    """What an exception means: the fields of records.Outcome of the same names, and the hooks that failed meanwhile.
+
+    `claimed` is what the compiler declares, where its refusal contradicts that.
+    """
 
     verdict: str
     symptom: str
     message: str
     hooks: dict[str, str] = {}
+    claimed: str = ""
+
+    def details(self, before: dict[str, Any]) -> dict[str, Any]:
+        """Return the details of an outcome, with what is claimed in place of what was said of that before."""
+        kept = {key: value for key, value in before.items() if key != "claimed"}
+        return kept | ({"claimed": self.claimed} if self.claimed else {})
 
 
 def observed(error: BaseException, folder: str) -> tuple[Raised, ...]:
@@ -77,6 +87,8 @@ def conclude(frontend: Frontend, case: Case, stage: str, seen: Seen, error: Base
         reason = frontend.unsupported(case, stage, error)
     except Exception as failure:
         hooks = {"unsupported": f"{type(failure).__name__}: {cut(said(failure), 300)}"}
+    if isinstance(reason, Claimed) and seen.blame != blame.OPERA:
+        return Conclusion(REFUSED, symptom, message, hooks, claimed=cut(reason))
     if reason is not None:
         return Conclusion(UNSUPPORTED, symptom.rpartition(".")[2], cut(reason), hooks)
     if seen.blame == blame.OPERA:

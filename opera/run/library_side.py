@@ -144,7 +144,9 @@ def _compared(manifest: Manifest, directory: Path, actual: list[Value], payload:
     expected = read_values(directory, "expected")
     granted = oracle.granted(payload.computes_in, expected, manifest.rtol, manifest.atol)
     found = oracle.compare(expected, actual, manifest.outputs, *granted)
-    held = {key: value for key, value in payload.outcome.details.items() if key in ("nondeterministic", "repeat")}
+    held = {
+        key: value for key, value in payload.outcome.details.items() if key in ("nondeterministic", "repeat", "tags")
+    }
     return msgspec.structs.replace(
         payload.outcome, symptom=found.symptom, message=found.message[:4000], details={**found.details, **held}
     )

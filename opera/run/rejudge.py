@@ -2,7 +2,7 @@
 
 | verdict | judged anew from | else |
 |---|---|---|
-| crash, unsupported, error | the exception: classes, text, causes, traceback | run again |
+| crash, refused-claimed, unsupported, error | the exception: classes, text, causes, traceback | run again |
 | pass | identical outputs, or how far they were off, where only tolerances changed | run again |
 | inconsistent, screened | the outputs that were kept: compared and screened again, on the library's side | run again |
 | abort, timeout, out-of-memory | they hold, whatever the rules | |
@@ -32,6 +32,7 @@ from opera.programs.verdicts import (
     FAILURES,
     INCONSISTENT,
     PASS,
+    REFUSED,
     SCREENED,
     UNSUPPORTED,
     VERDICTS,
@@ -113,12 +114,15 @@ def anew(workspace: Workspace, target: InstalledFrontend, verdict: Verdict) -> V
     outcome, seen = verdict.outcome, verdict.outcome.seen
     if seen is None or outcome.details.get(AGAIN):
         return None
-    if seen.raised and outcome.verdict in (CRASH, UNSUPPORTED, ERROR):
+    if seen.raised and outcome.verdict in (CRASH, REFUSED, UNSUPPORTED, ERROR):
         frontend = compilers.frontend(target.compiler, target.library)
         found = judge.conclude(frontend, _case(workspace, target, verdict), outcome.stage, seen)
         if found.hooks:  # the adapter wants more of the exception than was kept
             return None
-        outcome = msgspec.structs.replace(outcome, verdict=found.verdict, symptom=found.symptom, message=found.message)
+        outcome = msgspec.structs.replace(
+            outcome, verdict=found.verdict, symptom=found.symptom, message=found.message,
+            details=found.details(outcome.details),
+        )  # fmt: skip
         return msgspec.structs.replace(verdict, outcome=outcome, rules=str(target.rules))
     if outcome.verdict == PASS and _still_agrees(workspace, target, verdict, seen):
         return msgspec.structs.replace(verdict, rules=str(target.rules))

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from opera import compilers, libraries, resources
+from opera.compilers.shared import messages
 from opera.oracle import comparison as oracle
 from opera.programs import verdicts as records
 from opera.run import blame
@@ -30,7 +31,7 @@ class Rules(msgspec.Struct, frozen=True):
     """Digests of what verdicts on a frontend are concluded by.
 
     Attributes:
-        refusals: What is unsupported, and whose failure is whose: the adapter, and the blame.
+        refusals: What is unsupported, and whose failure is whose: the adapter, its tables of refusals, and the blame.
         comparison: How outputs are compared.
         tolerances: At which tolerance.
         screens: What else explains an inconsistency: the screens, and what the library leaves undefined.
@@ -58,7 +59,7 @@ class Rules(msgspec.Struct, frozen=True):
             return (self.comparison, self.tolerances) == (now.comparison, now.tolerances)
         if verdict in (records.INCONSISTENT, records.SCREENED):
             return msgspec.structs.replace(self, refusals=now.refusals) == now
-        if verdict in (records.CRASH, records.UNSUPPORTED):
+        if verdict in (records.CRASH, records.REFUSED, records.UNSUPPORTED):
             return self.refusals == now.refusals
         return self == now
 
@@ -67,10 +68,11 @@ def of(compiler: str, library: str) -> Rules:
     """Return the rules of a frontend, as they stand."""
     frontend = compilers.frontend(compiler, library)
     own = blame.adapter_of(frontend)
+    modules = closure(own, _home(own))
     judged = libraries.get(library)
     tables = [oracle.TOLERANCES, compilers.computes_in(frontend)]
     return Rules(
-        refusals=_digest((*REFUSALS, *closure(own, _home(own)))),
+        refusals=_digest((*REFUSALS, *modules), more=_said(tables_of(modules))),
         comparison=_digest(COMPARISON, "TOLERANCES"),
         tolerances=_short(msgspec.json.encode(tables, order="sorted")),
         screens=_digest((*SCREENS, *closure(blame.adapter_of(judged), "opera.libraries")), "", _declared(library)),
@@ -94,6 +96,25 @@ def closure(module: str, package: str) -> tuple[str, ...]:
             found.add(name)
             left.extend(_imports(name))
     return tuple(sorted(found))
+
+
+def tables_of(modules: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the tables of refusals that modules read: what they call `table` with."""
+    calls = (node for name in modules for node in ast.walk(_tree(name)) if isinstance(node, ast.Call) and node.args)
+    called = ((getattr(x.func, "attr", "") or getattr(x.func, "id", ""), x.args[0]) for x in calls)
+    found = {str(first.value) for name, first in called if name == "table" and isinstance(first, ast.Constant)}
+    return tuple(sorted(found))
+
+
+def _said(tables: tuple[str, ...]) -> bytes:
+    """Return what decides in tables of refusals: examples and reasons why are words about rules."""
+    kept = ("pattern", "reason", "stage", "kind", "exception")
+    parts = {name: messages.read(messages.file_of(name)) for name in tables}
+    plain = {
+        name: {part: [[getattr(rule, field) for field in kept] for rule in rules] for part, rules in held.items()}
+        for name, held in parts.items()
+    }
+    return msgspec.json.encode(plain, order="deterministic")
 
 
 def _home(module: str) -> str:

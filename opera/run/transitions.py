@@ -17,6 +17,7 @@ from opera.programs.verdicts import (
     ERROR,
     FAILURES,
     INCONSISTENT,
+    NEWER,
     SCREENED,
     UNEXPORTED,
     UNSUPPORTED,
@@ -60,7 +61,8 @@ def advanced(
     known = {x.name: stored.get((item.test, x.name)) for x in variants}
     for place in range(item.variant, len(variants)):
         variant, here = variants[place], msgspec.structs.replace(item, variant=place)
-        wanted = variant.after == "always" or _rejected([known[x.name] for x in variants[:place]])
+        before = [x for x in variants[:place] if known[x.name] is not None or artefact(x.artefact) is not None]
+        wanted = variant.after == "always" or _rejected([known[x.name] for x in before])
         if not wanted or (known[variant.name] is not None and not rerun):
             continue
         found = artefact(variant.artefact)
@@ -77,7 +79,7 @@ def advanced(
 
 
 def _rejected(before: list[tuple[str, str] | None]) -> bool:
-    """Whether all variants so far ended in unsupported, or failed while the model was loaded."""
+    """Whether all variants so far, of which the test has the artefact, were unsupported or failed while it was loaded."""
     return all(
         found is not None and (found[0] in (UNSUPPORTED, UNEXPORTED) or (found[0] in FAILURES and found[1] == "load"))
         for found in before
@@ -116,8 +118,9 @@ def screened(task: Screen, reply: ScreenReply) -> list[Step]:
 
 
 def with_screens(outcome: Outcome, reply: ScreenReply) -> Outcome:
-    """Add what the screens said to an inconsistency."""
-    tags = list(reply.tags) if reply.status != ERROR else ["unscreened"]
+    """Add what the screens said to an inconsistency; what the worker told of the test itself stays."""
+    own = [tag for tag in outcome.details.get("tags", ()) if tag == NEWER]
+    tags = [*own, *(reply.tags if reply.status != ERROR else ["unscreened"])]
     told = detailed(outcome, **{"screen": reply.reason, "tags": tags, **reply.numbers})
     return msgspec.structs.replace(told, verdict=SCREENED if reply.status == SCREENED else INCONSISTENT)
 

@@ -28,7 +28,7 @@ from opera.programs import migrated
 from opera.programs.migrated import LIVE, Manifest
 from opera.programs.program import operators_of
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor, Value
-from opera.programs.verdicts import ERROR, INCONSISTENT, OUT_OF_MEMORY, PASS, Job, Outcome, Seen
+from opera.programs.verdicts import ERROR, FAILURES, INCONSISTENT, NEWER, OUT_OF_MEMORY, PASS, Job, Outcome, Seen
 from opera.run import blame, judge
 from opera.run.judge import cut, said
 from opera.store import folders
@@ -158,6 +158,7 @@ def _compared(
     if not found.symptom:
         seen = Seen(identical=not margins and expected == actual, margins=margins)
         return Outcome(PASS, seconds=seconds, details=details, seen=seen)
+    details |= _newer(frontend, manifest)
     if job.repeat:
         details |= _repeat(frontend, compiled, case, actual, manifest, seconds)
     if job.save_outputs:
@@ -262,7 +263,18 @@ def _failure(
     where = _conversion_function(frontend, case, error, hooks)
     seen = msgspec.structs.replace(seen, hooks=hooks)
     place = _location(error, packages)
-    return Outcome(found.verdict, stage, found.symptom, found.message, place, where, seconds, {}, seen)
+    details = found.details(_newer(frontend, manifest) if found.verdict in FAILURES else {})
+    return Outcome(found.verdict, stage, found.symptom, found.message, place, where, seconds, details, seen)
+
+
+def _newer(frontend: Frontend, manifest: Manifest) -> dict[str, Any]:
+    """Return the tag of a test that needs newer operators than the compiler declares to know, as details of its failure."""
+    declares = getattr(frontend, "opsets", None)
+    if not manifest.needs or declares is None:
+        return {}
+    known: dict[str, int] = declares()
+    newer = any(version > known.get(domain, version) for domain, version in manifest.needs.items())
+    return {"tags": [NEWER]} if newer else {}
 
 
 def _repeat(

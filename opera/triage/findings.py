@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from opera.programs.program import operators_of
+from opera.programs.verdicts import NEWER
 from opera.store import tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.tests import Origin
@@ -27,7 +28,7 @@ class Finding(msgspec.Struct, frozen=True):
         members: Test ids in the order they were found.
         origins: For each member, the library's test that it was made of.
         confirmed: How many members failed again in a fresh process.
-        tags: `single-reference`, `three-answers`, `state-dependent`, `passes-as-constants`, ...
+        tags: `single-reference`, `three-answers`, `state-dependent`, `passes-as-constants`, `newer-opset`, ...
         first_found: Tests that had been run on this frontend when it was found, itself included.
         reproducer: Path of the script in the workspace.
         numbers: What the oracle and the screens measured of the first member.
@@ -67,6 +68,8 @@ class _Known(msgspec.Struct):
 def findings(workspace: Workspace, frontend: str = "", environment: str = "") -> list[Finding]:
     """Return the findings: of a frontend's newest version first, then confirmed ones, then those with most members.
 
+    Those that only operators show which are newer than the compiler declares to know come last.
+
     Without `environment`, all environments but superseded ones.
     """
     known = _Known(
@@ -82,7 +85,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "") ->
         if verdict.environment not in superseded:
             groups[verdict.finding, verdict.environment].append(verdict)
     found = [_finding(workspace, group, known) for group in groups.values()]
-    found.sort(key=lambda x: (-min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
+    found.sort(key=lambda x: (NEWER in x.tags, -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
     age = _ages(found)
     return sorted(found, key=lambda x: age[x.frontend, x.compiler_version])
 
@@ -119,6 +122,8 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
     told = [known.tests.get(test, Origin("?", "")) for test in members]
     named = Counter(x.operator for x in told)
     tags = {tag for x in group for tag in x.outcome.details.get("tags", ())}
+    if not all(NEWER in x.outcome.details.get("tags", ()) for x in group):
+        tags.discard(NEWER)  # an operator that the compiler knows fails in the same way
     key = (first.frontend, first.environment)
     if all(First(*key, test) in known.passed for test in members):
         tags.add("passes-as-constants")

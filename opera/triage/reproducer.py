@@ -24,7 +24,7 @@ from opera.programs import literals
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Program
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor, Value
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, OUT_OF_MEMORY, TIMEOUT, Limits
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, OUT_OF_MEMORY, REFUSED, TIMEOUT, Limits
 from opera.store import tests
 from opera.store.workspace import Workspace
 from opera.triage import recipes
@@ -79,7 +79,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
     """Return the script of a finding."""
     shown = libraries.get(manifest.library).reproducer(manifest, directory, program, exhibit.artefact)
     expected = read_values(directory, "expected")
-    kind = {CRASH: "crash", INCONSISTENT: "inconsistent"}.get(exhibit.verdict, "death")
+    kind = {CRASH: "crash", REFUSED: "crash", INCONSISTENT: "inconsistent"}.get(exhibit.verdict, "death")
     involved = [*expected, *(shown["fed"] if isinstance(shown["fed"], list) else [])]
     environment = _environment(manifest.library)
     frontend: Any = compilers.frontend(exhibit.compiler, manifest.library)
@@ -150,6 +150,7 @@ def _header(exhibit: Exhibit, manifest: Manifest, shown: dict[str, object]) -> l
         OUT_OF_MEMORY: f"more than {exhibit.limits.memory >> 20} MiB of memory",
         INCONSISTENT: f"wrong outputs ({exhibit.symptom})",
         CRASH: f"{exhibit.symptom} in {exhibit.stage}",
+        REFUSED: f"refused in {exhibit.stage} ({exhibit.symptom}), against what it declares",
     }.get(exhibit.verdict, exhibit.verdict)
     lines = [
         f"{exhibit.id}, found by opera: {manifest.operator} on {exhibit.frontend}: {what}",

@@ -105,7 +105,7 @@ def test_what_opera_cannot_feed_to_tvm_is_no_crash(make: Any, run: Any) -> None:
     case = make("Cast", [low("int4")], [FLOATS], to=1)
     stage, error = run(tvm, case)
     assert stage == "infer" and isinstance(error, CannotCarry)
-    assert "opera cannot feed int4" in str(tvm.FRONTENDS["onnx"].unsupported(case, stage, error))
+    assert "opera: cannot feed int4" in str(tvm.FRONTENDS["onnx"].unsupported(case, stage, error))
 
 
 def test_strings_of_any_rank_travel_unchanged_through_onnx_runtime(make: Any, run: Any) -> None:

@@ -34,6 +34,9 @@ def test_it_holds_the_content(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     for kind in ("instrumentation/onnx.toml", "sources/onnx.toml", "templates/onnx/script.py.j2"):
         assert f"opera/_content/{kind}" in names
+    assert {f"opera/compilers/refusals/{name}.toml" for name in ("onnxruntime", "openvino", "tvm", "torch")} <= set(
+        names
+    )
     assert not [name for name in names if name.startswith(("tests/", "results/"))]
 
 

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from opera.oracle.signature import LIMIT, Signature, normalise
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, TIMEOUT, Outcome
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED, TIMEOUT, Outcome
 
 PIECES = st.sampled_from(
     ["shape [1, 2]", "(3,)", "0x7ffe12", "'conv_1'", '"x"', "/a/b/c.cpp:12", "lv12", "float32", "1.5e-3", "node: x", "-7",
@@ -94,3 +94,10 @@ def test_only_a_crash_is_told_by_its_message():
         assert one.id == sign(verdict=verdict, symptom=symptom, message="that").id
         assert one.symptom == (symptom or verdict)
     assert sign(verdict=INCONSISTENT, symptom="value").id != sign(verdict=INCONSISTENT, symptom="shape").id
+
+
+def test_the_words_of_a_refusal_that_contradicts_count_as_those_of_a_crash():
+    base = {"stage": "load", "symptom": "ValueError", "message": "no value in Constant 12", "conversion_function": "f"}
+    refused = Signature.of("tvm-onnx", "Constant", Outcome(REFUSED, **base))
+    assert refused == Signature.of("tvm-onnx", "Constant", Outcome(CRASH, **base))
+    assert refused.message == "no value in Constant #"

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from opera import compilers
+from opera.compilers.shared import messages
 from opera.oracle import comparison as oracle
 from opera.programs import verdicts as records
-from opera.run import rules
+from opera.run import blame, rules
 from opera.run.rules import Rules
 
 CODE = '''"""Says something."""
@@ -29,6 +30,7 @@ def judge(x: int) -> bool:
 '''
 
 
+FOLDER = messages.file_of("tvm").parent
 NUMBERS = itertools.count()
 """Modules are read once: each has a name of its own."""
 
@@ -99,9 +101,38 @@ def test_a_tolerance_changes_only_its_own_digest(monkeypatch: pytest.MonkeyPatch
     assert (after.refusals, after.comparison, after.screens) == (before.refusals, before.comparison, before.screens)
 
 
+def test_tables_of_refusals_are_rules_and_their_remarks_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def digests(old: str = "", new: str = "") -> dict[str, Rules]:
+        folder = tmp_path / f"{next(NUMBERS)}"
+        folder.mkdir()
+        for file in FOLDER.glob("*.toml"):
+            text = file.read_text(encoding="utf-8")
+            (folder / file.name).write_text(text.replace(old, new) if file.stem == "tvm" and old else text)
+        monkeypatch.setattr(messages, "file_of", lambda name: folder / f"{name}.toml")
+        return {name: rules.of(name, "onnx") for name in ("tvm", "openvino")}
+
+    before = digests()
+    remarked = digests('why = "its own words"', 'why = "as it says"')
+    changed = digests("no converter for", "nothing converts")
+    assert remarked == before
+    assert changed["openvino"] == before["openvino"]
+    assert changed["tvm"].refusals != before["tvm"].refusals
+    assert changed["tvm"].screens == before["tvm"].screens
+
+
+def test_every_table_is_of_some_frontend() -> None:
+    frontends = [compilers.frontend(x, y) for x in compilers.registered() for y in compilers.get(x).FRONTENDS]
+    own = {blame.adapter_of(x) for x in frontends if blame.adapter_of(x).startswith("opera.")}
+    found = {table for name in own for table in rules.tables_of(rules.closure(name, "opera.compilers"))}
+    assert found == {file.stem for file in FOLDER.glob("*.toml")}
+
+
 NOW = Rules("a", "b", "c", "d")
 HOLDS = {
-    records.CRASH: "refusals", records.UNSUPPORTED: "refusals", records.PASS: "comparison tolerances",
+    records.CRASH: "refusals", records.REFUSED: "refusals", records.UNSUPPORTED: "refusals",
+    records.PASS: "comparison tolerances",
     records.INCONSISTENT: "comparison tolerances screens", records.SCREENED: "comparison tolerances screens",
     records.ABORT: "", records.TIMEOUT: "", records.OUT_OF_MEMORY: "",
     records.FLAKY: "refusals comparison tolerances screens", records.ERROR: "refusals comparison tolerances screens",

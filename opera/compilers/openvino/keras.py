@@ -7,17 +7,13 @@ from typing import Any
 from opera.compilers import Case, Involved, Recipe, Variant
 from opera.compilers.openvino import onnx as reader
 from opera.compilers.openvino.onnx import Onnx
-from opera.compilers.shared import keras_live
-from opera.compilers.shared.messages import Rule
+from opera.compilers.shared import keras_live, messages
 from opera.compilers.shared.messages import unsupported as first_rule
 
 PRELOAD = (keras_live.BACKEND, "openvino.frontend.tensorflow.utils", "openvino.tools.ovc.convert_impl")
 
-UNSUPPORTED = (
-    Rule(r"TensorFlow Frontend (does not support [^\n.]{1,100})", r"\1", "load"),
-    Rule(r"([^\n:]{1,60} (?:supports? only|(?:is|are) supported only) [^\n.]{1,60})", r"\1", "load"),
-)
-"""The words of its translators, beside those that every route has."""
+UNSUPPORTED = messages.table("openvino", "core", "tensorflow")
+"""The words of every route, and of its translators."""
 
 TENSORFLOW = ("saved_model", "live")
 """Artefacts that this importer takes; others OpenVINO reads itself."""
@@ -49,8 +45,8 @@ class Keras(Onnx):
         return super().load(case)
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
-        rules = UNSUPPORTED if case.artefact in TENSORFLOW else ()
-        return keras_live.no_graph(error) or first_rule(reader.UNSUPPORTED + rules, stage, error)
+        rules = UNSUPPORTED if case.artefact in TENSORFLOW else reader.UNSUPPORTED
+        return keras_live.no_graph(error) or first_rule(rules, stage, error)
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         load = {"saved_model": f"{reader.RECIPE}_keras:load_saved", "live": f"{reader.RECIPE}_keras:load_live"}

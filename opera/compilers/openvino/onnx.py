@@ -5,27 +5,20 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from opera.compilers import RECIPES, Case, Involved, Recipe, Variant
-from opera.compilers.shared.messages import Rule, last_location
+from opera.compilers.shared import messages
+from opera.compilers.shared.messages import last_location
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import BITS, CannotCarry, of_numpy, pack, unpack
 from opera.programs.values import Optional, Tensor, Value
 
-UNSUPPORTED = (
-    Rule(r"No conversion rule found for operations: ([^\n]{1,120})", r"no conversion rule for \1"),
-    Rule(r"CPU plug-in doesn't support ([^\n.]{1,80})", r"the CPU plugin does not support \1"),
-    Rule(r"[Uu]nsupported (?:data )?type\b:? ?(\w*)", r"unsupported type \1"),
-    Rule(r"[Uu]nsupported src_prc: (\w+)", r"unsupported type \1"),
-    Rule(r"[Uu]nsupported padding mode: \[(\w+)\]", r"unsupported padding mode \1"),
-    Rule(r"evaluate\(\) is not implemented for op: (\S+)", r"no reference implementation of \1"),
-    Rule(r"([^\n:]{1,80} (?:is|are) not (?:yet )?supported)\b", r"\1"),
-    Rule(r"([^\n:]{1,80} (?:is|are) only supported [^\n:]{1,60})", r"\1"),
-    Rule(r"\n([^\n]{1,60} must be an? [^\n.]{0,30}constant)\b", r"\1"),
-)
+UNSUPPORTED = messages.table("openvino", "core")
 """The words of its core, its readers and its CPU plugin, which every route goes through."""
 
 GENERIC = r"core/src/node\.cpp|inference/src/|unconverted_ops_report"
@@ -73,6 +66,10 @@ class Onnx:
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         return first_rule(UNSUPPORTED, stage, error)
 
+    def opsets(self) -> dict[str, int]:
+        """Return the newest opset whose schemas it ships: its reader reads any, without a word."""
+        return _opsets()
+
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the operator that failed, and the last specific place in OpenVINO's sources that the message names.
 
@@ -99,6 +96,16 @@ class Onnx:
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         return steps(involved, f"{RECIPE}:load")
+
+
+@cache
+def _opsets() -> dict[str, int]:
+    """Look for the names of onnx's sets of schemas (`OpSet_Onnx_ver27`) in the reader's library."""
+    import openvino
+
+    files = Path(openvino.__file__).parent.glob("libs/*openvino_onnx_frontend*")
+    found = {int(name[1]) for file in files for name in re.finditer(rb"OpSet_Onnx_ver(\d+)", file.read_bytes())}
+    return {"": max(found)} if found else {}
 
 
 def raised_in(error: BaseException, modules: tuple[str, ...]) -> str:

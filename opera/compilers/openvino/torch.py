@@ -9,8 +9,7 @@ from opera import precision
 from opera.compilers import Case, Involved, Recipe, Variant
 from opera.compilers.openvino import onnx as reader
 from opera.compilers.openvino.onnx import Onnx
-from opera.compilers.shared import torch_operators
-from opera.compilers.shared.messages import Rule
+from opera.compilers.shared import messages, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.programs.values import Tensor
 
@@ -22,12 +21,8 @@ PRELOAD = (
     "openvino.frontend.pytorch.torchdynamo.export_decompositions",
 )
 
-UNSUPPORTED = (
-    Rule(r"\[PyTorch Frontend\] ([^\n]{1,80} do(?:es)? not support [^\n.]{1,60})", r"\1", "load"),
-    Rule(r"\[PyTorch Frontend\] (The operation doesn't allow complex type)", r"\1", "load"),
-    Rule(r"\[PyTorch Frontend\] ([\w:]+: Couldn't retrieve input stride information)", r"\1", "load"),
-)
-"""The words of its translators, beside those that every route has."""
+UNSUPPORTED = messages.table("openvino", "core", "pytorch")
+"""The words of every route, and of its translators."""
 
 PYTORCH = ("pt2", "torchscript")
 """Artefacts that this importer takes; ONNX is read by OpenVINO's own reader."""
@@ -59,7 +54,7 @@ class Torch(Onnx):
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         if case.artefact not in PYTORCH:
             return super().unsupported(case, stage, error)
-        return torch_operators.refusal(error) or first_rule(reader.UNSUPPORTED + UNSUPPORTED, stage, error)
+        return torch_operators.refusal(error) or first_rule(UNSUPPORTED, stage, error)
 
     def translator(self, operator: str) -> str:
         """Return one name for what has one translator: `aten.add.Tensor`, `aten::add` and `aten::add_` are `aten::add`."""

@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import traceback
 
+from opera.compilers.shared import messages
+from opera.compilers.shared.packing import Refusal
+
 UNPATCHED = {"OPERA_UNPATCHED": "1"}
 """The environment in which opera.libraries.torch.preload and torch_export leave PyTorch as it is."""
 
 EXPORTED = "torch.export.exported_program"
 
-REFUSALS = {
-    "Unsupported": "{}",
-    "GuardOnDataDependentSymNode": "control flow that depends on data",
-    "DataDependentOutputException": "{} returns a number that depends on data",
-    "DynamicOutputShapeException": "the shape of what {} returns depends on data",
-    "UnsupportedFakeTensorException": "{}",
-    "UnsupportedOperatorException": "{} has no implementation that computes only shapes",
-    "UnsupportedMutationAliasingException": "{}",
-    "UnsupportedOperatorError": "{}",
-}
-"""PyTorch's exceptions whose very name is a refusal → what is refused, from the first line of their text."""
+REFUSALS = messages.table("torch", "classes")
+"""PyTorch's exceptions whose very name is a refusal."""
 
 
 def refusal(error: BaseException) -> str | None:
     """Return what PyTorch itself refuses; causes are looked at too, for the layers above wrap such exceptions."""
     link: BaseException | None = error
     while link is not None:
-        for kind in type(link).__mro__:
-            if kind.__name__ in REFUSALS and kind.__module__.startswith("torch."):
-                return REFUSALS[kind.__name__].format(str(link).strip().partition("\n")[0][:160])
+        if not isinstance(link, Refusal) and (told := messages.unsupported(REFUSALS, "", link)):
+            return told
         link = link.__cause__
     return None
 

@@ -8,7 +8,7 @@ import traceback
 from typing import Any
 
 from opera.compilers import Case, Involved, Recipe, Variant
-from opera.compilers.shared.messages import Rule
+from opera.compilers.shared import messages
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.tvm import onnx as importer
 from opera.compilers.tvm.onnx import Onnx
@@ -17,15 +17,8 @@ from opera.programs.values import Value
 
 PRELOAD = ("tvm.relax.frontend.tflite",)
 
-UNSUPPORTED = (
-    Rule(r"No module named '(tflite)\b", r"the Python package \1 is not installed", "load"),
-    Rule(r"(quantized TFLite operators are not supported in frontend TFLite yet: [^\n.]+)", r"\1", "load"),
-    Rule(r"(?:TFLite|TFLite frontend) (does not support [^\n(]{1,60})", r"\1", "load"),
-)
-"""The words of its importer, beside the exceptions in REFUSALS."""
-
-REFUSALS = ("OpNotImplemented", "OpAttributeUnImplemented")
-"""TVM's exceptions whose very name is a refusal."""
+UNSUPPORTED = messages.table("tvm", "tflite", "every", "classes")
+"""The words of its importer, of what all importers share, and exceptions whose very name is a refusal."""
 
 PLUMBING = {"CAST", "CONCATENATION", "EXPAND_DIMS", "FILL", "PACK", "RESHAPE", "SHAPE", "SLICE", "SPLIT", "SPLIT_V", "SQUEEZE",
             "STRIDED_SLICE", "TRANSPOSE", "UNPACK"}  # fmt: skip
@@ -62,7 +55,7 @@ class Keras(Onnx):
             return super().unsupported(case, stage, error)
         if missing := _missing(error):
             return f"no converter for {missing}"
-        return first_rule(UNSUPPORTED + importer.EVERY_ROUTE, stage, error) or _refusal(stage, error)
+        return first_rule(UNSUPPORTED, stage, error)
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the converter that raised, else the one that TVM chooses for what the layer became.
@@ -92,12 +85,6 @@ class Keras(Onnx):
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         return importer.steps("tflite" if artefact == "tflite" else "onnx", involved)
-
-
-def _refusal(stage: str, error: BaseException) -> str | None:
-    """Return what the importer refuses by its exception's class, where its words match no rule."""
-    refused = stage == "load" and any(kind.__name__ in REFUSALS for kind in type(error).__mro__)
-    return str(error).strip().partition("\n")[0][:160] if refused else None
 
 
 def _missing(error: BaseException | None) -> str:

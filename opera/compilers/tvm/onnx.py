@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import traceback
+from functools import cache
 from typing import Any
 
 from opera.compilers import RECIPES, Case, Involved, Recipe, Variant
-from opera.compilers.shared.messages import Rule
+from opera.compilers.shared import messages
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.tvm.values import feed, read
 from opera.programs.values import Value
 
 PRELOAD = ("tvm.relax.frontend.onnx",)
 
-UNSUPPORTED = (
-    Rule(r"operators are not supported for frontend ONNX: ([\w, ]+)", r"no converter for \1"),
-    Rule(r"Operator (\w+) not implemented", r"no converter for \1"),
-    Rule(r"cannot handle ShapeExpr inputs", r"cannot handle ShapeExpr inputs", "load"),
-    Rule(r"no value in Constant", r"Constant without the attribute value", "load"),
-    Rule(r"unknown dtype `(\w+)`", r"unsupported type \1"),
-    Rule(r"[Uu]nsupported (input|output) datatype (?:attribute )?for operation: '?(\w+)", r"unsupported \1 type \2"),
-    Rule(r"(\w+) param datatype should be one of .* but got T\.(\w+)", r"unsupported \1 type \2"),
-    Rule(r"Type <class '[\w.]*?(\w+)'> for (\w+) is currently unsupported", r"\2 as \1 is unsupported", "load"),
-    Rule(r"([Oo]nly constant \w+(?: currently)? supported)", r"\1", "load"),
-    Rule(r"([\w ]{1,60} must be a constant)", r"\1", "load"),
-)
-"""The words of its importer."""
-
-EVERY_ROUTE = (
-    Rule(r"([^\n:]{1,80}(?: is| are)? not (?:yet |currently )?supported)\b", r"\1"),
-    Rule(r"([\w ]{1,60} not implemented\b)", r"\1"),
-)
-"""The words of what comes after the importers, and of what they share."""
+UNSUPPORTED = messages.table("tvm", "onnx", "every")
+"""The words of its importer, of what comes after it, and of what all importers share."""
 
 RECIPE = f"{RECIPES}.tvm"
 
@@ -63,7 +48,11 @@ class Onnx:
         return found
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
-        return first_rule(UNSUPPORTED + EVERY_ROUTE, stage, error)
+        return first_rule(UNSUPPORTED, stage, error)
+
+    def opsets(self) -> dict[str, int]:
+        """Return the newest version that any of its converters is for: it declares none, and reads all without a word."""
+        return _opsets()
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the converter that raised, else the one that TVM chooses for the operator: `onnx_frontend:Conv._impl_v11`.
@@ -90,6 +79,15 @@ class Onnx:
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         return steps("onnx", involved)
+
+
+@cache
+def _opsets() -> dict[str, int]:
+    from tvm.relax.frontend.onnx import onnx_frontend
+
+    names = (name for converter in onnx_frontend._get_convert_map().values() for name in dir(converter))
+    found = {int(version[1]) for name in names if (version := re.fullmatch(r"_impl_v(\d+)", name))}
+    return {"": max(found)} if found else {}
 
 
 def steps(importer: str, involved: Involved) -> Recipe:

@@ -9,8 +9,7 @@ from typing import Any
 
 from opera import precision
 from opera.compilers import Case, Involved, Recipe, Variant
-from opera.compilers.shared import torch_operators
-from opera.compilers.shared.messages import Rule
+from opera.compilers.shared import messages, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.tvm import onnx as importer
 from opera.compilers.tvm.onnx import Onnx
@@ -19,15 +18,7 @@ from opera.programs.values import Value
 
 PRELOAD = (precision.PRELOAD, "opera.libraries.torch.preload", "tvm.relax.frontend.torch")
 
-UNSUPPORTED = (
-    Rule(r"input_type (?:torch\.)?(\w+) is not handled yet", r"unsupported type \1", "load"),
-    Rule(r"Unsupported input kind: (?:InputKind\.)?(\w+)", r"inputs of the kind \1", "load"),
-    Rule(r"Unsupported op (\w+)", r"graph nodes of the kind \1", "load"),
-    Rule(r"(\w+ expects [^\n]{1,40} inputs), but got ([^\n]{1,20}) input", r"\1, not \2", "load"),
-    Rule(r"(Unsupported [\w ]*(?:type|dimensionality|rounding_mode)\b[^\n:]{0,20})", r"\1", "load"),
-    Rule(r"([\w/ -]{1,60} requires statically known [\w -]{1,40})", r"\1", "load"),
-    Rule(r"(Only [\w ]{1,40} supported[\w ]{0,40})", r"\1", "load"),
-)
+UNSUPPORTED = messages.table("tvm", "pytorch", "every")
 """The words of its importer. What an `assert` without words stops is no refusal, but a crash."""
 
 PLUMBING = {
@@ -66,7 +57,7 @@ class Torch(Onnx):
             return super().unsupported(case, stage, error)
         missing = _missing(error)
         refused = f"no converter for {missing}" if missing else torch_operators.refusal(error)
-        return refused or first_rule(UNSUPPORTED + importer.EVERY_ROUTE, stage, error)
+        return refused or first_rule(UNSUPPORTED, stage, error)
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the converter that raised, else the one that TVM chooses for what the operator decomposes to.

@@ -14,6 +14,7 @@ import msgspec
 from opera import resources
 from opera.errors import InvalidTest
 from opera.libraries.onnx import codec as onnx_values
+from opera.libraries.onnx import opsets as onnx_opsets
 from opera.libraries.onnx import references as onnx_reference
 from opera.libraries.onnx import source as onnx_source
 from opera.libraries.onnx import undefined as onnx_undefined
@@ -50,6 +51,8 @@ def _exporter() -> dict[str, str]:
 def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
     """Write the artefacts `onnx` (every input fed) and, where converters need constants, `onnx-constants`.
 
+    Where the opset is newer than the versions of all operators, `onnx-oldest-opset` is offered beside them.
+
     Expected outputs are the test's own, else the reference evaluator's. Raises InvalidTest where ONNX rejects the case
     or no reference output can be had.
     """
@@ -72,14 +75,28 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
         files["model-constants.onnx"] = onnx_model.model(program, made, types, constants, check=False)
         fed = tuple(name for name in made.inputs if name not in constants)
         artefacts["onnx-constants"] = Artefact("model-constants.onnx", fed)
+    versions = onnx_model.opset(program)
+    needs = onnx_opsets.needed(_all_nodes(made.nodes), versions)
+    newer = any(version < versions[domain] for domain, version in needs.items())
     manifest = Manifest(
         test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
+        offers=(onnx_opsets.OLDEST,) if newer else (), needs=needs,
         inputs=tuple(made.inputs), outputs=tuple(made.outputs), artefacts=artefacts,
         reference="evaluator" if captured.expected is None else "test",
         rtol=captured.rtol, atol=captured.atol, tags=tuple(sorted(tags)),
     )  # fmt: skip
     migrated.write(directory, manifest, made.values, expected, files)
     return manifest
+
+
+def export(manifest: Manifest, directory: Path, artefact: str) -> Artefact:
+    """Write the model with the oldest opset that it means the same with."""
+    if artefact != onnx_opsets.OLDEST:
+        raise LookupError(f"an ONNX test offers no {artefact}")
+    first = manifest.artefacts["onnx"]
+    file = "model-oldest-opset.onnx"
+    (directory / file).write_bytes(onnx_opsets.stamped(directory / first.file, manifest.needs))
+    return Artefact(file, first.feeds)
 
 
 def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> list[Opinion]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import wrap as onnx_model
+from opera.programs import migrated
 from opera.programs.literals import fold, literal, source
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Program
@@ -25,7 +26,7 @@ def reproducer(manifest: Manifest, directory: Path, program: Program, variant: s
     """
     import onnx
 
-    artefact = manifest.artefacts.get(variant) or manifest.artefacts["onnx"]
+    artefact = migrated.artefact(manifest, directory, variant) or manifest.artefacts["onnx"]
     model = onnx.load(directory / artefact.file)
     values = dict(zip(manifest.inputs, read_values(directory, "inputs"), strict=True))
     fed = {name: values[name] for name in artefact.feeds}

@@ -1,0 +1,123 @@
+"""The tables of refusals: every row has an example that it decides itself, and that is concluded as the row says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opera.compilers import inductor, onnxexport, onnxruntime, tflite, torchexport, xla
+from opera.compilers.openvino import compiler as openvino
+from opera.compilers.shared import messages
+from opera.compilers.shared.messages import Claimed, Rule
+from opera.compilers.tvm import compiler as tvm
+from opera.programs.case import remembered
+from opera.programs.verdicts import CRASH, REFUSED, UNSUPPORTED, Raised, Seen
+from opera.run import blame, judge
+
+FILES = sorted(messages.file_of("tvm").parent.glob("*.toml"))
+READ = {
+    ("onnxruntime", "reader"): (onnxruntime, "onnx", "onnx", ()),
+    ("openvino", "core"): (openvino, "onnx", "onnx", ()),
+    ("openvino", "tensorflow"): (openvino, "keras", "saved_model", ("core",)),
+    ("openvino", "pytorch"): (openvino, "torch", "pt2", ("core",)),
+    ("tvm", "onnx"): (tvm, "onnx", "onnx", ()),
+    ("tvm", "pytorch"): (tvm, "torch", "pt2", ()),
+    ("tvm", "tflite"): (tvm, "keras", "tflite", ()),
+    ("tvm", "every"): (tvm, "torch", "pt2", ("pytorch",)),
+    ("tvm", "classes"): (tvm, "keras", "tflite", ("tflite", "every")),
+    ("torch", "classes"): (torchexport, "torch", "live", ()),
+    ("torch", "export"): (torchexport, "torch", "live", ()),
+    ("torch", "inductor"): (inductor, "torch", "live", ()),
+    ("onnxexport", "exporter"): (onnxexport, "torch", "live", ()),
+    ("tensorflow", "tflite"): (tflite, "keras", "live", ()),
+    ("tensorflow", "xla"): (xla, "keras", "live", ()),
+}
+"""(file, part) → who reads it: compiler, library, artefact, and the parts that are asked before it."""
+ROWS = [
+    pytest.param(file.stem, part, place, id=f"{file.stem}-{part}-{place}")
+    for file in FILES
+    for part, rules in messages.read(file).items()
+    for place in range(len(rules))
+]
+
+
+def raised(rule: Rule) -> Seen:
+    """Return what is seen of an exception that says a row's example, of a class that the row is for."""
+    named = rule.exception.replace("\\.", ".").replace(".*", "inner").replace("(?:", "").partition("|")[0].rstrip(")")
+    kinds = (named or "compiler:CompilerError", "builtins:Exception", "builtins:BaseException")
+    if named == "builtins:KeyError":
+        kinds = (named, "builtins:LookupError", *kinds[1:])
+    return Seen((Raised(kinds, rule.example),), blame.COMPILER)
+
+
+@pytest.mark.parametrize(("file", "part", "place"), ROWS)
+def test_a_row_decides_its_own_example(file: str, part: str, place: int) -> None:
+    compiler, library, artefact, before = READ[file, part]
+    rules = messages.table(file, part)
+    rule = rules[place]
+    seen, stage = raised(rule), rule.stage or "compile"
+    error = judge.restored(seen.raised)
+    asked = (*messages.table(file, *before), *rules)
+    assert next(x for x in asked if x.fits(stage, error)) is rule
+    assert rule.why and rule.example and rule.reason
+    case = remembered(library, "Foo", "", artefact)
+    found = judge.conclude(compiler.FRONTENDS[library], case, stage, seen)
+    told = messages.reason(rule, rule.fits(stage, error))  # type: ignore[arg-type]
+    if rule.kind == messages.CLAIMED:
+        assert (found.verdict, found.message, found.claimed) == (REFUSED, rule.example, told)
+    else:
+        assert (found.verdict, found.message, found.claimed) == (UNSUPPORTED, told, "")
+    if rule.kind in (messages.NEEDS_CONSTANT, messages.MACHINE):
+        assert told.startswith(f"{rule.kind}: ")
+
+
+def test_every_part_is_read_by_somebody() -> None:
+    assert set(READ) == {(file.stem, part) for file in FILES for part in messages.read(file)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Binary operators must have the same datatype for both operands.",
+        "Check failed: (IsFloatType(x.ty())) is false: power only applies to float",
+        "'Var' object has no attribute 'values'",
+        "'axis'",
+        "Missing outputs during conversion. Expected 2 but Got 1 in MaxPool.",
+        "TensorCopyFromBytes failed",
+    ],
+)
+def test_what_says_nothing_of_support_is_a_crash(text: str) -> None:
+    kind = "builtins:KeyError" if text == "'axis'" else "tvm:Error"
+    seen = Seen((Raised((kind, "builtins:Exception"), text),), blame.COMPILER)
+    found = judge.conclude(tvm.FRONTENDS["onnx"], remembered("onnx", "Foo", "", "onnx"), "load", seen)
+    assert found.verdict == CRASH
+
+
+def test_what_an_adapter_itself_claims_is_no_finding() -> None:
+    class Claims:
+        def unsupported(self, *_: Any) -> str:
+            return Claimed("declares it")
+
+    seen = Seen((Raised(("builtins:RuntimeError", "builtins:Exception"), "no"),), blame.OPERA)
+    case = remembered("onnx", "Foo", "", "onnx")
+    refused: Any = Claims()
+    assert judge.conclude(refused, case, "load", seen).verdict != REFUSED
+    theirs = judge.conclude(refused, case, "load", Seen(seen.raised, blame.COMPILER))
+    assert (theirs.verdict, theirs.claimed) == (REFUSED, "declares it")
+    assert theirs.details({"tags": ["x"], "claimed": "before"}) == {"tags": ["x"], "claimed": "declares it"}
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('[[part]]\npattern = "x"\nkind = "whim"\n', "unknown kinds: whim"),
+        ('[[part]]\npatern = "x"\n', "patern"),
+    ],
+)
+def test_a_table_that_is_wrong_is_told(tmp_path: Path, text: str, error: str) -> None:
+    file = tmp_path / "words.toml"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=error):
+        messages.read(file)
