@@ -6,7 +6,7 @@ A library is a module (or any object) that fits the `Library` protocol and is na
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Protocol
@@ -67,6 +67,16 @@ class Exporting(Library, Protocol):
 
     def live(self, manifest: Manifest, directory: Path) -> Any:
         """Rebuild the model in this process, for compilers that need the library itself; they know its type."""
+
+
+class Weighing(Library, Protocol):
+    """What a library has beside that if further implementations can be asked where the first leave an expectation in doubt."""
+
+    def further(self, manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterator[Opinion]:
+        """Yield what those compute that `opinions` does not ask, but the compiler named `besides`; each when it is taken."""
+
+    def lacking(self, manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterator[Opinion]:
+        """Yield what the program computes where something of it is left out or is another, named for what that is."""
 
 
 GROUP = "opera.libraries"

@@ -1,12 +1,13 @@
 """Screens against false positives: is an inconsistency explained by something other than a fault of the compiler?
 
-A screen only ever moves `inconsistent` to `screened`, with the reason and the numbers behind it. They are asked in
-this order: nondeterministic, undefined-behaviour, ill-conditioned, reference-disputed. Runs in library-side workers.
+A screen only ever moves `inconsistent` or `unstable` to `screened`, with the reason and the numbers behind it. They are asked
+in this order: nondeterministic, undefined-behaviour, ill-conditioned, reference-disputed. A wrong form (count, shape, dtype)
+is only ever disputed; outputs that vary are only ever undefined. Runs in library-side workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,11 +16,12 @@ import numpy as np
 
 from opera.errors import InvalidTest
 from opera.oracle import comparison as oracle
+from opera.oracle import domains, randomness, ties
 from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Graph, Program
 from opera.programs.values import Optional, Sequence, Tensor, Value
-from opera.programs.verdicts import Outcome
+from opera.programs.verdicts import UNSTABLE, Outcome
 
 if TYPE_CHECKING:
     from opera.libraries import Library
@@ -31,6 +33,10 @@ SINGLE_REFERENCE = "single-reference"
 
 THREE_ANSWERS = "three-answers"
 """Tag of a finding where an independent implementation contradicts the expected output and the compiler alike."""
+LEFT_OUT = "left-out"
+"""Tag of a finding where the compiler computes what the program would with another attribute, or an older operator."""
+CONSTANT = "constant"
+"""Tag of a finding where a random operator does not vary."""
 NORMWISE = 16.0
 """Rounding errors of this many machine epsilons of the largest element are no finding (long sums reach about 10)."""
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52, "complex64": 2.0**-23}
@@ -66,32 +72,49 @@ def screen(
     actual: list[Value],
     outcome: Outcome,
 ) -> Screening:
-    """Screen one inconsistent outcome; `actual` are the outputs of `compiler`, in the manifest's order."""
-    if outcome.details.get("nondeterministic"):
-        return Screening(NONDETERMINISTIC, {"why": "two runs of the same compiled model differ"})
-    if NONDETERMINISTIC in manifest.tags:
-        return Screening(NONDETERMINISTIC, {"why": "the operator is declared random, or two reference runs differ"})
+    """Screen one inconsistent or unstable outcome; `actual` are the outputs of `compiler`, in the manifest's order."""
     expected, inputs = read_values(directory, "expected"), read_values(directory, "inputs")
-    undefined = _undefined(library, program, expected)
+    form = randomness.wrong_form(manifest, expected, actual)
+    if randomness.RANDOM in manifest.tags and not form:
+        same = randomness.constant(inputs, expected, actual, varied=bool(outcome.details.get(randomness.RANDOM)))
+        if same:
+            return Screening("", {"why": same}, (CONSTANT,))
+        return Screening(NONDETERMINISTIC, {"why": "the operator is declared random, or two reference runs differ"})
+    undefined = "" if form else _undefined(library, program, expected)
     if undefined:
         return Screening(UNDEFINED, {"why": undefined})
+    if outcome.verdict == UNSTABLE:
+        return Screening()
 
     def ask(values: list[Value]) -> list[Opinion]:
         return library.opinions(manifest, directory, values, compiler)
 
     opinions = ask(inputs)
-    if outcome.symptom == "value" and "accumulating" in manifest.tags:
+    if outcome.symptom == "value" and not form and "accumulating" in manifest.tags:
         numbers = _rounding(manifest, expected, actual)
         if numbers is not None:
             return Screening(ILL_CONDITIONED, numbers)
-    if outcome.symptom in ("value", "nan-mask") and "exact" not in manifest.tags:
+    if outcome.symptom in ("value", "nan-mask") and not form and "exact" not in manifest.tags:
+        decided = [ties.exact(program, want.shape) for want, _ in _tensors(expected, actual)]
         for base in opinions:
-            numbers = _ill_conditioned(ask, manifest, inputs, expected, actual, base)
+            numbers = _ill_conditioned(ask, manifest, inputs, expected, actual, base, decided)
             if numbers is not None:
                 if numbers["explains"]:
                     return Screening(ILL_CONDITIONED, numbers)
                 break
-    return _disputed(manifest, expected, actual, opinions)
+    further: Iterable[Opinion] = getattr(library, "further", _nobody)(manifest, directory, inputs, compiler)
+    found = _disputed(manifest, expected, actual, opinions, further)
+    own = [x.outputs for x in opinions if not x.independent and x.outputs is not None]
+    if found.reason == DISPUTED and any(_agree(manifest, expected, outputs) for outputs in own):
+        for lacking in getattr(library, "lacking", _nobody)(manifest, directory, inputs, compiler):
+            if lacking.outputs is not None and _agree(manifest, actual, lacking.outputs):
+                return Screening("", {"computes_as": lacking.name, **found.numbers}, (LEFT_OUT,))
+    return found
+
+
+def _nobody(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterable[Opinion]:
+    """Return no opinion: most libraries have all of them in `opinions`."""
+    return ()
 
 
 def _undefined(library: Library, program: Program, expected: list[Value]) -> str:
@@ -101,9 +124,9 @@ def _undefined(library: Library, program: Program, expected: list[Value]) -> str
             steps = library.steps(program)
         except InvalidTest:  # then nothing can be told, and nothing is excused
             return ""
-        why = ((call.operator, library.undefined(call, returned)) for call, returned in steps)
+        why = ((call.operator, library.undefined(call, out) or domains.outside(call)) for call, out in steps)
         return next((f"{operator}: {reason}" for operator, reason in why if reason), "")
-    return library.undefined(program, expected) or ""
+    return library.undefined(program, expected) or domains.outside(program)
 
 
 def _rounding(manifest: Manifest, expected: list[Value], actual: list[Value]) -> dict[str, Number] | None:
@@ -131,47 +154,77 @@ def _rounding(manifest: Manifest, expected: list[Value], actual: list[Value]) ->
     return {"deviation_in_epsilons_of_the_largest_element": worst, "allowed": NORMWISE}
 
 
-def _disputed(manifest: Manifest, expected: list[Value], actual: list[Value], opinions: list[Opinion]) -> Screening:
-    """Ask the independent implementations that ran whether they contradict the expected outputs by the same oracle.
+def _disputed(
+    manifest: Manifest, expected: list[Value], actual: list[Value], opinions: list[Opinion], further: Iterable[Opinion]
+) -> Screening:
+    """Ask the independent implementations whether the expected outputs stand; it is decided for the test, not the compiler.
 
-    One that agrees with the compiler disputes the reference. So does one that contradicts the reference in the same way and
-    by no less than the compiler does. One that contradicts it otherwise says nothing for the compiler, and the finding stays,
-    where the test itself states what it expects; a reference that opera computed falls by any contradiction. One that
-    computed the same in higher precision speaks for whoever is nearer to it, whether it contradicts the reference or not.
+    One that agrees with the expected outputs settles it: they stand, whoever else contradicts them. Until then, `further`
+    ones are asked. Where none agrees with them, a compiler is excused that computes what an independent one computes; two
+    that agree with each other then speak against the test's expectation. A reference that opera computed itself falls by any
+    contradiction. One that computed the same in higher precision speaks for whoever is nearer to it, whether it contradicts
+    the reference or not.
     """
-    asked = [opinion for opinion in opinions if opinion.independent and opinion.outputs is not None]
-    found = oracle.compare(expected, actual, manifest.outputs, manifest.rtol, manifest.atol)
-    third = ""
-    for opinion in asked:
-        outputs = opinion.outputs or []
-        against = oracle.compare(expected, outputs, manifest.outputs, manifest.rtol, manifest.atol)
+    contradicting: list[tuple[Opinion, oracle.Comparison]] = []
+    precise, refused = "", {}
+    for opinion in _independent(opinions, further):
+        if opinion.outputs is None:
+            refused[opinion.name] = opinion.error[:300]
+            continue
+        against = oracle.compare(expected, opinion.outputs, manifest.outputs, manifest.rtol, manifest.atol)
         if opinion.precise:
-            shown = _nearer(manifest, expected, actual, outputs)
+            shown = _nearer(manifest, expected, actual, opinion.outputs)
             if shown is not None:
                 reason = DISPUTED if against.symptom else ILL_CONDITIONED
                 return Screening(reason, {"by": opinion.name, **shown})
-            third = opinion.name if against.symptom else third
-            continue
-        if not against.symptom:
-            continue
-        beside = oracle.compare(actual, outputs, manifest.outputs, manifest.rtol, manifest.atol)
-        stated = manifest.reference == "test"
-        if beside.symptom and stated and not _as_far(against, found):
-            third = opinion.name
-            continue
-        numbers: dict[str, Number] = {
-            "by": opinion.name,
+            precise = opinion.name
+            if against.symptom:
+                contradicting.append((opinion, against))
+        elif _agree(manifest, expected, opinion.outputs):
+            numbers: dict[str, Number] = {"agreeing": opinion.name}
+            if contradicting:
+                numbers["contradicting"] = ", ".join(x.name for x, _ in contradicting)
+            return Screening("", numbers)
+        else:
+            contradicting.append((opinion, against))
+    like = [pair for pair in contradicting if not pair[0].precise and _agree(manifest, actual, pair[0].outputs or [])]
+    form = randomness.wrong_form(manifest, expected, actual)
+    computed = [
+        pair
+        for pair in contradicting
+        if not pair[0].precise
+        and manifest.reference != "test"
+        and not (form and randomness.wrong_form(manifest, actual, pair[0].outputs or []))
+    ]
+    for opinion, against in like or computed:
+        return Screening(DISPUTED, {
+            "by": ", ".join(x.name for x, _ in like) or opinion.name,
             "reference_symptom": against.symptom,
             "reference_message": against.message[:500],
-            "agrees_with_compiler": not beside.symptom,
-        }
-        return Screening(DISPUTED, numbers)
-    if third:
-        return Screening("", {"contradicts_both": third}, (THREE_ANSWERS,))
-    if not asked:
-        refused = {opinion.name: opinion.error[:300] for opinion in opinions if opinion.independent}
-        return Screening("", {f"{name}_error": error for name, error in refused.items()}, (SINGLE_REFERENCE,))
-    return Screening("", {"agreeing": ", ".join(opinion.name for opinion in asked)})
+            "agrees_with_compiler": bool(like),
+            **{f"{name}_error": error for name, error in refused.items()},
+        })  # fmt: skip
+    if contradicting:
+        return Screening("", {"contradicts_both": ", ".join(x.name for x, _ in contradicting)}, (THREE_ANSWERS,))
+    if precise:
+        return Screening("", {"agreeing": precise})
+    return Screening("", {f"{name}_error": error for name, error in refused.items()}, (SINGLE_REFERENCE,))
+
+
+def _independent(opinions: list[Opinion], further: Iterable[Opinion]) -> Iterator[Opinion]:
+    """Yield the independent opinions, those that are asked for only now last."""
+    yield from (opinion for opinion in opinions if opinion.independent)
+    yield from (opinion for opinion in further if opinion.independent)
+
+
+def _agree(manifest: Manifest, one: list[Value], other: list[Value]) -> bool:
+    """Whether two answers agree: within tolerance; for long sums within rounding, for random operators in form."""
+    if randomness.RANDOM in manifest.tags:
+        return not randomness.wrong_form(manifest, one, other)
+    found = oracle.compare(one, other, manifest.outputs, manifest.rtol, manifest.atol)
+    if found.symptom == "value" and "accumulating" in manifest.tags and not randomness.wrong_form(manifest, one, other):
+        return _rounding(manifest, one, other) is not None
+    return not found.symptom
 
 
 def _nearer(
@@ -206,14 +259,6 @@ def _tolerances(manifest: Manifest, right: Tensor, other: Tensor) -> Array:
     return np.where(special, np.inf, share)
 
 
-def _as_far(against: oracle.Comparison, found: oracle.Comparison) -> bool:
-    """Whether a reference is wrong by the expected output in the same way as the compiler, and by no less."""
-    if against.symptom != found.symptom:
-        return False
-    one, other = against.details.get("max_abs"), found.details.get("max_abs")
-    return not (isinstance(one, float | int) and isinstance(other, float | int)) or one >= other
-
-
 def _ill_conditioned(
     ask: Ask,
     manifest: Manifest,
@@ -221,6 +266,7 @@ def _ill_conditioned(
     expected: list[Value],
     actual: list[Value],
     base: Opinion,
+    decided: list[Array | None],
 ) -> dict[str, Number] | None:
     """Compare how far the compiler is off with how far a reference moves when its inputs do, where they differ.
 
@@ -246,20 +292,28 @@ def _ill_conditioned(
         for place, (before, after) in enumerate(zip(steady, shifted, strict=True)):
             distance, special = _distance(before, after)
             moved[place], flipped[place] = np.maximum(moved[place], distance), flipped[place] | special
-    return _verdict(manifest, pairs, moved, flipped, base.name)
+    return _verdict(manifest, pairs, moved, flipped, decided, base.name)
 
 
 def _verdict(
-    manifest: Manifest, pairs: list[tuple[Tensor, Tensor]], moved: list[Array], flipped: list[Array], name: str
+    manifest: Manifest,
+    pairs: list[tuple[Tensor, Tensor]],
+    moved: list[Array],
+    flipped: list[Array],
+    decided: list[Array | None],
+    name: str,
 ) -> dict[str, Number]:
-    """Decide: what is off must have been moved as far by the perturbation, in the elements that are off."""
+    """Decide: what is off must have been moved as far by the perturbation, in the elements that are off.
+
+    `decided` tells the exact ties of each output: what is off there is wrong, however far a perturbation moves it.
+    """
     explains, deviation, movement = True, 0.0, 0.0
-    for (want, got), reach, flips in zip(pairs, moved, flipped, strict=True):
+    for (want, got), reach, flips, tied in zip(pairs, moved, flipped, decided, strict=True):
         distance, special = _distance(want, got)
         rtol, atol = oracle.tolerance(want.dtype, manifest.rtol, manifest.atol)
         size = np.nan_to_num(np.abs(_wide(want)), nan=0.0, posinf=0.0)
         off = ~special & (distance > atol + rtol * size)
-        explains = explains and bool(flips[special].all())
+        explains = explains and bool(flips[special].all()) and (tied is None or not (tied & off).any())
         if off.any():
             each = float(np.mean(MARGIN * reach[off] >= distance[off]))
             explains = explains and each >= SHARE and bool(reach[off].max() >= distance[off].max())

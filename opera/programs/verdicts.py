@@ -42,7 +42,8 @@ class Job(msgspec.Struct, frozen=True):
     """One execution: run a test, which the worker finds by its id, through one variant of one frontend.
 
     `save_outputs` names a file to write the outputs to (opera.programs.migrated encoding) when they differ from the expected
-    ones; see opera.store.folders.Files.file.
+    ones; see opera.store.folders.Files.file. Wrong outputs are computed again where `repeat` is true, to see whether they vary;
+    right ones too where `insist` is.
     """
 
     test: str
@@ -52,6 +53,7 @@ class Job(msgspec.Struct, frozen=True):
     artefact: str
     save_outputs: str = ""
     repeat: bool = True
+    insist: bool = False
 
     @property
     def name(self) -> str:
@@ -106,10 +108,10 @@ class Outcome(msgspec.Struct, frozen=True):
     """What one execution showed.
 
     Attributes:
-        verdict: pass, unsupported, crash, inconsistent or error from the worker; abort, timeout, out-of-memory from
-            the pool.
+        verdict: pass, unsupported, crash, inconsistent, unstable or error from the worker; abort, timeout, out-of-memory
+            from the pool.
         stage: load, compile or infer: where it ended (empty for pass); oracle, where a process died while opera compared.
-        symptom: exception type, signal name, or one of count, shape, dtype, nan-mask, value.
+        symptom: exception type, signal name, or one of count, shape, dtype, nan-mask, value, unstable.
         message: the exception's text or what differs, at most 4,000 characters.
         location: last line of the compiler's own code in the traceback (`onnx_frontend.py:_impl_v13`), if any.
         conversion_function: see Compiler.conversion_function.

@@ -20,6 +20,7 @@ from opera.programs.verdicts import (
     FLAKY,
     OUT_OF_MEMORY,
     TIMEOUT,
+    UNSTABLE,
     Limits,
     Outcome,
 )
@@ -52,7 +53,10 @@ class Members:
 
 
 def question(task: Confirm | Replay, limits: Limits) -> Question:
-    """Return what a fresh fork is asked: an exporter first as its users have it, without opera's patches."""
+    """Return what a fresh fork is asked: an exporter first as its users have it, without opera's patches.
+
+    What varies may well be right the first time: it is computed again there, too, before it counts as passing.
+    """
     verdict = task.verdict
     asked = Question(
         frontend=verdict.frontend,
@@ -60,6 +64,7 @@ def question(task: Confirm | Replay, limits: Limits) -> Question:
         test=verdict.test,
         environment=verdict.environment,
         fresh=True,
+        insist=verdict.outcome.verdict == UNSTABLE,
     )
     if isinstance(task, Replay):
         return msgspec.structs.replace(asked, after=task.origin.predecessors)

@@ -11,7 +11,7 @@ import msgspec
 from opera import libraries
 from opera.errors import CorpusError, InvalidTest
 from opera.oracle import comparison as oracle
-from opera.oracle import screens
+from opera.oracle import randomness, screens
 from opera.programs import migrated
 from opera.programs.migrated import Export, Manifest, read_manifest, read_values
 from opera.programs.program import parse, parse_captured
@@ -144,12 +144,12 @@ def _compared(manifest: Manifest, directory: Path, actual: list[Value], payload:
     expected = read_values(directory, "expected")
     granted = oracle.granted(payload.computes_in, expected, manifest.rtol, manifest.atol)
     found = oracle.compare(expected, actual, manifest.outputs, *granted)
-    held = {
-        key: value for key, value in payload.outcome.details.items() if key in ("nondeterministic", "repeat", "tags")
-    }
-    return msgspec.structs.replace(
+    kept = ("nondeterministic", "repeat", "tags")
+    held = {key: value for key, value in payload.outcome.details.items() if key in kept}
+    seen = msgspec.structs.replace(
         payload.outcome, symptom=found.symptom, message=found.message[:4000], details={**found.details, **held}
     )
+    return randomness.settled(seen, manifest.tags)
 
 
 def _text(error: BaseException) -> str:

@@ -57,6 +57,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         after: `test/variant` of what runs before it in the same process, which is a fresh one then.
         fresh: Whether a fresh fork is asked, which ran nothing before.
         unpatched: Whether the frontend is left without the patches that opera makes to it for speed.
+        insist: Whether right outputs are computed again, too, to see whether they vary.
         limits: Of this question, where they are not the probe's.
     """
 
@@ -68,6 +69,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[str, ...] = ()
     fresh: bool = False
     unpatched: bool = False
+    insist: bool = False
     limits: Limits | None = None
 
 
@@ -308,6 +310,7 @@ class Probe:
             return
         limits = question.limits or self.limits
         job = self._job(question.frontend, asked.test, question.variant)
+        job = msgspec.structs.replace(job, insist=question.insist)
         before = [self._job(question.frontend, *name.partition("/")[::2]) for name in question.after]
         self.pool.submit(
             self._group(question),

@@ -4,7 +4,7 @@
 |---|---|---|
 | crash, refused-claimed, unsupported, error | the exception: classes, text, causes, traceback | run again |
 | pass | identical outputs, or how far they were off, where only tolerances changed | run again |
-| inconsistent, screened | the outputs that were kept: compared and screened again, on the library's side | run again |
+| inconsistent, unstable, screened | outputs that were kept: compared and screened again, on the library's side | run again |
 | abort, timeout, out-of-memory | they hold, whatever the rules | |
 | flaky, unexported | | run again, or seen from the stored export |
 
@@ -34,6 +34,7 @@ from opera.programs.verdicts import (
     PASS,
     REFUSED,
     SCREENED,
+    UNSTABLE,
     UNSUPPORTED,
     VERDICTS,
     Seen,
@@ -104,7 +105,7 @@ def kept_outputs(test: str, target: InstalledFrontend, variant: str) -> str:
 
 def needs_screens(workspace: Workspace, target: InstalledFrontend, verdict: Verdict) -> bool:
     """Whether a stale verdict is judged anew by comparing and screening the outputs that were kept."""
-    judged = verdict.outcome.verdict in (INCONSISTENT, SCREENED)
+    judged = verdict.outcome.verdict in (INCONSISTENT, UNSTABLE, SCREENED)
     kept = workspace.files.file(kept_outputs(verdict.test, target, verdict.variant))
     return judged and kept.is_file() and _folder(workspace, verdict).is_dir()
 

@@ -23,7 +23,7 @@ from opera.run import blame
 
 REFUSALS = ("opera.run.judge", "opera.run.blame")
 COMPARISON = ("opera.oracle.comparison",)
-SCREENS = ("opera.oracle.screens",)
+SCREENS = ("opera.oracle.screens", "opera.oracle.randomness", "opera.oracle.ties", "opera.oracle.domains")
 """Modules that hold rules of every frontend; those of a compiler's adapter and of a library's module come with them."""
 
 
@@ -57,7 +57,7 @@ class Rules(msgspec.Struct, frozen=True):
             return True  # the operating system's word
         if verdict == records.PASS:
             return (self.comparison, self.tolerances) == (now.comparison, now.tolerances)
-        if verdict in (records.INCONSISTENT, records.SCREENED):
+        if verdict in (records.INCONSISTENT, records.UNSTABLE, records.SCREENED):
             return msgspec.structs.replace(self, refusals=now.refusals) == now
         if verdict in (records.CRASH, records.REFUSED, records.UNSUPPORTED):
             return self.refusals == now.refusals

@@ -20,6 +20,7 @@ from opera.programs.verdicts import (
     NEWER,
     SCREENED,
     UNEXPORTED,
+    UNSTABLE,
     UNSUPPORTED,
     Outcome,
 )
@@ -100,7 +101,7 @@ def executed(task: Execute, outcome: Outcome, here: Origin) -> list[Step]:
     if origin is not None and origin.error is not None and outcome.verdict != ERROR:
         blamed = verdict_of(item.frontend, item.test, item.operator, route(item).name, origin.error)
         steps.append(Suspect(Suspicion(item.frontend, blamed, origin)))
-    if outcome.verdict == INCONSISTENT:
+    if outcome.verdict in (INCONSISTENT, UNSTABLE):
         return [*steps, Screen(item, outcome, here)]
     if outcome.verdict in DEATHS and not outcome.conversion_function:
         return [*steps, Locate(item, outcome, here)]
@@ -118,11 +119,11 @@ def screened(task: Screen, reply: ScreenReply) -> list[Step]:
 
 
 def with_screens(outcome: Outcome, reply: ScreenReply) -> Outcome:
-    """Add what the screens said to an inconsistency; what the worker told of the test itself stays."""
+    """Add what the screens said to an inconsistency, or to outputs that vary; what the worker told of the test stays."""
     own = [tag for tag in outcome.details.get("tags", ()) if tag == NEWER]
     tags = [*own, *(reply.tags if reply.status != ERROR else ["unscreened"])]
     told = detailed(outcome, **{"screen": reply.reason, "tags": tags, **reply.numbers})
-    return msgspec.structs.replace(told, verdict=SCREENED if reply.status == SCREENED else INCONSISTENT)
+    return msgspec.structs.replace(told, verdict=SCREENED) if reply.status == SCREENED else told
 
 
 def concluded(step: Conclude, verdict: Verdict, wanted: str) -> list[Step]:

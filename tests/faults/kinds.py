@@ -15,8 +15,8 @@ from opera.programs.verdicts import (
     INCONSISTENT,
     OUT_OF_MEMORY,
     PASS,
-    SCREENED,
     TIMEOUT,
+    UNSTABLE,
     UNSUPPORTED,
 )
 
@@ -53,7 +53,7 @@ GROUPS: dict[str, dict[str, Kind]] = {
         "not_a_number": _wrong("nan-mask"),
         "infinity": _wrong("nan-mask"),
         "zeros": _wrong("value"),
-        "random_value": Kind(SCREENED, "infer", "value"),
+        "random_value": Kind(UNSTABLE, "infer", "unstable"),
         "state_leak": _wrong("value", "state-dependent"),
     },
     "exceptions": {

@@ -45,16 +45,31 @@ def relu(number: int, operator: str) -> Captured:
     return Captured(instance, Provenance("suite", "file", f"{operator}{number}"), (Tensor.of(y),))
 
 
+def unordered(number: int) -> Captured:
+    """Return a test of TopK that leaves the order of its results undefined, with what it expects."""
+    x = np.array([4.0, 2.0, number, 1.0], dtype=np.float32)
+    best = np.argsort(-x, kind="stable")[:2]
+    inputs = (Operand("X", Tensor.of(x)), Operand("K", Tensor.of(np.array([2]))))
+    instance = Instance("onnx", "TopK", {"sorted": 0}, inputs, ("Values", "Indices"), {"opset": {"": 16}})
+    return Captured(instance, Provenance("suite", "file", f"TopK{number}"), (Tensor.of(x[best]), Tensor.of(best)))
+
+
 class Planted:
-    """ONNX's reference evaluator, but for what `fault` does to the outputs of LeakyRelu."""
+    """ONNX's reference evaluator, but for what `fault` does to the outputs of one operator."""
 
     PACKAGE = "onnx"
     PRELOAD = ("onnx.reference",)
     PACKAGES = ("onnx", "faults.engine")
     VARIANTS: tuple[Variant, ...] = (Variant("inputs", "onnx"),)
 
-    def __init__(self, name: str, fault: Callable[[list[Any], int], Any], drop_attributes: bool = False) -> None:
-        self.NAME, self.fault, self.drop_attributes = name, fault, drop_attributes
+    def __init__(
+        self,
+        name: str,
+        fault: Callable[[list[Any], int], Any],
+        drop_attributes: bool = False,
+        operator: str = "LeakyRelu",
+    ) -> None:
+        self.NAME, self.fault, self.drop_attributes, self.operator = name, fault, drop_attributes, operator
         self.runs = 0
         self.FRONTENDS: Mapping[str, Planted] = {"onnx": self}
 
@@ -83,7 +98,7 @@ class Planted:
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         outputs = compiled.run(None, {name: value.array() for name, value in case.feeds.items()})
         self.runs += 1
-        if case.operator == "LeakyRelu":
+        if case.operator == self.operator:
             outputs = self.fault(outputs, self.runs)
         return outputs if outputs is None else [of_numpy(x) for x in outputs]
 
@@ -105,6 +120,13 @@ def _eat(outputs: list[Any], runs: int) -> Any:
         kept.append(np.ones(8 << 20, dtype=np.uint8))
 
 
+def _fresh(like: Any) -> Any:
+    """Return memory that nobody wrote, as a runtime gets it for a tensor; never freed."""
+    place = ctypes.c_void_p()
+    ctypes.CDLL(None).posix_memalign(ctypes.byref(place), 64, max(64, like.nbytes))
+    return np.frombuffer(ctypes.string_at(place, like.nbytes), like.dtype).reshape(like.shape)
+
+
 def _raise(outputs: list[Any], runs: int) -> Any:
     return fail(RuntimeError(f"shape {runs} of node_{runs} at {id(outputs):#x} is not understood"))
 
@@ -117,6 +139,9 @@ wrong_shape = Planted("wrong-shape", lambda outputs, runs: [x[None] for x in out
 wrong_dtype = Planted("wrong-dtype", lambda outputs, runs: [x.astype(np.float64) for x in outputs])
 wrong_count = Planted("wrong-count", lambda outputs, runs: [*outputs, *outputs])
 not_a_number = Planted("not-a-number", lambda outputs, runs: [x * np.float32(np.nan) for x in outputs])
+missing_output = Planted("missing-output", lambda outputs, runs: outputs[:1], operator="TopK")
+unwritten = Planted("unwritten", lambda outputs, runs: [_fresh(x) for x in outputs])
+right_first = Planted("right-first", lambda outputs, runs: outputs if runs == 1 else [x + runs for x in outputs])
 random = Planted("random", lambda outputs, runs: [x + np.float32(os.urandom(1)[0] + runs) for x in outputs])
 segfault = Planted("segfault", lambda outputs, runs: ctypes.string_at(0))
 hang = Planted("hang", _hang)

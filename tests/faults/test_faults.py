@@ -12,7 +12,7 @@ from faults import compilers as faults
 from opera.pool.pool import Pool
 from opera.pool.workers import DONE, Group, Result
 from opera.programs import migrated
-from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSUPPORTED, Job, Outcome
+from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, UNSUPPORTED, Job, Outcome
 from opera.run import worker
 from opera.run.worker import Description, describe, locate, run
 from opera.store import folders
@@ -39,7 +39,7 @@ EXPECTED = {
     "wrong_dtype": (INCONSISTENT, "dtype"),
     "wrong_count": (INCONSISTENT, "count"),
     "not_a_number": (INCONSISTENT, "nan-mask"),
-    "nondeterministic": (INCONSISTENT, "value"),
+    "nondeterministic": (UNSTABLE, "unstable"),
     "nothing": (ERROR, "BadAnswer"),
     "unsupported": (UNSUPPORTED, "NotImplementedError"),
     "raises": (CRASH, "ValueError"),
@@ -116,7 +116,7 @@ def test_of_a_megabyte_of_output_the_end_is_kept(mixed: dict[str, Result]) -> No
 
 def test_only_random_outputs_are_nondeterministic(mixed: dict[str, Result]) -> None:
     found = {fault: mixed[fault].decode(Outcome).details.get("nondeterministic") for fault in EXPECTED
-             if EXPECTED[fault][0] == INCONSISTENT}  # fmt: skip
+             if EXPECTED[fault][0] in (INCONSISTENT, UNSTABLE)}  # fmt: skip
     assert found.pop("nondeterministic") is True
     assert set(found.values()) == {False}
 

@@ -104,6 +104,16 @@ def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: 
     return onnx_reference.opinions(manifest, directory, inputs, besides)
 
 
+def further(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterator[Opinion]:
+    """Ask the other compilers that are there, one after the other, unless that is the compiler under test."""
+    return onnx_reference.further(manifest, directory, inputs, besides)
+
+
+def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterator[Opinion]:
+    """Evaluate the model with other attributes, and with older operators: what compilers may agree in taking it for."""
+    return onnx_reference.lacking(manifest, directory, inputs, besides)
+
+
 def undefined(instance: Instance, expected: list[Value]) -> str | None:
     """Return why ONNX leaves the result undefined, with the numbers that show it, else None."""
     return onnx_undefined.undefined(instance, expected)

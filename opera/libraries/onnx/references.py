@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ from opera.programs.migrated import Manifest
 from opera.programs.values import Value
 
 EVALUATOR = "reference-evaluator"
+QUOTED = re.compile(r"""[`'"]([\w-]+)[`'"]""")
+"""Words in quotes: how the schemas' documentation names the values that a string attribute may have."""
 
 
 def evaluate(model: Any, feeds: dict[str, Value]) -> list[Value]:
@@ -64,6 +68,85 @@ def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: 
     return asked
 
 
+def further(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterator[Opinion]:
+    """Ask the compilers that were not asked yet, one after the other: see `opera.libraries.Weighing`."""
+    feeds = dict(zip(manifest.inputs, inputs, strict=True))
+    declared = resources.declaration("instrumentation", "onnx")
+    asked = {besides, *declared.get("independent", {}).get(manifest.reference, ())}
+    path = directory / manifest.artefacts["onnx"].file
+    for name in declared.get("further", {}).get("compilers", ()):
+        if name not in asked:
+            yield _ask_compiler(name, manifest, path, feeds, ("onnx", "onnx-constants"))
+
+
+def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterator[Opinion]:
+    """Evaluate the model with another value of one of its attributes, and with older operators.
+
+    What the compilers that agree against an expectation all leave out, or take for something else, is seen by this: their
+    answer is that of another model. Values are the default, for flags the other one, and for strings those that the
+    documentation quotes.
+    """
+    import onnx
+
+    feeds = dict(zip(manifest.inputs, inputs, strict=True))
+    whole = onnx.load(directory / manifest.artefacts["onnx"].file)
+    versions = {item.domain: item.version for item in whole.opset_import}
+    for place, node in enumerate(whole.graph.node):
+        for name, value in _alternatives(node, versions.get(node.domain, 1)):
+            model = onnx.ModelProto.FromString(whole.SerializeToString())
+            changed = model.graph.node[place]
+            kept = [attr for attr in changed.attribute if attr.name != name]
+            del changed.attribute[:]
+            changed.attribute.extend([*kept, *([] if value is None else [onnx.helper.make_attribute(name, value)])])
+            said = f"without {name}" if value is None else f"with {name} = {value!r}"
+            yield _ask_model(said, model, feeds)
+    for version in _older(whole):
+        model = onnx.ModelProto.FromString(whole.SerializeToString())
+        for item in model.opset_import:
+            item.version = version if item.domain in ("", "ai.onnx") else item.version
+        yield _ask_model(f"as of opset {version}", model, feeds)
+
+
+def _alternatives(node: Any, version: int) -> Iterator[tuple[str, str | int | None]]:
+    """Yield the attributes of a node with other values that they may have; None where they are left out."""
+    from onnx import AttributeProto, defs, helper
+
+    present = {attr.name: helper.get_attribute_value(attr) for attr in node.attribute}
+    yield from ((name, None) for name in sorted(present))
+    try:
+        declared = defs.get_schema(node.op_type, version, node.domain).attributes
+    except defs.SchemaError:
+        return
+    for name, attr in sorted(declared.items()):
+        has_default = bool(attr.default_value.type)
+        value = present.get(name, helper.get_attribute_value(attr.default_value) if has_default else None)
+        if attr.type.value == AttributeProto.INT and value in (0, 1):
+            yield name, 1 - int(value)
+        elif attr.type.value == AttributeProto.STRING:
+            own = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+            words = dict.fromkeys(QUOTED.findall(attr.description))
+            yield from ((name, word) for word in words if word != own)
+
+
+def _older(model: Any) -> list[int]:
+    """Return the versions of ONNX's own operators that are older than those of a model, newest first."""
+    from onnx import defs
+
+    used = {node.op_type for node in model.graph.node if node.domain in ("", "ai.onnx")}
+    imported = max((item.version for item in model.opset_import if item.domain in ("", "ai.onnx")), default=0)
+    history = [x for x in defs.get_all_schemas_with_history() if x.name in used and x.domain == ""]
+    known = {x.since_version for x in history if x.since_version <= imported}
+    newest = max(known, default=0)
+    return sorted(known - {newest}, reverse=True)
+
+
+def _ask_model(name: str, model: Any, feeds: dict[str, Value]) -> Opinion:
+    try:
+        return Opinion(name, False, evaluate(model, feeds))
+    except InvalidTest as error:
+        return Opinion(name, False, None, str(error))
+
+
 def _ask_evaluator(path: Path, feeds: dict[str, Value]) -> Opinion:
     import onnx
 
@@ -73,12 +156,24 @@ def _ask_evaluator(path: Path, feeds: dict[str, Value]) -> Opinion:
         return Opinion(EVALUATOR, False, None, str(error))
 
 
-def _ask_compiler(name: str, manifest: Manifest, path: Path, feeds: dict[str, Value]) -> Opinion:
+def _ask_compiler(
+    name: str, manifest: Manifest, path: Path, feeds: dict[str, Value], artefacts: tuple[str, ...] = ("onnx",)
+) -> Opinion:
+    """Ask a compiler, with the first of these artefacts that it takes."""
+    refused = ""
     try:
         compiler = plugins.load("opera.compilers", "compiler", name)
         compiler.prepare()
         frontend = compiler.FRONTENDS[manifest.library]
-        case = Case(manifest.library, manifest.operator, path, feeds, manifest.outputs, artefact="onnx")
-        return Opinion(name, True, frontend.infer(frontend.compile(frontend.load(case), case), case))
-    except Exception as error:  # not installed, not supported, or its own bug: it has no opinion
+    except Exception as error:  # not installed: it has no opinion
         return Opinion(name, True, None, _brief(error))
+    for artefact in (x for x in artefacts if x in manifest.artefacts):
+        made = manifest.artefacts[artefact]
+        fed = {formal: feeds[formal] for formal in made.feeds}
+        model = path.parent / made.file
+        case = Case(manifest.library, manifest.operator, model, fed, manifest.outputs, artefact=artefact)
+        try:
+            return Opinion(name, True, frontend.infer(frontend.compile(frontend.load(case), case), case))
+        except Exception as error:  # not supported, or its own bug: it has no opinion
+            refused = refused or _brief(error)
+    return Opinion(name, True, None, refused)
