@@ -86,6 +86,7 @@ class Frontend(Protocol):
 
     COMPUTES_IN: dtype → dtype, where it computes some dtype in a narrower one by design: its outputs of that dtype are then
         compared at the narrower one's tolerance.
+    OPTIONS: name → value: what decides results of this frontend alone, beside the compiler's `options()`.
     UNPATCHED: environment variable → value, where its workers run functions that opera replaced by quicker ones
         (opera.libraries.torch.preload and torch.export): workers that are started with these leave everything as the user
         has it, and findings are confirmed in such a one.
@@ -177,6 +178,11 @@ def frontend_name(compiler: str, library: str) -> str:
 def computes_in(frontend: Frontend) -> dict[str, str]:
     """Return a frontend's COMPUTES_IN, empty where it has none."""
     return dict(getattr(frontend, "COMPUTES_IN", {}))
+
+
+def options(frontend: Frontend) -> dict[str, str]:
+    """Return a frontend's OPTIONS, empty where it has none."""
+    return dict(getattr(frontend, "OPTIONS", {}))
 
 
 def exports(frontend: Frontend, variant: str) -> str:

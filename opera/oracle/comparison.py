@@ -1,8 +1,10 @@
 """The oracle: do the outputs of a compiler agree with the expected ones? Needs numpy and msgspec only.
 
-Outputs are compared in this order, and the first difference is the symptom: number of outputs (or of a sequence's
+Each output is compared in this order, and the first difference is its symptom: number of outputs (or of a sequence's
 elements), shape, dtype, where NaN and infinities are (with their sign), values. An optional that holds something is
-compared as what it holds, since a compiler without such a type hands back the value itself.
+compared as what it holds, since a compiler without such a type hands back the value itself. Where several outputs differ,
+the failure is that of the worst (SEVERITY), and the others are listed. Under another dtype, or another shape of as many
+elements, values are compared too.
 
 Values differ when |actual - expected| > atol + rtol * |expected| somewhere. rtol and atol are each the larger of the
 test's own and of the output dtype's in TOLERANCES: an atol of 1e-7, which all of ONNX's tests have, is below the
@@ -44,7 +46,13 @@ and 4-bit floats get one step (its relative size, and the smallest subnormal), f
 steps may fall to either side; e8m0 holds powers of two and gets none. What is not listed is compared exactly."""
 
 Array: TypeAlias = np.ndarray[Any, Any]
-Detail: TypeAlias = str | float | int | bool | None
+Detail: TypeAlias = str | float | int | bool | list[str] | None
+
+SEVERITY = ("count", "size", "nan-mask", "value", "dtype and values", "shape and values", "shape", "dtype")
+"""What an output may differ in, worst first: data that is missing, then wrong numbers, which a user does not notice, then
+right numbers in another form, which breaks what comes after. `size` is a shape of another number of elements."""
+OTHERS = 8
+"""Differing outputs that are listed beside the worst."""
 
 
 class Comparison(msgspec.Struct):
@@ -55,7 +63,9 @@ class Comparison(msgspec.Struct):
         message: One line for humans: what differs, where, by how much.
         details: `paper_rule` (None where the distance is undefined) and `chebyshev` over all outputs. And for the
             output that differs, else the one that differs most within tolerance: `output`, `max_abs`, `max_rel`,
-            `differing`, `elements`, `rtol`, `atol`, and `index`, `expected`, `actual` of the first differing element.
+            `differing`, `elements`, `rtol`, `atol`, and `index`, `expected`, `actual` of the first differing element;
+            `values_differ` where dtype or shape differ and values could be compared all the same. `others`: what else
+            differs, a line an output.
     """
 
     symptom: str = ""
@@ -64,12 +74,21 @@ class Comparison(msgspec.Struct):
 
 
 class _Result(msgspec.Struct):
-    """What comparing one value showed; `chebyshev` is None where the distance is not defined."""
+    """What comparing one value showed; `chebyshev` is None where the distance is not defined.
+
+    `severity` is one of SEVERITY where that is not the symptom itself.
+    """
 
     symptom: str = ""
     message: str = ""
     chebyshev: float | None = 0.0
     details: dict[str, Detail] = {}
+    severity: str = ""
+
+    @property
+    def rank(self) -> int:
+        """Its place in SEVERITY."""
+        return SEVERITY.index(self.severity or self.symptom)
 
 
 def compare(
@@ -88,8 +107,12 @@ def compare(
     if not results:
         return Comparison(details={"chebyshev": chebyshev, "paper_rule": paper_rule})
     failed = [pair for pair in results if pair[0].symptom]
-    worst, name = failed[0] if failed else max(results, key=lambda pair: pair[0].chebyshev or 0.0)
+    first = min(failed, key=lambda pair: pair[0].rank) if failed else None
+    worst, name = first or max(results, key=lambda pair: pair[0].chebyshev or 0.0)
     details = {**worst.details, "output": name, "chebyshev": chebyshev, "paper_rule": paper_rule}
+    others = [f"output {other!r}: {x.symptom}: {x.message}"[:200] for x, other in failed if x is not worst]
+    if others:
+        details["others"] = [*others[:OTHERS], *([f"{len(others) - OTHERS} more"] if len(others) > OTHERS else [])]
     return Comparison(worst.symptom, f"output {name!r}: {worst.message}" if worst.symptom else "", details)
 
 
@@ -201,9 +224,10 @@ def _compare_items(
         return _Result("count", message, None)
     results = [_compare_value(want, got, rtol, atol) for want, got in zip(wants, gots, strict=True)]
     chebyshev, _ = _paper(results)
-    for position, result in enumerate(results):
-        if result.symptom:
-            return _Result(result.symptom, f"element {position}: {result.message}", chebyshev, result.details)
+    failed = [(result, position) for position, result in enumerate(results) if result.symptom]
+    if failed:
+        worst, position = min(failed, key=lambda pair: pair[0].rank)
+        return _Result(worst.symptom, f"element {position}: {worst.message}", chebyshev, worst.details, worst.severity)
     return _Result(chebyshev=chebyshev, details=results[-1].details if results else {})
 
 
@@ -221,16 +245,58 @@ def _kind(value: Value) -> str:
 def _compare_tensor(expected: Tensor, actual: Tensor, rtol: float | None, atol: float | None) -> _Result:
     if expected.shape != actual.shape:
         message = f"shape {list(expected.shape)} is expected, {list(actual.shape)} was returned"
-        return _Result("shape", message, None, {"expected": str(expected.shape), "actual": str(actual.shape)})
+        details: dict[str, Detail] = {"expected": str(expected.shape), "actual": str(actual.shape)}
+        if math.prod(expected.shape) != math.prod(actual.shape):
+            return _Result("shape", message, None, details, "size")
+        return _otherwise("shape", message, details, expected, actual, rtol, atol)
     if expected.dtype != actual.dtype:
         message = f"{expected.dtype} is expected, {actual.dtype} was returned"
-        return _Result("dtype", message, None, {"expected": expected.dtype, "actual": actual.dtype})
+        details = {"expected": expected.dtype, "actual": actual.dtype}
+        return _otherwise("dtype", message, details, expected, actual, rtol, atol)
     if expected.dtype == "string":
         return _judge(expected, actual, np.asarray(expected.array() != actual.array(), dtype=bool), None, 0.0, 0.0)
     if expected.dtype in TOLERANCES:
         return _compare_floats(expected, actual, rtol, atol)
     difference = _integer_difference(expected.array(), actual.array())
     return _judge(expected, actual, difference != 0, difference, 0.0, 0.0)
+
+
+def _otherwise(
+    symptom: str,
+    message: str,
+    details: dict[str, Detail],
+    expected: Tensor,
+    actual: Tensor,
+    rtol: float | None,
+    atol: float | None,
+) -> _Result:
+    """Make the result of another shape or dtype, with whether the values differ too, in order, at the laxer tolerance."""
+    differ = _values_differ(expected, actual, rtol, atol)
+    if differ is not None:
+        details["values_differ"] = differ
+    if not differ:
+        return _Result(symptom, message, None, details)
+    return _Result(symptom, f"{message}; values differ too", None, details, f"{symptom} and values")
+
+
+def _values_differ(expected: Tensor, actual: Tensor, rtol: float | None, atol: float | None) -> bool | None:
+    """Whether the numbers of two tensors of as many elements differ; None where that cannot be told."""
+    if "string" in (expected.dtype, actual.dtype):
+        return (
+            bool((expected.array().ravel() != actual.array().ravel()).any()) if expected.dtype == actual.dtype else None
+        )
+    want, got = expected.numbers().ravel(), actual.numbers().ravel()
+    if want.dtype.kind in "biu" and got.dtype.kind in "biu":
+        return want.tolist() != got.tolist()  # Python's integers and booleans: 1 == True, and none is too large
+    wide = np.complex128 if "c" in (want.dtype.kind, got.dtype.kind) else np.float64
+    want, got = want.astype(wide), got.astype(wide)
+    if (_special(want) != _special(got)).any():
+        return True
+    relative, absolute = map(max, tolerance(expected.dtype, rtol, atol), tolerance(actual.dtype, rtol, atol))
+    finite = np.isfinite(want)
+    with np.errstate(over="ignore"):
+        distance = np.abs(got[finite] - want[finite])
+    return bool((distance > absolute + relative * np.abs(want[finite])).any())
 
 
 def _compare_floats(expected: Tensor, actual: Tensor, rtol: float | None, atol: float | None) -> _Result:

@@ -88,6 +88,7 @@ def installed(workspace: Workspace, compiler: str, library: str, description: di
     module = libraries.get(library)
     document = {
         **description,
+        "options": {**description["options"], **compilers.options(compilers.frontend(compiler, library))},
         "compiler": compiler,
         "library": library,
         "library_version": module.version(),

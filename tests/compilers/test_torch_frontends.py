@@ -85,7 +85,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("compiler", "artefact"), [(tvm, "pt2"), (openvino, "pt2"), (openvino, "torchscript")])
+@pytest.mark.parametrize(("compiler", "artefact"), [(tvm, "pt2"), (openvino, "pt2"), (openvino, "live")])
 def test_tensors_of_every_kind_travel_unchanged(compiler, artefact, kind, make, run):
     call = ("torch.exp", KINDS[kind]) if kind == "empty" else ("torch.unsqueeze", KINDS[kind], 0)
     case, expected = make(artefact, *call)
@@ -96,7 +96,7 @@ def test_tensors_of_every_kind_travel_unchanged(compiler, artefact, kind, make, 
 REFUSED = [
     (tvm, "pt2", "load", "no converter for i0.default"),
     (openvino, "pt2", "load", "no conversion rule for aten.i0.default"),
-    (openvino, "torchscript", "load", "no conversion rule for aten::i0"),
+    (openvino, "live", "load", "no conversion rule for aten::i0"),
     (onnxexport, "live", "load", "no ONNX function for prims.bessel_i0"),
 ]
 
@@ -131,7 +131,7 @@ def test_what_pytorch_cannot_decompose_is_no_crash_of_the_compiler(compiler, mak
     assert told == "aten.geqrf.default has no implementation that computes only shapes"
 
 
-@pytest.mark.parametrize(("compiler", "artefact"), [(tvm, "pt2"), (openvino, "pt2"), (openvino, "torchscript")])
+@pytest.mark.parametrize(("compiler", "artefact"), [(tvm, "pt2"), (openvino, "pt2"), (openvino, "live")])
 def test_complex_numbers_are_unsupported_and_no_crash_of_opera(compiler, artefact, make, run):
     case, _ = make(artefact, "torch.abs", torch.complex(X, X))
     stage, error = run(compiler, case)
@@ -181,7 +181,7 @@ def test_the_converter_that_raised_is_told(make, run):
 
 
 def test_openvino_tells_operator_and_place_of_its_translators(make, run):
-    case, _ = make("torchscript", "torch.gather", X, 1, torch.tensor([[0]]))
+    case, _ = make("live", "torch.gather", X, 1, torch.tensor([[0]]))
     stage, error = run(openvino, case)
     assert stage == "load" and openvino.FRONTENDS["torch"].unsupported(case, stage, error) is None
     assert (
@@ -231,3 +231,29 @@ def test_importing_the_module_imports_no_torch(name: str) -> None:
 )  # fmt: skip
 def test_openvino_has_one_translator_for_what_differs_in_its_place_or_overload(operator, name):
     assert openvino.FRONTENDS["torch"].translator(operator) == name
+
+
+def test_openvino_is_given_the_module_as_users_give_it(make, run):
+    """What is saved and loaded as TorchScript loses the strides that `as_strided` asks for; what is traced keeps them."""
+    case, expected = make("live", "torch.as_strided", torch.arange(6.0), (2, 2), (2, 1), 1)
+    stage, outputs = run(openvino, case)
+    assert stage == "done", outputs
+    assert compare(expected, outputs, case.outputs, None, None).symptom == ""
+
+
+def test_tracing_leaves_the_inputs_as_they_are(make, run):
+    case, expected = make("live", "torch.Tensor.add_", torch.ones(3), 1.0)
+    stage, outputs = run(openvino, case)
+    assert stage == "done", outputs
+    assert compare(expected, outputs, case.outputs, None, None).symptom == ""
+
+
+def test_tvm_normalises_a_batch_in_the_mode_that_the_model_states(make, run):
+    """An inference pass would take the running statistics, which a batch norm in training must not."""
+    for training in (True, False):
+        statistics = torch.zeros(3) + 0.5, torch.ones(3) * 2
+        call = (X, *(None if training else x for x in statistics), None, None, training)
+        case, expected = make("pt2", "torch.nn.functional.batch_norm", *call)
+        stage, outputs = run(tvm, case)
+        assert stage == "done", outputs
+        assert compare(expected, outputs, case.outputs, None, None).symptom == "", training

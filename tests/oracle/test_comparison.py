@@ -189,3 +189,39 @@ def test_margins_are_few_and_of_all_outputs():
     assert [x.dtype for x in found] == ["float32", "float32"]
     assert all(len(x.corners) < 40 for x in found)
     assert oracle.margins(values, values) == ()
+
+
+def test_the_worst_output_is_told_and_the_others_are_listed() -> None:
+    """A dtype that differs hid indices that were all zero, a shape another element of the tuple that was wrong."""
+    indices, numbers = Tensor.of(np.array([2, 0, 1])), Tensor.of(np.float32([1, 2, 3]))
+    narrow, zeros = Tensor.of(np.array([2, 0, 1], np.int32)), Tensor.of(np.zeros(3, np.int32))
+    off, row = Tensor.of(np.float32([1, 2, 9])), Tensor.of(np.float32([[1, 2, 3]]))
+
+    def worst(*actual: Tensor) -> tuple[str, object]:
+        found = compare([indices, numbers], list(actual), ("at", "x"), None, None)
+        return found.symptom, found.details["output"]
+
+    assert worst(narrow, off) == ("value", "x")
+    assert worst(zeros, row) == ("dtype", "at"), (
+        "wrong numbers, whatever their dtype, before another shape of right ones"
+    )
+    assert worst(narrow, row) == ("shape", "x")
+    assert worst(narrow, Tensor.of(np.float32([1, 2]))) == ("shape", "x")
+    found = compare([indices, numbers], [zeros, row], ("at", "x"), None, None)
+    assert found.details["values_differ"] is True and found.message.endswith("values differ too")
+    assert found.details["others"] == ["output 'x': shape: shape [3] is expected, [1, 3] was returned"]
+    assert one(indices, narrow).details["values_differ"] is False
+    pairs = [Sequence("", (indices, numbers)), Sequence("", (narrow, off))]
+    assert one(*pairs).symptom == "value" and "element 1" in one(*pairs).message
+
+
+def test_values_of_another_dtype_are_compared_as_numbers() -> None:
+    for want, got, differ in (
+        (np.array([2**63 - 1]), np.array([2**63], np.uint64), True),
+        (np.array([0, 1]), np.array([False, True]), False),
+        (np.float32([0.1]), np.float64([0.1]), False),
+        (np.float32([np.nan]), np.float64([0.0]), True),
+        (np.complex64([1 + 1j]), np.float32([1.0]), True),
+    ):
+        assert one(Tensor.of(want), Tensor.of(got)).details["values_differ"] is differ
+    assert "values_differ" not in one(Tensor.of(np.array(["1"], object)), Tensor.of([1])).details

@@ -1,15 +1,16 @@
-"""OpenVINO's importer of PyTorch's exported programs and of TorchScript."""
+"""OpenVINO's importer of PyTorch's exported programs, and of modules, which it traces."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from opera import precision
 from opera.compilers import Case, Involved, Recipe, Variant
 from opera.compilers.openvino import onnx as reader
 from opera.compilers.openvino.onnx import Onnx
-from opera.compilers.shared import messages, torch_operators
+from opera.compilers.shared import messages, torch_live, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.programs.values import Tensor
 
@@ -24,7 +25,7 @@ PRELOAD = (
 UNSUPPORTED = messages.table("openvino", "core", "pytorch")
 """The words of every route, and of its translators."""
 
-PYTORCH = ("pt2", "torchscript")
+PYTORCH = ("pt2", "live")
 """Artefacts that this importer takes; ONNX is read by OpenVINO's own reader."""
 
 
@@ -33,12 +34,15 @@ class Torch(Onnx):
 
     VARIANTS = (
         Variant("exported-program", "pt2", preload=PRELOAD),
-        Variant("torchscript", "torchscript", preload=PRELOAD),
+        Variant("torchscript", "live", preload=PRELOAD),
         Variant("onnx", "onnx", after="rejected"),
     )
 
+    OPTIONS: Mapping[str, str] = {"torchscript": "traced by convert_model"}
+    """Before this was stated, the variant `torchscript` was a file that opera had traced and saved."""
+
     def load(self, case: Case) -> Any:
-        """Convert; the types of TorchScript's inputs are taken from examples, which nothing is computed with."""
+        """Convert; a module is traced by OpenVINO itself, as its documentation says."""
         if case.artefact not in PYTORCH:
             return super().load(case)
         import torch
@@ -48,8 +52,9 @@ class Torch(Onnx):
         feeds = {name: value for name, value in case.feeds.items() if isinstance(value, Tensor)}
         if case.artefact == "pt2":
             return recipe.load_program(str(case.model), feeds)
-        examples = {name: torch.empty(x.shape, dtype=getattr(torch, x.dtype)) for name, x in feeds.items()}
-        return recipe.load_script(str(case.model), examples)
+        live = torch_live.rebuilt(case)
+        with torch.no_grad():
+            return recipe.load_live(live.module, live.args, feeds)
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         if case.artefact not in PYTORCH:
@@ -66,5 +71,5 @@ class Torch(Onnx):
         return own or torch_operators.decomposing(error)
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
-        load = {"pt2": f"{reader.RECIPE}_torch:load_program", "torchscript": f"{reader.RECIPE}_torch:load_script"}
+        load = {"pt2": f"{reader.RECIPE}_torch:load_program", "live": f"{reader.RECIPE}_torch:load_live"}
         return reader.steps(involved, load.get(artefact, f"{reader.RECIPE}:load"))

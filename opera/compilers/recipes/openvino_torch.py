@@ -1,5 +1,6 @@
-"""OpenVINO's importers of PyTorch's exported programs and of TorchScript."""
+"""OpenVINO's importers of PyTorch's exported programs, and of modules, which it traces."""
 
+import copy
 import os
 
 import openvino
@@ -15,11 +16,10 @@ def load_program(path, tensors):
     return named(openvino.convert_model(program, input=shapes), tensors, program.graph_signature.user_inputs)
 
 
-def load_script(path, tensors):
-    """Convert TorchScript, which has no types of inputs: they are taken from examples."""
-    module = torch.jit.load(path)
-    shapes = [openvino.PartialShape(list(tensor.shape)) for tensor in tensors.values()]
-    return named(openvino.convert_model(module, input=shapes, example_input=tuple(tensors.values())), tensors, ())
+def load_live(model, args, tensors):
+    """Convert the module itself: it is traced with the examples, which what changes its inputs must not have for its own."""
+    shapes = [openvino.PartialShape(list(tensor.shape)) for tensor in args]
+    return named(openvino.convert_model(model, input=shapes, example_input=copy.deepcopy(args)), tensors, ())
 
 
 def named(model, tensors, user_inputs):

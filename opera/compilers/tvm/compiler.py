@@ -1,4 +1,4 @@
-"""TVM (Relax) on the CPU, by the recipe of its own tests. Its importers are in the modules beside this one."""
+"""TVM (Relax) on the CPU, as its tutorials use it. Its importers are in the modules beside this one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def version() -> str:
 
 
 def options() -> dict[str, str]:
-    return {"target": "llvm", "opt_level": "3"}
+    return {"target": "llvm", "opt_level": "3", "pipeline": "default"}
 
 
 def prepare() -> None:
