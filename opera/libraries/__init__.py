@@ -69,6 +69,16 @@ class Exporting(Library, Protocol):
         """Rebuild the model in this process, for compilers that need the library itself; they know its type."""
 
 
+class Expanding(Library, Protocol):
+    """What a library has beside that if an instance may hold what its operator is made of."""
+
+    def expanded(self, instance: Instance) -> list[Instance]:
+        """Return the calls that an instance is made of, each with the values of its arguments; empty where it is one itself.
+
+        Raises InvalidTest where that cannot be told.
+        """
+
+
 GROUP = "opera.libraries"
 
 
