@@ -41,6 +41,13 @@ def run(
     fail_on_new: Annotated[
         bool, typer.Option("--fail-on-new", help="Exit with 1 if there are findings that the workspace did not have.")
     ] = False,
+    reduce: Annotated[
+        bool,
+        typer.Option("--reduce/--no-reduce", help="Look for the smallest program of each new finding, at the end."),
+    ] = True,
+    reduce_seconds: Annotated[
+        float | None, typer.Option(min=0, help="What that may take; default: half as long as the run, 30 s at least.")
+    ] = None,
     workspace: Root = RESULTS,
 ) -> None:
     """Run the ranked tests, best first, on the compilers' frontends. The same command resumes what was interrupted.
@@ -58,7 +65,7 @@ def run(
     from opera.run.driver import Options
     from opera.run.plan import Selection
     from opera.store.workspace import Workspace
-    from opera.triage import scripts
+    from opera.triage import reduce as reduction
 
     options = Options(
         compilers=tuple(dict.fromkeys(compiler or ())),
@@ -70,8 +77,9 @@ def run(
         limits=records.Limits(timeout, int(memory * (1 << 30))),
     )
     show.check(options)
+    given = reduction.Given(reduce, reduce_seconds, options.time_budget, workers)
     with Workspace.open(workspace, write=True) as opened:
-        new = show.run(opened, options, scripts.write_all)
+        new = show.run(opened, options, reduction.Afterwards(given))
     raise typer.Exit(NEW_FINDINGS if fail_on_new and new else OK)
 
 

@@ -68,6 +68,28 @@ def repro(
 
 
 @app.command()
+def reduce(
+    name: Annotated[str, typer.Argument(metavar="ID", help="A finding (or how its id begins), or `all`.")],
+    seconds: Annotated[float, typer.Option(min=1, help="What one finding may take; the best so far is kept.")] = 60.0,
+    total: Annotated[str, typer.Option(help="What all may take together: seconds, or 30m, 2h.")] = "24h",
+    workers: Workers = CORES,
+    workspace: Root = RESULTS,
+) -> None:
+    """Find the smallest program that fails as a finding does, and write its script.
+
+    Example: opera reduce F3a09c11
+
+    Example: opera reduce all --seconds 20
+    """
+    from opera.cli.execute import seconds as parsed
+    from opera.store.workspace import Workspace
+    from opera.triage import reduce as stage
+
+    with Workspace.open(workspace, write=True) as opened:
+        stage.show(opened, name, seconds, parsed(total), workers)
+
+
+@app.command()
 def report(
     format: Annotated[str, typer.Option(help="terminal, json, markdown or html.")] = "terminal",
     output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,

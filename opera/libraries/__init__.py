@@ -79,6 +79,16 @@ class Weighing(Library, Protocol):
         """Yield what the program computes where something of it is left out or is another, named for what that is."""
 
 
+class Expanding(Library, Protocol):
+    """What a library has beside that if an instance may hold what its operator is made of."""
+
+    def expanded(self, instance: Instance) -> list[Instance]:
+        """Return the calls that an instance is made of, each with the values of its arguments; empty where it is one itself.
+
+        Raises InvalidTest where that cannot be told.
+        """
+
+
 GROUP = "opera.libraries"
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
 from opera import libraries
 from opera.errors import CorpusError, InvalidTest
+from opera.libraries import pieces
 from opera.oracle import comparison as oracle
 from opera.oracle import randomness, screens
 from opera.programs import migrated
 from opera.programs.migrated import Export, Manifest, read_manifest, read_values
 from opera.programs.program import parse, parse_captured
-from opera.programs.values import Value
+from opera.programs.values import Value, encode
 from opera.programs.verdicts import Outcome
 from opera.run import rules
 from opera.store import folders
@@ -78,6 +79,41 @@ class ScreenReply(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] = ()
     seconds: float = 0.0
     outcome: Outcome | None = None
+
+
+class KnowRequest(msgspec.Struct, frozen=True):
+    """Say what the library knows of a program: `program` is the JSON of its form()."""
+
+    library: str
+    program: bytes
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What a library knows of a program, in the encoding of values.
+
+    Attributes:
+        defaults: Operator → parameter → default, of every operator of the program and of its pieces.
+        pieces: Forms of the programs that it is made of: its calls and shorter runs of them, nodes of an expanded body.
+        why: Why there are no pieces though there should be.
+    """
+
+    defaults: dict[str, dict[str, Any]]
+    pieces: tuple[dict[str, Any], ...] = ()
+    why: str = ""
+
+
+def known(payload: KnowRequest) -> Known:
+    """Say what a library knows of a program."""
+    library, program = libraries.get(payload.library), parse(payload.program)
+    why, found = "", []
+    try:
+        found = pieces.pieces(library, program)
+    except InvalidTest as error:  # the program stays whole
+        why = error.what
+    operators = sorted({operator for x in (program, *found) for operator in x.operators})
+    defaults = library.equipped_defaults(operators)
+    encoded = {name: {key: encode(x) for key, x in table.items()} for name, table in defaults.items()}
+    return Known(encoded, tuple(x.form() for x in found), why)
 
 
 def wrap_batch(payload: list[WrapRequest]) -> list[WrapReply]:

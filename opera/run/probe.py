@@ -4,7 +4,8 @@ Whoever wants to know whether a failure is still there asks here: confirmation, 
 needs an answer before it goes on. The workers are warm, so an answer costs what the compiler takes; `fresh` asks a fork that
 ran nothing before. A program that is no stored test is wrapped first, in a scratch folder that goes with the probe.
 
-What a probe answers is what one execution showed: inconsistent outputs are not screened, and nothing is stored.
+What a probe answers is what one execution showed, and nothing is stored. Inconsistent outputs are screened where a question
+asks for that.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from opera.errors import NoAnswer, UsageError
 from opera.pool.pool import Pool
 from opera.pool.workers import DONE, Result
 from opera.programs import migrated
-from opera.programs.program import Captured
-from opera.programs.verdicts import AGAIN, ERROR, INVALID, Job, Limits, Outcome
+from opera.programs.program import Captured, Program
+from opera.programs.verdicts import AGAIN, ERROR, INCONSISTENT, INVALID, Job, Limits, Outcome
 from opera.run import plan, tasks
 from opera.run.groups import compiler_group, library_group, patches, unpatched
+from opera.run.library_side import Known, KnowRequest, ScreenReply, ScreenRequest
 from opera.run.outcomes import outcome_of, reached
 from opera.run.prepare import VALID, Preparation
-from opera.run.transitions import unexported
+from opera.run.transitions import unexported, with_screens
 from opera.store import runs
 from opera.store.folders import TESTS, Folders
 from opera.store.rows import Test
@@ -39,8 +41,8 @@ from opera.store.workspace import Workspace
 
 AHEAD = 96
 """Questions that are asked at a time: enough to keep every worker busy while the next programs are wrapped."""
-LOCATING = "locating"
-"""Tag of what is asked for a converter, and not for an outcome."""
+LOCATING, KNOWING = "locating", "knowing"
+"""Tags of what is asked for a converter, or for what a library knows, and not for an outcome."""
 SEQUEL = 10
 """A test after others may take so many times the limit of one test."""
 
@@ -59,6 +61,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         unpatched: Whether the frontend is left without the patches that opera makes to it for speed.
         insist: Whether right outputs are computed again, too, to see whether they vary.
         limits: Of this question, where they are not the probe's.
+        screened: Whether inconsistent outputs of a program are screened, as a run does it.
+        keep: Folder of tests that the test made of a program is copied to; None where it goes once it is answered.
     """
 
     frontend: str
@@ -71,6 +75,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     unpatched: bool = False
     insist: bool = False
     limits: Limits | None = None
+    screened: bool = False
+    keep: Path | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -91,11 +97,12 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The pool's tag of a question."""
+    """The pool's tag of a question; `shown` is what is being screened."""
 
     question: Question
     test: str
     tag: Any = None
+    shown: Outcome | None = None
 
 
 class _MadeUp:
@@ -251,10 +258,35 @@ class Probe:
             for asked in waiting:
                 self._left(asked, "export", result) if export is None else self._advance(asked)
         elif isinstance(task, Asked):
+            if task.shown is not None:
+                return [self._answer(task, self._screened(task.shown, result), result=result)]
+            outcome = outcome_of(result)
+            if task.question.screened and task.question.program is not None and outcome.verdict == INCONSISTENT:
+                self._screen(task, task.question.program, outcome)
+                return []
             name = f"{task.test}/{self.variant(task.question).name}"
             there = not task.question.after or reached(result, name)
-            return [self._answer(task, outcome_of(result), reached=there, result=result)]
+            return [self._answer(task, outcome, reached=there, result=result)]
         return []
+
+    def known(self, library: str, program: Program) -> Known:
+        """Return what a library says of a program's operators, and the programs that this one is made of.
+
+        Raises NoAnswer where it cannot be asked.
+        """
+        asked = Asked(Question(frontend=f"any-{library}"), "", KNOWING)
+        request = KnowRequest(library, program.canonical())
+        self.pool.submit(
+            self._library(library), request, seconds=120, call="opera.run.library_side:known", tag=asked,
+        )  # fmt: skip
+        for result in self.pool.results():
+            if result.tag is asked:
+                if result.status != DONE:
+                    raise NoAnswer(f"{library} was not asked", cause=f"{result.status} {result.message[-500:]}".strip())
+                found: Known = result.decode(Known)
+                return found
+            self._ready.extend(self.take(result))
+        raise NoAnswer(f"{library} was not asked", cause="the time budget of the run is used up")
 
     def locate(self, question: Question) -> str:
         """Return the code that converts the operator of a stored test, empty where that cannot be told."""
@@ -281,9 +313,14 @@ class Probe:
     def _library_side(self, question: Question) -> str:
         """Return the library of a question's frontend; its workers are added where there are none yet."""
         library = _split(question.frontend)[1]
+        self._library(library)
+        return library
+
+    def _library(self, library: str) -> str:
+        """Return the group of a library's workers, added where there is none yet."""
         if f"library {library}" not in self.pool.groups:
             self.pool.add(f"library {library}", library_group(library, self.files))
-        return library
+        return f"library {library}"
 
     def _wrapped(self, asked: Asked, test: Test | None, result: Result) -> None:
         program = asked.question.program
@@ -310,7 +347,8 @@ class Probe:
             return
         limits = question.limits or self.limits
         job = self._job(question.frontend, asked.test, question.variant)
-        job = msgspec.structs.replace(job, insist=question.insist)
+        save = self._outputs(asked) if question.screened else ""
+        job = msgspec.structs.replace(job, insist=question.insist, save_outputs=save)
         before = [self._job(question.frontend, *name.partition("/")[::2]) for name in question.after]
         self.pool.submit(
             self._group(question),
@@ -322,6 +360,33 @@ class Probe:
             tag=asked,
         )
 
+    def _screen(self, asked: Asked, program: Captured, outcome: Outcome) -> None:
+        """Look for another explanation of outputs that are not the expected ones, as a run does."""
+        question = asked.question
+        compiler, library = _split(question.frontend)
+        request = ScreenRequest(
+            library=library,
+            compiler=compiler,
+            test=asked.test,
+            instance=program.program.canonical(),
+            outcome=outcome,
+            actual=self._outputs(asked),
+        )
+        self.pool.submit(
+            self._library(library), request, seconds=120, call="opera.run.library_side:screen",
+            tag=msgspec.structs.replace(asked, shown=outcome),
+        )  # fmt: skip
+
+    def _screened(self, outcome: Outcome, result: Result) -> Outcome:
+        """Return what the screens leave of an inconsistency; what dies or hangs while it is screened explains nothing."""
+        if result.status == DONE:
+            return with_screens(outcome, result.decode(ScreenReply))
+        return with_screens(outcome, ScreenReply(ERROR, f"{result.status} {result.message}".strip()))
+
+    def _outputs(self, asked: Asked) -> str:
+        """Return the name by which a worker leaves outputs that are not the expected ones, beside the tests."""
+        return f"{asked.test}-{asked.question.frontend}-{self.variant(asked.question).name}.msgpack"
+
     def _left(self, asked: Asked, stage: str, result: Result) -> None:
         """Answer that the library's side did not come to it: the machine did not serve it, or it cannot be started."""
         said = f"{result.group} is {result.status} {result.message[-2000:]}".strip()
@@ -330,10 +395,15 @@ class Probe:
     def _answer(self, asked: Asked, outcome: Outcome, *, reached: bool = True, result: Result | None = None) -> Answer:
         """Return an answer; what was made for the question goes, unless others ask about it too."""
         if asked.question.program is not None:
+            made = migrated.folder(self._scratch / TESTS, asked.test)
+            if asked.question.screened:
+                Path(self._scratch, self._outputs(asked)).unlink(missing_ok=True)
+            if asked.question.keep is not None and made.is_dir():
+                shutil.copytree(made, migrated.folder(asked.question.keep, asked.test), dirs_exist_ok=True)
             self._users[asked.test] -= 1
             if not self._users[asked.test]:
                 del self._users[asked.test]
-                shutil.rmtree(migrated.folder(self._scratch / TESTS, asked.test), ignore_errors=True)
+                shutil.rmtree(made, ignore_errors=True)
         return Answer(asked.question, outcome, reached, asked.tag, result)
 
     def _manifest(self, test: str) -> bool:

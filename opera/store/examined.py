@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from opera.programs.program import Program, identity
 from opera.store.rows import pack, unpack
 from opera.store.workspace import Workspace
 
 REDUCTION, BLAME = "reduction", "blame"
 """Kinds of documents: opera.triage.reduction.Reduction, opera.triage.blame.Blame, as JSON."""
+TEST, INSTANCE = "test", "instance"
+"""Kinds of documents that stand for rows of `tests` and `instances`: a test that was made of a finding and is no part of
+the corpus, so that no plan, ranking or count knows it. The one holds the id of its instance, the other a canonical form."""
 
 
 class Examined(NamedTuple):
@@ -38,6 +42,28 @@ def documents(workspace: Workspace, kind: str, finding: str = "") -> list[Examin
         (kind, finding, finding),
     )
     return [Examined(finding, environment, test, unpack(document)) for finding, environment, test, document in rows]
+
+
+def save_test(workspace: Workspace, found: Examined, program: Program) -> None:
+    """Store that a test was made of a finding (its id is `found.test`), and of which program."""
+    canonical = program.canonical()
+    instance = identity(canonical)
+    save(workspace, TEST, found._replace(document=instance.encode()))
+    save(workspace, INSTANCE, found._replace(test=instance, document=canonical))
+
+
+def instance_of(workspace: Workspace, test: str) -> str:
+    """Return the instance of a test that was made of a finding, empty where there is no such test."""
+    rows = workspace.query("SELECT document FROM examined WHERE kind = ? AND test = ?", (TEST, test))
+    return unpack(rows[0][0]).decode() if rows else ""
+
+
+def matching(workspace: Workspace, beginning: str, most: int) -> list[tuple[str, str]]:
+    """Return (kind, id) of the tests and instances made of findings whose id begins so, of each kind at most so many."""
+    return workspace.query(
+        "SELECT DISTINCT kind, test FROM examined WHERE kind IN (?, ?) AND substr(test, 1, ?) = ? LIMIT ?",
+        (TEST, INSTANCE, len(beginning), beginning, most),
+    )
 
 
 def forget(workspace: Workspace, kind: str, finding: str, environment: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opera.programs.program import JOINED
+from opera.store import examined
 from opera.store.rows import unpack
 from opera.store.workspace import Workspace
 
@@ -50,4 +51,4 @@ def matching(workspace: Workspace, beginning: str, most: int = 20) -> list[tuple
             f"SELECT id FROM {table} WHERE substr(id, 1, ?) = ? LIMIT ?", (len(beginning), beginning, most)
         )
         found += [(kind, row[0]) for row in rows]
-    return found
+    return list(dict.fromkeys([*found, *examined.matching(workspace, beginning, most)]))

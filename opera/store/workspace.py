@@ -170,8 +170,12 @@ class Workspace:
             yield seq, name, unpack(document), None if expectation is None else unpack(expectation)
 
     def instance(self, name: str) -> Program:
-        """Return an instance, or a program of several calls, by id."""
-        rows = self.query("SELECT document FROM instances WHERE id = ?", (name,))
+        """Return an instance, or a program of several calls, by id: of the corpus, or made of a finding (store.examined)."""
+        rows = self.query(
+            "SELECT document FROM instances WHERE id = ?"
+            " UNION ALL SELECT document FROM examined WHERE kind = 'instance' AND test = ?",
+            (name, name),
+        )
         if not rows:
             raise WorkspaceError(f"there is no instance {name}", fix="`opera report` lists what the workspace holds")
         return parse(unpack(rows[0][0]))

@@ -16,12 +16,14 @@ from opera import compilers
 from opera.errors import OperaError, UsageError
 from opera.pool import clock
 from opera.programs import migrated
+from opera.programs.program import Provenance
 from opera.run.aftermath import fails_alike
 from opera.run.probe import Probe, Question, limits_of
+from opera.store import tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import replay, reproducer
+from opera.triage import reduction, replay, reproducer
 
 SHOWN, GONE, CANNOT_RUN = 1, 0, 2
 """Exit codes of a reproducer."""
@@ -55,15 +57,34 @@ def members(workspace: Workspace, names: Iterable[str] = ()) -> dict[str, list[V
 
 
 def choose(workspace: Workspace, verdicts: list[Verdict]) -> Verdict | None:
-    """Return the member that shows a finding best: confirmed alone in a fresh process, and the smallest of those.
+    """Return what shows a finding best: the program that a member was reduced to, else the first of its `candidates`.
 
     None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
     the folders of its tests were deleted.
     """
+    return _reduced(workspace, verdicts) or next(iter(candidates(workspace, verdicts)), None)
+
+
+def candidates(workspace: Workspace, verdicts: list[Verdict]) -> list[Verdict]:
+    """Return the members that fail alone and whose tests are there, confirmed ones where there are such, the smallest first."""
     alone = [x for x in verdicts if "state-dependent" not in x.outcome.details.get("tags", ())]
+    alone = [x for x in alone if "victim" not in x.outcome.details]
     alone = [x for x in alone if migrated.folder(workspace.tests_folder, x.test).is_dir()]
     confirmed = [x for x in alone if x.confirmation == "confirmed"] or alone
-    return min(confirmed, key=lambda x: (_size(workspace, x.test), x.test), default=None)
+    return sorted(confirmed, key=lambda x: (_size(workspace, x.test), x.test))
+
+
+def _reduced(workspace: Workspace, verdicts: list[Verdict]) -> Verdict | None:
+    """Return the verdict on the smallest program that a member was reduced to, None where there is none."""
+    members = {(x.test, x.environment, x.variant): x for x in verdicts}
+    found = [
+        (x.elements, x.stored, msgspec.structs.replace(members[key], test=x.stored, outcome=x.outcome))
+        for finding in {x.finding for x in verdicts}
+        for x in reduction.stored(workspace, finding)
+        if (key := (x.test, x.environment, x.variant)) in members
+        and migrated.folder(workspace.tests_folder, x.stored).is_dir()
+    ]
+    return min(found, key=lambda x: x[:2])[2] if found else None
 
 
 def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: Path | None = None) -> Path | None:
@@ -77,7 +98,7 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
     environment = workspace.environments()[verdict.environment]
     frontend = compilers.frontend(environment["compiler"], manifest.library)
     variants = {x.name: x for x in frontend.VARIANTS}
-    seen = workspace.provenances(manifest.instance)
+    seen = workspace.provenances(manifest.instance) or _came_from(workspace, finding, verdict.test)
     options, outcome = limits_of(workspace), verdict.outcome
     exhibit = reproducer.Exhibit(
         id=finding,
@@ -96,6 +117,12 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
     )
     reproducer.write(exhibit, manifest, directory, workspace.instance(manifest.instance), path)
     return path
+
+
+def _came_from(workspace: Workspace, finding: str, reduced: str) -> list[Provenance]:
+    """Return where the member was seen that a stored test was reduced from."""
+    members = [x.test for x in reduction.stored(workspace, finding) if x.stored == reduced]
+    return [seen for name in members for seen in workspace.provenances(tests.test(workspace, name).instance)]
 
 
 def _write_sequel(workspace: Workspace, finding: str, verdicts: list[Verdict], path: Path) -> Path | None:

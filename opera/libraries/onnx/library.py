@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from opera import resources
+from opera.capture.recorder import LeftOut
 from opera.errors import InvalidTest
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import opsets as onnx_opsets
@@ -129,6 +130,31 @@ def steps(program: Graph) -> list[tuple[Instance, list[Value]]]:
     whole = msgspec.structs.replace(made, outputs=list(returned))
     known = dict(zip(returned, _reference(program, whole)[1], strict=True))
     return [(call, [known[name] for name in call.outputs if name]) for call in program.instances(known)]
+
+
+def expanded(instance: Instance) -> list[Instance]:
+    """Return the nodes of an expanded body, each with the values that the reference evaluator gives it; empty without a body.
+
+    Nodes that are no operators of ONNX, or whose inputs are not known, are left out. Raises InvalidTest where the evaluator
+    cannot run the body.
+    """
+    if not isinstance(instance.context.get("body"), Message):
+        return []
+    from opera.libraries.onnx import nodes as onnx_nodes
+
+    made = onnx_model.parts(instance)
+    names = list(dict.fromkeys(name for node in made.nodes for name in node.output if name))
+    computed = _reference(instance, msgspec.structs.replace(made, outputs=names))[1]
+    edges: dict[str, Value] = dict(zip(made.inputs, made.values, strict=True)) | dict(zip(names, computed, strict=True))
+    edges |= {item.name: onnx_values.from_tensor_proto(item) for item in made.initializers}
+    found = []
+    for node in made.nodes:
+        if node.op_type != "Constant":
+            try:
+                found.append(onnx_nodes.instance(node, edges, onnx_model.opset(instance)))
+            except LeftOut:
+                continue
+    return found
 
 
 def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:

@@ -1,0 +1,46 @@
+"""The smaller programs that a program is made of: each call with what it was given, and shorter runs of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import msgspec
+
+from opera.libraries import Expanding, Library
+from opera.programs.program import Call, Graph, Operand, Program
+from opera.programs.values import Value
+
+
+def pieces(library: Library, program: Program) -> list[Program]:
+    """Return the smaller programs, those of fewest calls first. Raises InvalidTest where the library cannot run it."""
+    if isinstance(program, Graph):
+        return list(_of_graph(library, program))
+    if not hasattr(library, "expanded"):
+        return []
+    return list(cast(Expanding, library).expanded(program))
+
+
+def _of_graph(library: Library, graph: Graph) -> Iterator[Program]:
+    """Yield single calls; then halves, and all but the last or the first call: what earlier calls return are inputs then."""
+    steps = library.steps(graph)
+    known: dict[str, Value] = {operand.name: operand.value for operand in graph.inputs}
+    for call, (_, returned) in zip(graph.calls, steps, strict=True):
+        known |= dict(zip((name for name in call.outputs if name), returned, strict=False))
+    named = graph.library == "onnx"  # the others do not name what one call alone returns
+    for instance, _ in steps:
+        given = tuple(x for x in instance.inputs if named or x.value is not None)
+        yield msgspec.structs.replace(instance, inputs=given, outputs=instance.outputs if named else ())
+    count = len(graph.calls)
+    for begin, end in ((0, count // 2), (count // 2, count), (0, count - 1), (1, count)):
+        if 2 <= end - begin < count:
+            yield _run(graph, graph.calls[begin:end], known)
+
+
+def _run(graph: Graph, calls: tuple[Call, ...], known: dict[str, Value]) -> Graph:
+    """Return a run of calls of a graph as one of its own."""
+    made = [name for call in calls for name in call.outputs if name]
+    taken = [x.of for call in calls for x in call.inputs if x.of]
+    inputs = tuple(Operand(name, known[name]) for name in dict.fromkeys(taken) if name not in made)
+    kept = tuple(name for name in made if name not in taken or name in graph.outputs)
+    return Graph(graph.library, inputs, calls, kept)

@@ -1,0 +1,392 @@
+"""`opera reduce`: the smallest program that fails as a member of a finding does, asked of the probe."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from opera.errors import NoAnswer, OperaError, UsageError
+from opera.oracle.signature import DTYPE, Signature
+from opera.programs import migrated, values
+from opera.programs.program import Captured, Instance, Program, Provenance, parse
+from opera.programs.values import NO_DEFAULT, Named, Value
+from opera.programs.verdicts import (
+    CRASH,
+    DEATHS,
+    ERROR,
+    INCONSISTENT,
+    INVALID,
+    OUT_OF_MEMORY,
+    Limits,
+    Outcome,
+)
+from opera.run import plan
+from opera.run.probe import Probe, Question
+from opera.store import examined
+from opera.store.rows import Verdict
+from opera.store.workspace import REPRODUCERS, Workspace
+from opera.triage import reduction, scripts, smaller
+from opera.triage.minimise import Spent, minimise
+from opera.triage.reduction import Reduction
+
+SECONDS = 60.0
+"""What a finding may take, unless more or less is asked for."""
+PATIENCE = 10.0
+"""Seconds that a candidate may take: one that is much slower than a member is no smaller."""
+TRIED = 3
+"""Members that are looked at, the smallest first, until one fails by the library's own reference."""
+AT_A_TIME = 8
+"""Programs that are asked about at a time, where an answer is quick."""
+QUICK = 0.5
+"""Seconds of a quick answer."""
+BACK = 6
+"""Programs of the search that are confirmed, the smallest first, until one fails in a fresh process."""
+SHARE, LEAST = 0.5, 30.0
+"""What the findings of a run may take, unless the user says so: a share of the run's seconds, and seconds at least."""
+GROSS = 0.01
+"""A deviation that is relatively larger than this may not be reduced to a smaller one: that could be rounding."""
+ALIKE = 0.6
+"""Share of the words of two messages that must be in both."""
+
+
+class NotReduced(Exception):
+    """Nothing smaller is known of a finding; the text says why."""
+
+
+class _Asker:
+    """Asks the probe which programs fail as a target does, each once, until a time.
+
+    Attributes:
+        asked: Programs that were asked about.
+        outcomes: Id of a program → what it showed.
+    """
+
+    def __init__(self, probe: Probe, question: Question, end: float) -> None:
+        self.probe, self.question, self.end = probe, question, end
+        self.batch, self.asked = AT_A_TIME, 0
+        self.target: Outcome | None = None
+        self.outcomes: dict[str, Outcome] = {}
+
+    def __call__(self, programs: Sequence[Program]) -> list[bool]:
+        target = self.target
+        if target is None:
+            raise ValueError("nobody said what is to be found")
+        found = self.look(programs)
+        return [alike(self.question.frontend, target, outcome) for outcome in found]
+
+    def look(self, programs: Sequence[Program]) -> list[Outcome]:
+        """Return what programs show. Raises Spent where there is no time left to ask."""
+        left = [x for x in programs if x.id not in self.outcomes]
+        if left and time.monotonic() > self.end:
+            raise Spent
+        begun = time.monotonic()
+        for program in left:
+            self.probe.submit(msgspec.structs.replace(self.question, program=_captured(program)), tag=program.id)
+        for answer in self.probe.answers():
+            self.outcomes[answer.tag] = answer.outcome
+        if left:
+            self.asked += len(left)
+            quick = (time.monotonic() - begun) / len(left) < QUICK
+            self.batch = AT_A_TIME if quick else 2
+        missing = Outcome(ERROR, "", "opera", "nobody answered")
+        return [self.outcomes.get(x.id, missing) for x in programs]
+
+
+def _captured(program: Program) -> Captured:
+    """Return a program without an expectation: its reference is computed anew."""
+    return Captured(program, Provenance("opera", "reduction", ""))
+
+
+# ---------------------------------------------------------------------- the same failure
+
+
+def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = False) -> bool:
+    """Whether two outcomes are one failure: of one signature, and what a signature leaves out of a message is alike as well.
+
+    `elsewhere`: another call of the program may be the one that fails.
+    """
+    if (one.verdict, one.stage, one.symptom) != (other.verdict, other.stage, other.symptom):
+        return False
+    if one.verdict in DEATHS:
+        return True
+    if not elsewhere and Signature.of(frontend, "", one) != Signature.of(frontend, "", other):
+        return False
+    if one.verdict == CRASH:
+        words, others = _words(one.message), _words(other.message)
+        return len(words & others) >= ALIKE * len(words | others)
+    return one.symptom != "value" or _severity(other) >= min(_severity(one), GROSS)
+
+
+def _words(message: str) -> set[str]:
+    """Return the words of a message, dtypes and numbers left out."""
+    return set(re.findall(r"[A-Za-z_]{3,}", re.sub(rf"\b(?:{DTYPE})\b", " ", message)))
+
+
+def _severity(outcome: Outcome) -> float:
+    """Return how far values are off: relatively, or absolutely where the expected ones are nothing."""
+    numbers = [outcome.details.get(name) for name in ("max_rel", "max_abs")]
+    return max((float(x) for x in numbers if isinstance(x, int | float)), default=1.0)
+
+
+# ---------------------------------------------------------------------- one finding
+
+
+def reduce(
+    workspace: Workspace, probe: Probe, finding: str, verdicts: list[Verdict], seconds: float = SECONDS
+) -> Reduction:
+    """Return the smallest program found that fails as a member of a finding, its test stored. Raises NotReduced."""
+    begun = time.monotonic()
+    end = begun + seconds
+    why = "its members fail only after other tests, or were deleted"
+    for verdict in scripts.candidates(workspace, verdicts)[:TRIED]:
+        try:
+            return _reduced(workspace, probe, finding, verdict, begun, end)
+        except NotReduced as error:
+            why = str(error)
+        except Spent:
+            raise NotReduced("the time was over before anything was known") from None
+    raise NotReduced(why)
+
+
+def _reduced(workspace: Workspace, probe: Probe, finding: str, verdict: Verdict, begun: float, end: float) -> Reduction:
+    manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, verdict.test))
+    program = workspace.instance(manifest.instance)
+    question = Question(
+        frontend=verdict.frontend, variant=verdict.variant, environment=verdict.environment,
+        limits=_patient(probe.limits, verdict.outcome), screened=verdict.outcome.verdict == INCONSISTENT,
+    )  # fmt: skip
+    ask = _Asker(probe, question, end)
+    [first] = ask.look([program])
+    if not alike(verdict.frontend, verdict.outcome, first, elsewhere=not first.conversion_function):
+        raise NotReduced(f"by the library's own reference it is now {_brief(first)}")
+    ask.target = first
+    kept, finished = [program], True
+    defaults: smaller.Defaults = {}
+    try:
+        known = probe.known(manifest.library, program)
+        defaults = {name: {key: values.decode(x) for key, x in table.items()} for name, table in known.defaults.items()}
+        while (piece := _piece(ask, verdict.frontend, known.pieces)) is not None:
+            kept.append(piece)
+            ask.target = ask.outcomes[piece.id]
+            known = probe.known(manifest.library, piece)
+        minimise(kept[-1], defaults, ask, kept.append)
+    except Spent:
+        finished = False
+    found, outcome = _confirmed(workspace, ask, kept)
+    return Reduction(
+        finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, _captured(found).form(), outcome,
+        stored=plan.test_id(found.id, plan.exporter_id(manifest.library)),
+        deciding=tuple(_deciding(ask, found, defaults)),
+        elements=smaller.elements(found),
+        nondefault=len(smaller.nondefault(found, defaults)),
+        asked=ask.asked,
+        seconds=round(time.monotonic() - begun, 2),
+        finished=finished,
+    )  # fmt: skip
+
+
+def _patient(limits: Limits, outcome: Outcome) -> Limits:
+    """Return the limits of a candidate; what takes long, or much, is asked for with those of the run."""
+    if outcome.verdict == OUT_OF_MEMORY:
+        return limits
+    return msgspec.structs.replace(limits, seconds=min(limits.seconds, PATIENCE))
+
+
+def _piece(ask: _Asker, frontend: str, forms: Iterable[dict[str, Any]]) -> Program | None:
+    """Return the first of the programs that one is made of which fails so; which call is wrong is what we want to know."""
+    target = ask.target
+    pieces = [parse(form) for form in forms]
+    while pieces and target is not None:
+        batch, pieces = pieces[: ask.batch], pieces[ask.batch :]
+        for piece, outcome in zip(batch, ask.look(batch), strict=True):
+            if alike(frontend, target, outcome, elsewhere=True):
+                return piece
+    return None
+
+
+def _confirmed(workspace: Workspace, ask: _Asker, kept: list[Program]) -> tuple[Program, Outcome]:
+    """Return the smallest program that fails so in a fresh process, by the limits of a run. Its test is kept.
+
+    Raises NotReduced where none does.
+    """
+    seen = ""
+    for program in list(reversed(kept))[:BACK]:
+        question = msgspec.structs.replace(
+            ask.question, program=_captured(program), fresh=True, unpatched=True, limits=None, keep=workspace.tests_folder
+        )  # fmt: skip
+        outcome = ask.probe(question)
+        wanted = ask.outcomes[program.id]
+        if alike(ask.question.frontend, wanted, outcome):
+            return program, msgspec.structs.replace(outcome, conversion_function=wanted.conversion_function)
+        seen = _brief(outcome)
+    raise NotReduced(f"in a fresh process it is {seen}")
+
+
+def _deciding(ask: _Asker, program: Program, defaults: smaller.Defaults) -> Iterator[str]:
+    """Yield the parameters without which a program is accepted by its library and does not fail so."""
+    if not isinstance(program, Instance) or ask.target is None:
+        return
+    target = ask.outcomes[program.id]
+    known = defaults.get(program.operator, {})
+    for name, value in smaller.nondefault(program, defaults):
+        plain = smaller.default(known, name)
+        other = smaller.without(program, name)
+        if other is None and plain != NO_DEFAULT:
+            other = msgspec.structs.replace(program, params={**program.params, name: plain})
+        if other is None:
+            continue
+        try:
+            [outcome] = ask.look([other])
+        except Spent:
+            return
+        if outcome.verdict not in (INVALID, ERROR) and not alike(ask.question.frontend, target, outcome):
+            yield f"{name}={_said(value)}"
+
+
+def _said(value: Value) -> str:
+    match value:
+        case Named():
+            return value.name
+        case values.Tensor() | values.RandomTensor():
+            return f"{value.dtype}{list(value.shape)}"
+        case list() | tuple():
+            return "[" + ", ".join(map(_said, value)) + "]"
+    return repr(value)[:60]
+
+
+def _brief(outcome: Outcome) -> str:
+    return " ".join(f"{outcome.verdict} {outcome.stage} {outcome.symptom} {outcome.message}".split())[:200]
+
+
+# ---------------------------------------------------------------------- many findings
+
+
+def store(workspace: Workspace, found: Reduction) -> None:
+    """Store a reduction, and the test that was made of it, which is no part of the corpus."""
+    program = found.program().program
+    examined.save_test(workspace, examined.Examined(found.finding, found.environment, found.stored, b""), program)
+    reduction.save(workspace, found)
+
+
+def reduce_all(
+    workspace: Workspace,
+    names: Iterable[str],
+    seconds: float,
+    total: float,
+    tell: Callable[[str], None],
+    workers: int = 2,
+) -> list[str]:
+    """Reduce findings one after the other, write their scripts, and tell of each; return those that were left for want of time.
+
+    Args:
+        seconds: What one may take; less where `total` must do for many.
+        total: What all may take together.
+    """
+    found = scripts.members(workspace, names)
+    end, left = time.monotonic() + total, list(found)
+    if not left:
+        return []
+    with Probe.of(workspace, workers=workers) as probe:
+        while left and time.monotonic() < end:
+            finding = left.pop(0)
+            share = (end - time.monotonic()) / (len(left) + 1)
+            try:
+                made = reduce(workspace, probe, finding, found[finding], min(seconds, max(share, 5.0)))
+            except (NotReduced, NoAnswer) as error:
+                tell(f"{finding} is not reduced: {error if isinstance(error, NotReduced) else error.what}")
+                continue
+            store(workspace, made)
+            tell(told(workspace, made))
+            script = workspace.root / REPRODUCERS / f"{finding}.py"
+            try:
+                scripts.write(workspace, finding, found[finding], script)
+            except OperaError as error:
+                tell(f"no script for {finding}: {error.what}")
+    return left
+
+
+def told(workspace: Workspace, found: Reduction) -> str:
+    """Return one line: what it was, what is left, what decides, and how long it took."""
+    manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, found.test))
+    before, after = workspace.instance(manifest.instance), found.program().program
+    called = before.operator if before.operator == after.operator else f"{before.operator} → {after.operator}"
+    deciding = f", only with {', '.join(found.deciding)}" if found.deciding else ""
+    return (
+        f"{found.finding} {found.frontend} {called}: {smaller.elements(before)} → {found.elements} elements,"
+        f" {_count(before)} → {found.nondefault} parameters{deciding}; {found.asked} programs in {found.seconds:.1f} s"
+        f"{'' if found.finished else ', not finished'}"
+    )
+
+
+def _count(program: Program) -> int:
+    return sum(len(call.params) for call in program.instances())
+
+
+def show(workspace: Workspace, name: str, seconds: float, total: float, workers: int) -> None:
+    """Reduce one finding, or `all` that have no reduction yet. Raises UsageError for a name that no finding, or many, have."""
+    found = list(scripts.members(workspace))
+    if name == "all":
+        done = {x.finding for x in reduction.stored(workspace)}
+        wanted = [x for x in found if x not in done]
+    else:
+        wanted = [x for x in found if x.startswith(name)]
+        if len(wanted) != 1:
+            raise UsageError(
+                f"{'no finding has' if not wanted else f'{len(wanted)} findings have'} an id that begins with {name!r}",
+                fix="`opera findings` lists them",
+            )
+    left = reduce_all(workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers)
+    if left:
+        print(f"{len(left)} findings are left: the time is over; the same command goes on")
+    elif not wanted:
+        print("every finding is reduced")
+
+
+class Given(msgspec.Struct, frozen=True):
+    """What the user of `opera run` says of reductions.
+
+    Attributes:
+        wanted: Whether there are to be any.
+        seconds: What they may take; None: SHARE of what the run took, LEAST at least.
+        budget: Seconds of the run and them together, None for as many as they need.
+    """
+
+    wanted: bool = True
+    seconds: float | None = None
+    budget: float | None = None
+    workers: int = 2
+
+
+class Afterwards:
+    """What follows a run: smaller programs of new findings, and scripts."""
+
+    def __init__(self, given: Given) -> None:
+        self.given, self.begun = given, time.monotonic()
+
+    def __call__(self, workspace: Workspace) -> tuple[int, dict[str, str]]:
+        """Reduce new findings for as long as that may take, write what scripts are missing; return as write_all does."""
+        took = time.monotonic() - self.begun
+        given = self.given
+        seconds = max(LEAST, SHARE * took) if given.seconds is None else given.seconds
+        if given.budget is not None:
+            seconds = min(seconds, given.budget - took)
+        written = new(workspace, seconds, given.workers) if given.wanted and seconds > 0 else 0
+        more, missing = scripts.write_all(workspace)
+        return written + more, missing
+
+
+def new(workspace: Workspace, seconds: float, workers: int) -> int:
+    """Reduce the findings that are new, that have neither a script nor a reduction; return how many scripts were written."""
+    done = {x.finding for x in reduction.stored(workspace)}
+    folder = workspace.root / REPRODUCERS
+    wanted = [x for x in scripts.members(workspace) if x not in done and not (folder / f"{x}.py").is_file()]
+    if not wanted:
+        return 0
+    left = reduce_all(workspace, wanted, SECONDS, seconds, lambda _: None, workers)
+    reduced = {x.finding for x in reduction.stored(workspace)} & set(wanted)
+    print(f"{len(reduced)} of {len(wanted)} new findings reduced" + ("; opera reduce all goes on" if left else ""))
+    return sum((folder / f"{x}.py").is_file() for x in wanted)

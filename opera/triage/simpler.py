@@ -1,0 +1,220 @@
+"""Simpler values: elements of tensors and values of parameters that say less, and are quicker to read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from opera.programs.values import CONTAINERS, LOW_PRECISION, RandomTensor, Tensor, Value, widen
+
+Leaf: TypeAlias = Tensor | RandomTensor
+Array: TypeAlias = np.ndarray[Any, Any]
+
+WIDENED = frozenset({"float64", "float16", "bfloat16"})
+"""Floats that become float32 where the failure stays."""
+PLAIN = 64
+"""A random tensor of at most so many elements is written out."""
+FEW = 24
+"""Elements of a tensor that are looked at one by one."""
+MANY = 4096
+"""The elements of larger tensors are not read to tell how much there is to read."""
+
+
+def cost(value: Value) -> int:
+    """Return how much there is to read in a value: 0 and False cost nothing, 1 costs 1, all else its characters and more."""
+    match value:
+        case Tensor():
+            return _of_tensor(value)
+        case RandomTensor():
+            return 100 * math.prod(value.shape)
+        case None | False:
+            return 0
+        case True:
+            return 1
+        case int() | float():
+            return _of_number(value)
+        case str() | bytes():
+            return 1 + len(value)
+        case list() | tuple():
+            return len(value) + sum(map(cost, value))
+        case dict():
+            return len(value) + sum(cost(x) for pair in value.items() for x in pair)
+    return 5
+
+
+def _of_number(number: float) -> int:
+    if not math.isfinite(number):
+        return 4
+    if number in (0, 1):
+        return int(number) + (number == 0 and math.copysign(1, number) < 0)
+    return 1 + len(f"{int(number)}" if float(number).is_integer() and abs(number) < 2**53 else f"{number!r}")
+
+
+def _of_tensor(tensor: Tensor) -> int:
+    if math.prod(tensor.shape) > MANY:
+        return 30 * math.prod(tensor.shape)
+    if tensor.dtype == "string":
+        return sum(len(x) for x in tensor.array().ravel())
+    numbers = tensor.numbers().ravel()
+    if numbers.dtype.kind == "c":
+        numbers = np.concatenate([numbers.real, numbers.imag])
+    if numbers.dtype.kind != "f":
+        return sum(_of_number(int(x)) for x in numbers)
+    return sum(_of_number(x if x.dtype.itemsize == 8 else _shortest(x)) for x in numbers)
+
+
+def _shortest(number: Any) -> float:
+    """Return the float whose text is the shortest that reads as this narrower one."""
+    return float(str(number))
+
+
+def integers(tensor: Tensor, other: Callable[[int], int]) -> Array:
+    """Return the elements of an integer tensor, each changed by a function."""
+    array = tensor.array()
+    for place, item in enumerate(array.ravel().tolist()):
+        array.reshape(-1)[place] = other(item)
+    return array
+
+
+def numbered(array: Array, dtype: str) -> Tensor:
+    """Return a tensor of any dtype whose elements are the nearest to these numbers that it holds."""
+    if dtype in LOW_PRECISION and dtype != "bfloat16":
+        codes = np.arange(16 if "float4" in dtype else 256, dtype=np.uint8)
+        table = widen(codes, dtype)
+        usable = np.isfinite(table)
+        nearest = np.abs(np.where(usable, table, np.inf)[:, None] - array.ravel()[None]).argmin(axis=0)
+        return Tensor.of(codes[nearest].reshape(array.shape), dtype)
+    if dtype == "bfloat16":
+        return Tensor.of((array.astype("float32").view("uint32") >> 16).astype("uint16").reshape(array.shape), dtype)
+    return Tensor.of(array.astype(CONTAINERS[dtype]).reshape(array.shape), dtype)
+
+
+def _numeric(leaf: Leaf) -> bool:
+    return isinstance(leaf, Tensor) and leaf.dtype not in ("string", "float8_e8m0fnu")
+
+
+def as_float32(leaf: Leaf, dtype: str) -> Leaf:
+    """Return a tensor of another float in float32."""
+    if leaf.dtype != dtype:
+        return leaf
+    if isinstance(leaf, RandomTensor):
+        return RandomTensor("float32", leaf.shape, leaf.seed, leaf.low, leaf.high)
+    with np.errstate(over="ignore"):
+        return Tensor.of(leaf.numbers().astype("float32"), "float32")
+
+
+def _constant(leaf: Leaf, number: float) -> Leaf:
+    if math.prod(leaf.shape) > MANY or not (_numeric(leaf) or isinstance(leaf, RandomTensor)):
+        return leaf
+    return numbered(np.full(leaf.shape, number, dtype=np.float64), leaf.dtype)
+
+
+def _counted(leaf: Leaf) -> Leaf:
+    """1, 2, 3, ... and again from 1 after what every dtype holds."""
+    if not _numeric(leaf) or leaf.dtype == "bool":
+        return leaf
+    most = 1 if leaf.dtype in ("int2", "uint2") else 6
+    return numbered(np.arange(math.prod(leaf.shape)).reshape(leaf.shape) % most + 1.0, leaf.dtype)
+
+
+def _rounded(leaf: Leaf, digits: int) -> Leaf:
+    """Return a float tensor whose elements have so many digits after the point; what is not finite stays."""
+    if not isinstance(leaf, Tensor) or leaf.dtype not in ("float16", "float32", "float64"):
+        return leaf
+    with np.errstate(over="ignore", invalid="ignore"):
+        return Tensor.of(np.round(leaf.array().astype("float64"), digits).astype(leaf.dtype), leaf.dtype)
+
+
+def _written_out(leaf: Leaf) -> Leaf:
+    return leaf.tensor() if isinstance(leaf, RandomTensor) and math.prod(leaf.shape) <= PLAIN else leaf
+
+
+def _floats(change: Callable[[Leaf], Leaf]) -> Callable[[Leaf], Leaf]:
+    """Return a change of float tensors alone: integers often are indices and sizes."""
+    return lambda leaf: change(leaf) if "float" in leaf.dtype or leaf.dtype.startswith("complex") else leaf
+
+
+ZERO, ONE = partial(_constant, number=0.0), partial(_constant, number=1.0)
+WHOLE: tuple[Callable[[Leaf], Leaf], ...] = (
+    _written_out,
+    ZERO, ONE, _floats(ZERO), _floats(ONE), _floats(_counted),
+    partial(_rounded, digits=0), partial(_rounded, digits=1), partial(_rounded, digits=2),
+)  # fmt: skip
+"""Changes of all tensors of a program."""
+
+
+def of_leaf(leaf: Leaf) -> Iterator[Callable[[Leaf], Leaf]]:
+    """Yield changes of one tensor: of all its elements, of half of them, of each where they are few."""
+    yield from [ZERO, ONE]
+    yield _counted
+    yield from [partial(_rounded, digits=digits) for digits in (0, 1, 2)]
+    if leaf.dtype == "string":
+        yield _shorter
+        return
+    total = math.prod(leaf.shape)
+    if total > 3:
+        for half in (slice(total // 2), slice(total // 2, None)):
+            for number in (0.0, 1.0):
+                yield partial(_some, where=half, number=number)
+    if total <= FEW:
+        for place in range(total):
+            here = slice(place, place + 1)
+            for number in (0.0, 1.0):
+                yield partial(_some, where=here, number=number)
+            yield partial(_element, place=place)
+
+
+def _shorter(leaf: Leaf) -> Leaf:
+    if not isinstance(leaf, Tensor):
+        return leaf
+    array = leaf.array()
+    for place, item in enumerate(array.ravel()):
+        array.reshape(-1)[place] = item[: len(item) // 2]
+    return Tensor.of(array)
+
+
+def _some(leaf: Leaf, where: slice, number: float) -> Leaf:
+    if not isinstance(leaf, Tensor) or not _numeric(leaf):
+        return leaf
+    array = leaf.array().reshape(-1)
+    array[where] = numbered(np.full(1, number), leaf.dtype).array()[0]
+    return Tensor.of(array.reshape(leaf.shape), leaf.dtype)
+
+
+def _element(leaf: Leaf, place: int) -> Leaf:
+    """Make one element a smaller number: half of it, without what is after the point."""
+    if not isinstance(leaf, Tensor) or not _numeric(leaf) or place >= math.prod(leaf.shape):
+        return leaf
+    numbers = leaf.numbers().reshape(-1)
+    if numbers.dtype.kind not in "fiu" or not np.isfinite(numbers[place]):
+        return leaf
+    found = float(numbers[place])
+    small = math.copysign(min(abs(math.trunc(found / 2)), 100), found)
+    return _some(leaf, slice(place, place + 1), small)
+
+
+def of_param(name: str, value: Value) -> Iterator[Value]:
+    """Yield simpler values of a parameter; what names a type by a number (`to`, `dtype`) has none."""
+    if name.rpartition(".")[2] in ("to", "dtype") or name.endswith("type"):
+        return
+    match value:
+        case bool():
+            if value:
+                yield False
+        case int():
+            yield from (x for x in dict.fromkeys((0, 1, 2, value // 2)) if cost(x) < cost(value))
+        case float():
+            yield from (x for x in dict.fromkeys((0.0, 1.0, float(f"{value:.1g}"))) if cost(x) < cost(value))
+        case list() | tuple():
+            for place, item in enumerate(value):
+                for other in of_param("", item):
+                    yield type(value)([*value[:place], other, *value[place + 1 :]])
+            for other in (0, 1):
+                if value and all(isinstance(x, int) and not isinstance(x, bool) for x in value):
+                    yield type(value)([other] * len(value))
+            for place in range(len(value)):
+                yield type(value)([*value[:place], *value[place + 1 :]])

@@ -1,0 +1,452 @@
+"""Smaller programs: what can be left out of one, and how its tensors become smaller.
+
+A `Step` is one change; it returns the changed program, or None where there is nothing for it to change. `measure` says
+which of two programs is smaller. Whether a changed program still means anything is asked of its library, by wrapping it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import msgspec
+
+from opera.errors import CorpusError
+from opera.programs import values
+from opera.programs.program import Argument, Graph, Instance, Program, with_params, with_values
+from opera.programs.values import NO_DEFAULT, Message, Optional, RandomTensor, Tensor, Value
+from opera.triage import simpler
+
+Step: TypeAlias = Callable[[Program], Program | None]
+Defaults: TypeAlias = Mapping[str, Mapping[str, Value]]
+"""Operator → parameter → default (`Library.equipped_defaults`)."""
+Leaf: TypeAlias = Tensor | RandomTensor
+Measure: TypeAlias = tuple[int, ...]
+
+SPELLED = 8
+"""A tensor of integers with at most so many elements may state sizes and axes: they change with the shapes."""
+AXES = ("axis", "dim")
+"""Parameters that begin so, or end so, name axes."""
+
+
+def measure(program: Program, defaults: Defaults) -> Measure:
+    """Return what programs are compared by: natural numbers, the first that differs decides, so that no search is endless.
+
+    Calls, bytes of subgraphs and bodies, elements of all tensors, parameters that are not the default's, ranks, sum of all
+    dimensions, inputs and outputs that are given, floats other than float32, how much there is to read in the values, and
+    characters of the canonical form.
+    """
+    calls, found = program.instances(), leaves(program)
+    shapes = [x.shape for x in found]
+    return (
+        len(calls),
+        sum(_bulk(x) for call in calls for x in (*call.params.values(), *call.context.values())),
+        sum(math.prod(shape) for shape in shapes),
+        len(nondefault(program, defaults)),
+        sum(map(len, shapes)),
+        sum(map(sum, shapes)),
+        sum(x.value is not None for call in calls for x in call.inputs) + sum(map(bool, _outputs(program))),
+        sum(x.dtype in simpler.WIDENED for x in found),
+        sum(map(simpler.cost, found)) + sum(simpler.cost(x) for call in calls for x in call.params.values()),
+        len(program.canonical()),
+    )
+
+
+def elements(program: Program) -> int:
+    """Return the elements of all tensors, of inputs and of parameters."""
+    return sum(math.prod(x.shape) for x in leaves(program))
+
+
+def nondefault(program: Program, defaults: Defaults) -> list[tuple[str, Value]]:
+    """Return the parameters that differ from their defaults; what has no default, or none that is known, counts as such."""
+    found = []
+    for call in program.instances():
+        known = defaults.get(call.operator, {})
+        for name, value in call.params.items():
+            if value is not None and not same(value, default(known, name)) and not _refers(value, call):
+                found.append((name, value))
+    return found
+
+
+def default(known: Mapping[str, Value], name: str) -> Value:
+    """Return the default of a parameter by the name it has in an instance (`call.axis` of Keras is `axis`)."""
+    return known.get(name, known.get(name.rpartition(".")[2], NO_DEFAULT))
+
+
+def same(one: Value, other: Value) -> bool:
+    """Whether two values are one to a library: a list is a tuple, and 1 is 1.0."""
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(same(x, y) for x, y in zip(one, other, strict=True))
+    if isinstance(one, bool) is not isinstance(other, bool):
+        return False
+    return bool(one == other)
+
+
+def leaves(program: Program) -> list[Leaf]:
+    """Return all tensors, in order: inputs, and those in parameters."""
+    found: list[Leaf] = []
+
+    def seen(leaf: Leaf) -> Leaf:
+        found.append(leaf)
+        return leaf
+
+    mapped(program, seen)
+    return found
+
+
+def mapped(program: Program, change: Callable[[Leaf], Leaf]) -> Program:
+    """Return the program with every tensor changed by a function, which is asked in the order of `leaves`."""
+    program = with_values(program, [_within(operand.value, change) for operand in program.inputs])
+    return with_params(program, lambda call: {name: _within(x, change) for name, x in call.params.items()})
+
+
+def _within(value: Value, change: Callable[[Leaf], Leaf]) -> Value:
+    match value:
+        case Tensor() | RandomTensor():
+            return change(value)
+        case values.Sequence():
+            return msgspec.structs.replace(value, items=tuple(_within(x, change) for x in value.items))
+        case Optional():
+            return msgspec.structs.replace(value, value=_within(value.value, change))
+        case list() | tuple():
+            return type(value)(_within(x, change) for x in value)
+        case dict():
+            return {key: _within(x, change) for key, x in value.items()}
+    return value
+
+
+def at(place: int, change: Callable[[Leaf], Leaf]) -> Callable[[Program], Program]:
+    """Return what changes one tensor, by its place in `leaves`, and leaves the others alone."""
+
+    def changed(program: Program) -> Program:
+        here = iter(range(1 << 30))
+        return mapped(program, lambda leaf: change(leaf) if next(here) == place else leaf)
+
+    return changed
+
+
+def applied(step: Step, program: Program) -> Program | None:
+    """Return what a step makes of a program, None where nothing: a value that cannot be is none, too."""
+    try:
+        return step(program)
+    except CorpusError:
+        return None
+
+
+# ---------------------------------------------------------------------- what can be left out
+
+
+def structure(program: Program, defaults: Defaults) -> Iterator[Step]:
+    """Yield what leaves out parameters, inputs, outputs and remarks of the source."""
+    yield partial(_bare)
+    calls = range(len(program.instances()))
+    for place in calls:
+        yield partial(_edited, place=place, edit=partial(_all_default, defaults=defaults))
+    for place in calls:
+        call = program.instances()[place]
+        for name in reversed(list(call.params)):
+            yield partial(_edited, place=place, edit=partial(without, name=name))
+            stated = default(defaults.get(call.operator, {}), name)
+            if stated != NO_DEFAULT:
+                yield partial(_edited, place=place, edit=partial(_set, name=name, value=stated))
+        for operand in reversed(call.inputs):
+            yield partial(_edited, place=place, edit=partial(_input_left_out, name=operand.name))
+    for place in reversed(range(len(_outputs(program)))):
+        yield partial(_output_left_out, place=place)
+
+
+def without(instance: Instance, name: str) -> Instance | None:
+    """Return an instance that does not state a parameter; None where those after it stand by their place."""
+    if name not in instance.params:
+        return None
+    context = _unlisted(instance.context, name)
+    if context is None:
+        return None
+    params = {key: value for key, value in instance.params.items() if key != name}
+    return msgspec.structs.replace(instance, params=params, context=context)
+
+
+def _unlisted(context: dict[str, Value], name: str) -> dict[str, Value] | None:
+    """Return a context whose lists of arguments lack a name; None where it is not the last of the positional ones."""
+    found = dict(context)
+    for key, listed in context.items():
+        if not isinstance(listed, dict) or not {"args", "kwargs"} <= listed.keys():
+            continue
+        args, kwargs = list(listed["args"]), [x for x in listed["kwargs"] if x != name]
+        if name in args[:-1]:
+            return None
+        found[key] = {**listed, "args": args[:-1] if args[-1:] == [name] else args, "kwargs": kwargs}
+    return found
+
+
+def _all_default(instance: Instance, defaults: Defaults) -> Instance:
+    known = defaults.get(instance.operator, {})
+    for name in reversed(list(instance.params)):
+        found = without(instance, name)
+        if found is None and (stated := default(known, name)) != NO_DEFAULT:
+            found = _set(instance, name, stated)
+        instance = found or instance
+    return instance
+
+
+def _set(instance: Instance, name: str, value: Value) -> Instance | None:
+    if name not in instance.params or same(instance.params[name], value):
+        return None
+    return msgspec.structs.replace(instance, params={**instance.params, name: value})
+
+
+def _input_left_out(instance: Instance, name: str) -> Instance | None:
+    """Leave out an input: the last ones without a trace, others as None."""
+    place = next((place for place, x in enumerate(instance.inputs) if x.name == name), None)
+    if place is None or instance.inputs[place].value is None:
+        return None
+    before, after = instance.inputs[:place], instance.inputs[place + 1 :]
+    context = _unlisted(instance.context, name)
+    if instance.library == "onnx":
+        left = () if not after else (msgspec.structs.replace(instance.inputs[place], value=None),)
+        return msgspec.structs.replace(instance, inputs=(*before, *left, *after))
+    if context is not None:
+        return msgspec.structs.replace(instance, inputs=(*before, *after), context=context)
+    params = {**instance.params, name: None}
+    return msgspec.structs.replace(instance, inputs=(*before, *after), params=params)
+
+
+def _bare(program: Program) -> Program:
+    """Leave out what only says how tensors lay in memory, or what types a test stated of its outputs."""
+    if isinstance(program, Graph):
+        calls = tuple(msgspec.structs.replace(x, context=_bare_context(x.context)) for x in program.calls)
+        return msgspec.structs.replace(program, calls=calls)
+    return msgspec.structs.replace(program, context=_bare_context(program.context))
+
+
+def _bare_context(context: dict[str, Value]) -> dict[str, Value]:
+    return {key: value for key, value in context.items() if key not in ("layout", "output_types")}
+
+
+def _outputs(program: Program) -> tuple[str, ...]:
+    return program.outputs
+
+
+def _output_left_out(program: Program, place: int) -> Program | None:
+    outputs = program.outputs
+    if place >= len(outputs) or not outputs[place] or sum(map(bool, outputs)) < 2:
+        return None
+    if isinstance(program, Graph) or place == len(outputs) - 1:
+        return msgspec.structs.replace(program, outputs=outputs[:place] + outputs[place + 1 :])
+    return msgspec.structs.replace(program, outputs=(*outputs[:place], "", *outputs[place + 1 :]))
+
+
+def _edited(program: Program, place: int, edit: Callable[[Instance], Instance | None]) -> Program | None:
+    """Return a program one of whose calls is changed; inputs that no call takes any more go."""
+    calls = program.instances()
+    changed = edit(calls[place]) if place < len(calls) else None
+    if changed is None or isinstance(program, Instance):
+        return changed
+    call = program.calls[place]
+    of = {x.name: x.of for x in call.inputs}
+    kept = tuple(Argument(x.name, "" if x.value is None else of[x.name]) for x in changed.inputs)
+    call = msgspec.structs.replace(call, params=changed.params, context=changed.context, inputs=kept)
+    graph = msgspec.structs.replace(program, calls=(*program.calls[:place], call, *program.calls[place + 1 :]))
+    used = {x.of for call in graph.calls for x in call.inputs}
+    return msgspec.structs.replace(graph, inputs=tuple(x for x in graph.inputs if x.name in used))
+
+
+# ---------------------------------------------------------------------- smaller tensors
+
+
+def sizes(program: Program, _: Defaults) -> Iterator[Step]:
+    """Yield what makes dimensions smaller: wherever a size occurs, then axis by axis of each tensor. None becomes 0."""
+    found = sorted({size for x in leaves(program) for size in x.shape if size > 1}, reverse=True)
+    for target in (1, 2):
+        yield partial(_all_sizes, most=target)
+    stated = {x for call in program.instances() for value in call.params.values() for x in _integers(value) if x > 1}
+    for size in (*found, *sorted(stated - set(found), reverse=True)):
+        for target in dict.fromkeys((1, 2, size // 2, size - 1)):
+            if target < size:
+                for multiples in (False, True):
+                    for stating in (True, False):
+                        yield partial(resized, size=size, target=target, multiples=multiples, stating=stating)
+    for place, leaf in enumerate(leaves(program)):
+        for axis, size in enumerate(leaf.shape):
+            for target in dict.fromkeys((1, 2, size // 2, size - 1)):
+                if 0 < target < size:
+                    yield at(place, partial(_axis_cut, axis=axis, target=target))
+
+
+def _all_sizes(program: Program, most: int) -> Program:
+    return mapped(program, lambda leaf: cut(leaf, [min(size, most) for size in leaf.shape]))
+
+
+def resized(program: Program, size: int, target: int, multiples: bool, stating: bool) -> Program:
+    """Return a program in which a size is another one wherever it is a dimension, or a `multiple` of it is.
+
+    With `stating`, integers of parameters and of small integer inputs that are this size change as well.
+    """
+
+    def other(number: int) -> int:
+        if number == size:
+            return target
+        return number // size * target if multiples and number > size and number % size == 0 else number
+
+    def change(leaf: Leaf) -> Leaf:
+        found = cut(leaf, [other(x) for x in leaf.shape])
+        if stating and isinstance(found, Tensor) and _states(found):
+            return Tensor.of(simpler.integers(found, other), found.dtype)
+        return found
+
+    program = mapped(program, change)
+    if not stating:
+        return program
+    return with_params(program, lambda call: {name: _replaced(value, other) for name, value in call.params.items()})
+
+
+def _states(leaf: Leaf) -> bool:
+    return leaf.dtype in ("int32", "int64") and math.prod(leaf.shape) <= SPELLED and len(leaf.shape) < 2
+
+
+def _integers(value: Value) -> list[int]:
+    if isinstance(value, list | tuple):
+        return [x for item in value for x in _integers(item)]
+    return [value] if isinstance(value, int) and not isinstance(value, bool) else []
+
+
+def _replaced(value: Value, other: Callable[[int], int]) -> Value:
+    if isinstance(value, list | tuple):
+        return type(value)(_replaced(x, other) for x in value)
+    return other(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _axis_cut(leaf: Leaf, axis: int, target: int) -> Leaf:
+    if axis >= len(leaf.shape):
+        return leaf
+    return cut(leaf, [min(x, target) if place == axis else x for place, x in enumerate(leaf.shape)])
+
+
+def cut(leaf: Leaf, shape: Sequence[int]) -> Leaf:
+    """Return the first elements of a tensor along each axis; no dimension becomes larger."""
+    least = tuple(min(have, want) for have, want in zip(leaf.shape, shape, strict=True))
+    if least == leaf.shape:
+        return leaf
+    if isinstance(leaf, RandomTensor):
+        return msgspec.structs.replace(leaf, shape=least)
+    return Tensor.of(leaf.array()[tuple(slice(x) for x in least)], leaf.dtype)
+
+
+def ranks(program: Program, _: Defaults) -> Iterator[Step]:
+    """Yield what drops axes of size 1: of all tensors of a rank together with what states an entry for each, or of one."""
+    found = leaves(program)
+    for rank in sorted({len(x.shape) for x in found}, reverse=True):
+        for axis in range(rank):
+            for spatial in (0, 2):
+                yield partial(_dropped, rank=rank, axis=axis, spatial=spatial)
+    for place, leaf in enumerate(found):
+        for axis in range(len(leaf.shape)):
+            yield at(place, partial(_squeezed, axis=axis))
+
+
+def _squeezed(leaf: Leaf, axis: int) -> Leaf:
+    if axis >= len(leaf.shape) or leaf.shape[axis] != 1:
+        return leaf
+    return msgspec.structs.replace(leaf, shape=leaf.shape[:axis] + leaf.shape[axis + 1 :])
+
+
+def _dropped(program: Program, rank: int, axis: int, spatial: int) -> Program | None:
+    """Drop an axis of all tensors of a rank, and its entries in lists of as many numbers, or of one for each spatial axis."""
+    if rank - spatial < 1 or axis < spatial:
+        return None
+    lengths = {
+        rank - spatial: (axis - spatial,),
+        2 * (rank - spatial): (axis - spatial, axis - spatial + rank - spatial),
+    }
+
+    def numbers(items: Sequence[Any]) -> list[Any]:
+        gone = lengths.get(len(items), ())
+        return [x for place, x in enumerate(items) if place not in gone]
+
+    def change(leaf: Leaf) -> Leaf:
+        if len(leaf.shape) == rank:
+            return _squeezed(leaf, axis)
+        if isinstance(leaf, Tensor) and len(leaf.shape) == 1 and leaf.shape[0] in lengths:
+            return Tensor.of(leaf.array()[numbers(range(leaf.shape[0]))], leaf.dtype)
+        return leaf
+
+    def lists(name: str, value: Value) -> Value:
+        if isinstance(value, list | tuple) and len(value) in lengths and len(value) == len(_integers(value)):
+            return type(value)(numbers(value))
+        if isinstance(value, int) and not isinstance(value, bool) and _axes(name) and value > axis:
+            return value - 1
+        return value
+
+    program = mapped(program, change)
+    return with_params(program, lambda call: {name: lists(name, x) for name, x in call.params.items()})
+
+
+def _axes(name: str) -> bool:
+    return name.rpartition(".")[2].startswith(AXES) or name.endswith(AXES)
+
+
+def _bulk(value: Value) -> int:
+    """Return the bytes of messages: subgraphs, expanded bodies."""
+    match value:
+        case Message():
+            return len(value.data)
+        case list() | tuple():
+            return sum(map(_bulk, value))
+    return 0
+
+
+def _refers(value: Value, call: Instance) -> bool:
+    """Whether a parameter only names inputs, as those of Keras do."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(_refers(x, call) for x in value)
+    return isinstance(value, values.Named) and value.name in {x.name for x in call.inputs}
+
+
+# ---------------------------------------------------------------------- simpler values
+
+
+def values_of_tensors(program: Program, _: Defaults) -> Iterator[Step]:
+    """Yield what makes the elements of tensors simpler: of all alike, of one tensor, then element by element."""
+    found = leaves(program)
+    for change in simpler.WHOLE:
+        yield partial(_mapped, change=change)
+    for place, leaf in enumerate(found):
+        for change in simpler.of_leaf(leaf):
+            yield at(place, change)
+
+
+def _mapped(program: Program, change: Callable[[Leaf], Leaf]) -> Program:
+    return mapped(program, change)
+
+
+def dtypes(program: Program, _: Defaults) -> Iterator[Step]:
+    """Yield what makes floats float32: all of them, and what names their dtype."""
+    for dtype in sorted({x.dtype for x in leaves(program)} & simpler.WIDENED):
+        yield partial(_as_float32, dtype=dtype)
+
+
+def _as_float32(program: Program, dtype: str) -> Program:
+    program = mapped(program, partial(simpler.as_float32, dtype=dtype))
+
+    def named(value: Value) -> Value:
+        if isinstance(value, values.Named) and value.kind.endswith("dtype") and value.name == dtype:
+            return msgspec.structs.replace(value, name="float32")
+        return "float32" if isinstance(value, str) and value == dtype else value
+
+    return with_params(program, lambda call: {name: named(x) for name, x in call.params.items()})
+
+
+def values_of_params(program: Program, _: Defaults) -> Iterator[Step]:
+    """Yield simpler values of parameters that must be stated."""
+    for place, call in enumerate(program.instances()):
+        for name, value in call.params.items():
+            for item in simpler.of_param(name, value):
+                yield partial(_edited, place=place, edit=partial(_set, name=name, value=item))
+
+
+PASSES: tuple[Callable[[Program, Defaults], Iterator[Step]], ...] = (
+    structure, sizes, ranks, dtypes, values_of_tensors, values_of_params,
+)  # fmt: skip
+"""What is tried, coarse to fine; again from the first as long as something helps."""
