@@ -156,6 +156,11 @@ def get(name: str) -> Compiler:
     return module
 
 
+def title(name: str) -> str:
+    """Return what a compiler is called in prose: its TITLE, where it has one (`ONNX Runtime`)."""
+    return str(getattr(get(name), "TITLE", name)) if name in registered() else name
+
+
 def frontend(name: str, library: str) -> Frontend:
     """Return the frontend of the compiler called `name` for a library. Raises UsageError, or KeyError where it has none."""
     return frontend_of(get(name), library)

@@ -18,6 +18,7 @@ from opera.compilers.shared.messages import Rule
 from opera.programs.values import Value
 
 NAME = "inductor"
+TITLE = "PyTorch's Inductor"
 PACKAGE = "torch, and a C++ compiler such as g++"
 PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch.preload", "torch._dynamo", "torch._inductor.compile_fx")
 

@@ -12,6 +12,7 @@ from opera.compilers.shared.messages import Rule
 from opera.programs.values import Value
 
 NAME = "torchexport"
+TITLE = "torch.export"
 PACKAGE = "torch"
 PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch.preload")
 

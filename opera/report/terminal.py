@@ -17,7 +17,6 @@ from opera.report.words import (
     NOTHING_YET,
     SOURCE_COLUMNS,
     clean,
-    gist,
     one_line,
     share,
     shown_verdicts,
@@ -118,14 +117,14 @@ def findings_table(findings: list[Finding], width: int) -> Table:
     """Return a table of findings, one line each, for a terminal of `width` characters."""
     versions = {(x.frontend, x.compiler_version) for x in findings}
     several = len(versions) > len({frontend for frontend, _ in versions})
-    rows = [("id", "frontend", *(["version"] if several else []), "stage", "symptom", "tests", "where", "says")]
+    rows = [("id", "frontend", *(["version"] if several else []), "stage", "symptom", "tests", "where", "what is wrong")]
     for x in findings:
         state = "" if x.confirmed else "?"
         version = [x.compiler_version] if several else []
         place = MODULE.sub("", where(x))
         rows.append(
             (x.id, x.frontend, *version, x.stage, one_line(x.symptom, 16))
-            + (f"{len(x.members)}{state}", one_line(place, 80), gist(x.message, 200))
+            + (f"{len(x.members)}{state}", one_line(place, 80), one_line(x.sentence, 200))
         )
     longest = [max(map(len, column)) for column in zip(*rows, strict=True)]
     # Whatever the columns before leave is for where and says; rich itself would squeeze all alike.

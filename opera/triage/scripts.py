@@ -21,7 +21,8 @@ from opera.run.probe import Probe, Question, limits_of
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import replay, reproducer
+from opera.triage import reduction, replay, reproducer
+from opera.triage.sentence import sentence
 
 SHOWN, GONE, CANNOT_RUN = 1, 0, 2
 """Exit codes of a reproducer."""
@@ -89,6 +90,9 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
         stage=outcome.stage,
         symptom=outcome.symptom,
         message=outcome.message,
+        location=outcome.location,
+        sentence=sentence(compilers.title(environment["compiler"]), manifest.operator, outcome, _deciding(workspace, verdict)),
+        output=str(outcome.details.get("output", "")),
         came_from=f"{seen[0].test} ({seen[0].file})" if seen else "",
         limits=options,
         computes_in=compilers.computes_in(frontend),
@@ -96,6 +100,12 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
     )
     reproducer.write(exhibit, manifest, directory, workspace.instance(manifest.instance), path)
     return path
+
+
+def _deciding(workspace: Workspace, verdict: Verdict) -> tuple[str, ...]:
+    """Return the parameters that decide, as the reduction of a finding told; nothing where it was not reduced."""
+    found = [x for x in reduction.stored(workspace, verdict.finding) if x.environment == verdict.environment]
+    return found[0].deciding if found else ()
 
 
 def _write_sequel(workspace: Workspace, finding: str, verdicts: list[Verdict], path: Path) -> Path | None:
