@@ -9,6 +9,7 @@ msgspec. examples/opera-onnx-reference is a worked third-party one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Protocol
@@ -156,6 +157,7 @@ def get(name: str) -> Compiler:
     return module
 
 
+@cache
 def title(name: str) -> str:
     """Return what a compiler is called in prose: its TITLE, where it has one (`ONNX Runtime`)."""
     return str(getattr(get(name), "TITLE", name)) if name in registered() else name

@@ -25,6 +25,7 @@ AFTER = (
     r"\n\s*(?:Developer debug context|For more details about this graph break)",
     r"\n\s*While executing %",  # torch.fx
     r"\n\s*\(Refer to the full stack trace above",  # torch.onnx.export
+    r"\s*\u2b06",  # torch.onnx.export: an arrow, and the call with all its arguments
     r"\n\s*Arguments received by ",  # Keras
     r"\s*\[Op:\w+\](?: name:)?",  # TensorFlow, eager
     r"\n\s*\[\[\{\{node ",  # TensorFlow
@@ -36,20 +37,22 @@ PREFIXES = (
     r"Check 'false' failed at \S+?:\d+:",
     r"FrontEnd API failed with \w+:",
     r"Model wasn't fully converted\. Failed operations detailed log:",
-    r"-- \S+ with a message:",
-    r"Exception happened during conversion of operation \S+ with schema .*?(?:$|(?<=\)))(?=\s*\S|$)",
+    r"-- .*? with a message:",
+    r"Exception happened during conversion of operation .*? with schema .*",
     r"While validating ONNX node '<Node\([^\n]*?\): [^\n']*>':",
     r"While validating node '[^\n]*' with friendly_name '[^\n']*':",
     r"Shape inference input shapes \{[^\n]*\}$",
     r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ :",  # ONNX Runtime
     r"Load model from \S+ failed:\s*",
     r"Exception during initialization:",
+    r"\[ShapeInferenceError\] (?:Inference error\(s\): )?\(op_type:\w+, node name: [^()]*\):(?: \[ShapeInferenceError\])?",
     r"Non-zero status code returned while running \w+ node\. Name:'[^']*' Status Message:",
     r"/\S+\.\w+:\d+ (?:[\w:<>*&,~ ]+ )?[\w:<>~ ]+\([^()]*\)(?: const)?(?: \[with [^\]]*\])?:?",  # file, function
     r".*? was false\.\s+(?=\S)",
     r"Traceback \(most recent call last\):",
     r"Check failed: .*?(?: is false| \([^()]* vs\. [^()]*\))\s*:\s*(?=\S)",  # TVM
     r"(?:tvm\.)?(?:error\.)?(?:InternalError|TVMError):",  # TVM, where it repeats the type
+    r"In ir\.Op\(.*?support_level=\d+\),",
     r"\[\d\d:\d\d:\d\d\] \S+:\d+:",  # TVM's and glog's lines
     r"backend='\w+' raised:",  # PyTorch
     r"<class '[\w.]+'>:",  # torch.onnx.export
@@ -60,7 +63,9 @@ PREFIXES = (
     r"\{\{node \S+?\}\}",
 )
 """What a line may begin with that every message of its kind begins with."""
-FRAME = re.compile(r"^\s*(?:0x[0-9a-fA-F]+|File \"[^\"]*\", line \d+(?:, in .*)?|\d+: \S.*|at \S+:\d+|\^[\s^~]*|[~^]+)$")
+FRAME = re.compile(
+    r"^\s*(?:0x[0-9a-fA-F]+|File \"[^\"]*\", line \d+(?:, in .*)?|\d+: \S.*|at \S+:\d+|\^[\s^~]*|[~^]+)$"
+)
 """A line of a traceback."""
 CHECK = re.compile(r"Check '(.*)' failed at \S+?:\d+:?")
 """An assertion of OpenVINO: what stands after it says more."""
@@ -124,15 +129,17 @@ def identifying(message: str) -> str:
 
     It `says` the message that it was made of. Empty where too little is left.
     """
-    flat, text = one_line(message), one_line(cause(message))
-    if len(text) > LONGEST:
-        text = text[:LONGEST].rpartition(" ")[0] or text[:LONGEST]
-    at, pieces = 0, []
-    for piece in _between(text):
-        place = flat.find(piece, at) if piece else -1
-        if place >= 0:
-            pieces.append(piece)
-            at = place + len(piece)
+    flat, at, pieces, left = one_line(message), 0, [], LONGEST
+    for line in cause(message).splitlines():
+        text = one_line(line)
+        if len(text) > left:
+            text = text[:left].rpartition(" ")[0]
+        left -= len(text)
+        for piece in _between(text):
+            place = flat.find(piece, at) if piece else -1
+            if place >= 0:
+                pieces.append(piece)
+                at = place + len(piece)
     return GAP.join(pieces) if sum(map(str.isalpha, "".join(pieces))) >= LETTERS else ""
 
 
@@ -154,4 +161,3 @@ def says(message: str, wanted: str) -> bool:
 def one_line(text: str) -> str:
     """Return a text without colours, and with single blanks between its words."""
     return " ".join(COLOURS.sub("", text).split())
-

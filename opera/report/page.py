@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -18,8 +19,9 @@ from opera.store import tests, verdicts
 from opera.store.folders import kept_outputs
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import blame, reduction, scripts
+from opera.triage import blame, reduction
 from opera.triage.blame import Blame
+from opera.triage.choice import choose
 from opera.triage.findings import Finding
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import said
@@ -85,14 +87,12 @@ class Page(msgspec.Struct, frozen=True):
 def page(workspace: Workspace, finding: Finding) -> Page:
     """Return what is told of a finding; what its tests' folders would tell is left out where they were deleted."""
     members = list(verdicts.of_finding(workspace, finding.id, finding.environment))
-    shown = scripts.choose(workspace, members) or members[0]
+    shown = choose(workspace, members) or members[0]
     reduced = _reduction(workspace, finding)
     if reduced is not None and reduced.stored:
         shown = Verdict(reduced.stored, reduced.frontend, reduced.variant, reduced.environment, reduced.outcome)
     test = reduced.test if reduced else shown.test
-    program = (
-        reduced.program().program if reduced else workspace.instance(tests.test(workspace, shown.test).instance)
-    )
+    program = reduced.program().program if reduced else workspace.instance(tests.test(workspace, shown.test).instance)
     directory = migrated.folder(workspace.tests_folder, shown.test)
     manifest = migrated.read_manifest(directory) if (directory / "manifest.json").is_file() else None
     origin = tests.origin(workspace, test)
@@ -210,10 +210,11 @@ def _elsewhere(workspace: Workspace, test: str, finding: Finding) -> dict[str, s
 
 
 def _converter(outcome: Outcome) -> str:
-    """Return the code that converts the operator, and where it raised, if that is another place."""
-    at = outcome.location
-    known = outcome.conversion_function
-    return f"{known} (raised in {at})" if known and at and at.partition(":")[2] not in known else known or at
+    """Return the code that converts the operator, with file and line or where it raised; nothing where it is not known."""
+    known, at = outcome.conversion_function, outcome.location
+    if "@" in known or not at or at.partition(":")[2] in known:
+        return known if re.search(r"[.:@]", known) else ""
+    return f"{known} (raised in {at})" if known else at
 
 
 def _specification(program: Program) -> Iterator[str]:

@@ -23,7 +23,7 @@ from opera.store.workspace import Workspace
 from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
 
-MEMBERS = 20
+MEMBERS = 10
 
 
 def findings(workspace: Workspace, frontend: str) -> None:
@@ -95,7 +95,7 @@ def _operator(console: Console, workspace: Workspace, x: Operator) -> None:
 
 
 def _finding(console: Console, workspace: Workspace, name: str) -> None:
-    found = [x for x in all_findings(workspace) if x.id == name]
+    found = all_findings(workspace, only=name)
     if not found:
         console.print(f"{name}: its failures are gone (flaky, or run again with another outcome)")
         return
@@ -124,7 +124,9 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     _pairs(console, *((f"on {name}", verdict) for name, verdict in told.elsewhere.items()))
     if told.blame is not None:
         console.print(f"\n[bold]Blame: {escape(told.blame.verdict)}[/bold]: {escape(clean(told.blame.because))}")
-        _pairs(console, *((f"  {y.way}", f"{y.shows}{f' ({y.remark})' if y.remark else ''}") for y in told.blame.evidence))
+        _pairs(
+            console, *((f"  {y.way}", f"{y.shows}{f' ({y.remark})' if y.remark else ''}") for y in told.blame.evidence)
+        )
     console.print()
     _pairs(
         console,
@@ -148,7 +150,9 @@ def _section(console: Console, title: str, lines: tuple[str, ...]) -> None:
 
 def _members(console: Console, workspace: Workspace, x: Finding, first: str) -> None:
     """Print the tests that fail so, the one that is shown first."""
-    console.print(f"\n[bold]{len(x.members)} test{'' if len(x.members) == 1 else 's'}[/bold], of {', '.join(x.operators[:8])}:")
+    console.print(
+        f"\n[bold]{len(x.members)} test{'' if len(x.members) == 1 else 's'}[/bold], of {', '.join(x.operators[:8])}:"
+    )
     listed = sorted(zip(x.members, x.origins, strict=True), key=lambda y: y[0] != first)
     for test, origin in listed[:MEMBERS]:
         console.print(f"  {test}  {escape(clean(origin))}")

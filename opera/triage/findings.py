@@ -15,7 +15,8 @@ from opera.store.rows import Verdict
 from opera.store.tests import Origin
 from opera.store.verdicts import First
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import partners, reduction, scripts
+from opera.triage import partners, reduction
+from opera.triage.choice import choose
 from opera.triage.sentence import sentence
 
 
@@ -69,10 +70,10 @@ class _Known(msgspec.Struct):
     deciding: dict[tuple[str, str], tuple[str, ...]]
 
 
-def findings(workspace: Workspace, frontend: str = "", environment: str = "") -> list[Finding]:
+def findings(workspace: Workspace, frontend: str = "", environment: str = "", only: str = "") -> list[Finding]:
     """Return the findings: of a frontend's newest version first, then confirmed ones, then those with most members.
 
-    Without `environment`, all environments but superseded ones.
+    Without `environment`, all environments but superseded ones. `only` is the id of one.
     """
     known = _Known(
         workspace.environments(),
@@ -85,7 +86,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "") ->
     superseded = set() if environment else workspace.superseded()
     groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
     for verdict in verdicts.counted(workspace, frontend, environment):
-        if verdict.environment not in superseded:
+        if verdict.environment not in superseded and (not only or verdict.finding == only):
             groups[verdict.finding, verdict.environment].append(verdict)
     found = [_finding(workspace, group, known) for group in groups.values()]
     found.sort(key=lambda x: (-min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
@@ -130,7 +131,7 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
         tags.add("passes-as-constants")
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
     script = f"{REPRODUCERS}/{first.finding}.py"
-    chosen = scripts.choose(workspace, group) or first
+    chosen = choose(workspace, group) or first
     return Finding(
         id=first.finding,
         frontend=first.frontend,

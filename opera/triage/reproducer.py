@@ -119,6 +119,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
         "stage": literals.literal(exhibit.stage),
         "identifying": literals.literal(words),
         "has_words": bool(words),
+        "packages": literals.literal(tuple(sorted(_named(exhibit.versions)))),
         "place": _place(exhibit.location, words),
         "seconds": float(exhibit.limits.seconds),
         "memory": int(exhibit.limits.memory) if exhibit.verdict == OUT_OF_MEMORY else 0,
@@ -182,8 +183,12 @@ def _imports(kind: str, body: str, recipe: Printed, *, placed: bool) -> str:
     return "\n".join([f"import {', '.join(sorted(names | plain))}", *sorted(others)])
 
 
+def _named(versions: dict[str, str]) -> dict[str, str]:
+    return {name: version for name, version in versions.items() if INTERNAL.search(name) is None}
+
+
 def _header(exhibit: Exhibit, manifest: Manifest, shown: dict[str, object]) -> list[str]:
-    versions = {name: version for name, version in exhibit.versions.items() if INTERNAL.search(name) is None}
+    versions = _named(exhibit.versions)
     lines = [
         f"{exhibit.id}: {exhibit.sentence or f'{manifest.operator} on {exhibit.frontend}: {exhibit.symptom}'}",
         "found by opera with " + ", ".join(f"{name} {version}" for name, version in sorted(versions.items())),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,10 +23,11 @@ from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import reduction, replay, reproducer
+from opera.triage.choice import choose
 from opera.triage.sentence import sentence
 
 SHOWN, GONE, CANNOT_RUN = 1, 0, 2
-"""Exit codes of a reproducer."""
+"""Exit codes of a reproducer: its own failure, none, and all that says nothing of it: another failure, a refusal."""
 SAYS = "the failure is there"
 """What a reproducer prints where it is: an exit code alone could be an accident of the script's own."""
 
@@ -37,12 +39,14 @@ class Trial(msgspec.Struct, frozen=True):
         code: Its exit code, negative for a signal.
         text: The end of what it printed.
         shown: Whether it exited with SHOWN and said so.
+        ran_with: Versions and interpreter, as it printed them; empty where it came to no such thing.
     """
 
     finding: str
     code: int
     text: str
     shown: bool = False
+    ran_with: str = ""
 
 
 def members(workspace: Workspace, names: Iterable[str] = ()) -> dict[str, list[Verdict]]:
@@ -53,18 +57,6 @@ def members(workspace: Workspace, names: Iterable[str] = ()) -> dict[str, list[V
         if verdict.environment not in superseded and (not wanted or verdict.finding in wanted):
             found[verdict.finding].append(verdict)
     return dict(found)
-
-
-def choose(workspace: Workspace, verdicts: list[Verdict]) -> Verdict | None:
-    """Return the member that shows a finding best: confirmed alone in a fresh process, and the smallest of those.
-
-    None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
-    the folders of its tests were deleted.
-    """
-    alone = [x for x in verdicts if "state-dependent" not in x.outcome.details.get("tags", ())]
-    alone = [x for x in alone if migrated.folder(workspace.tests_folder, x.test).is_dir()]
-    confirmed = [x for x in alone if x.confirmation == "confirmed"] or alone
-    return min(confirmed, key=lambda x: (_size(workspace, x.test), x.test), default=None)
 
 
 def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: Path | None = None) -> Path | None:
@@ -91,7 +83,9 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
         symptom=outcome.symptom,
         message=outcome.message,
         location=outcome.location,
-        sentence=sentence(compilers.title(environment["compiler"]), manifest.operator, outcome, _deciding(workspace, verdict)),
+        sentence=sentence(
+            compilers.title(environment["compiler"]), manifest.operator, outcome, _deciding(workspace, verdict)
+        ),
         output=str(outcome.details.get("output", "")),
         came_from=f"{seen[0].test} ({seen[0].file})" if seen else "",
         limits=options,
@@ -165,11 +159,16 @@ def verify(path: Path, finding: str, *, python: str = "", seconds: float = 300.0
         text = output.read().decode(errors="replace")
     if not ended:
         return Trial(finding, 124, f"no end after {seconds:g} seconds\n{text[-1000:]}")
-    return Trial(finding, process.returncode, text[-2000:], process.returncode == SHOWN and SAYS in text)
+    shown = process.returncode == SHOWN and SAYS in text
+    ran_with = re.search(r"^with (.*)$", text, re.MULTILINE)
+    return Trial(finding, process.returncode, text[-2000:], shown, ran_with[1] if ran_with else "")
 
 
-def show(workspace: Workspace, name: str, output: Path | None, *, check: bool) -> bool:
-    """Write the script of one finding (or of all), print where it is, and run it where asked; False if it does not show."""
+def show(workspace: Workspace, name: str, output: Path | None, *, check: bool, python: str = "") -> bool:
+    """Write the script of one finding (or of all), print where it is, and run it where asked; False if it does not show.
+
+    It is run by the interpreter that the finding was seen with, unless `python` names another.
+    """
     found = members(workspace)
     wanted = sorted(found) if name == "all" else [x for x in found if x.startswith(name)]
     if len(wanted) != 1 and name != "all":
@@ -180,12 +179,20 @@ def show(workspace: Workspace, name: str, output: Path | None, *, check: bool) -
     if output is not None and name == "all":
         raise UsageError("--output names one file, but there are many findings", fix="leave it out")
     with Probe.of(workspace, workers=1) as probe:
-        shown = [_shown(workspace, probe, finding, found[finding], output, check=check) for finding in wanted]
+        asked = partial(_shown, workspace, probe, output=output, check=check, python=python)
+        shown = [asked(finding, found[finding]) for finding in wanted]
     return all(shown)
 
 
 def _shown(
-    workspace: Workspace, probe: Probe, finding: str, verdicts: list[Verdict], output: Path | None, *, check: bool
+    workspace: Workspace,
+    probe: Probe,
+    finding: str,
+    verdicts: list[Verdict],
+    *,
+    output: Path | None,
+    check: bool,
+    python: str,
 ) -> bool:
     """Write one script; where asked, run it, in the environment that the probe knows, and False if it does not show."""
     path = write(workspace, finding, verdicts, output)
@@ -199,13 +206,14 @@ def _shown(
         print(path)
         return True
     shown = choose(workspace, verdicts)
-    python = probe.interpreter((shown or verdicts[0]).environment)
-    trial = verify(path, finding, python=python)
-    other = {GONE: "does not fail", CANNOT_RUN: "cannot run here"}.get(trial.code, f"ended with {trial.code}")
-    print(f"{path}: {'fails, as found' if trial.shown else other}{f' (run with {python})' if python else ''}")
+    by = python or probe.interpreter((shown or verdicts[0]).environment)
+    trial = verify(path, finding, python=by)
+    other = {GONE: "does not fail", CANNOT_RUN: "does not show it: another failure, or it cannot be tried"}
+    said = "fails, as found" if trial.shown else other.get(trial.code, f"ended with {trial.code}")
+    print(f"{path}: {said} ({trial.ran_with or f'run with {by or sys.executable}'})")
     if not trial.shown:
         print(trial.text)
-        if shown is not None:
+        if shown is not None and not python:
             print(f"the test itself, asked in a fresh process: {_now(probe, shown)}")
     return trial.shown
 
@@ -223,7 +231,3 @@ def _now(probe: Probe, verdict: Verdict) -> str:
     if fails_alike(outcome, verdict.outcome):
         return "fails, as found, so that its script does not show what it should"
     return " ".join(f"{outcome.verdict} {outcome.stage} {outcome.symptom} {outcome.message}".split())[:500]
-
-
-def _size(workspace: Workspace, test: str) -> int:
-    return sum(path.stat().st_size for path in migrated.folder(workspace.tests_folder, test).iterdir())

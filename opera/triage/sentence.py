@@ -10,9 +10,18 @@ from opera.oracle.messages import cause, one_line
 from opera.programs import verdicts
 from opera.programs.verdicts import Outcome
 
-VERBS = {"load": "load", "compile": "compile", "infer": "run"}
-"""Stage → what a compiler did not manage."""
-TELLS_NOTHING = {"RuntimeError", "InternalError", "Exception", "Error", "Fail", "RuntimeException", "TVMError", "ValueError"}
+VERBS = {"load": ("load", "loading"), "compile": ("compile", "compiling"), "infer": ("run", "running")}
+"""Stage → what a compiler did not manage, and what it was about."""
+TELLS_NOTHING = {
+    "RuntimeError",
+    "InternalError",
+    "Exception",
+    "Error",
+    "Fail",
+    "RuntimeException",
+    "TVMError",
+    "ValueError",
+}
 """Types of exceptions that say no more than that something went wrong."""
 LENGTH = 160
 """Characters of a message that a sentence quotes."""
@@ -30,7 +39,7 @@ def sentence(compiler: str, operator: str, outcome: Outcome, deciding: Iterable[
     what = operator + _inner(operator, outcome.conversion_function)
     decided = " and ".join(deciding)
     what += f" with {decided}" if decided else ""
-    verb = VERBS.get(outcome.stage, "run")
+    verb, doing = VERBS.get(outcome.stage, ("run", "running"))
     match outcome.verdict:
         case verdicts.INCONSISTENT:
             return _wrong(compiler, what, outcome)
@@ -39,11 +48,11 @@ def sentence(compiler: str, operator: str, outcome: Outcome, deciding: Iterable[
         case verdicts.REFUSED:
             return f"{compiler} says that it does not support {what}, which it declares to: {said(outcome)}"
         case verdicts.ABORT:
-            return f"{compiler} kills the process ({outcome.symptom}) where it should {verb} {what}"
+            return f"{compiler} kills the process ({outcome.symptom}) {doing} {what}"
         case verdicts.TIMEOUT:
-            return f"{compiler} does not end where it should {verb} {what}"
+            return f"{compiler} does not end {doing} {what}"
         case verdicts.OUT_OF_MEMORY:
-            return f"{compiler} needs more memory than it is given where it should {verb} {what}"
+            return f"{compiler} needs more memory than it is given {doing} {what}"
         case verdicts.UNSTABLE:
             return f"{compiler} returns other outputs of {what} from run to run"
     return f"{outcome.verdict} of {compiler} on {what}: {said(outcome)}"
@@ -79,8 +88,10 @@ def _wrong(compiler: str, what: str, outcome: Outcome) -> str:
 
 def _inner(operator: str, function: str) -> str:
     """Return which operator within the one that was called it is about, where the conversion function names another."""
+    if function == f"expanded {operator}":
+        return " (expanded to its function body)"
     name, at, _ = function.partition("@")
-    inner = re.fullmatch(r"[\w.:]+", name) is not None and at and name not in operator
+    inner = re.fullmatch(r"[\w.:]+", name) is not None and at and name.rpartition(":")[2] not in operator
     return f" (at its {name})" if inner else ""
 
 
