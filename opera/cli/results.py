@@ -53,9 +53,17 @@ def repro(
     name: Annotated[str, typer.Argument(metavar="ID", help="A finding (or how its id begins), or `all`.")],
     output: Annotated[Path | None, typer.Option(help="File to write; default: reproducers/ in the workspace.")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Run it in a fresh process and say what it showed.")] = False,
+    python: Annotated[
+        str,
+        typer.Option(
+            help="With --verify: interpreter to run it with; default: the one that the finding was seen with."
+        ),
+    ] = "",
     workspace: Root = RESULTS,
 ) -> None:
-    """Write a stand-alone Python script that shows a finding: it exits 1 while the failure is there, 0 once it is gone.
+    """Write a stand-alone Python script that shows a finding.
+
+    It exits 1 while this very failure is there, 0 once it is gone, and 2 for anything else, such as another failure.
 
     Example: opera repro F3a09c11 --verify
     """
@@ -63,7 +71,7 @@ def repro(
     from opera.triage import scripts
 
     with Workspace.open(workspace, write=False) as opened:
-        ok = scripts.show(opened, name, output, check=verify)
+        ok = scripts.show(opened, name, output, check=verify, python=python)
     raise typer.Exit(OK if ok else NEW_FINDINGS)
 
 
@@ -113,7 +121,7 @@ def report(
 
     chosen = stage.get(format)
     with Workspace.open(workspace, write=False) as opened:
-        stage.write(chosen, summarise(opened, balance=balance), output)
+        stage.write(chosen, summarise(opened, balance=balance, pages=format == "html"), output)
 
 
 @app.command()

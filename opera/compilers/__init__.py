@@ -9,6 +9,7 @@ msgspec. examples/opera-onnx-reference is a worked third-party one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Protocol
@@ -157,6 +158,12 @@ def get(name: str) -> Compiler:
     """Import the module of a compiler (not the compiler itself). Raises UsageError for an unknown name."""
     module: Compiler = plugins.load(GROUP, "compiler", name)
     return module
+
+
+@cache
+def title(name: str) -> str:
+    """Return what a compiler is called in prose: its TITLE, where it has one (`ONNX Runtime`)."""
+    return str(getattr(get(name), "TITLE", name)) if name in registered() else name
 
 
 def frontend(name: str, library: str) -> Frontend:

@@ -17,6 +17,7 @@ from opera.compilers.shared import messages, torch_live, torch_operators
 from opera.programs.values import Value
 
 NAME = "inductor"
+TITLE = "PyTorch's Inductor"
 PACKAGE = "torch, and a C++ compiler such as g++"
 PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch.preload", "torch._dynamo", "torch._inductor.compile_fx")
 

@@ -17,6 +17,7 @@ from opera.compilers.shared.messages import unsupported as first_rule
 from opera.programs.values import Tensor, Value
 
 NAME = "onnxexport"
+TITLE = "The ONNX exporter"
 PACKAGE = "onnx onnxscript onnxruntime"
 PRELOAD = ("onnx", "onnxruntime")
 PACKAGES = ("torch", "keras", "tensorflow", "tf2onnx", "onnxscript", "onnx_ir", "onnx", "onnxruntime")

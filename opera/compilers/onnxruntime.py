@@ -18,6 +18,7 @@ from opera.programs import values
 from opera.programs.values import Optional, Tensor, Value
 
 NAME = "onnxruntime"
+TITLE = "ONNX Runtime"
 PACKAGE = "onnxruntime"
 PRELOAD = ("onnxruntime",)
 

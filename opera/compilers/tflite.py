@@ -18,6 +18,7 @@ from opera.compilers.shared.packing import CannotCarry, of_numpy
 from opera.programs.values import Tensor, Value
 
 NAME = "tflite"
+TITLE = "TensorFlow Lite"
 PACKAGE = "tensorflow"
 PRELOAD = (keras_live.BACKEND, "tensorflow")
 

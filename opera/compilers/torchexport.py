@@ -11,6 +11,7 @@ from opera.compilers.shared import messages, torch_live, torch_operators
 from opera.programs.values import Value
 
 NAME = "torchexport"
+TITLE = "torch.export"
 PACKAGE = "torch"
 PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch.preload")
 

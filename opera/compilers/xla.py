@@ -13,6 +13,7 @@ from opera.compilers.shared.messages import unsupported as first_rule
 from opera.programs.values import Value
 
 NAME = "xla"
+TITLE = "XLA"
 PACKAGE = "tensorflow"
 PRELOAD = (keras_live.BACKEND, "tensorflow")
 

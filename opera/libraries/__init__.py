@@ -52,6 +52,9 @@ class Library(Protocol):
     def reproducer(self, manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:
         """Return what the reproducer template of this library needs: literals only, never code from a value."""
 
+    def specification(self, operator: str) -> str:
+        """Return the address of an operator's documentation, or nothing; imports nothing heavy."""
+
     def equipped_defaults(self, operators: Iterable[str]) -> dict[str, dict[str, Value]]:
         """Return operator → parameter name → default, `programs.values.NO_DEFAULT` where the schema has none."""
 

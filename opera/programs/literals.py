@@ -19,8 +19,10 @@ from opera.programs.values import CONTAINERS, Optional, RandomTensor, Sequence, 
 
 WIDTH = 110
 """Columns that a line may take before it is broken."""
-MAX_SPELLED = 96
-"""A tensor of more elements than this is shown as base64 of its compressed bytes."""
+MAX_SPELLED, MAX_LENGTH = 96, 1200
+"""A tensor of more elements than this, whose source would have more characters, is shown as base64 of its compressed bytes."""
+FEW = 8
+"""A tensor of more elements is spelled by a rule where there is one: `np.arange(16)`."""
 NATIVE = {name for name, container in CONTAINERS.items() if name == container}
 
 
@@ -106,11 +108,13 @@ def _is_text(item: bytes) -> bool:
 def _spelled(tensor: Tensor, container: str) -> str:
     """Return `np.array([...])`, or nothing where it would be long or not bit for bit the same."""
     array = tensor.array()
-    if array.size > MAX_SPELLED:
-        return ""
     numpy_type = "np.bool_" if container == "bool" else f"np.{container}"
     if array.size == 0:
         return f"np.zeros({literal(list(tensor.shape))}, dtype={numpy_type})"
+    if array.size > FEW and (regular := _regular(array, container)):
+        return regular
+    if array.size > MAX_LENGTH:
+        return ""
     numbers = [_shortest(item) for item in array.ravel()]
     with np.errstate(over="ignore"):
         if np.array(numbers, dtype=container).tobytes() != array.tobytes():
@@ -120,8 +124,31 @@ def _spelled(tensor: Tensor, container: str) -> str:
     line = f"np.array({_nested(nested)}, dtype={numpy_type})"
     if len(line) <= WIDTH - 20:
         return line
+    if array.size > MAX_SPELLED and sum(map(len, texts)) + 2 * len(texts) > MAX_LENGTH:
+        return ""
     flat = fold("np.array(", [fold("[", texts, "]"), f"dtype={numpy_type}"], ")")
     return flat if array.ndim == 1 else f"{flat}.reshape({literal(list(tensor.shape))})"
+
+
+def _regular(array: Any, container: str) -> str:
+    """Return the source of an array of one value, or of integers with one step between them; nothing for any other."""
+    numpy_type = "np.bool_" if container == "bool" else f"np.{container}"
+    flat, shape = array.ravel(), literal(list(array.shape))
+    first = _shortest(flat[0])
+    if (full := np.full(array.shape, first, dtype=container)).tobytes() == array.tobytes():
+        return f"np.full({shape}, {_number(first)}, dtype={numpy_type})" if full.size else ""
+    if container == "bool" or array.dtype.kind not in "iuf" or not np.isfinite(flat).all():
+        return ""
+    start, step = float(flat[0]), float(flat[1]) - float(flat[0])
+    if not (start.is_integer() and step.is_integer() and step) or abs(start) + abs(step) * flat.size > 2**24:
+        return ""
+    begin, by = int(start), int(step)
+    until = begin + by * flat.size
+    if np.arange(begin, until, by, dtype=container).tobytes() != array.tobytes():
+        return ""
+    numbers = literal(until) if (begin, by) == (0, 1) else f"{begin}, {until}" + (f", {by}" if by != 1 else "")
+    made = f"np.arange({numbers}, dtype={numpy_type})"
+    return made if array.ndim == 1 else f"{made}.reshape({shape})"
 
 
 def _shortest(item: Any) -> Any:

@@ -133,7 +133,12 @@ def artefact(manifest: Manifest, directory: Path, name: str) -> Artefact | None:
 
 def read_values(directory: Path, which: str) -> list[Value]:
     """Return the values of `inputs` or `expected`, in the manifest's order."""
-    return [_unplain(form) for form in msgspec.msgpack.decode((directory / f"{which}.msgpack").read_bytes())]
+    return unpack((directory / f"{which}.msgpack").read_bytes())
+
+
+def unpack(data: bytes) -> list[Value]:
+    """Return the values of a values file; inverse of `pack`."""
+    return [_unplain(form) for form in msgspec.msgpack.decode(data)]
 
 
 def pack(items: list[Value]) -> bytes:

@@ -8,7 +8,6 @@ from opera.report.words import (
     NOTHING_YET,
     SOURCE_COLUMNS,
     clean,
-    gist,
     one_line,
     share,
     shown_verdicts,
@@ -43,7 +42,7 @@ def render(report: Report) -> str:
         if len(compared.yields) > 1:
             lines += _sources(report, compared)
     lines += ["", f"## {len(report.findings)} findings", ""]
-    lines += _row("id", "frontend", "stage", "symptom", "tests", "where", "says", "status"), _row(*["---"] * 8)
+    lines += _row("id", "frontend", "stage", "symptom", "tests", "where", "what is wrong", "status"), _row(*["---"] * 8)
     for x in report.findings:
         told = (
             x.id,
@@ -52,7 +51,7 @@ def render(report: Report) -> str:
             x.symptom,
             str(len(x.members)),
             where(x),
-            gist(x.message, 120),
+            one_line(x.sentence, 240),
             status(x),
         )
         lines.append(_row(*told))

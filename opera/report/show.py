@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable
 
-import msgspec
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from opera.errors import UsageError, WorkspaceError
 from opera.programs import migrated
-from opera.programs.program import Graph, Result
-from opera.programs.values import Message, Optional, RandomTensor, Sequence, Tensor, Value
+from opera.programs.program import Graph
 from opera.report.operators import Operator, operators
+from opera.report.page import Output, page
+from opera.report.programs import short
 from opera.report.terminal import findings_table
-from opera.report.words import clean, number, status, where
+from opera.report.words import clean, status
 from opera.store import instances, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
 
-SHORT = 12
-"""Elements of a tensor that are shown."""
-MEMBERS = 20
+MEMBERS = 10
 
 
 def findings(workspace: Workspace, frontend: str) -> None:
@@ -98,7 +95,7 @@ def _operator(console: Console, workspace: Workspace, x: Operator) -> None:
 
 
 def _finding(console: Console, workspace: Workspace, name: str) -> None:
-    found = [x for x in all_findings(workspace) if x.id == name]
+    found = all_findings(workspace, only=name)
     if not found:
         console.print(f"{name}: its failures are gone (flaky, or run again with another outcome)")
         return
@@ -107,20 +104,57 @@ def _finding(console: Console, workspace: Workspace, name: str) -> None:
 
 
 def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
-    console.print(f"[bold]{x.id}[/bold]  {escape(x.frontend)}, {x.compiler_version}  ({escape(status(x))})")
+    told = page(workspace, x)
+    console.print(f"[bold]{escape(clean(told.sentence))}[/bold]")
+    console.print(
+        f"{x.id}  {escape(x.frontend)} {x.compiler_version}, {x.verdict} in {x.stage}: {escape(clean(x.symptom))}"
+        f"  ({escape(status(x))})",
+        style="dim",
+    )
+    shown = f"reduced from {told.origin}" if told.reduced else told.origin
+    _section(console, f"The model ({shown or told.test})", told.model)
+    marked = tuple(f"{p.name}={p.value}  ({p.mark})" for p in told.parameters)
+    _section(console, "Parameters that decide, or are not the default", marked)
+    for output in told.outputs:
+        _section(console, f"Output {output.name}", _answers(output))
+    _section(console, "It says", (told.says,) if told.says else ())
+    _section(console, "Who agrees with whom", told.agreement)
+    console.print()
+    _pairs(console, *((f"by variant {name}", verdict) for name, verdict in told.variants.items()))
+    _pairs(console, *((f"on {name}", verdict) for name, verdict in told.elsewhere.items()))
+    if told.blame is not None:
+        console.print(f"\n[bold]Blame: {escape(told.blame.verdict)}[/bold]: {escape(clean(told.blame.because))}")
+        _pairs(
+            console, *((f"  {y.way}", f"{y.shows}{f' ({y.remark})' if y.remark else ''}") for y in told.blame.evidence)
+        )
+    console.print()
     _pairs(
         console,
-        ("verdict", f"{x.verdict} in {x.stage}: {x.symptom}"),
-        ("operator", ", ".join(x.operators[:8])),
-        ("converter", where(x)),
-        ("says", x.message.strip()[:1500]),
-        ("variants", ", ".join(x.variants)),
-        ("found after", f"{x.first_found} tests"),
-        ("first test", ", ".join(f"{key} {number(value)}" for key, value in x.numbers.items())),
+        ("converter", told.converter),
+        ("specification", ", ".join(told.specification)),
         ("script", str(workspace.root / x.reproducer) if x.reproducer else f"none yet: opera repro {x.id}"),
     )
-    console.print(f"{len(x.members)} tests:")
-    for test, origin in list(zip(x.members, x.origins, strict=True))[:MEMBERS]:
+    _members(console, workspace, x, told.test)
+
+
+def _answers(output: Output) -> tuple[str, ...]:
+    return (f"expected  {output.expected}", *((f"actual    {output.actual}",) if output.actual else ()))
+
+
+def _section(console: Console, title: str, lines: tuple[str, ...]) -> None:
+    if lines:
+        console.print(f"\n[bold]{escape(clean(title))}[/bold]")
+    for line in lines:
+        console.print(f"  {escape(clean(line))}", soft_wrap=True)
+
+
+def _members(console: Console, workspace: Workspace, x: Finding, first: str) -> None:
+    """Print the tests that fail so, the one that is shown first."""
+    console.print(
+        f"\n[bold]{len(x.members)} test{'' if len(x.members) == 1 else 's'}[/bold], of {', '.join(x.operators[:8])}:"
+    )
+    listed = sorted(zip(x.members, x.origins, strict=True), key=lambda y: y[0] != first)
+    for test, origin in listed[:MEMBERS]:
         console.print(f"  {test}  {escape(clean(origin))}")
     if len(x.members) > MEMBERS:
         console.print(f"  and {len(x.members) - MEMBERS} more (opera report --format json)")
@@ -198,39 +232,3 @@ def _pairs(console: Console, *pairs: tuple[str, str]) -> None:
         if value:
             table.add_row(escape(clean(key)), escape(clean(value)))
     console.print(table)
-
-
-def short(value: Value) -> str:
-    """Return a value in a few words."""
-    match value:
-        case None:
-            return "left out"
-        case Result(name=name):
-            return name
-        case Tensor():
-            items = value.array().ravel()[:SHORT] if value.dtype == "string" else value.numbers().ravel()[:SHORT]
-            more = ", …" if len(items) < _count(value.shape) else ""
-            return f"{value.dtype}{list(value.shape)}: {', '.join(map(_number, items.tolist()))}{more}"
-        case RandomTensor():
-            return f"{value.dtype}{list(value.shape)} random in [{value.low}, {value.high}), seed {value.seed}"
-        case Sequence():
-            return f"sequence of {len(value.items)} {value.type}: " + "; ".join(map(short, value.items[:3]))
-        case Optional():
-            return f"optional {value.type}: {short(value.value) if value.value is not None else 'empty'}"
-        case Message():
-            return f"{value.type}, {len(value.data)} bytes"
-        case list() | tuple() if any(isinstance(x, msgspec.Struct) for x in value):
-            return f"{len(value)} values: " + "; ".join(map(short, value[:3]))
-    text = repr(value)
-    return text if len(text) <= 300 else text[:299] + "…"
-
-
-def _number(item: object) -> str:
-    return f"{item:.6g}" if isinstance(item, float) else repr(item)
-
-
-def _count(shape: Iterable[int]) -> int:
-    total = 1
-    for size in shape:
-        total *= size
-    return total

@@ -14,6 +14,7 @@ from opera.programs import values
 from opera.programs.program import operators_of
 from opera.programs.verdicts import ERROR, SCREENED, UNEXPORTED, UNSUPPORTED
 from opera.report import sources as migration
+from opera.report.page import Page, page
 from opera.report.sources import Comparison, SourceSummary
 from opera.store import instances, runs, tests
 from opera.store import verdicts as stored
@@ -89,6 +90,7 @@ class Report(msgspec.Struct, frozen=True):
         errors: Where opera itself failed.
         extraction_failures: Test files that did not run to their end.
         library_crashes: Inputs of generators that killed the library itself, or made it hang.
+        pages: `FINDING@ENVIRONMENT` → what is told of it; empty where that was not asked for.
     """
 
     opera_version: str
@@ -107,10 +109,11 @@ class Report(msgspec.Struct, frozen=True):
     errors: list[Failure]
     extraction_failures: list[Failure]
     library_crashes: list[Failure]
+    pages: dict[str, Page] = {}
 
 
-def summarise(workspace: Workspace, *, balance: bool = False) -> Report:
-    """Compute the report of a workspace in a fixed number of queries.
+def summarise(workspace: Workspace, *, balance: bool = False, pages: bool = False) -> Report:
+    """Compute the report of a workspace in a fixed number of queries, and some a finding where its `pages` are wanted.
 
     With `balance`, sources are compared by the same number of tests each (opera.report.sources.compare).
     """
@@ -136,6 +139,7 @@ def summarise(workspace: Workspace, *, balance: bool = False) -> Report:
         errors=_errors(workspace, newest),
         extraction_failures=_extraction_failures(workspace),
         library_crashes=_library_crashes(workspace),
+        pages={f"{x.id}@{x.environment}": page(workspace, x) for x in found} if pages else {},
     )
 
 

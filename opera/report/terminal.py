@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import shutil
 import sys
 from collections import Counter
@@ -17,12 +16,10 @@ from opera.report.words import (
     NOTHING_YET,
     SOURCE_COLUMNS,
     clean,
-    gist,
     one_line,
     share,
     shown_verdicts,
     source_rows,
-    where,
 )
 from opera.triage.findings import Finding
 
@@ -30,10 +27,8 @@ TOP = 15
 """Findings that the report lists; `opera findings` lists all."""
 NAMES_WIDTH, COLUMN_WIDTH = 17, 20
 """Characters that the table of frontends needs for names, and for each frontend."""
-MODULE = re.compile(r"^[a-z0-9_]+:(?=[A-Z])")
-"""The module before the class of a conversion function: the class alone tells as much."""
-WIDE = 100
-"""A terminal of so many characters has room for what a finding says."""
+SENTENCE = 300
+"""Characters of what is wrong that are looked at; the terminal's width cuts further."""
 
 
 def render(report: Report) -> str:
@@ -115,38 +110,24 @@ def _findings(console: Console, report: Report) -> None:
 
 
 def findings_table(findings: list[Finding], width: int) -> Table:
-    """Return a table of findings, one line each, for a terminal of `width` characters."""
+    """Return a table of findings, one line each, for a terminal of `width` characters: the sentence says the rest."""
     versions = {(x.frontend, x.compiler_version) for x in findings}
     several = len(versions) > len({frontend for frontend, _ in versions})
-    rows = [("id", "frontend", *(["version"] if several else []), "stage", "symptom", "tests", "where", "says")]
+    rows = [("id", "frontend", *(["version"] if several else []), "tests", "what is wrong")]
     for x in findings:
-        state = "" if x.confirmed else "?"
         version = [x.compiler_version] if several else []
-        place = MODULE.sub("", where(x))
-        rows.append(
-            (x.id, x.frontend, *version, x.stage, one_line(x.symptom, 16))
-            + (f"{len(x.members)}{state}", one_line(place, 80), gist(x.message, 200))
-        )
+        count = f"{len(x.members)}{'' if x.confirmed else '?'}"
+        rows.append((x.id, x.frontend, *version, count, one_line(x.sentence, SENTENCE)))
     longest = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    # Whatever the columns before leave is for where and says; rich itself would squeeze all alike.
-    left = max(20, width - sum(longest[:-2]) - 2 * (len(longest) - 1))
-    at = min(longest[-2], left if width < WIDE else left * 2 // 5)
-    widths = [*longest[:-2], at, *([left - at] if width >= WIDE else [])]
+    # Whatever the columns before leave is for the sentence; rich itself would squeeze all alike.
+    left = max(20, width - sum(longest[:-1]) - 2 * (len(longest) - 1))
     table = Table(box=None, header_style="dim", pad_edge=False)
-    for title, size in zip(rows[0], widths, strict=False):
+    for title, size in zip(rows[0], [*longest[:-1], left], strict=True):
         justify: JustifyMethod = "right" if title == "tests" else "left"
         table.add_column(title, width=size, no_wrap=True, overflow="ellipsis", justify=justify)
-    column = rows[0].index("where")
     for row in rows[1:]:
-        cells = list(row[: len(widths)])
-        cells[column] = _end(cells[column], at)
-        table.add_row(*map(escape, cells))
+        table.add_row(*map(escape, row))
     return table
-
-
-def _end(text: str, width: int) -> str:
-    """Shorten a place from its beginning, for its end says most (`…Importer._conv2d`), unless it begins with an operator."""
-    return text if len(text) <= width or "@" in text else f"…{text[1 - width :]}"
 
 
 def _trouble(console: Console, report: Report) -> None:

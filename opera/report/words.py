@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from opera.oracle.messages import cause
 from opera.report.sources import Comparison
 from opera.report.summary import FrontendSummary, Report
 from opera.triage.findings import Finding
@@ -38,7 +39,6 @@ SOURCE_COLUMNS = ("instances", "operators", "only it", "tests", "failing", "find
 NOTHING_YET = "Nothing was run yet. Next: opera extract onnx && opera prioritize && opera run"
 CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 """Escape sequences of terminals: colours, titles, links."""
-ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that act instead of being shown, among them those that turn the direction of text."""
 
@@ -86,9 +86,8 @@ def one_line(text: str, length: int) -> str:
 
 
 def gist(text: str, length: int) -> str:
-    """Return the line of a message that says most, shortened: the first that does not only lead to the next (`...:`)."""
-    lines = [line.strip() for line in clean(text).splitlines() if line.strip() and not ADDRESS.fullmatch(line.strip())]
-    return one_line(next((line for line in lines if not line.endswith(":")), " ".join(lines)), length)
+    """Return what a message says of its cause, shortened: its compiler's boilerplate cut (opera.oracle.messages)."""
+    return one_line(cause(clean(text)) or text, length)
 
 
 def status(finding: Finding) -> str:

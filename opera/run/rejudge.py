@@ -46,7 +46,7 @@ from opera.run.plan import InstalledFrontend, Item
 from opera.run.rules import Rules
 from opera.run.tasks import Again, Confirm, Origin, Rejudge, Step
 from opera.run.transitions import with_screens
-from opera.store import tests, verdicts
+from opera.store import folders, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 
@@ -100,7 +100,7 @@ def stale(workspace: Workspace, target: InstalledFrontend) -> Iterator[Verdict]:
 
 def kept_outputs(test: str, target: InstalledFrontend, variant: str) -> str:
     """Return the name by which the outputs of an inconsistent test are kept (opera.store.folders.Files.file)."""
-    return f"outputs/{test[:2]}/{test}-{target.name}-{variant}-{target.environment}.msgpack"
+    return folders.kept_outputs(test, target.name, variant, target.environment)
 
 
 def needs_screens(workspace: Workspace, target: InstalledFrontend, verdict: Verdict) -> bool:

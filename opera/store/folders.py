@@ -63,3 +63,8 @@ class Folders(msgspec.Struct, frozen=True):
 def here() -> Files:
     """Return the files that this process was told of."""
     return Folders(tuple(TOLD.split(os.pathsep)))
+
+
+def kept_outputs(test: str, frontend: str, variant: str, environment: str) -> str:
+    """Return the name by which the outputs of an inconsistent test are kept (`Files.file`)."""
+    return f"outputs/{test[:2]}/{test}-{frontend}-{variant}-{environment}.msgpack"

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from opera import compilers
 from opera.programs.program import operators_of
 from opera.programs.verdicts import NEWER
 from opera.store import tests, verdicts
@@ -15,7 +16,9 @@ from opera.store.rows import Verdict
 from opera.store.tests import Origin
 from opera.store.verdicts import First
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import partners
+from opera.triage import partners, reduction
+from opera.triage.choice import choose
+from opera.triage.sentence import sentence
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -32,6 +35,7 @@ class Finding(msgspec.Struct, frozen=True):
         first_found: Tests that had been run on this frontend when it was found, itself included.
         reproducer: Path of the script in the workspace.
         numbers: What the oracle and the screens measured of the first member.
+        sentence: What is wrong, of the member that its script shows.
     """
 
     id: str
@@ -53,36 +57,39 @@ class Finding(msgspec.Struct, frozen=True):
     first_found: int
     reproducer: str | None
     numbers: dict[str, str | int | float | bool]
+    sentence: str = ""
 
 
 class _Known(msgspec.Struct):
     """What is looked up for every finding, each read in one query."""
 
-    versions: dict[str, str]
+    environments: dict[str, dict[str, Any]]
     tests: dict[str, Origin]
     passed: set[First]
     partners: partners.Told
     order: dict[tuple[str, str], dict[str, int]]
+    deciding: dict[tuple[str, str], tuple[str, ...]]
 
 
-def findings(workspace: Workspace, frontend: str = "", environment: str = "") -> list[Finding]:
+def findings(workspace: Workspace, frontend: str = "", environment: str = "", only: str = "") -> list[Finding]:
     """Return the findings: of a frontend's newest version first, then confirmed ones, then those with most members.
 
     Those that only operators show which are newer than the compiler declares to know come last.
 
-    Without `environment`, all environments but superseded ones.
+    Without `environment`, all environments but superseded ones. `only` is the id of one.
     """
     known = _Known(
-        {name: str(document["version"]) for name, document in workspace.environments().items()},
+        workspace.environments(),
         tests.origins(workspace),
         verdicts.passed_as_constants(workspace),
         partners.tags(workspace),
         first_tests(workspace),
+        {(x.finding, x.environment): x.deciding for x in reversed(reduction.stored(workspace))},
     )
     superseded = set() if environment else workspace.superseded()
     groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
     for verdict in verdicts.counted(workspace, frontend, environment):
-        if verdict.environment not in superseded:
+        if verdict.environment not in superseded and (not only or verdict.finding == only):
             groups[verdict.finding, verdict.environment].append(verdict)
     found = [_finding(workspace, group, known) for group in groups.values()]
     found.sort(key=lambda x: (NEWER in x.tags, -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
@@ -129,10 +136,11 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
         tags.add("passes-as-constants")
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
     script = f"{REPRODUCERS}/{first.finding}.py"
+    chosen = choose(workspace, group) or first
     return Finding(
         id=first.finding,
         frontend=first.frontend,
-        compiler_version=known.versions.get(first.environment, "?"),
+        compiler_version=str(known.environments.get(first.environment, {}).get("version", "?")),
         environment=first.environment,
         verdict=shown.verdict,
         stage=shown.stage,
@@ -149,7 +157,19 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
         first_found=min(known.order[key].get(test, 0) for test in members),
         reproducer=script if (workspace.root / script).is_file() else None,
         numbers=_numbers(shown.details),
+        sentence=sentence(
+            compilers.title(known.environments.get(first.environment, {}).get("compiler", first.frontend)),
+            _operator(told, members, chosen),
+            chosen.outcome,
+            known.deciding.get((first.finding, first.environment), ()),
+        ),
     )
+
+
+def _operator(told: list[Origin], members: tuple[str, ...], chosen: Verdict) -> str:
+    """Return what the member calls that is shown."""
+    at = members.index(chosen.test) if chosen.test in members else 0
+    return told[at].operator
 
 
 def _numbers(details: dict[str, Any]) -> dict[str, str | int | float | bool]:

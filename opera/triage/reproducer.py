@@ -19,12 +19,12 @@ import msgspec
 from opera import compilers, libraries, resources
 from opera.compilers import Involved
 from opera.oracle import comparison as oracle
-from opera.oracle.signature import normalise
+from opera.oracle import messages
 from opera.programs import literals
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Program
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor, Value
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, OUT_OF_MEMORY, REFUSED, TIMEOUT, Limits
+from opera.programs.verdicts import CRASH, INCONSISTENT, OUT_OF_MEMORY, REFUSED, TIMEOUT, UNSTABLE, Limits
 from opera.store import tests
 from opera.store.workspace import Workspace
 from opera.triage import recipes
@@ -38,6 +38,12 @@ BY_PLUGIN = Printed(
     '(("load", PLUGIN.load), ("compile", PLUGIN.compile), ("infer", PLUGIN.infer))',
 )
 """What a script does with a compiler that has no recipe."""
+KINDS = {CRASH: "crash", REFUSED: "crash", INCONSISTENT: "inconsistent", UNSTABLE: "unstable"}
+"""Verdict → how a script tells it; what is not here is the death of a process."""
+ENOUGH = 40
+"""Letters of a message that can only be one failure's own; with fewer the place counts as well."""
+INTERNAL = re.compile(r"^opera|\.toml$")
+"""Names among the versions of an exporter that say nothing to a maintainer."""
 
 
 class Exhibit(msgspec.Struct, frozen=True):
@@ -48,7 +54,9 @@ class Exhibit(msgspec.Struct, frozen=True):
         frontend, compiler, versions: `tvm-onnx`, `tvm`, and name → version of compiler, library and exporter.
         artefact: Name of the artefact that the failing variant consumes.
         variant: Its name; where it is left out, that of the frontend's first variant of this artefact.
-        verdict, stage, symptom, message: As in the outcome.
+        verdict, stage, symptom, message, location: As in the outcome.
+        output: Name of the output that is wrong, where it is known.
+        sentence: What is wrong, for the first line.
         came_from: The test that the instance was captured from.
         limits: Under which a time-out or out-of-memory was seen.
         computes_in: The compiler's COMPUTES_IN, where it has one.
@@ -67,6 +75,9 @@ class Exhibit(msgspec.Struct, frozen=True):
     limits: Limits = Limits()
     computes_in: dict[str, str] = {}
     variant: str = ""
+    location: str = ""
+    output: str = ""
+    sentence: str = ""
 
 
 def write(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Program, out_path: Path) -> None:
@@ -79,7 +90,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
     """Return the script of a finding."""
     shown = libraries.get(manifest.library).reproducer(manifest, directory, program, exhibit.artefact)
     expected = read_values(directory, "expected")
-    kind = {CRASH: "crash", REFUSED: "crash", INCONSISTENT: "inconsistent"}.get(exhibit.verdict, "death")
+    kind = KINDS.get(exhibit.verdict, "death")
     involved = [*expected, *(shown["fed"] if isinstance(shown["fed"], list) else [])]
     environment = _environment(manifest.library)
     frontend: Any = compilers.frontend(exhibit.compiler, manifest.library)
@@ -89,11 +100,14 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
         recipe = _without_known(recipes.printed(frontend.recipe(exhibit.artefact, kinds)), environment)
     variant = exhibit.variant or next((x.name for x in frontend.VARIANTS if x.artefact == exhibit.artefact), "")
     called = [exhibit.compiler, manifest.library, manifest.operator, variant, exhibit.artefact]
+    words = messages.identifying(exhibit.message)
     values: dict[str, Any] = shown | {
         "kind": kind,
         "header": _header(exhibit, manifest, shown),
         "outputs": literals.literal(list(manifest.outputs)),
+        "output": literals.literal(exhibit.output),
         "expected": _expected(manifest, expected, exhibit.computes_in) if kind == "inconsistent" else "",
+        "tolerances": literals.literal(_tolerances(manifest, expected, exhibit.computes_in)),
         "low_precision": kinds.low,
         "has_lists": any(isinstance(value, Sequence | Optional) for value in expected),
         "has_strings": "string" in _dtypes(expected),
@@ -103,19 +117,42 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
         "exports": literals.literal(compilers.exports(frontend, variant)) if "path" in recipe.steps else "",
         "symptom": literals.literal(exhibit.symptom),
         "stage": literals.literal(exhibit.stage),
-        "fragments": literals.literal(fragments(exhibit.message)),
+        "identifying": literals.literal(words),
+        "has_words": bool(words),
+        "packages": literals.literal(tuple(sorted(_named(exhibit.versions)))),
+        "place": _place(exhibit.location, words),
         "seconds": float(exhibit.limits.seconds),
         "memory": int(exhibit.limits.memory) if exhibit.verdict == OUT_OF_MEMORY else 0,
+        "timeout": exhibit.verdict == TIMEOUT,
+        "same": _same_death(exhibit),
     }
     body = "\n".join((str(values["model"]), str(values["feeds"]), values["expected"]))
     values |= {
         "needs_ml_dtypes": kinds.low or "ml_dtypes" in literals.needs(body),
         "needs_unpack": "unpack" in literals.needs(body),
         "needs_attributes": "with_attributes(" in body,
-        "imports": _imports(kind, body, recipe),
+        "imports": _imports(kind, body, recipe, placed=bool(values["place"])),
     }
     text = environment.get_template("script.py.j2").render(values)
     return re.sub(r"\n{4,}", "\n\n\n", text).strip() + "\n"
+
+
+def _place(location: str, words: str) -> str:
+    """Return (file, function) that a traceback must have, as source, where the words of a crash are few; else nothing.
+
+    `ValueError` of `index 2 is out of bounds` may come from anywhere; `"index out of bounds" in _impl_v18` may not.
+    """
+    file, _, function = location.partition(":")
+    if not file.endswith(".py") or not function or sum(map(str.isalpha, words)) >= ENOUGH:
+        return ""
+    return literals.literal((file, function))
+
+
+def _same_death(exhibit: Exhibit) -> str:
+    """Return the expression, as source, that says of `how` a process died whether it is the death that was reported."""
+    if exhibit.verdict == OUT_OF_MEMORY:
+        return "True"  # what a compiler does where memory is refused differs from run to run
+    return "False" if exhibit.verdict == TIMEOUT else f"how == {literals.literal(exhibit.symptom)}"
 
 
 @cache
@@ -136,28 +173,30 @@ def _without_known(recipe: Printed, environment: jinja2.Environment) -> Printed:
     return msgspec.structs.replace(recipe, imports=tuple(x for x in recipe.imports if x not in lines))
 
 
-def _imports(kind: str, body: str, recipe: Printed) -> str:
-    names = {"os", "sys", "tempfile"} | ({"signal", "subprocess"} if kind == "death" else set())
+def _imports(kind: str, body: str, recipe: Printed, *, placed: bool) -> str:
+    names = {"os", "sys", "tempfile"} | {"death": {"signal", "subprocess"}, "unstable": {"subprocess"}}.get(kind, set())
     names |= {"base64", "zlib"} if "unpack(" in body else set()
-    lines = {f"import {name}" for name in names} | {"from pathlib import Path"} | set(recipe.standard)
-    return "\n".join([*sorted(lines, key=lambda x: (x.startswith("from"), x)), "", "import numpy as np"])
+    names |= ({"re"} if kind == "crash" else set()) | ({"traceback"} if placed else set())
+    plain = {line.split()[1] for line in recipe.standard if line.startswith("import ") and "." not in line}
+    others = {line for line in recipe.standard if not line.startswith("import ") or "." in line}
+    others.add("from pathlib import Path")
+    return "\n".join([f"import {', '.join(sorted(names | plain))}", *sorted(others)])
+
+
+def _named(versions: dict[str, str]) -> dict[str, str]:
+    return {name: version for name, version in versions.items() if INTERNAL.search(name) is None}
 
 
 def _header(exhibit: Exhibit, manifest: Manifest, shown: dict[str, object]) -> list[str]:
-    what = {
-        ABORT: f"the process dies ({exhibit.symptom})",
-        TIMEOUT: f"no end after {exhibit.limits.seconds:g} seconds",
-        OUT_OF_MEMORY: f"more than {exhibit.limits.memory >> 20} MiB of memory",
-        INCONSISTENT: f"wrong outputs ({exhibit.symptom})",
-        CRASH: f"{exhibit.symptom} in {exhibit.stage}",
-        REFUSED: f"refused in {exhibit.stage} ({exhibit.symptom}), against what it declares",
-    }.get(exhibit.verdict, exhibit.verdict)
+    versions = _named(exhibit.versions)
     lines = [
-        f"{exhibit.id}, found by opera: {manifest.operator} on {exhibit.frontend}: {what}",
-        exhibit.message,
-        "seen with " + ", ".join(f"{name} {version}" for name, version in sorted(exhibit.versions.items())),
-        "; ".join(([f"opset {shown['opset']}"] if shown["opset"] else []) + [f"expected outputs by {_by(manifest)}"]),
-        f"from {exhibit.came_from}" if exhibit.came_from else "",
+        f"{exhibit.id}: {exhibit.sentence or f'{manifest.operator} on {exhibit.frontend}: {exhibit.symptom}'}",
+        "found by opera with " + ", ".join(f"{name} {version}" for name, version in sorted(versions.items())),
+        "; ".join(
+            ([f"opset {shown['opset']}"] if shown["opset"] else [])
+            + ([f"from {exhibit.came_from}"] if exhibit.came_from else [])
+            + [f"expected outputs by {_by(manifest)}"]
+        ),
         f"specification: {shown['spec']}" if shown["spec"] else "",
     ]
     return [literals.comment(line) for line in lines if line]
@@ -168,11 +207,17 @@ def _by(manifest: Manifest) -> str:
 
 
 def _expected(manifest: Manifest, expected: list[Value], computes_in: dict[str, str]) -> str:
-    items, granted = [], oracle.granted(computes_in, expected, manifest.rtol, manifest.atol)
-    for value in expected:
-        rtol, atol = _tolerance(value, *granted)
-        items.append(literals.fold("(", [literals.source(value), literals.literal(rtol), literals.literal(atol)], ")"))
+    items = []
+    for value, tolerance in zip(expected, _tolerances(manifest, expected, computes_in), strict=True):
+        items.append(literals.fold("(", [literals.source(value), *map(literals.literal, tolerance)], ")"))
     return literals.fold("[", items, "]")
+
+
+def _tolerances(
+    manifest: Manifest, expected: list[Value], computes_in: dict[str, str]
+) -> list[tuple[float | None, float | None]]:
+    granted = oracle.granted(computes_in, expected, manifest.rtol, manifest.atol)
+    return [_tolerance(value, *granted) for value in expected]
 
 
 def _tolerance(value: Value, rtol: float | None, atol: float | None) -> tuple[float | None, float | None]:
@@ -197,13 +242,6 @@ def _dtypes(values: list[Value]) -> set[str]:
             case Optional(value=inner):
                 found |= _dtypes([inner])
     return found
-
-
-def fragments(message: str) -> list[str]:
-    """Return up to three pieces of a message that its normal form keeps: by them the same failure is known again."""
-    kept = [piece.strip() for piece in re.split(r"\[#\]|[#@]", normalise(message))]
-    flat = message[:4000]
-    return [piece for piece in kept if len(piece) >= 8 and piece in flat][:3]
 
 
 def write_sequel(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,9 +25,11 @@ from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import reduction, replay, reproducer
+from opera.triage.choice import choose
+from opera.triage.sentence import sentence
 
 SHOWN, GONE, CANNOT_RUN = 1, 0, 2
-"""Exit codes of a reproducer."""
+"""Exit codes of a reproducer: its own failure, none, and all that says nothing of it: another failure, a refusal."""
 SAYS = "the failure is there"
 """What a reproducer prints where it is: an exit code alone could be an accident of the script's own."""
 
@@ -38,12 +41,14 @@ class Trial(msgspec.Struct, frozen=True):
         code: Its exit code, negative for a signal.
         text: The end of what it printed.
         shown: Whether it exited with SHOWN and said so.
+        ran_with: Versions and interpreter, as it printed them; empty where it came to no such thing.
     """
 
     finding: str
     code: int
     text: str
     shown: bool = False
+    ran_with: str = ""
 
 
 def members(workspace: Workspace, names: Iterable[str] = ()) -> dict[str, list[Verdict]]:
@@ -54,37 +59,6 @@ def members(workspace: Workspace, names: Iterable[str] = ()) -> dict[str, list[V
         if verdict.environment not in superseded and (not wanted or verdict.finding in wanted):
             found[verdict.finding].append(verdict)
     return dict(found)
-
-
-def choose(workspace: Workspace, verdicts: list[Verdict]) -> Verdict | None:
-    """Return what shows a finding best: the program that a member was reduced to, else the first of its `candidates`.
-
-    None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
-    the folders of its tests were deleted.
-    """
-    return _reduced(workspace, verdicts) or next(iter(candidates(workspace, verdicts)), None)
-
-
-def candidates(workspace: Workspace, verdicts: list[Verdict]) -> list[Verdict]:
-    """Return the members that fail alone and whose tests are there, confirmed ones where there are such, the smallest first."""
-    alone = [x for x in verdicts if "state-dependent" not in x.outcome.details.get("tags", ())]
-    alone = [x for x in alone if "victim" not in x.outcome.details]
-    alone = [x for x in alone if migrated.folder(workspace.tests_folder, x.test).is_dir()]
-    confirmed = [x for x in alone if x.confirmation == "confirmed"] or alone
-    return sorted(confirmed, key=lambda x: (_size(workspace, x.test), x.test))
-
-
-def _reduced(workspace: Workspace, verdicts: list[Verdict]) -> Verdict | None:
-    """Return the verdict on the smallest program that a member was reduced to, None where there is none."""
-    members = {(x.test, x.environment, x.variant): x for x in verdicts}
-    found = [
-        (x.elements, x.stored, msgspec.structs.replace(members[key], test=x.stored, outcome=x.outcome))
-        for finding in {x.finding for x in verdicts}
-        for x in reduction.stored(workspace, finding)
-        if (key := (x.test, x.environment, x.variant)) in members
-        and migrated.folder(workspace.tests_folder, x.stored).is_dir()
-    ]
-    return min(found, key=lambda x: x[:2])[2] if found else None
 
 
 def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: Path | None = None) -> Path | None:
@@ -110,6 +84,11 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
         stage=outcome.stage,
         symptom=outcome.symptom,
         message=outcome.message,
+        location=outcome.location,
+        sentence=sentence(
+            compilers.title(environment["compiler"]), manifest.operator, outcome, _deciding(workspace, verdict)
+        ),
+        output=str(outcome.details.get("output", "")),
         came_from=f"{seen[0].test} ({seen[0].file})" if seen else "",
         limits=options,
         computes_in=compilers.computes_in(frontend),
@@ -123,6 +102,12 @@ def _came_from(workspace: Workspace, finding: str, reduced: str) -> list[Provena
     """Return where the member was seen that a stored test was reduced from."""
     members = [x.test for x in reduction.stored(workspace, finding) if x.stored == reduced]
     return [seen for name in members for seen in workspace.provenances(tests.test(workspace, name).instance)]
+
+
+def _deciding(workspace: Workspace, verdict: Verdict) -> tuple[str, ...]:
+    """Return the parameters that decide, as the reduction of a finding told; nothing where it was not reduced."""
+    found = [x for x in reduction.stored(workspace, verdict.finding) if x.environment == verdict.environment]
+    return found[0].deciding if found else ()
 
 
 def _write_sequel(workspace: Workspace, finding: str, verdicts: list[Verdict], path: Path) -> Path | None:
@@ -182,11 +167,16 @@ def verify(path: Path, finding: str, *, python: str = "", seconds: float = 300.0
         text = output.read().decode(errors="replace")
     if not ended:
         return Trial(finding, 124, f"no end after {seconds:g} seconds\n{text[-1000:]}")
-    return Trial(finding, process.returncode, text[-2000:], process.returncode == SHOWN and SAYS in text)
+    shown = process.returncode == SHOWN and SAYS in text
+    ran_with = re.search(r"^with (.*)$", text, re.MULTILINE)
+    return Trial(finding, process.returncode, text[-2000:], shown, ran_with[1] if ran_with else "")
 
 
-def show(workspace: Workspace, name: str, output: Path | None, *, check: bool) -> bool:
-    """Write the script of one finding (or of all), print where it is, and run it where asked; False if it does not show."""
+def show(workspace: Workspace, name: str, output: Path | None, *, check: bool, python: str = "") -> bool:
+    """Write the script of one finding (or of all), print where it is, and run it where asked; False if it does not show.
+
+    It is run by the interpreter that the finding was seen with, unless `python` names another.
+    """
     found = members(workspace)
     wanted = sorted(found) if name == "all" else [x for x in found if x.startswith(name)]
     if len(wanted) != 1 and name != "all":
@@ -197,12 +187,20 @@ def show(workspace: Workspace, name: str, output: Path | None, *, check: bool) -
     if output is not None and name == "all":
         raise UsageError("--output names one file, but there are many findings", fix="leave it out")
     with Probe.of(workspace, workers=1) as probe:
-        shown = [_shown(workspace, probe, finding, found[finding], output, check=check) for finding in wanted]
+        asked = partial(_shown, workspace, probe, output=output, check=check, python=python)
+        shown = [asked(finding, found[finding]) for finding in wanted]
     return all(shown)
 
 
 def _shown(
-    workspace: Workspace, probe: Probe, finding: str, verdicts: list[Verdict], output: Path | None, *, check: bool
+    workspace: Workspace,
+    probe: Probe,
+    finding: str,
+    verdicts: list[Verdict],
+    *,
+    output: Path | None,
+    check: bool,
+    python: str,
 ) -> bool:
     """Write one script; where asked, run it, in the environment that the probe knows, and False if it does not show."""
     path = write(workspace, finding, verdicts, output)
@@ -216,13 +214,14 @@ def _shown(
         print(path)
         return True
     shown = choose(workspace, verdicts)
-    python = probe.interpreter((shown or verdicts[0]).environment)
-    trial = verify(path, finding, python=python)
-    other = {GONE: "does not fail", CANNOT_RUN: "cannot run here"}.get(trial.code, f"ended with {trial.code}")
-    print(f"{path}: {'fails, as found' if trial.shown else other}{f' (run with {python})' if python else ''}")
+    by = python or probe.interpreter((shown or verdicts[0]).environment)
+    trial = verify(path, finding, python=by)
+    other = {GONE: "does not fail", CANNOT_RUN: "does not show it: another failure, or it cannot be tried"}
+    said = "fails, as found" if trial.shown else other.get(trial.code, f"ended with {trial.code}")
+    print(f"{path}: {said} ({trial.ran_with or f'run with {by or sys.executable}'})")
     if not trial.shown:
         print(trial.text)
-        if shown is not None:
+        if shown is not None and not python:
             print(f"the test itself, asked in a fresh process: {_now(probe, shown)}")
     return trial.shown
 
@@ -240,7 +239,3 @@ def _now(probe: Probe, verdict: Verdict) -> str:
     if fails_alike(outcome, verdict.outcome):
         return "fails, as found, so that its script does not show what it should"
     return " ".join(f"{outcome.verdict} {outcome.stage} {outcome.symptom} {outcome.message}".split())[:500]
-
-
-def _size(workspace: Workspace, test: str) -> int:
-    return sum(path.stat().st_size for path in migrated.folder(workspace.tests_folder, test).iterdir())

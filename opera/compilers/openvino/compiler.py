@@ -12,6 +12,7 @@ from opera.compilers.openvino.onnx import Onnx
 from opera.compilers.openvino.torch import Torch
 
 NAME = "openvino"
+TITLE = "OpenVINO"
 PACKAGE = "openvino"
 PRELOAD = ("openvino",)
 FRONTENDS: Mapping[str, Frontend] = {"onnx": Onnx(), "torch": Torch(), "keras": Keras()}

@@ -11,6 +11,7 @@ from opera.compilers.tvm.onnx import Onnx
 from opera.compilers.tvm.torch import Torch
 
 NAME = "tvm"
+TITLE = "TVM"
 PACKAGE = "apache-tvm onnx"
 PRELOAD = ("tvm.relax",)
 FRONTENDS: Mapping[str, Frontend] = {"onnx": Onnx(), "torch": Torch(), "keras": Keras()}

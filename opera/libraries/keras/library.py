@@ -188,6 +188,11 @@ def reproducer(manifest: Manifest, directory: Path, program: Program, variant: s
     return keras_source.reproducer(manifest, directory, program, variant)
 
 
+def specification(operator: str) -> str:
+    """Return the address of an operator's documentation."""
+    return keras_source.link(operator)
+
+
 def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
     """Return operator → parameter → default, by the signatures of constructors and functions.
 

@@ -28,6 +28,8 @@ from opera.programs.values import Message, Value
 
 NAME = "onnx"
 PACKAGE = "onnx"
+LIGHT = True
+"""`equipped_defaults` takes a fraction of a second: it may be asked where somebody waits."""
 PRELOAD = ("onnx", "onnx.checker", "onnx.helper", "onnx.reference", "onnx.shape_inference", "ml_dtypes")
 EXPORTER_VERSION = "1"
 """Changes whenever `wrap` makes another model of the same instance."""
@@ -160,6 +162,11 @@ def expanded(instance: Instance) -> list[Instance]:
 def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:
     """Return the code that builds the model and its inputs; `variant` is the name of the artefact to show."""
     return onnx_source.reproducer(manifest, directory, program, variant)
+
+
+def specification(operator: str) -> str:
+    """Return the address of an operator's documentation, or nothing for one that ONNX does not document."""
+    return onnx_source.specification(operator)
 
 
 def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:

@@ -112,6 +112,11 @@ def reproducer(manifest: Manifest, directory: Path, program: Program, variant: s
     return torch_source.reproducer(manifest, *torch_module.load(directory), variant)
 
 
+def specification(operator: str) -> str:
+    """Return the address of an operator's documentation."""
+    return torch_source.specification(operator)
+
+
 def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
     """Return operator → parameter → default, by the signatures of its functions and modules."""
     from opera.libraries.torch import signatures as torch_signatures  # prioritization alone needs it

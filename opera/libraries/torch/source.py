@@ -110,10 +110,13 @@ def reproducer(manifest: Manifest, program: Program, outputs: tuple[Outputs, ...
         "training": trains(program),
         "artefact": artefact,
         "opset": "",
-        "spec": ", ".join(
-            f"https://docs.pytorch.org/docs/stable/generated/{name}.html" for name in dict.fromkeys(program.operators)
-        ),
+        "spec": ", ".join(dict.fromkeys(map(specification, program.operators))),
     }
+
+
+def specification(operator: str) -> str:
+    """Return the address of an operator's documentation."""
+    return f"https://docs.pytorch.org/docs/stable/generated/{operator}.html"
 
 
 def trains(program: Program) -> bool:

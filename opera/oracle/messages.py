@@ -1,0 +1,163 @@
+"""What a compiler's message says of the cause: its boilerplate cut, and the text that tells it from others."""
+
+from __future__ import annotations
+
+import re
+
+from opera.oracle.signature import DTYPE
+
+COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+"""Escape sequences of terminals: colours, titles, links."""
+BEFORE = (
+    r"#+ Exception summary\s",  # torch.onnx.export, after its advice
+    r"Detected at node [^\n]* defined at \(most recent call last\):",  # TensorFlow
+    r"in user code:",  # TensorFlow's AutoGraph, before a traceback
+)
+"""What comes up to here, and it too, says what was done, not what was wrong."""
+AFTER = (
+    r"\n\s*Summary:\n-- (?=Conversion is failed for)",  # OpenVINO
+    r"\n# Metadata omitted\b",  # TVM's printer
+    r"\n\s*(?:Stack trace|Backtrace|Exception raised from [^\n]*|C\+\+ CapturedTraceback|Python callstack):?\n",
+    r"\n\s*\[bt\] \(\d+\)",  # TVM
+    r"\n\s*frame #\d+:",  # PyTorch's C++
+    r"\n\s*from user code:",  # PyTorch's compiler: the caller's code, then advice
+    r"\n\s*(?:Original traceback|Found from|Set TORCH\w*=|For even more developer context|You can suppress this exception)",
+    r"\n\s*(?:Developer debug context|For more details about this graph break)",
+    r"\n\s*While executing %",  # torch.fx
+    r"\n\s*\(Refer to the full stack trace above",  # torch.onnx.export
+    r"\s*\u2b06",  # torch.onnx.export: an arrow, and the call with all its arguments
+    r"\n\s*Arguments received by ",  # Keras
+    r"\s*\[Op:\w+\](?: name:)?",  # TensorFlow, eager
+    r"\n\s*\[\[\{\{node ",  # TensorFlow
+    r"\n\s*Please specify OpenVINO Extensions",
+)
+"""What comes from here on says nothing more."""
+PREFIXES = (
+    r"Exception from \S+?:\d+:",  # OpenVINO
+    r"Check 'false' failed at \S+?:\d+:",
+    r"FrontEnd API failed with \w+:",
+    r"Model wasn't fully converted\. Failed operations detailed log:",
+    r"-- .*? with a message:",
+    r"Exception happened during conversion of operation .*? with schema .*",
+    r"While validating ONNX node '<Node\([^\n]*?\): [^\n']*>':",
+    r"While validating node '[^\n]*' with friendly_name '[^\n']*':",
+    r"Shape inference input shapes \{[^\n]*\}$",
+    r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ :",  # ONNX Runtime
+    r"Load model from \S+ failed:\s*",
+    r"Exception during initialization:",
+    r"\[ShapeInferenceError\] (?:Inference error\(s\): )?\(op_type:\w+, node name: [^()]*\):(?: \[ShapeInferenceError\])?",
+    r"Non-zero status code returned while running \w+ node\. Name:'[^']*' Status Message:",
+    r"/\S+\.\w+:\d+ (?:[\w:<>*&,~ ]+ )?[\w:<>~ ]+\([^()]*\)(?: const)?(?: \[with [^\]]*\])?:?",  # file, function
+    r".*? was false\.\s+(?=\S)",
+    r"Traceback \(most recent call last\):",
+    r"Check failed: .*?(?: is false| \([^()]* vs\. [^()]*\))\s*:\s*(?=\S)",  # TVM
+    r"(?:tvm\.)?(?:error\.)?(?:InternalError|TVMError):",  # TVM, where it repeats the type
+    r"In ir\.Op\(.*?support_level=\d+\),",
+    r"\[\d\d:\d\d:\d\d\] \S+:\d+:",  # TVM's and glog's lines
+    r"backend='\w+' raised:",  # PyTorch
+    r"<class '[\w.]+'>:",  # torch.onnx.export
+    r"Exception encountered when calling [\w.]+(?:\(\))?\.",  # Keras
+    r"Graph execution error:",  # TensorFlow
+    r"<stack traces unavailable>",
+    r"\{\{function_node \S+?\}\}",
+    r"\{\{node \S+?\}\}",
+)
+"""What a line may begin with that every message of its kind begins with."""
+FRAME = re.compile(
+    r"^\s*(?:0x[0-9a-fA-F]+|File \"[^\"]*\", line \d+(?:, in .*)?|\d+: \S.*|at \S+:\d+|\^[\s^~]*|[~^]+)$"
+)
+"""A line of a traceback."""
+CHECK = re.compile(r"Check '(.*)' failed at \S+?:\d+:?")
+"""An assertion of OpenVINO: what stands after it says more."""
+_BEFORE, _AFTER = (re.compile("|".join(parts)) for parts in (BEFORE, AFTER))
+_PREFIX = re.compile(rf"\s*(?:{'|'.join(PREFIXES)})")
+LONGEST = 160
+"""Characters of a message that `identifying` keeps: what follows is detail, and differs more often."""
+GAP = " ... "
+"""Stands in an identifying text for what may differ."""
+LETTERS = 3
+"""An identifying text has so many letters at least."""
+VARIES = re.compile(
+    rf"(?P<kept>\b{DTYPE}\b)"
+    r"|0x[0-9a-fA-F]+"  # addresses
+    r"|(?:[A-Za-z]:)?(?:[\w.+~@-]*[/\\])+(?=[\w.@-]+)"  # folders of paths
+    r"|(?<=[A-Za-z_])\d+(?![A-Za-z\d])"  # the number of a name: lv12
+    r"|(?<![A-Za-z_\d])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![A-Za-z_\d])"  # numbers
+)
+"""What another run, or another version, may print otherwise in the same message; a dtype (`kept`) may not differ."""
+
+
+def cause(message: str) -> str:
+    """Return the lines of a message that say what is wrong, without what every message of its compiler begins or ends with.
+
+    Empty where there is nothing else.
+    """
+    text = COLOURS.sub("", message)
+    for found in _BEFORE.finditer(text):
+        if text[found.end() :].strip():
+            text = text[found.end() :]
+            break
+    end = _AFTER.search("\n" + text)
+    if end and _lines(text[: max(0, end.start() - 1)]):
+        text = text[: max(0, end.start() - 1)]
+    return "\n".join(_lines(text))
+
+
+def _lines(text: str) -> list[str]:
+    lines, checks, framed = [], [], False
+    for line in text.splitlines():
+        if FRAME.match(line):
+            framed = True
+            continue
+        if framed and line.startswith("    "):  # the source of a traceback's line
+            continue
+        framed = False
+        while found := _PREFIX.match(line):
+            if found.end() == 0:
+                break
+            line = line[found.end() :]
+        if found := CHECK.match(line.strip()):
+            checks.append(f"Check '{found[1]}' failed")
+            line = line.strip()[found.end() :]
+        if line.strip():
+            lines.append(line.strip())
+    return lines or checks[-1:]
+
+
+def identifying(message: str) -> str:
+    """Return the text that tells a failure from others, with GAP where a number, an address or a folder stood.
+
+    It `says` the message that it was made of. Empty where too little is left.
+    """
+    flat, at, pieces, left = one_line(message), 0, [], LONGEST
+    for line in cause(message).splitlines():
+        text = one_line(line)
+        if len(text) > left:
+            text = text[:left].rpartition(" ")[0]
+        left -= len(text)
+        for piece in _between(text):
+            place = flat.find(piece, at) if piece else -1
+            if place >= 0:
+                pieces.append(piece)
+                at = place + len(piece)
+    return GAP.join(pieces) if sum(map(str.isalpha, "".join(pieces))) >= LETTERS else ""
+
+
+def _between(text: str) -> list[str]:
+    """Return what stands between the parts of a text that vary."""
+    pieces, start = [], 0
+    for found in VARIES.finditer(text):
+        if found["kept"] is None:
+            pieces.append(text[start : found.start()].strip())
+            start = found.end()
+    return [*pieces, text[start:].strip(" :")]
+
+
+def says(message: str, wanted: str) -> bool:
+    """Whether a message has an identifying text. Scripts do the same in a line of their own."""
+    return re.search(".*?".join(map(re.escape, wanted.split(GAP))), one_line(message)) is not None
+
+
+def one_line(text: str) -> str:
+    """Return a text without colours, and with single blanks between its words."""
+    return " ".join(COLOURS.sub("", text).split())

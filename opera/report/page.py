@@ -1,0 +1,223 @@
+"""All that a maintainer wants to know of a finding, in the order of asking: what `opera show` prints and the report holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from opera import libraries
+from opera.oracle import comparison
+from opera.programs import migrated
+from opera.programs.migrated import Manifest
+from opera.programs.program import Program
+from opera.programs.values import NO_DEFAULT
+from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE, Outcome
+from opera.report.programs import given, lines, short
+from opera.store import tests, verdicts
+from opera.store.folders import kept_outputs
+from opera.store.rows import Verdict
+from opera.store.workspace import Workspace
+from opera.triage import blame, reduction
+from opera.triage.blame import Blame
+from opera.triage.choice import choose
+from opera.triage.findings import Finding
+from opera.triage.reduction import Reduction
+from opera.triage.sentence import said
+
+SAYS = 1500
+"""Characters of a compiler's message that are shown."""
+OUTPUTS = 4
+"""Outputs that are shown."""
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """A parameter of a call: `mark` says why it matters (`decides`, `default 0`), empty where it does not."""
+
+    operator: str
+    name: str
+    value: str
+    mark: str = ""
+
+
+class Output(msgspec.Struct, frozen=True):
+    """An output in a few words: what is expected, and what was returned, where that was kept."""
+
+    name: str
+    expected: str
+    actual: str = ""
+
+
+class Page(msgspec.Struct, frozen=True):
+    """What is told of a finding.
+
+    Attributes:
+        sentence: What is wrong.
+        test, origin: The test that is shown, the one of its script, and the library's test that it was made of.
+        reduced: Whether it is the reduction of that.
+        model: The program call by call, a line each.
+        parameters: Those that decide or are not the default.
+        outputs: Those that differ, or the first where nothing was returned.
+        says: What the compiler says of a crash, its boilerplate cut.
+        agreement: Who agrees with whom, a line each.
+        variants: Variant of the frontend → what the test showed.
+        elsewhere: Frontend and version → what the same test showed there.
+        blame: Which part is wrong, where it was asked.
+        converter: The code that converts the operator, with file and line where they are known.
+        specification: Addresses.
+    """
+
+    sentence: str
+    test: str
+    origin: str = ""
+    reduced: bool = False
+    model: tuple[str, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    says: str = ""
+    agreement: tuple[str, ...] = ()
+    variants: dict[str, str] = {}
+    elsewhere: dict[str, str] = {}
+    blame: Blame | None = None
+    converter: str = ""
+    specification: tuple[str, ...] = ()
+
+
+def page(workspace: Workspace, finding: Finding) -> Page:
+    """Return what is told of a finding; what its tests' folders would tell is left out where they were deleted."""
+    members = list(verdicts.of_finding(workspace, finding.id, finding.environment))
+    shown = choose(workspace, members) or members[0]
+    reduced = _reduction(workspace, finding)
+    if reduced is not None and reduced.stored:
+        shown = Verdict(reduced.stored, reduced.frontend, reduced.variant, reduced.environment, reduced.outcome)
+    test = reduced.test if reduced else shown.test
+    program = reduced.program().program if reduced else workspace.instance(tests.test(workspace, shown.test).instance)
+    directory = migrated.folder(workspace.tests_folder, shown.test)
+    manifest = migrated.read_manifest(directory) if (directory / "manifest.json").is_file() else None
+    origin = tests.origin(workspace, test)
+    asked = [x for x in blame.stored(workspace, finding.id) if x.environment == finding.environment]
+    outcome = shown.outcome
+    return Page(
+        sentence=finding.sentence,
+        test=shown.test,
+        origin=origin.test if origin else "",
+        reduced=reduced is not None,
+        model=tuple(lines(program)),
+        parameters=tuple(_parameters(program, reduced)),
+        outputs=tuple(_outputs(workspace, shown, manifest)) if manifest else (),
+        says=said(outcome, SAYS) if outcome.verdict not in (INCONSISTENT, UNSTABLE) else "",
+        agreement=tuple(_agreement(outcome, manifest)),
+        variants={x.variant: told(x.outcome) for x in _of_test(workspace, test) if _here(x, finding)},
+        elsewhere=_elsewhere(workspace, test, finding),
+        blame=asked[0] if asked else None,
+        converter=_converter(outcome),
+        specification=tuple(_specification(program)),
+    )
+
+
+def _reduction(workspace: Workspace, finding: Finding) -> Reduction | None:
+    found = (x for x in reduction.stored(workspace, finding.id) if x.environment == finding.environment)
+    return next(found, None)
+
+
+def told(outcome: Outcome) -> str:
+    """Return what a test showed, on a line: verdict, stage, and what is wrong."""
+    at = f" in {outcome.stage}" if outcome.stage else ""
+    if outcome.verdict == PASS:
+        return PASS
+    if outcome.verdict == INCONSISTENT:
+        return f"{outcome.verdict} ({outcome.symptom}): {outcome.message[:200]}"
+    return f"{outcome.verdict}{at}: {said(outcome)}"
+
+
+# ---------------------------------------------------------------------- what was asked of it
+
+
+def _parameters(program: Program, reduced: Reduction | None) -> Iterator[Parameter]:
+    """Yield the parameters that matter: those that a reduction could not do without, and those that are not the default."""
+    deciding = {x.partition("=")[0].rpartition(".")[2].strip() for x in reduced.deciding} if reduced else set()
+    library = libraries.get(program.library) if program.library in libraries.registered() else None
+    known = library.equipped_defaults(program.operators) if getattr(library, "LIGHT", False) and library else {}
+    for call in program.instances():
+        defaults = known.get(call.operator, {})
+        for name, value in call.params.items():
+            default = defaults.get(name, NO_DEFAULT)
+            mark = "it decides" if name in deciding else ""
+            if name in defaults and default != value:
+                by_default = "no default" if default == NO_DEFAULT else f"default {given(default)}"
+                mark = f"{mark}, {by_default}" if mark else by_default
+            if mark:
+                yield Parameter(call.operator, name, given(value), mark)
+
+
+def _outputs(workspace: Workspace, shown: Verdict, manifest: Manifest) -> Iterator[Output]:
+    """Yield the outputs that differ, where what was returned was kept."""
+    directory = migrated.folder(workspace.tests_folder, shown.test)
+    expected = migrated.read_values(directory, "expected")
+    name = kept_outputs(shown.test, shown.frontend, shown.variant, shown.environment)
+    kept = workspace.files.file(name)
+    wrong = shown.outcome.details.get("output", "")
+    if shown.outcome.verdict == INCONSISTENT and kept.is_file():
+        actual = migrated.unpack(kept.read_bytes())
+        if len(actual) == len(expected):
+            for output, want, got in zip(manifest.outputs, expected, actual, strict=True):
+                found = comparison.compare([want], [got], (output,), manifest.rtol, manifest.atol)
+                if found.symptom or output == wrong:
+                    yield Output(output, short(want), short(got))
+            return
+    for output, want in list(zip(manifest.outputs, expected, strict=True))[:OUTPUTS]:
+        if shown.outcome.verdict != INCONSISTENT or output == wrong or not wrong:
+            yield Output(output, short(want))
+
+
+def _agreement(outcome: Outcome, manifest: Manifest | None) -> Iterator[str]:
+    """Say who agrees with the expected outputs, and who does not, as the screens left it."""
+    if manifest is not None:
+        by = {"test": "the library's own test", "eager": f"eager {manifest.library}"}
+        yield f"expected outputs are those of {by.get(manifest.reference, f'the {manifest.reference}')}"
+    seen = outcome.details
+    if seen.get("agreeing"):
+        yield f"{seen['agreeing']} agrees with them"
+    if seen.get("contradicts_both"):
+        yield f"{seen['contradicts_both']} gives a third answer"
+    failed = [key.removesuffix("_error") for key in seen if key.endswith("_error")]
+    if "single-reference" in seen.get("tags", ()):
+        yield "no other implementation confirms them" + (f": {', '.join(failed)} cannot run it" if failed else "")
+
+
+def _here(verdict: Verdict, finding: Finding) -> bool:
+    return (verdict.frontend, verdict.environment) == (finding.frontend, finding.environment)
+
+
+def _of_test(workspace: Workspace, test: str) -> Iterator[Verdict]:
+    superseded = workspace.superseded()
+    return (x for x in verdicts.of_test(workspace, test) if x.environment not in superseded)
+
+
+def _elsewhere(workspace: Workspace, test: str, finding: Finding) -> dict[str, str]:
+    """Return frontend and version → what it showed on the same test; a variant is named where it is not the only one."""
+    versions = {name: document["version"] for name, document in workspace.environments().items()}
+    found: dict[str, dict[str, str]] = {}
+    for x in _of_test(workspace, test):
+        if not _here(x, finding):
+            found.setdefault(f"{x.frontend} {versions.get(x.environment, '')}", {})[x.variant] = told(x.outcome)
+    return {
+        f"{where}{f', {variant}' if len(set(shown.values())) > 1 else ''}": text
+        for where, shown in found.items()
+        for variant, text in shown.items()
+    }
+
+
+def _converter(outcome: Outcome) -> str:
+    """Return the code that converts the operator, with file and line or where it raised; nothing where it is not known."""
+    known, at = outcome.conversion_function, outcome.location
+    if "@" in known or not at or at.partition(":")[2] in known:
+        return known if re.search(r"[.:@]", known) else ""
+    return f"{known} (raised in {at})" if known else at
+
+
+def _specification(program: Program) -> Iterator[str]:
+    library = libraries.get(program.library) if program.library in libraries.registered() else None
+    address = getattr(library, "specification", None)
+    return (x for x in dict.fromkeys(map(address, program.operators)) if x) if address else iter(())

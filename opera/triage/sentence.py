@@ -1,0 +1,100 @@
+"""What is wrong, in one sentence: for lists of findings, their pages, reports, and the first line of a script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from opera.oracle.messages import cause, one_line
+from opera.programs import verdicts
+from opera.programs.verdicts import Outcome
+
+VERBS = {"load": ("load", "loading"), "compile": ("compile", "compiling"), "infer": ("run", "running")}
+"""Stage → what a compiler did not manage, and what it was about."""
+TELLS_NOTHING = {
+    "RuntimeError",
+    "InternalError",
+    "Exception",
+    "Error",
+    "Fail",
+    "RuntimeException",
+    "TVMError",
+    "ValueError",
+}
+"""Types of exceptions that say no more than that something went wrong."""
+LENGTH = 160
+"""Characters of a message that a sentence quotes."""
+
+
+def sentence(compiler: str, operator: str, outcome: Outcome, deciding: Iterable[str] = ()) -> str:
+    """Return what is wrong, on one line, without a full stop.
+
+    Args:
+        compiler: Its name in prose (`ONNX Runtime`).
+        operator: What is computed: an operator, or several.
+        outcome: What the member showed that is told of.
+        deciding: Parameters without which it does not fail: `ceil_mode=True`.
+    """
+    what = operator + _inner(operator, outcome.conversion_function)
+    decided = " and ".join(deciding)
+    what += f" with {decided}" if decided else ""
+    verb, doing = VERBS.get(outcome.stage, ("run", "running"))
+    match outcome.verdict:
+        case verdicts.INCONSISTENT:
+            return _wrong(compiler, what, outcome)
+        case verdicts.CRASH:
+            return f"{compiler} cannot {verb} {what}: {said(outcome)}"
+        case verdicts.REFUSED:
+            return f"{compiler} says that it does not support {what}, which it declares to: {said(outcome)}"
+        case verdicts.ABORT:
+            return f"{compiler} kills the process ({outcome.symptom}) {doing} {what}"
+        case verdicts.TIMEOUT:
+            return f"{compiler} does not end {doing} {what}"
+        case verdicts.OUT_OF_MEMORY:
+            return f"{compiler} needs more memory than it is given {doing} {what}"
+        case verdicts.UNSTABLE:
+            return f"{compiler} returns other outputs of {what} from run to run"
+    return f"{outcome.verdict} of {compiler} on {what}: {said(outcome)}"
+
+
+def said(outcome: Outcome, most: int = LENGTH) -> str:
+    """Return what a crash says of its cause, on one line, with its type where that says more than that it failed."""
+    text = one_line(cause(outcome.message) or outcome.message).strip(" :")
+    text = text if len(text) <= most else text[: most - 3].rstrip() + "..."
+    kind = outcome.symptom.rpartition(".")[2]
+    return f"{kind}: {text}".strip(" :") if kind not in TELLS_NOTHING or not text else text
+
+
+def _wrong(compiler: str, what: str, outcome: Outcome) -> str:
+    """Say which output is wrong and how, by the numbers that the comparison left."""
+    seen = outcome.details
+    output = str(seen.get("output", ""))
+    expected, actual = (number(seen.get(name, "?")) for name in ("expected", "actual"))
+    of = f" ({output})" if output else ""
+    match outcome.symptom:
+        case "count" if "output" not in seen:
+            return f"{compiler} returns {actual} outputs of {what}, not {expected}"
+        case "shape":
+            return f"{compiler} returns a wrong shape from {what}: {actual} for {expected}{of}"
+        case "dtype":
+            return f"{compiler} returns a wrong dtype from {what}: {actual} for {expected}{of}"
+        case "value" | "nan-mask" if "index" in seen:
+            at = f"{output or 'the output'}{'' if seen['index'] == '[]' else seen['index']}"
+            many = f"{seen.get('differing')} of {seen.get('elements')} elements"
+            return f"{compiler} computes {what} wrongly: {at} is {actual}, not {expected} ({many})"
+    return f"{compiler} returns wrong outputs of {what}: {one_line(outcome.message)[:LENGTH]}"
+
+
+def _inner(operator: str, function: str) -> str:
+    """Return which operator within the one that was called it is about, where the conversion function names another."""
+    if function == f"expanded {operator}":
+        return " (expanded to its function body)"
+    name, at, _ = function.partition("@")
+    inner = re.fullmatch(r"[\w.:]+", name) is not None and at and name.rpartition(":")[2] not in operator
+    return f" (at its {name})" if inner else ""
+
+
+def number(value: Any) -> str:
+    """Return a number as short as six digits allow, and anything else as it is."""
+    return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))[:60]
