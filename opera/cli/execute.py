@@ -58,7 +58,7 @@ def run(
     from opera.run.driver import Options
     from opera.run.plan import Selection
     from opera.store.workspace import Workspace
-    from opera.triage import scripts
+    from opera.triage import causes, scripts
 
     options = Options(
         compilers=tuple(dict.fromkeys(compiler or ())),
@@ -71,7 +71,7 @@ def run(
     )
     show.check(options)
     with Workspace.open(workspace, write=True) as opened:
-        new = show.run(opened, options, scripts.write_all)
+        new = show.run(opened, options, scripts.write_all, causes.distinct)
     raise typer.Exit(NEW_FINDINGS if fail_on_new and new else OK)
 
 

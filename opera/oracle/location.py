@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 LIKE = frozenset({"Cast", "RandomNormal", "RandomUniform"})
-"""Operators of ONNX that have a second form, XLike, which takes the type (and shape) from a tensor (ONNX operator specification)."""
+"""Operators of ONNX with a second form, XLike, that takes the type (and shape) of a tensor (ONNX operator specification)."""
 FORMS = frozenset({"Tensor", "nn", "functional"})
 """Namespaces of a Python library that hold other forms of the operators above them: methods, modules, functions."""
 IN_PLACE = "in-place forms"
@@ -25,7 +25,7 @@ TELLING = 3
 
 
 def is_api(name: str) -> bool:
-    """Whether this is the name of a Python function or class, which says how an operator was called, and not who converts it."""
+    """Whether this is the name of a Python function or class: it says how an operator was called, not who converts it."""
     return _API.fullmatch(name) is not None
 
 

@@ -26,6 +26,8 @@ IDS = "2"
 
 LIMIT = 300
 """Characters of a normalised message that count."""
+CUT = LIMIT - 1
+"""A normalised message of so many characters was cut (white space at its end may be gone), so that it need not hold the cause."""
 
 
 class Signature(msgspec.Struct, frozen=True):
@@ -65,7 +67,7 @@ class Signature(msgspec.Struct, frozen=True):
         expanded = converter.startswith(location.EXPANDED)
         if outcome.symptom == "dtype" and written_into:
             converter, operator = "", location.IN_PLACE
-        elif location.telling(message) and (expanded or location.is_api(converter or operator)):
+        elif location.telling(message) and len(message) < CUT and (expanded or location.is_api(converter or operator)):
             converter, operator = outcome.location, ""
         elif location.telling(message):
             converter = location.shared(converter)

@@ -17,10 +17,11 @@ from opera.programs.program import Graph, Result
 from opera.programs.values import Message, Optional, RandomTensor, Sequence, Tensor, Value
 from opera.report.operators import Operator, operators
 from opera.report.terminal import findings_table
-from opera.report.words import clean, number, status, where
+from opera.report.words import clean, gist, number, status, where
 from opera.store import instances, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
+from opera.triage import across, causes
 from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
 
@@ -40,6 +41,23 @@ def findings(workspace: Workspace, frontend: str) -> None:
     unconfirmed = sum(not x.confirmed for x in found)
     told = f", {unconfirmed} of them not yet confirmed (marked ?)" if unconfirmed else ""
     console.print(f"{len(found)} findings{told}. opera show ID tells all of one; opera repro ID writes its script")
+
+
+def by_cause(workspace: Workspace, frontend: str) -> None:
+    """Print a line for each cause that findings of several frontends share."""
+    console = _console()
+    found = [x for x in across.across(workspace, all_findings(workspace)) if frontend in ("", *x.frontends)]
+    if not found:
+        console.print("No cause that several frontends share, as far as is known.")
+        return
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for title in ("cause", "frontends", "findings", "operator", "says"):
+        table.add_column(title, no_wrap=title != "says", overflow="fold")
+    for x in found:
+        cells = ("\n".join(x.frontends), "\n".join(x.findings), x.operator, gist(x.sentence, 160))
+        table.add_row(x.id, *(escape(clean(cell)) for cell in cells))
+    console.print(table)
+    console.print(f"{len(found)} causes of several frontends: look for them in the library, or in its test, first")
 
 
 def show(workspace: Workspace, name: str) -> None:
@@ -62,7 +80,8 @@ def _console() -> Console:
 
 
 def _matches(workspace: Workspace, name: str) -> list[tuple[str, str]]:
-    return instances.matching(workspace, name) if name else []
+    others = [(kind, found) for kind, found in instances.matching(workspace, name) if kind != "finding"] if name else []
+    return [*(("finding", found) for found in causes.resolve(workspace, name)), *others] if name else []
 
 
 def _unclear(workspace: Workspace, name: str, matches: list[tuple[str, str]]) -> UsageError:
@@ -110,6 +129,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     console.print(f"[bold]{x.id}[/bold]  {escape(x.frontend)}, {x.compiler_version}  ({escape(status(x))})")
     _pairs(
         console,
+        ("also called", ", ".join(x.aliases)),
         ("verdict", f"{x.verdict} in {x.stage}: {x.symptom}"),
         ("operator", ", ".join(x.operators[:8])),
         ("converter", where(x)),
@@ -124,7 +144,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
         console.print(f"  {test}  {escape(clean(origin))}")
     if len(x.members) > MEMBERS:
         console.print(f"  and {len(x.members) - MEMBERS} more (opera report --format json)")
-    for verdict in verdicts.of_finding(workspace, x.id, x.environment):
+    for verdict in causes.members(workspace, x.id, x.environment):
         details = verdict.outcome.details
         if details.get("predecessors"):
             console.print(f"{verdict.test} fails only after: {', '.join(details['predecessors'])}")

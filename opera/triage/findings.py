@@ -1,4 +1,4 @@
-"""Findings of a workspace: failing verdicts of one signature in one environment, as reports show them."""
+"""Findings of a workspace: failing verdicts of one cause in one environment, as reports show them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from opera.store.rows import Verdict
 from opera.store.tests import Origin
 from opera.store.verdicts import First
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import partners
+from opera.triage import causes, partners
 
 
 class Finding(msgspec.Struct, frozen=True):
     """One suspected bug of one frontend in one environment.
 
     Attributes:
-        id: Content address of the signature; equal across versions of a compiler.
+        id: Content address of the signature, or what opera.triage.causes makes of it; equal across versions of a compiler.
         operator: What most members call: an operator, or several (programs.program.JOINED); `operators` are all of them.
         message: Of the first member.
         members: Test ids in the order they were found.
@@ -31,6 +31,7 @@ class Finding(msgspec.Struct, frozen=True):
         first_found: Tests that had been run on this frontend when it was found, itself included.
         reproducer: Path of the script in the workspace.
         numbers: What the oracle and the screens measured of the first member.
+        aliases: Other ids that it has, or had.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Finding(msgspec.Struct, frozen=True):
     first_found: int
     reproducer: str | None
     numbers: dict[str, str | int | float | bool]
+    aliases: tuple[str, ...] = ()
 
 
 class _Known(msgspec.Struct):
@@ -62,6 +64,7 @@ class _Known(msgspec.Struct):
     passed: set[First]
     partners: partners.Told
     order: dict[tuple[str, str], dict[str, int]]
+    aliases: dict[str, list[str]]
 
 
 def findings(workspace: Workspace, frontend: str = "", environment: str = "") -> list[Finding]:
@@ -69,19 +72,21 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "") ->
 
     Without `environment`, all environments but superseded ones.
     """
+    called = causes.causes(workspace)
     known = _Known(
         {name: str(document["version"]) for name, document in workspace.environments().items()},
         tests.origins(workspace),
         verdicts.passed_as_constants(workspace),
         partners.tags(workspace),
         first_tests(workspace),
+        called.aliases(),
     )
     superseded = set() if environment else workspace.superseded()
     groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
     for verdict in verdicts.counted(workspace, frontend, environment):
         if verdict.environment not in superseded:
-            groups[verdict.finding, verdict.environment].append(verdict)
-    found = [_finding(workspace, group, known) for group in groups.values()]
+            groups[called.of(verdict.finding, verdict.test), verdict.environment].append(verdict)
+    found = [_finding(workspace, name, group, known) for (name, _), group in groups.items()]
     found.sort(key=lambda x: (-min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
     age = _ages(found)
     return sorted(found, key=lambda x: age[x.frontend, x.compiler_version])
@@ -113,7 +118,7 @@ def first_tests(workspace: Workspace) -> dict[tuple[str, str], dict[str, int]]:
     return order
 
 
-def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Finding:
+def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Known) -> Finding:
     first, shown = group[0], group[0].outcome
     members = tuple(dict.fromkeys(x.test for x in group))
     told = [known.tests.get(test, Origin("?", "")) for test in members]
@@ -123,9 +128,9 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
     if all(First(*key, test) in known.passed for test in members):
         tags.add("passes-as-constants")
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
-    script = f"{REPRODUCERS}/{first.finding}.py"
+    script = f"{REPRODUCERS}/{name}.py"
     return Finding(
-        id=first.finding,
+        id=name,
         frontend=first.frontend,
         compiler_version=known.versions.get(first.environment, "?"),
         environment=first.environment,
@@ -144,6 +149,7 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
         first_found=min(known.order[key].get(test, 0) for test in members),
         reproducer=script if (workspace.root / script).is_file() else None,
         numbers=_numbers(shown.details),
+        aliases=tuple(known.aliases.get(name, ())),
     )
 
 

@@ -21,7 +21,7 @@ from opera.run.probe import Probe, Question, limits_of
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import replay, reproducer
+from opera.triage import causes, replay, reproducer
 
 SHOWN, GONE, CANNOT_RUN = 1, 0, 2
 """Exit codes of a reproducer."""
@@ -46,11 +46,12 @@ class Trial(msgspec.Struct, frozen=True):
 
 def members(workspace: Workspace, names: Iterable[str] = ()) -> dict[str, list[Verdict]]:
     """Return finding → failing verdicts, in the order they were found; all findings where no names are given."""
-    wanted, superseded = set(names), workspace.superseded()
+    wanted, superseded, called = set(names), workspace.superseded(), causes.causes(workspace)
     found: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in stored.counted(workspace):
-        if verdict.environment not in superseded and (not wanted or verdict.finding in wanted):
-            found[verdict.finding].append(verdict)
+        name = called.of(verdict.finding, verdict.test)
+        if verdict.environment not in superseded and (not wanted or name in wanted):
+            found[name].append(verdict)
     return dict(found)
 
 
@@ -161,7 +162,7 @@ def verify(path: Path, finding: str, *, python: str = "", seconds: float = 300.0
 def show(workspace: Workspace, name: str, output: Path | None, *, check: bool) -> bool:
     """Write the script of one finding (or of all), print where it is, and run it where asked; False if it does not show."""
     found = members(workspace)
-    wanted = sorted(found) if name == "all" else [x for x in found if x.startswith(name)]
+    wanted = sorted(found) if name == "all" else [x for x in causes.resolve(workspace, name) if x in found]
     if len(wanted) != 1 and name != "all":
         raise UsageError(
             f"{'no finding has' if not wanted else f'{len(wanted)} findings have'} an id that begins with {name!r}",
