@@ -14,10 +14,12 @@ EXPANDED = "expanded "
 """Before the name of an operator whose body of several others was converted, and none of them is known to be the one."""
 
 _DIMENSIONS = re.compile(r"_?(?<=[A-Za-z_])[123][dD](?=_|\b)")
+_TRANSFORM = re.compile(r"(?<=fft)[2n](?=@|$)")
 _API = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _ATEN = re.compile(r"aten::(\w*?[a-z\d])_")
 _CONVERTER = re.compile(r"(\w+:)(\w+)\._impl_v\d+")
 _RECURRENT = re.compile(r"(?i)((?:.*\.|aten::)?)(?:simple)?(?:rnn|lstm|gru)(?:_?cell|_tanh|_relu)?")
+_VARIANCE = re.compile(r"((?:.*\.|aten::)?)(?:var|std)(?:_?mean)?")
 _SHARED = re.compile(r"\[[\w.]+\]$")
 _WORD = re.compile(r"[A-Za-z]{3,}")
 TELLING = 3
@@ -50,7 +52,8 @@ def canonical(location: str) -> str:
     """Return the name that all forms of an operator share, of an operator or a conversion function. Idempotent.
 
     A place (`@pool.cpp:35`) stays. `torch.Tensor.add_`, `torch.Tensor.add` and `torch.add` are `torch.add`; `conv1d` and
-    `conv2d` are `conv`; `CastLike` is `Cast`; LSTM, GRU and RNN, which have the same attributes and one description, are `RNN`.
+    `conv2d` are `conv`, `fft2` and `fftn` `fft`; `CastLike` is `Cast`; `std` is `var`; LSTM, GRU and RNN, which have the same
+    attributes and one description, are `RNN`.
     """
     name, at, place = location.partition("@")
     while (shorter := _DIMENSIONS.sub("", name)) != name:
@@ -68,6 +71,9 @@ def canonical(location: str) -> str:
         name = base if base in LIKE else name
     elif name.removesuffix("Like") in LIKE:
         name = name.removesuffix("Like")
+    name = _TRANSFORM.sub("", name)
+    if found := _VARIANCE.fullmatch(name):
+        name = f"{found[1]}var"
     if found := _RECURRENT.fullmatch(name):
         name = f"{found[1]}RNN"
     return name + at + place

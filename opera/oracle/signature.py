@@ -27,7 +27,7 @@ IDS = "2"
 LIMIT = 300
 """Characters of a normalised message that count."""
 CUT = LIMIT - 1
-"""A normalised message of so many characters was cut (white space at its end may be gone), so that it need not hold the cause."""
+"""A normalised message of so many characters was cut (white space at its end may be gone): it need not hold the cause."""
 
 
 class Signature(msgspec.Struct, frozen=True):

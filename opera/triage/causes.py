@@ -242,19 +242,40 @@ def united(
 ) -> dict[str, str]:
     """Return finding or part → the one that was found first, of those that are one cause."""
     age: dict[str, tuple[float, bool, str]] = {}
-    same: dict[Hashable, set[str]] = defaultdict(set)
+    alike: dict[Hashable, list[_Sight]] = defaultdict(list)
     for finding, x in found:
         name = parts.get(finding, {}).get(x.test, finding)
         age[name] = (created.get(finding, 0.0), name != finding, name)
         shown = x.outcome
-        at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, normalise(shown.message))
-        same[(*at, outline(x.program().program))].add(name)
+        at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, outline(x.program().program))
+        translator = location.canonical(shown.conversion_function).partition("@")[0]
+        alike[at].append(_Sight(name, x.variant, normalise(shown.message), translator))
+    same = [{a.name, b.name} for sights in alike.values() for a in sights for b in sights if a.same(b)]
     return {
         name: min(group, key=age.__getitem__)
-        for group in joined(same.values())
+        for group in joined(same)
         for name in group
         if name != min(group, key=age.__getitem__)
     }
+
+
+class _Sight(NamedTuple):
+    """How a finding fails with a reduced program, through one variant."""
+
+    name: str
+    variant: str
+    message: str
+    translator: str
+
+    def same(self, other: _Sight) -> bool:
+        """Whether two sights of one program are of one cause: they say the same, or are two routes to one translator.
+
+        Routes give the translator the same program in forms of their own, and so fail at different lines of it.
+        """
+        if self.message == other.message:
+            return True
+        unknown = location.is_api(self.translator) or location.is_api(other.translator)
+        return self.variant != other.variant and (unknown or self.translator == other.translator)
 
 
 def joined(groups: Iterable[Iterable[Key]]) -> list[set[Key]]:

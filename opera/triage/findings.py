@@ -53,7 +53,7 @@ class Finding(msgspec.Struct, frozen=True):
     first_found: int
     reproducer: str | None
     numbers: dict[str, str | int | float | bool]
-    aliases: tuple[str, ...] = ()
+    aliases: tuple[str, ...]
 
 
 class _Known(msgspec.Struct):

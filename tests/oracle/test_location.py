@@ -12,9 +12,35 @@ from opera.oracle.signature import Signature
 from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
 
 WORDS = st.sampled_from(
-    ["torch", "Tensor", "nn", "functional", "conv2d", "Conv1d", "add_", "LSTM", "GRUCell", "CastLike", "Cast", "expanded ", "."]
-    + ["aten::", "onnx_frontend:", "._impl_v13", "@pool.cpp:12", "native_", "cross_entropy", "Loss", "_max_pool3d_with", " + "]
-)  # fmt: skip
+    [
+        *(
+            "torch",
+            "Tensor",
+            "nn",
+            "functional",
+            "conv2d",
+            "Conv1d",
+            "add_",
+            "LSTM",
+            "GRUCell",
+            "CastLike",
+            "Cast",
+            ".",
+        ),
+        *(
+            "aten::",
+            "onnx_frontend:",
+            "._impl_v13",
+            "@pool.cpp:12",
+            "fft2",
+            "std_mean",
+            "native_",
+            "cross_entropy",
+            "Loss",
+        ),
+        *("_max_pool3d_with", " + ", "expanded "),
+    ]
+)
 
 
 @given(st.one_of(st.text(max_size=40), st.lists(WORDS, max_size=6).map("".join)))
@@ -34,6 +60,9 @@ def test_a_name_that_forms_share_is_its_own(text: str) -> None:
         ("keras.layers.Conv1D", "keras.layers.Conv3D"),
         ("keras.layers.LSTM", "keras.layers.GRU", "keras.layers.SimpleRNN"),
         ("LSTM", "GRU", "RNN"),
+        ("torch.fft.hfft", "torch.fft.hfft2", "torch.fft.hfftn"),
+        ("aten::fft_fft", "aten::fft_fft2", "aten::fft_fftn"),
+        ("torch.std", "torch.Tensor.var", "torch.var_mean", "torch.std_mean"),
         ("aten::lstm", "aten::gru"),
         (
             "aten::avg_pool1d@avg_poolnd.cpp:30",
@@ -53,7 +82,7 @@ def test_forms_of_one_operator(forms: tuple[str, ...]) -> None:
     ("one", "other"),
     [
         ("torch.linalg.norm", "torch.norm"),
-        ("torch.fft.fft", "torch.fft.fft2"),
+        ("torch.fft.fft", "torch.fft.ifft"),
         ("aten::conv1d@a.cpp:1", "aten::conv1d@a.cpp:2"),
         ("EyeLike", "Eye"),
         ("onnx_frontend:Resize._impl_v10", "onnx_frontend:Resize._impl_v18"),

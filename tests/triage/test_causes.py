@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from filled import fill, instance_of, judged
@@ -177,6 +178,25 @@ def test_equal_reductions_make_one_finding_of_two() -> None:
 )
 def test_what_is_not_the_same_stays_apart(other: Reduced) -> None:
     assert not concluded([reduced("F1", "t1", program()), other], {"F1": ["t1"], "F2": ["t2"]}).names
+
+
+@pytest.mark.parametrize(("variant", "translator", "one"), [
+    ("torchscript", "aten::index_add@slice.hpp:6", True),
+    ("exported-program", "aten::index_add@slice.hpp:6", False),
+    ("torchscript", "aten::add@slice.hpp:6", False),
+    ("torchscript", "torch.index_add", True),
+])  # fmt: skip
+def test_two_routes_to_one_translator_may_fail_at_two_places(variant: str, translator: str, one: bool) -> None:
+    def shown(text: str, converter: str) -> Outcome:
+        return Outcome(CRASH, "load", "OpConversionFailure", text, conversion_function=converter)
+
+    found = [
+        reduced("F1", "t1", program(), outcome=shown("axis is out of range", "aten::index_add@utils.cpp:55")),
+        reduced("F2", "t2", program(), outcome=shown("no such dimension there", translator)),
+    ]
+    found[0] = Reduced("F1", msgspec.structs.replace(found[0].reduction, variant="exported-program"))
+    found[1] = Reduced("F2", msgspec.structs.replace(found[1].reduction, variant=variant))
+    assert bool(concluded(found, {"F1": ["t1"], "F2": ["t2"]}).names) == one
 
 
 def test_a_part_of_one_finding_may_be_another() -> None:
