@@ -65,6 +65,7 @@ def run(
     from opera.run.driver import Options
     from opera.run.plan import Selection
     from opera.store.workspace import Workspace
+    from opera.triage import causes
     from opera.triage import reduce as reduction
 
     options = Options(
@@ -79,7 +80,7 @@ def run(
     show.check(options)
     given = reduction.Given(reduce, reduce_seconds, options.time_budget, workers)
     with Workspace.open(workspace, write=True) as opened:
-        new = show.run(opened, options, reduction.Afterwards(given))
+        new = show.run(opened, options, reduction.Afterwards(given), causes.distinct)
     raise typer.Exit(NEW_FINDINGS if fail_on_new and new else OK)
 
 

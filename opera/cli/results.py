@@ -15,17 +15,22 @@ from opera.errors import NEW_FINDINGS, OK, UsageError
 @app.command()
 def findings(
     frontend: Annotated[str, typer.Option(help="Only this frontend (tvm-onnx).")] = "",
+    by: Annotated[str, typer.Option(help="`cause`: what findings of several frontends have in common.")] = "",
     workspace: Root = RESULTS,
 ) -> None:
-    """List the findings: each a set of failing tests with one signature, one suspected bug.
+    """List the findings: each a set of failing tests of one cause, one suspected bug.
 
     Example: opera findings --frontend openvino-onnx
+
+    Example: opera findings --by cause
     """
     from opera.report import show
     from opera.store.workspace import Workspace
 
+    if by not in ("", "cause"):
+        raise UsageError(f"findings are not grouped by {by!r}", fix="give --by cause, or leave it out")
     with Workspace.open(workspace, write=False) as opened:
-        show.findings(opened, frontend)
+        (show.by_cause if by else show.findings)(opened, frontend)
 
 
 @app.command()

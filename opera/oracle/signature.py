@@ -7,18 +7,27 @@ import re
 
 import msgspec
 
+from opera.oracle import location
 from opera.programs.verdicts import CRASH, REFUSED, Outcome
 
-SIGNATURE_VERSION = 2
+SIGNATURE_VERSION = 3
 """Changes whenever equal failures may get another signature; `opera run` sorts those of another version anew.
 
+3: as 2, and one name for all forms of an operator (opera.oracle.location); an API's name, or an operator that was expanded, is
+   no place of a crash that says where it was; in-place forms of a wrong dtype are one. Ids are those of version 2 where
+   the fields are: the version is no part of them.
 2: as 1, and the names of variables that a compiler's own function is called with do not count (`R.add(p_bias, lv4)`).
 1: frontend, stage, symptom, conversion function (else the operator), and for crashes the normalised message where the
    conversion function does not name the failing line.
 """
 
+IDS = "2"
+"""Hashed before the fields, for ids to be what they were in the version that first had these fields."""
+
 LIMIT = 300
 """Characters of a normalised message that count."""
+CUT = LIMIT - 1
+"""A normalised message of so many characters was cut (white space at its end may be gone): it need not hold the cause."""
 
 
 class Signature(msgspec.Struct, frozen=True):
@@ -28,10 +37,13 @@ class Signature(msgspec.Struct, frozen=True):
         frontend: `tvm-onnx`.
         stage: load, compile or infer.
         symptom: exception type, signal, `timeout`, `out-of-memory`, or count, shape, dtype, nan-mask, value.
-        conversion_function: the code that converts the operator, empty where the compiler cannot tell.
-        message: normalised message of a crash, or of a refusal that makes a finding; empty for all else, and where the
+        conversion_function: the code that converts the operator, empty where the compiler cannot tell; of a crash that no
+            converter is known of, the last place in the compiler's own code.
+        message: normalised message of a crash, or of a refusal that is a finding; empty for what is neither, and where the
             conversion function ends in the `file:line` that failed.
-        operator: the operator signature, empty where the conversion function is known.
+        operator: the operator signature, by the name that all its forms share; empty where the conversion function is known, or
+            the message tells the failure by itself.
+        version: SIGNATURE_VERSION of the rules that made it.
     """
 
     frontend: str
@@ -40,20 +52,35 @@ class Signature(msgspec.Struct, frozen=True):
     conversion_function: str
     message: str
     operator: str
+    version: int = 2
 
     @classmethod
     def of(cls, frontend: str, operator: str, outcome: Outcome) -> Signature:
         """Return the signature of a failing outcome."""
-        converter = outcome.conversion_function
-        located = re.search(r"\.\w+:\d+$", converter) is not None
-        message = normalise(outcome.message) if outcome.verdict in (CRASH, REFUSED) and not located else ""
         symptom = outcome.symptom or outcome.verdict
-        return cls(frontend, outcome.stage, symptom, converter, message, "" if converter else operator)
+        api, written_into = location.is_api(operator), location.in_place(operator)
+        operator = location.canonical(operator)
+        converter = location.canonical(outcome.conversion_function)
+        located = re.search(r"\.\w+:\d+$", converter) is not None
+        told = outcome.verdict in (CRASH, REFUSED) and not located
+        message = normalise(outcome.message) if told else ""
+        expanded = converter.startswith(location.EXPANDED)
+        if outcome.symptom == "dtype" and written_into:
+            converter, operator = "", location.IN_PLACE
+        elif location.telling(message) and len(message) < CUT and (expanded or location.is_api(converter or operator)):
+            converter, operator = outcome.location, ""
+        elif location.telling(message):
+            converter = location.shared(converter)
+        elif expanded and api:
+            converter = location.EXPANDED + operator.rpartition(".")[2]
+        return cls(
+            frontend, outcome.stage, symptom, converter, message, "" if converter else operator, SIGNATURE_VERSION
+        )
 
     @property
     def id(self) -> str:
-        """`F` and 8 hexadecimal digits of the SHA-256 of version and fields."""
-        fields = [str(SIGNATURE_VERSION), *msgspec.structs.astuple(self)]
+        """`F` and 8 hexadecimal digits of the SHA-256 of the fields."""
+        fields = [IDS, *msgspec.structs.astuple(self)[:-1]]
         return "F" + hashlib.sha256(msgspec.json.encode(fields)).hexdigest()[:8]
 
 

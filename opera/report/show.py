@@ -16,10 +16,11 @@ from opera.report.operators import Operator, operators
 from opera.report.page import Output, page
 from opera.report.programs import short
 from opera.report.terminal import findings_table
-from opera.report.words import clean, status
+from opera.report.words import clean, gist, status
 from opera.store import instances, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
+from opera.triage import across, causes
 from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
 
@@ -37,6 +38,23 @@ def findings(workspace: Workspace, frontend: str) -> None:
     unconfirmed = sum(not x.confirmed for x in found)
     told = f", {unconfirmed} of them not yet confirmed (marked ?)" if unconfirmed else ""
     console.print(f"{len(found)} findings{told}. opera show ID tells all of one; opera repro ID writes its script")
+
+
+def by_cause(workspace: Workspace, frontend: str) -> None:
+    """Print a line for each cause that findings of several frontends share."""
+    console = _console()
+    found = [x for x in across.across(workspace, all_findings(workspace)) if frontend in ("", *x.frontends)]
+    if not found:
+        console.print("No cause that several frontends share, as far as is known.")
+        return
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for title in ("cause", "frontends", "findings", "operator", "says"):
+        table.add_column(title, no_wrap=title != "says", overflow="fold")
+    for x in found:
+        cells = ("\n".join(x.frontends), "\n".join(x.findings), x.operator, gist(x.sentence, 160))
+        table.add_row(x.id, *(escape(clean(cell)) for cell in cells))
+    console.print(table)
+    console.print(f"{len(found)} causes of several frontends: look for them in the library, or in its test, first")
 
 
 def show(workspace: Workspace, name: str) -> None:
@@ -59,7 +77,8 @@ def _console() -> Console:
 
 
 def _matches(workspace: Workspace, name: str) -> list[tuple[str, str]]:
-    return instances.matching(workspace, name) if name else []
+    others = [(kind, found) for kind, found in instances.matching(workspace, name) if kind != "finding"] if name else []
+    return [*(("finding", found) for found in causes.resolve(workspace, name)), *others] if name else []
 
 
 def _unclear(workspace: Workspace, name: str, matches: list[tuple[str, str]]) -> UsageError:
@@ -130,6 +149,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     console.print()
     _pairs(
         console,
+        ("also called", ", ".join(x.aliases)),
         ("converter", told.converter),
         ("specification", ", ".join(told.specification)),
         ("script", str(workspace.root / x.reproducer) if x.reproducer else f"none yet: opera repro {x.id}"),
@@ -158,7 +178,7 @@ def _members(console: Console, workspace: Workspace, x: Finding, first: str) -> 
         console.print(f"  {test}  {escape(clean(origin))}")
     if len(x.members) > MEMBERS:
         console.print(f"  and {len(x.members) - MEMBERS} more (opera report --format json)")
-    for verdict in verdicts.of_finding(workspace, x.id, x.environment):
+    for verdict in causes.members(workspace, x.id, x.environment):
         details = verdict.outcome.details
         if details.get("predecessors"):
             console.print(f"{verdict.test} fails only after: {', '.join(details['predecessors'])}")

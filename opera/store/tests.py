@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+
+import msgspec
 
 from opera.errors import WorkspaceError
 from opera.store import examined
-from opera.store.rows import Test
+from opera.store.rows import Test, unpack
 from opera.store.workspace import Workspace
 
 
@@ -90,3 +93,13 @@ def origins(workspace: Workspace) -> dict[str, Origin]:
         " LEFT JOIN provenances p ON p.instance = i.id GROUP BY t.id"
     )
     return {name: Origin(operator, test or "") for name, operator, test, _ in rows}
+
+
+def documents(workspace: Workspace, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield (test, JSON of its program) of these tests."""
+    rows = workspace.stream(
+        "SELECT t.id, i.document FROM tests t JOIN instances i ON i.id = t.instance"
+        " WHERE t.id IN (SELECT value FROM json_each(?))",
+        (msgspec.json.encode(sorted(names)).decode(),),
+    )
+    return ((name, unpack(document)) for name, document in rows)

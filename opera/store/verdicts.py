@@ -174,5 +174,20 @@ def signatures(workspace: Workspace) -> dict[str, bytes]:
     return dict(workspace.query("SELECT id, signature FROM findings"))
 
 
+def created(workspace: Workspace) -> dict[str, float]:
+    """Return finding → when it was first found, in Unix seconds, of all findings."""
+    return dict(workspace.query("SELECT id, created FROM findings"))
+
+
+def failing(workspace: Workspace, names: Collection[str]) -> dict[tuple[str, str, str, str], str]:
+    """Return (test, frontend, variant, environment) → finding of its signature, of the failing verdicts of these tests."""
+    rows = workspace.query(
+        f"SELECT test, frontend, variant, environment, finding FROM verdicts WHERE {COUNTED}"
+        " AND test IN (SELECT value FROM json_each(?))",
+        (msgspec.json.encode(list(names)).decode(),),
+    )
+    return {(test, frontend, variant, environment): finding for test, frontend, variant, environment, finding in rows}
+
+
 def _marks(values: Collection[str]) -> str:
     return ", ".join("?" * len(values))

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path
@@ -393,15 +393,33 @@ class Workspace:
                 (columns(verdict, run) for verdict in verdicts),
             )
 
-    def move_verdicts(self, verdicts: Iterable[Verdict], signatures: dict[str, bytes], stale: Iterable[str]) -> None:
-        """Store which findings failing verdicts belong to now, and drop the findings `stale`, which have none left."""
+    def move_verdicts(
+        self, verdicts: Iterable[Verdict], signatures: dict[str, bytes], became: Mapping[str, str], stale: Iterable[str]
+    ) -> None:
+        """Store which findings failing verdicts belong to now, and drop the findings `stale`, which have none left.
+
+        `became` says what stale findings are called now: documents about them go along, the time at which the first of them was
+        found stays, and those with another name become aliases.
+        """
+        renamed = {old: new for old, new in became.items() if old != new}
         with self.transaction():
+            created = dict(self._db.execute("SELECT id, created FROM findings"))
             self._db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in stale))
             self._save_findings(signatures)
+            self._db.executemany(
+                "UPDATE findings SET created = min(created, ?) WHERE id = ?",
+                ((created[old], new) for old, new in became.items() if old in created),
+            )
             self._db.executemany(
                 "UPDATE verdicts SET finding = ? WHERE test = ? AND frontend = ? AND variant = ? AND environment = ?",
                 ((v.finding, v.test, v.frontend, v.variant, v.environment) for v in verdicts),
             )
+            self._db.executemany(
+                "UPDATE OR REPLACE examined SET finding = ? WHERE finding = ?",
+                ((new, old) for old, new in renamed.items()),
+            )
+            self._db.executemany("INSERT OR REPLACE INTO aliases (finding, kept) VALUES (?, ?)", renamed.items())
+            self._db.executemany("DELETE FROM aliases WHERE finding = ?", ((name,) for name in signatures))
 
     def _save_findings(self, signatures: dict[str, bytes]) -> None:
         self._db.executemany(

@@ -1,4 +1,4 @@
-"""Findings of a workspace: failing verdicts of one signature in one environment, as reports show them."""
+"""Findings of a workspace: failing verdicts of one cause in one environment, as reports show them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opera.store.rows import Verdict
 from opera.store.tests import Origin
 from opera.store.verdicts import First
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import partners, reduction
+from opera.triage import causes, partners, reduction
 from opera.triage.choice import choose
 from opera.triage.sentence import sentence
 
@@ -25,7 +25,7 @@ class Finding(msgspec.Struct, frozen=True):
     """One suspected bug of one frontend in one environment.
 
     Attributes:
-        id: Content address of the signature; equal across versions of a compiler.
+        id: Content address of the signature, or what opera.triage.causes makes of it; equal across versions of a compiler.
         operator: What most members call: an operator, or several (programs.program.JOINED); `operators` are all of them.
         message: Of the first member.
         members: Test ids in the order they were found.
@@ -36,6 +36,7 @@ class Finding(msgspec.Struct, frozen=True):
         reproducer: Path of the script in the workspace.
         numbers: What the oracle and the screens measured of the first member.
         sentence: What is wrong, of the member that its script shows.
+        aliases: Other ids that it has, or had.
     """
 
     id: str
@@ -57,6 +58,7 @@ class Finding(msgspec.Struct, frozen=True):
     first_found: int
     reproducer: str | None
     numbers: dict[str, str | int | float | bool]
+    aliases: tuple[str, ...] = ()
     sentence: str = ""
 
 
@@ -69,6 +71,7 @@ class _Known(msgspec.Struct):
     partners: partners.Told
     order: dict[tuple[str, str], dict[str, int]]
     deciding: dict[tuple[str, str], tuple[str, ...]]
+    aliases: dict[str, list[str]]
 
 
 def findings(workspace: Workspace, frontend: str = "", environment: str = "", only: str = "") -> list[Finding]:
@@ -78,20 +81,23 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
 
     Without `environment`, all environments but superseded ones. `only` is the id of one.
     """
+    called = causes.causes(workspace)
     known = _Known(
         workspace.environments(),
         tests.origins(workspace),
         verdicts.passed_as_constants(workspace),
         partners.tags(workspace),
         first_tests(workspace),
-        {(x.finding, x.environment): x.deciding for x in reversed(reduction.stored(workspace))},
+        {(x.stored, x.environment): x.deciding for x in reduction.stored(workspace)},
+        called.aliases(),
     )
     superseded = set() if environment else workspace.superseded()
     groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
     for verdict in verdicts.counted(workspace, frontend, environment):
-        if verdict.environment not in superseded and (not only or verdict.finding == only):
-            groups[verdict.finding, verdict.environment].append(verdict)
-    found = [_finding(workspace, group, known) for group in groups.values()]
+        name = called.of(verdict.finding, verdict.test)
+        if verdict.environment not in superseded and (not only or name == only):
+            groups[name, verdict.environment].append(verdict)
+    found = [_finding(workspace, name, group, known) for (name, _), group in groups.items()]
     found.sort(key=lambda x: (NEWER in x.tags, -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
     age = _ages(found)
     return sorted(found, key=lambda x: age[x.frontend, x.compiler_version])
@@ -123,7 +129,7 @@ def first_tests(workspace: Workspace) -> dict[tuple[str, str], dict[str, int]]:
     return order
 
 
-def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Finding:
+def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Known) -> Finding:
     first, shown = group[0], group[0].outcome
     members = tuple(dict.fromkeys(x.test for x in group))
     told = [known.tests.get(test, Origin("?", "")) for test in members]
@@ -135,10 +141,10 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
     if all(First(*key, test) in known.passed for test in members):
         tags.add("passes-as-constants")
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
-    script = f"{REPRODUCERS}/{first.finding}.py"
+    script = f"{REPRODUCERS}/{name}.py"
     chosen = choose(workspace, group) or first
     return Finding(
-        id=first.finding,
+        id=name,
         frontend=first.frontend,
         compiler_version=str(known.environments.get(first.environment, {}).get("version", "?")),
         environment=first.environment,
@@ -157,11 +163,12 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
         first_found=min(known.order[key].get(test, 0) for test in members),
         reproducer=script if (workspace.root / script).is_file() else None,
         numbers=_numbers(shown.details),
+        aliases=tuple(known.aliases.get(name, ())),
         sentence=sentence(
             compilers.title(known.environments.get(first.environment, {}).get("compiler", first.frontend)),
             _operator(told, members, chosen),
             chosen.outcome,
-            known.deciding.get((first.finding, first.environment), ()),
+            known.deciding.get((chosen.test, first.environment), ()),
         ),
     )
 

@@ -29,7 +29,7 @@ from opera.run.probe import Probe, Question
 from opera.store import examined
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import reduction, scripts, smaller
+from opera.triage import choice, reduction, scripts, smaller
 from opera.triage.minimise import Spent, minimise
 from opera.triage.reduction import Reduction
 
@@ -142,7 +142,7 @@ def reduce(
     begun = time.monotonic()
     end = begun + seconds
     why = "its members fail only after other tests, or were deleted"
-    for verdict in scripts.candidates(workspace, verdicts)[:TRIED]:
+    for verdict in choice.candidates(workspace, verdicts)[:TRIED]:
         try:
             return _reduced(workspace, probe, finding, verdict, begun, end)
         except NotReduced as error:

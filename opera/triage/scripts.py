@@ -24,7 +24,7 @@ from opera.store import tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import reduction, replay, reproducer
+from opera.triage import causes, reduction, replay, reproducer
 from opera.triage.choice import choose
 from opera.triage.sentence import sentence
 
@@ -53,11 +53,12 @@ class Trial(msgspec.Struct, frozen=True):
 
 def members(workspace: Workspace, names: Iterable[str] = ()) -> dict[str, list[Verdict]]:
     """Return finding → failing verdicts, in the order they were found; all findings where no names are given."""
-    wanted, superseded = set(names), workspace.superseded()
+    wanted, superseded, called = set(names), workspace.superseded(), causes.causes(workspace)
     found: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in stored.counted(workspace):
-        if verdict.environment not in superseded and (not wanted or verdict.finding in wanted):
-            found[verdict.finding].append(verdict)
+        name = called.of(verdict.finding, verdict.test)
+        if verdict.environment not in superseded and (not wanted or name in wanted):
+            found[name].append(verdict)
     return dict(found)
 
 
@@ -178,7 +179,7 @@ def show(workspace: Workspace, name: str, output: Path | None, *, check: bool, p
     It is run by the interpreter that the finding was seen with, unless `python` names another.
     """
     found = members(workspace)
-    wanted = sorted(found) if name == "all" else [x for x in found if x.startswith(name)]
+    wanted = sorted(found) if name == "all" else [x for x in causes.resolve(workspace, name) if x in found]
     if len(wanted) != 1 and name != "all":
         raise UsageError(
             f"{'no finding has' if not wanted else f'{len(wanted)} findings have'} an id that begins with {name!r}",

@@ -17,7 +17,7 @@ from opera.run import show
 from opera.run.plan import Selection
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import scripts
+from opera.triage import causes, scripts
 from opera.triage.findings import findings
 
 pytest.importorskip("onnx")
@@ -87,7 +87,7 @@ def test_a_lost_group_ends_its_own_frontends_alone(filled, monkeypatch, capsys):
     assert len(right) == 6 and {x.outcome.verdict for x in right} == {"pass"}
     options = stage.Options(compilers=("faults.onnx_faults:kills_parent",), workers=1)
     with pytest.raises(NoAnswer, match="not all frontends were run to the end"):
-        show.run(filled, options, scripts.write_all)
+        show.run(filled, options, scripts.write_all, causes.distinct)
 
 
 def test_a_time_budget_drops_what_is_queued_and_what_hangs(filled):

@@ -1,0 +1,104 @@
+"""What findings of several frontends have in common: where compilers agree against a test, look at the library or the test."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Sequence
+from itertools import combinations
+
+import msgspec
+
+from opera.oracle import location
+from opera.oracle.signature import normalise
+from opera.programs.verdicts import INCONSISTENT, Outcome
+from opera.store import verdicts
+from opera.store.workspace import Workspace
+from opera.triage import causes
+from opera.triage.findings import Finding
+
+SHARE = 0.5
+"""Findings are one cause where they give the same answer to at least this share of what the smaller one has."""
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """What findings of several frontends have in common.
+
+    Attributes:
+        id: Of the finding that has most members.
+        sentence: What that finding says.
+    """
+
+    id: str
+    frontends: tuple[str, ...]
+    findings: tuple[str, ...]
+    operator: str
+    sentence: str
+
+
+def across(workspace: Workspace, found: Sequence[Finding]) -> list[Cause]:
+    """Return the causes that findings of several frontends share, most frontends first.
+
+    Two findings share one where a reduction is the same program with the same wrong answer, or where they gave the same wrong
+    answer to the same tests.
+    """
+    told, answers = causes.causes(workspace), _answers(workspace, found)
+    for name, x in causes.reduced(workspace):
+        if same := answer(x.outcome):
+            answers[told.of(name, x.test)].add((causes.outline(x.program().program), same))
+    holders: dict[Hashable, set[str]] = defaultdict(set)
+    for name, given in answers.items():
+        for one in given:
+            holders[one].add(name)
+    by_id: dict[str, list[Finding]] = defaultdict(list)
+    for finding in found:
+        by_id[finding.id].append(finding)
+    shared = Counter(pair for names in holders.values() for pair in combinations(sorted(names), 2))
+    pairs = [
+        (one, other)
+        for (one, other), count in shared.items()
+        if count >= SHARE * min(len(answers[one]), len(answers[other]))
+        and by_id[one][0].frontend != by_id[other][0].frontend
+    ]
+    made = (_cause([x for name in group for x in by_id[name]]) for group in causes.joined(pairs))
+    return sorted((x for x in made if len(x.frontends) > 1), key=lambda x: (-len(x.frontends), x.operator, x.id))
+
+
+def answer(outcome: Outcome) -> str:
+    """Return the wrong answer in few words, the same where two compilers give the same but for rounding; else what is said.
+
+    Empty where it says too little.
+    """
+    text = " ".join(outcome.message.split())
+    if outcome.verdict != INCONSISTENT:
+        message = normalise(text)
+        return message if location.telling(message) else ""
+    told = re.search(r"expected .*?, got [^;]*|\bshape .*|\bdtype .*|\S+ is expected, .*", text)
+    return f"{outcome.symptom} {_rounded(told[0] if told else text)}"
+
+
+def _rounded(text: str) -> str:
+    """Return a text with three digits of each number."""
+    return re.sub(r"-?\d+\.\d*(?:e[-+]?\d+)?", lambda x: f"{float(x[0]):.3g}", text)
+
+
+def _answers(workspace: Workspace, found: Sequence[Finding]) -> dict[str, set[Hashable]]:
+    """Return finding → (test, wrong answer)."""
+    told, known = causes.causes(workspace), {(x.id, x.environment) for x in found}
+    answers: dict[str, set[Hashable]] = defaultdict(set)
+    for verdict in verdicts.counted(workspace):
+        name, same = told.of(verdict.finding, verdict.test), answer(verdict.outcome)
+        if same and (name, verdict.environment) in known:
+            answers[name].add((verdict.test, same))
+    return answers
+
+
+def _cause(findings: Sequence[Finding]) -> Cause:
+    first = max(findings, key=lambda x: (len(x.members), x.id))
+    return Cause(
+        id=first.id,
+        frontends=tuple(sorted({x.frontend for x in findings})),
+        findings=tuple(dict.fromkeys(x.id for x in sorted(findings, key=lambda x: x.frontend))),
+        operator=first.operator,
+        sentence=first.message,
+    )

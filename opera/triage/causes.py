@@ -1,0 +1,377 @@
+"""Which findings are one suspected bug, and which hold several, as the reductions of their members tell.
+
+A verdict keeps the finding of its signature for good. What is shown as a finding follows from that, from the reductions
+that are stored, and from nothing else: so it does not matter in which order members were reduced, and asking twice changes
+nothing.
+
+- Members of one finding whose reductions differ in what decides (`decisive`) are several. The part of the reduced member
+  that was found first keeps the finding's id; each other part has one made of it and of what decides.
+- Findings, or parts, of one frontend of which a reduction is the same program (`outline`) with the same outcome are one.
+  It keeps the id of the one that was found first; the others are aliases.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from opera.oracle import location
+from opera.oracle.signature import Signature, normalise
+from opera.programs import values
+from opera.programs.program import Call, Instance, Program
+from opera.programs.values import RandomTensor, Tensor, Value
+from opera.store import examined, tests, verdicts
+from opera.store.rows import Verdict
+from opera.store.workspace import Workspace
+from opera.triage.reduction import Reduction
+
+MOST = 5
+"""Members of a finding that are worth reducing, for it to be split."""
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Causes(msgspec.Struct, frozen=True):
+    """What findings are called, as far as it is not what their signatures say.
+
+    Attributes:
+        names: Finding or part → the one that it turned out to be.
+        parts: Finding → test → the part that this member belongs to, where it is not the finding itself.
+    """
+
+    names: Mapping[str, str] = {}
+    parts: Mapping[str, Mapping[str, str]] = {}
+
+    def of(self, finding: str, test: str) -> str:
+        """Return the finding that a member belongs to, by that of its signature."""
+        return self.kept(self.parts.get(finding, {}).get(test, finding))
+
+    def kept(self, finding: str) -> str:
+        """Return the finding that one is called now: the end of its chain of aliases."""
+        passed = {finding}
+        while (named := self.names.get(finding, finding)) not in passed:
+            passed.add(named)
+            finding = named
+        return finding
+
+    def aliases(self) -> dict[str, list[str]]:
+        """Return finding → what else it is, or was, called."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for name in sorted(self.names):
+            if self.kept(name) != name:
+                found[self.kept(name)].append(name)
+        return dict(found)
+
+
+class Reduced(NamedTuple):
+    """A reduction, and the finding of its member's signature."""
+
+    finding: str
+    reduction: Reduction
+
+
+def causes(workspace: Workspace) -> Causes:
+    """Return what the findings of a workspace are called."""
+    renamed, found = examined.aliases(workspace), reduced(workspace)
+    if not found:
+        return Causes(renamed)
+    kinds = kinds_of(found)
+    of = _members(workspace, [finding for finding, own in kinds.items() if len(set(own.values())) > 1])
+    told = features(workspace, {test for tests_of in of.values() for test in tests_of})
+    return conclude(found, of, told, verdicts.created(workspace), renamed)
+
+
+def conclude(
+    found: Sequence[Reduced],
+    members: Mapping[str, Iterable[str]],
+    told: Mapping[str, Hashable],
+    created: Mapping[str, float],
+    renamed: Mapping[str, str],
+) -> Causes:
+    """Return what findings are called.
+
+    Args:
+        found: All reductions.
+        members: Finding → its tests in the order in which they were found, of those that reductions divide.
+        told: Test → what it calls, and with which options.
+        created: Finding → when it was found.
+        renamed: What is called otherwise for good.
+    """
+    kinds = kinds_of(found)
+    parts = {finding: divide(finding, of, kinds, told) for finding, of in members.items()}
+    return Causes({**renamed, **united(found, parts, created)}, parts)
+
+
+def kinds_of(found: Iterable[Reduced]) -> dict[str, dict[str, bytes]]:
+    """Return finding → test → what decides, of reductions that left nothing smaller to try."""
+    kinds: dict[str, dict[str, bytes]] = defaultdict(dict)
+    for finding, x in sorted(found, key=lambda x: (x.reduction.environment, x.reduction.variant)):
+        if x.finished:
+            kinds[finding].setdefault(x.test, msgspec.json.encode(decisive(x)))
+    return dict(kinds)
+
+
+def reduced(workspace: Workspace) -> list[Reduced]:
+    """Return the reductions whose members still fail, in the order of their findings, environments and members."""
+    found = [msgspec.json.decode(x.document, type=Reduction) for x in examined.documents(workspace, examined.REDUCTION)]
+    failing = verdicts.failing(workspace, [x.test for x in found]) if found else {}
+    keys = ((x.test, x.frontend, x.variant, x.environment) for x in found)
+    return [Reduced(failing[key], x) for key, x in zip(keys, found, strict=True) if key in failing]
+
+
+# ---------------------------------------------------------------------- one finding, several causes
+
+
+def divide(
+    finding: str, members: Iterable[str], kinds: Mapping[str, Mapping[str, bytes]], told: Mapping[str, Hashable]
+) -> dict[str, str]:
+    """Return test → part, of the members that do not belong to the finding itself.
+
+    A member that was not reduced goes with the first reduced one that is called as it is, else it stays.
+
+    Args:
+        members: Tests in the order in which they were found.
+        kinds: Finding → reduced test → what decides.
+        told: Test → what it calls, and with which options.
+    """
+    members, own = list(members), kinds.get(finding, {})
+    first = next((own[test] for test in members if test in own), b"")
+    alike: dict[Hashable, bytes] = {}
+    for test in members:
+        if test in own and test in told:
+            alike.setdefault(told[test], own[test])
+    found = {test: own.get(test) or alike.get(told.get(test), first) for test in members}
+    return {test: part(finding, kind) for test, kind in found.items() if kind != first}
+
+
+def part(finding: str, kind: bytes) -> str:
+    """Return the id of the part of a finding that this decides."""
+    return "F" + hashlib.sha256(finding.encode() + b"\0" + kind).hexdigest()[:8]
+
+
+def decisive(reduction: Reduction) -> list[Any]:
+    """Return what tells the causes of one signature apart: operators, deciding parameters, kinds of dtypes.
+
+    The operator does not count where the signature knows the place without it: a crash whose message or converter is one. Of a
+    parameter that is a number or holds some, the name counts: `axis=1` and `axis=2` are one; `mode='linear'` is not `'cubic'`.
+    """
+    program, shown = reduction.program(), reduction.outcome
+    signature = Signature.of(reduction.frontend, program.program.operator, shown)
+    placed = location.telling(signature.message) or "@" in signature.conversion_function
+    known = placed or signature.operator == location.IN_PLACE
+    operators = [] if known else sorted({location.canonical(name) for name in program.program.operators})
+    given = [operand.value for operand in program.program.inputs]
+    dtypes = {_kind(x.dtype) for x in (*given, *(program.expected or ())) if isinstance(x, Tensor | RandomTensor)}
+    return [operators, sorted({_deciding(text) for text in reduction.deciding}), sorted(dtypes)]
+
+
+def _deciding(text: str) -> str:
+    name, _, value = text.partition("=")
+    return text if re.match(r"['\"]|True$|False$|None$", value.strip()) else name
+
+
+def _kind(dtype: str) -> str:
+    """Return the kind of a dtype: what is reduced to float32 where it still fails needs no other float."""
+    if re.search(r"float[48]|u?int[24]$", dtype):
+        return "low"
+    return "double" if dtype == "float64" else re.sub(r"\d+$|^b(?=float)|(?<=int)\d+", "", dtype).removeprefix("u")
+
+
+def features(workspace: Workspace, names: Iterable[str]) -> dict[str, Hashable]:
+    """Return test → what it calls, and with which options: two tests of equal ones need not both be reduced."""
+    return {test: _called(_Calls.parse(document)) for test, document in tests.documents(workspace, names)}
+
+
+class _Calls(msgspec.Struct):
+    """What is read of a program's document: the rest, most of all its tensors, is skipped."""
+
+    operator: str = ""
+    params: dict[str, Any] = {}
+    calls: list[_Calls] = []
+
+    @classmethod
+    def parse(cls, document: bytes) -> _Calls:
+        return msgspec.json.decode(document, type=cls)
+
+
+def _called(program: _Calls) -> Hashable:
+    return tuple(
+        (
+            location.canonical(call.operator),
+            tuple(sorted((name, str(x) if isinstance(x, str | bool) else "") for name, x in call.params.items())),
+        )
+        for call in (program.calls or [program])
+    )
+
+
+def to_reduce(workspace: Workspace, finding: str, environment: str, most: int = MOST) -> list[Verdict]:
+    """Return the members of a finding that are worth reducing: one of each operator first, then one of each set of options.
+
+    Those that a fresh process confirmed come first; the first of all is of what most members call.
+
+    Args:
+        finding: As `causes` calls it.
+    """
+    found = list(members(workspace, finding, environment))
+    told = features(workspace, {x.test for x in found})
+    found.sort(key=lambda x: x.confirmation != "confirmed")  # stable: in the order they were found
+    groups: dict[Hashable, list[Verdict]] = defaultdict(list)
+    for verdict in found:
+        groups[told.get(verdict.test)].append(verdict)
+    ranked = sorted(groups.items(), key=lambda x: -len(x[1]))
+    operators: set[Hashable] = set()
+    first, later = list[Verdict](), list[Verdict]()
+    for feature, group in ranked:
+        name = tuple(call[0] for call in feature) if isinstance(feature, tuple) else feature
+        (later if name in operators else first).append(group[0])
+        operators.add(name)
+    return [*first, *later][:most]
+
+
+# ---------------------------------------------------------------------- several findings, one cause
+
+
+def united(
+    found: Iterable[Reduced], parts: Mapping[str, Mapping[str, str]], created: Mapping[str, float]
+) -> dict[str, str]:
+    """Return finding or part → the one that was found first, of those that are one cause."""
+    age: dict[str, tuple[float, bool, str]] = {}
+    alike: dict[Hashable, list[_Sight]] = defaultdict(list)
+    for finding, x in found:
+        name = parts.get(finding, {}).get(x.test, finding)
+        age[name] = (created.get(finding, 0.0), name != finding, name)
+        shown = x.outcome
+        at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, outline(x.program().program))
+        translator = location.canonical(shown.conversion_function).partition("@")[0]
+        alike[at].append(_Sight(name, x.variant, normalise(shown.message), translator))
+    same = [{a.name, b.name} for sights in alike.values() for a in sights for b in sights if a.same(b)]
+    return {
+        name: min(group, key=age.__getitem__)
+        for group in joined(same)
+        for name in group
+        if name != min(group, key=age.__getitem__)
+    }
+
+
+class _Sight(NamedTuple):
+    """How a finding fails with a reduced program, through one variant."""
+
+    name: str
+    variant: str
+    message: str
+    translator: str
+
+    def same(self, other: _Sight) -> bool:
+        """Whether two sights of one program are of one cause: they say the same, or are two routes to one translator.
+
+        Routes give the translator the same program in forms of their own, and so fail at different lines of it.
+        """
+        if self.message == other.message:
+            return True
+        unknown = location.is_api(self.translator) or location.is_api(other.translator)
+        return self.variant != other.variant and (unknown or self.translator == other.translator)
+
+
+def joined(groups: Iterable[Iterable[Key]]) -> list[set[Key]]:
+    """Return the sets that remain when those with a common element are one; of disjoint sets, they themselves."""
+    found: dict[Key, set[Key]] = {}
+    for group in groups:
+        whole = set(group)
+        for item in list(whole):
+            whole |= found.get(item, set())
+        for item in whole:
+            found[item] = whole
+    return list({id(group): group for group in found.values()}.values())
+
+
+def outline(program: Program) -> bytes:
+    """Return what a program is, whatever its inputs and results are called.
+
+    Operators by the name that their forms share, parameters, contexts; of inputs, dtypes and shapes, the values of integers,
+    booleans and strings (they are often parameters), and of floating-point numbers only whether NaN or infinity is among them.
+    """
+    numbers: dict[str, str] = {operand.name: f"i{n}" for n, operand in enumerate(program.inputs)}
+    calls: list[Any] = []
+    if isinstance(program, Instance):
+        calls.append([*_told(program), list(numbers.values()), [bool(x) for x in program.outputs]])
+        returned: list[str] = []
+    else:
+        for call in program.calls:
+            for name in filter(None, call.outputs):
+                numbers[name] = f"r{len(numbers)}"
+            arguments, results = [numbers.get(x.of, "") for x in call.inputs], [bool(x) for x in call.outputs]
+            calls.append([*_told(call), arguments, results])
+        returned = [numbers[name] for name in program.outputs]
+    given = [_facts(operand.value) for operand in program.inputs]
+    return msgspec.json.encode([program.library, given, calls, returned], order="sorted")
+
+
+def _told(call: Instance | Call) -> list[Any]:
+    params = {name: values.encode(value) for name, value in call.params.items()}
+    return [
+        location.canonical(call.operator),
+        params,
+        {name: values.encode(value) for name, value in call.context.items()},
+    ]
+
+
+def _facts(value: Value) -> Any:
+    match value:
+        case RandomTensor():
+            return [value.dtype, list(value.shape), "finite"]
+        case Tensor() if value.dtype == "string" or re.match(r"u?int|bool", value.dtype):
+            return values.encode(value)
+        case Tensor():
+            numbers = np.asarray(value.numbers())
+            nan, infinite = bool(np.isnan(numbers).any()), bool(np.isinf(numbers).any())
+            return [value.dtype, list(value.shape), "nan" * nan + "inf" * infinite or "finite"]
+    return values.encode(value)
+
+
+# ---------------------------------------------------------------------- names
+
+
+def resolve(workspace: Workspace, beginning: str) -> list[str]:
+    """Return the findings that are, or were, called so or whose id begins so, as they are called now; sorted."""
+    told = causes(workspace)
+    known = [
+        *verdicts.signatures(workspace),
+        *told.names,
+        *(name for of in told.parts.values() for name in of.values()),
+    ]
+    exact = {told.kept(name) for name in known if name == beginning}
+    return sorted(exact or {told.kept(name) for name in known if name.startswith(beginning)})
+
+
+def distinct(workspace: Workspace, names: Iterable[str]) -> list[str]:
+    """Return those of these findings that are none of the others in the workspace, as they are called now."""
+    names, told = list(names), causes(workspace)
+    return list(dict.fromkeys(told.kept(name) for name in names if told.kept(name) in names))
+
+
+def members(workspace: Workspace, finding: str, environment: str) -> Iterator[Verdict]:
+    """Yield the verdicts that belong to a finding, as `causes` calls it, in the order in which they were found."""
+    told = causes(workspace)
+    for verdict in verdicts.counted(workspace, environment=environment):
+        if told.of(verdict.finding, verdict.test) == finding:
+            yield verdict
+
+
+def reductions(workspace: Workspace, finding: str) -> list[Reduction]:
+    """Return the reductions of a finding's members, whichever of its ids they were stored under."""
+    told = causes(workspace)
+    return [x for name, x in reduced(workspace) if told.of(name, x.test) == finding]
+
+
+def _members(workspace: Workspace, findings: Iterable[str]) -> dict[str, dict[str, None]]:
+    """Return finding of the signature → its tests, in the order in which they were found."""
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for verdict in verdicts.of_findings(workspace, findings):
+        found[verdict.finding].setdefault(verdict.test)
+    return found

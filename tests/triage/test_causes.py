@@ -1,0 +1,326 @@
+"""Reductions divide findings and make several one: whatever the order, every failing verdict belongs to exactly one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from filled import fill, instance_of, judged
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opera.programs.program import Argument, Call, Captured, Graph, Instance, Operand, Program, Provenance
+from opera.programs.values import Tensor, Value
+from opera.programs.verdicts import CRASH, INCONSISTENT, Outcome
+from opera.report import show
+from opera.store import examined, verdicts
+from opera.store.rows import Test as MigratedTest
+from opera.store.workspace import Workspace
+from opera.triage import across, causes, reduction, scripts
+from opera.triage.causes import Causes, Reduced, conclude, divide, joined, outline
+from opera.triage.findings import findings
+from opera.triage.reduction import Reduction
+
+VALUE = Outcome(INCONSISTENT, "infer", "value", "output 'Y': 1 of 2 elements, first at [0]: expected 1.0, got 2.0")
+
+
+def tensor(*numbers: float, dtype: str = "float32") -> Tensor:
+    return Tensor.of(np.asarray(numbers, dtype))
+
+
+def program(operator: str = "Conv", name: str = "x", value: Value = None, **params: Any) -> Instance:
+    value = tensor(1.0) if value is None else value
+    return Instance("onnx", operator, params, (Operand(name, value),), ("y",), {"opset": 26})
+
+
+def reduced(
+    finding: str,
+    test: str,
+    shown: Program,
+    *deciding: str,
+    outcome: Outcome = VALUE,
+    environment: str = "e",
+    **more: Any,
+) -> Reduced:
+    captured = Captured(shown, Provenance("s", "f", "t"), (tensor(1.0),)).form()
+    frontend = more.pop("frontend", "tvm-onnx")
+    return Reduced(
+        finding, Reduction(finding, environment, frontend, "inputs", test, captured, outcome, deciding=deciding, **more)
+    )
+
+
+def concluded(found: Sequence[Reduced], members: dict[str, list[str]], told: dict[str, str] | None = None) -> Causes:
+    created = {name: float(age) for age, name in enumerate(members)}
+    return conclude(found, members, told or {}, created, {})
+
+
+# ---------------------------------------------------------------------- invariants
+
+MEMBERS = {f"F{n}": [f"t{n}{m}" for m in range(4)] for n in range(4)}
+DECIDING = st.sampled_from(["", "mode='linear'", "mode='cubic'", "ceil_mode=True"])
+ONE = st.tuples(st.sampled_from([(f, t) for f, of in MEMBERS.items() for t in of]), DECIDING, st.integers(0, 3))
+SOME = st.lists(ONE, max_size=12, unique_by=lambda x: x[0])
+TOLD = st.fixed_dictionaries({test: st.sampled_from("ab") for of in MEMBERS.values() for test in of})
+
+
+def made(some: list[tuple[tuple[str, str], str, int]]) -> list[Reduced]:
+    return [reduced(f, t, program(f"Op{n}"), *filter(None, [text])) for (f, t), text, n in some]
+
+
+@given(SOME, TOLD, st.randoms())
+def test_the_order_of_reductions_does_not_matter(some: Any, told: dict[str, str], random: Any) -> None:
+    found = made(some)
+    once = concluded(found, MEMBERS, told)
+    random.shuffle(found)
+    assert concluded(found, MEMBERS, told) == once
+
+
+@given(SOME, TOLD)
+def test_every_member_belongs_to_one_finding_whose_name_is_final(some: Any, told: dict[str, str]) -> None:
+    result = concluded(made(some), MEMBERS, told)
+    for finding, of in MEMBERS.items():
+        for test in of:
+            name = result.of(finding, test)
+            assert result.kept(name) == name
+            assert name in result.names.values() or name == finding or name in result.parts[finding].values()
+    assert not set(result.names) & set(result.names.values())
+
+
+@given(SOME, TOLD)
+def test_names_stay_when_a_finding_is_added(some: Any, told: dict[str, str]) -> None:
+    before = concluded(made(some), MEMBERS, told)
+    more = [*made(some), reduced("Fnew", "n0", program("Op1")), reduced("Fnew", "n1", program("Op9"), "mode='linear'")]
+    after = concluded(more, {**MEMBERS, "Fnew": ["n0", "n1"]}, told)
+    for finding, of in MEMBERS.items():
+        assert [after.of(finding, test) for test in of] == [before.of(finding, test) for test in of]
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("abcdef")), st.sampled_from("abcdef"))
+def test_a_chain_of_aliases_ends(names: dict[str, str], start: str) -> None:
+    assert Causes(names).kept(start) in {start, *names.values()}
+
+
+@given(st.lists(st.sets(st.integers(0, 9), min_size=1), max_size=8))
+def test_joined_sets_are_disjoint_and_hold_all(groups: list[set[int]]) -> None:
+    found = joined(groups)
+    assert sum(map(len, found)) == len(set().union(*groups)) == len(set().union(*found))
+    assert all(any(group <= whole for whole in found) for group in groups)
+    assert sorted(map(sorted, joined(found))) == sorted(map(sorted, found))
+
+
+# ---------------------------------------------------------------------- one finding, several causes
+
+
+def test_members_that_another_parameter_decides_are_another_finding() -> None:
+    found = [
+        reduced("F1", "t0", program(mode="linear"), "mode='linear'"),
+        reduced("F1", "t1", program(mode="cubic"), "mode='cubic'"),
+        reduced("F1", "t2", program(mode="linear"), "mode='linear'"),
+    ]
+    result = concluded(
+        found, {"F1": ["t0", "t1", "t2", "t3", "t4"]}, {"t1": "cubic", "t3": "cubic", "t0": "l", "t4": "x"}
+    )
+    assert [result.of("F1", f"t{n}") for n in (0, 2, 4)] == ["F1"] * 3
+    assert result.of("F1", "t1") == result.of("F1", "t3") != "F1"
+    assert len(result.of("F1", "t1")) == 9
+    reordered = concluded(list(reversed(found)), {"F1": ["t0", "t1", "t2"]}, {})
+    assert reordered.of("F1", "t1") == result.of("F1", "t1")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "several"),
+    [
+        (reduced("F", "a", program(axis=1), "axis=1"), reduced("F", "b", program(axis=2), "axis=2"), False),
+        (reduced("F", "a", program("Conv")), reduced("F", "b", program("Pad")), True),
+        (reduced("F", "a", program("LSTM")), reduced("F", "b", program("GRU")), False),
+        (reduced("F", "a", program()), reduced("F", "b", program(value=tensor(1.0, dtype="float16"))), False),
+        (reduced("F", "a", program()), reduced("F", "b", program(value=tensor(1.0, dtype="float64"))), True),
+        (reduced("F", "a", program()), reduced("F", "b", program(value=tensor(1, dtype="int8"))), True),
+        (reduced("F", "a", program("Conv")), reduced("F", "b", program("Pad"), finished=False), False),
+    ],
+)
+def test_what_divides(one: Reduced, other: Reduced, several: bool) -> None:
+    parts = divide("F", ["a", "b"], causes.kinds_of([one, other]), {})
+    assert bool(parts) == several
+
+
+def test_a_crash_whose_assertion_is_known_is_one_whatever_operator_reached_it() -> None:
+    crash = Outcome(
+        CRASH, "load", "TypeError", "operands must have the same data type", conversion_function="fx:_convolution"
+    )
+    both = [reduced("F", test, program(name), outcome=crash) for test, name in (("a", "Conv"), ("b", "ConvTranspose"))]
+    assert not divide("F", ["a", "b"], causes.kinds_of(both), {})
+
+
+# ---------------------------------------------------------------------- several findings, one cause
+
+
+def test_equal_reductions_make_one_finding_of_two() -> None:
+    found = [reduced("F2", "t2", program(name="b")), reduced("F1", "t1", program(name="a", value=tensor(7.0)))]
+    result = concluded(found, {"F1": ["t1"], "F2": ["t2"]})
+    assert result.of("F2", "t2") == "F1" and result.aliases() == {"F1": ["F2"]}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        reduced("F2", "t2", program(), environment="another"),
+        reduced("F2", "t2", program(), frontend="tvm-torch"),
+        reduced("F2", "t2", program(), outcome=Outcome(INCONSISTENT, "infer", "shape", VALUE.message)),
+        reduced("F2", "t2", program(value=tensor(1.0, 2.0))),
+        reduced("F2", "t2", program(value=tensor(float("nan")))),
+        reduced("F2", "t2", program(mode="cubic")),
+        reduced("F2", "t2", program("Pad")),
+    ],
+)
+def test_what_is_not_the_same_stays_apart(other: Reduced) -> None:
+    assert not concluded([reduced("F1", "t1", program()), other], {"F1": ["t1"], "F2": ["t2"]}).names
+
+
+@pytest.mark.parametrize(("variant", "translator", "one"), [
+    ("torchscript", "aten::index_add@slice.hpp:6", True),
+    ("exported-program", "aten::index_add@slice.hpp:6", False),
+    ("torchscript", "aten::add@slice.hpp:6", False),
+    ("torchscript", "torch.index_add", True),
+])  # fmt: skip
+def test_two_routes_to_one_translator_may_fail_at_two_places(variant: str, translator: str, one: bool) -> None:
+    def shown(text: str, converter: str) -> Outcome:
+        return Outcome(CRASH, "load", "OpConversionFailure", text, conversion_function=converter)
+
+    found = [
+        reduced("F1", "t1", program(), outcome=shown("axis is out of range", "aten::index_add@utils.cpp:55")),
+        reduced("F2", "t2", program(), outcome=shown("no such dimension there", translator)),
+    ]
+    found[0] = Reduced("F1", msgspec.structs.replace(found[0].reduction, variant="exported-program"))
+    found[1] = Reduced("F2", msgspec.structs.replace(found[1].reduction, variant=variant))
+    assert bool(concluded(found, {"F1": ["t1"], "F2": ["t2"]}).names) == one
+
+
+def test_a_part_of_one_finding_may_be_another() -> None:
+    crash = Outcome(INCONSISTENT, "infer", "value", VALUE.message)
+    found = [
+        reduced("F2", "a", program("Conv")),
+        reduced("F2", "b", program("Pad")),
+        reduced("F1", "c", program("Pad"), outcome=crash),
+    ]
+    result = concluded(found, {"F1": ["c"], "F2": ["a", "b"]})
+    assert (result.of("F2", "a"), result.of("F2", "b"), result.of("F1", "c")) == ("F2", "F1", "F1")
+
+
+def graph(first: str, second: str, *outputs: str) -> Graph:
+    calls = (
+        Call("Relu", {}, (Argument("X", first),), (second,), {}),
+        Call("Neg", {}, (Argument("X", second),), ("end",), {}),
+    )
+    return Graph("onnx", (Operand(first, tensor(1.0)),), calls, outputs or ("end",))
+
+
+def test_graphs_are_equal_whatever_their_names_are() -> None:
+    assert outline(graph("a", "b")) == outline(graph("x", "y"))
+    assert outline(graph("a", "b")) != outline(graph("a", "b", "b", "end"))
+    assert outline(program(value=tensor(1, dtype="int64"))) != outline(program(value=tensor(2, dtype="int64")))
+
+
+# ---------------------------------------------------------------------- in a workspace
+
+
+def store(workspace: Workspace, *found: Reduced) -> None:
+    for _, x in found:
+        reduction.save(workspace, x)
+
+
+def divided(workspace: Workspace) -> tuple[str, str]:
+    """Divide Faaaaaaaa; return the environment and the id of its new part."""
+    environment = fill(workspace)["tvm"]
+    store(
+        workspace,
+        reduced("Faaaaaaaa", "t0", program("Conv"), environment=environment),
+        reduced("Faaaaaaaa", "t2", program("Pad"), environment=environment),
+    )
+    return environment, causes.causes(workspace).of("Faaaaaaaa", "t2")
+
+
+def test_findings_scripts_and_names_know_parts(workspace: Workspace) -> None:
+    environment, part = divided(workspace)
+    found = {x.id: x for x in findings(workspace, environment=environment)}
+    assert found["Faaaaaaaa"].members == ("t0",) and found[part].members == ("t2",)
+    assert sum(len(x.members) for x in findings(workspace)) == 7
+    assert {x.test for x in scripts.members(workspace)[part]} == {"t2"}
+    assert causes.resolve(workspace, part) == [part]
+    assert [x.test for x in causes.reductions(workspace, part)] == ["t2"]
+    assert [x.test for x in causes.members(workspace, part, environment)] == ["t2"]
+
+
+def test_a_finding_that_is_another_is_found_by_both_names(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment = fill(workspace)["tvm"]
+    store(
+        workspace,
+        reduced("Faaaaaaaa", "t0", program(), environment=environment),
+        reduced("Fbbbbbbbb", "t1", program(), environment=environment),
+    )
+    both = {"Faaaaaaaa", "Fbbbbbbbb"}
+    kept = {name for x in both for name in causes.resolve(workspace, x)}
+    assert len(kept) == 1 and kept < both
+    (name,), (other,) = kept, both - kept
+    merged = next(x for x in findings(workspace, environment=environment) if x.id == name)
+    assert set(merged.members) == {"t0", "t1", "t2"} and merged.aliases == (other,)
+    show.show(workspace, other)
+    told = capsys.readouterr().out
+    assert name in told and f"also called {other}" in " ".join(told.split())
+    assert causes.distinct(workspace, [other]) == []
+    assert causes.distinct(workspace, [*both]) == [name]
+
+
+def test_what_was_renamed_for_good_is_followed(workspace: Workspace) -> None:
+    fill(workspace)
+    examined.save_aliases(workspace, {"F00000000": "F11111111", "F11111111": "Faaaaaaaa"})
+    assert causes.resolve(workspace, "F0") == causes.resolve(workspace, "F11111111") == ["Faaaaaaaa"]
+    assert causes.resolve(workspace, "Fnothing") == []
+
+
+def test_a_reduction_of_what_does_not_fail_any_more_says_nothing(workspace: Workspace) -> None:
+    environment, _ = divided(workspace)
+    workspace.save_verdicts(3, [judged("t2", "tvm-onnx", "inputs", environment, "pass")], {})
+    assert causes.causes(workspace).parts == {}
+
+
+def test_members_worth_reducing_differ_in_operator_or_options(workspace: Workspace) -> None:
+    environment = fill(workspace)["tvm"]
+    found = causes.to_reduce(workspace, "Faaaaaaaa", environment)
+    assert [x.test for x in found] == ["t0", "t2"]
+    workspace.save_tests("exporter", [MigratedTest(f"n{n}", instance_of(0), "valid") for n in range(20)])
+    more = [judged(f"n{n}", "tvm-onnx", "inputs", environment, "crash", "load", finding="Faaaaaaaa") for n in range(20)]
+    workspace.save_verdicts(2, more, {})
+    assert len(causes.to_reduce(workspace, "Faaaaaaaa", environment)) == 2
+    assert len(causes.to_reduce(workspace, "Faaaaaaaa", environment, most=1)) == 1
+
+
+def test_every_failing_verdict_belongs_to_exactly_one_finding(workspace: Workspace) -> None:
+    divided(workspace)
+    shown = [(test, x.environment, x.frontend) for x in findings(workspace) for test in x.members]
+    stored = {(x.test, x.environment, x.frontend) for x in verdicts.counted(workspace)}
+    assert sorted(shown) == sorted(stored)
+
+
+# ---------------------------------------------------------------------- across frontends
+
+
+def test_the_same_wrong_answer_of_two_compilers_is_one_cause(workspace: Workspace) -> None:
+    names = fill(workspace)
+    tvm, openvino = (
+        judged("t5", f"{compiler}-onnx", "inputs", names[compiler], "inconsistent", "infer", "value", finding=finding,
+               message=f"output 'Y': 3 of 4 elements, first at [0]: expected 1.0, got {got}; by at most 7")
+        for compiler, finding, got in (("tvm", "F55555555", 5.00001), ("openvino", "F66666666", 5.00002))
+    )  # fmt: skip
+    workspace.save_verdicts(4, [tvm, openvino], {"F55555555": b"{}", "F66666666": b"{}"})
+    found = {x.findings: x for x in across.across(workspace, findings(workspace))}
+    assert found[("F66666666", "F55555555")].frontends == ("openvino-onnx", "tvm-onnx")
+    other = judged("t5", "openvino-onnx", "inputs", names["openvino"], "inconsistent", "infer", "value", finding="F66666666",
+                   message="output 'Y': 3 of 4 elements, first at [0]: expected 1.0, got 9.0")  # fmt: skip
+    workspace.save_verdicts(5, [other], {})
+    assert ("F66666666", "F55555555") not in {x.findings for x in across.across(workspace, findings(workspace))}
