@@ -27,6 +27,11 @@ CURVE_POINTS = 200
 """A curve is thinned to about this many points."""
 REASONS = 15
 """Reasons of `unsupported` that are listed for a frontend; the rest is one number."""
+APART = {
+    "opera: ": "opera cannot carry the values (no word of the compiler's)",
+    "machine: ": "the machine lacks something (no word of the compiler's)",
+}
+"""How reasons begin that are no word of the compiler's → what they are told as, apart from the others."""
 
 
 class FrontendSummary(msgspec.Struct, frozen=True):
@@ -269,14 +274,18 @@ def _reasons(
             continue
         seen.add((*key, verdict.test))
         reason = str(outcome.details.get("screen", "")) if outcome.verdict == SCREENED else outcome.message
+        reason = next((said for prefix, said in APART.items() if reason.startswith(prefix)), reason)
         counted[outcome.verdict].setdefault(key, Counter())[reason[:120]] += 1
     return {name: {key: _top(counter) for key, counter in found.items()} for name, found in counted.items()}
 
 
 def _top(counter: Counter[str]) -> dict[str, int]:
-    top = dict(counter.most_common(REASONS))
-    rest = sum(counter.values()) - sum(top.values())
-    return top | ({f"{len(counter) - REASONS} other reasons": rest} if rest else {})
+    """Return the most frequent reasons, what the rest comes to, and what is no word of the compiler's, however rare."""
+    apart = {said: counter[said] for said in APART.values() if said in counter}
+    words = Counter({reason: count for reason, count in counter.items() if reason not in apart})
+    top = dict(words.most_common(REASONS))
+    rest = words.total() - sum(top.values())
+    return top | ({f"{len(words) - REASONS} other reasons": rest} if rest else {}) | apart
 
 
 def _matrix(

@@ -5,7 +5,7 @@ Nothing here submits, reads or stores; `driver.py` does what the steps say. Thos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -62,8 +62,8 @@ def advanced(
     known = {x.name: stored.get((item.test, x.name)) for x in variants}
     for place in range(item.variant, len(variants)):
         variant, here = variants[place], msgspec.structs.replace(item, variant=place)
-        before = [x for x in variants[:place] if known[x.name] is not None or artefact(x.artefact) is not None]
-        wanted = variant.after == "always" or _rejected([known[x.name] for x in before])
+        before = (x for x in variants[:place] if known[x.name] is not None or artefact(x.artefact) is not None)
+        wanted = variant.after == "always" or _rejected(known[x.name] for x in before)
         if not wanted or (known[variant.name] is not None and not rerun):
             continue
         found = artefact(variant.artefact)
@@ -79,7 +79,7 @@ def advanced(
     return [*steps, Finish(item)]
 
 
-def _rejected(before: list[tuple[str, str] | None]) -> bool:
+def _rejected(before: Iterable[tuple[str, str] | None]) -> bool:
     """Whether all variants so far, of which the test has the artefact, were unsupported or failed while it was loaded."""
     return all(
         found is not None and (found[0] in (UNSUPPORTED, UNEXPORTED) or (found[0] in FAILURES and found[1] == "load"))

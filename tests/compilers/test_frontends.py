@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from opera.compilers import Compiler, onnxruntime
@@ -61,6 +62,23 @@ def test_the_compilers_own_words_make_it_unsupported(compiler: Compiler, make: A
     case = make(operator, inputs, outputs, opset=opset)
     stage, error = run(compiler, case)
     assert stage == "load" and compiler.FRONTENDS["onnx"].unsupported(case, stage, error) == reason
+
+
+@each
+def test_what_a_compiler_declares_to_read_is_asked_of_it(compiler: Compiler) -> None:
+    """ONNX Runtime's own message says it; OpenVINO and TVM read more than they have schemas and converters for."""
+    declared = compiler.FRONTENDS["onnx"].opsets()
+    assert set(declared) == {""} and 18 <= declared[""] <= onnx.defs.onnx_opset_version()
+
+
+def test_onnx_runtime_refuses_the_opset_after_the_one_that_it_declares(make: Any, run: Any) -> None:
+    newest = onnxruntime.FRONTENDS["onnx"].opsets()[""]
+    outputs = [Tensor.of(np.abs(FLOATS.array()))]
+    assert run(onnxruntime, make("Abs", [FLOATS], outputs, opset=newest)) == ("done", outputs)
+    case = make("Abs", [FLOATS], outputs, opset=newest + 1)
+    stage, error = run(onnxruntime, case)
+    reason = onnxruntime.FRONTENDS["onnx"].unsupported(case, stage, error)
+    assert (stage, reason) == ("load", f"opset {newest + 1} is newer than the official support")
 
 
 @each

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from pathlib import Path
 
 import jsonschema
@@ -9,6 +10,7 @@ import pytest
 from filled import HOSTILE, captured, document, judged
 
 from opera import report as reports
+from opera.report import summary
 from opera.report.json import schema
 from opera.report.summary import FrontendSummary, Report, summarise
 from opera.store.rows import Crash
@@ -161,3 +163,10 @@ def test_crashes_of_the_library_are_told_apart_from_what_could_not_be_extracted(
     assert [(x.where, x.what) for x in told.library_crashes] == [("torch.f", "killed by SIGFPE")]
     assert told.library_crashes[0].reason == "n=-1, mode='a'; it violates value of n"
     assert len(told.extraction_failures) == before
+
+
+def test_what_is_no_word_of_the_compilers_is_told_apart_however_rare() -> None:
+    words = Counter({f"no kernel for {number}": 2 for number in range(summary.REASONS + 3)})
+    said = summary.APART["opera: "]
+    top = summary._top(words + Counter({said: 1}))
+    assert top[said] == 1 and top["3 other reasons"] == 6 and len(top) == summary.REASONS + 2

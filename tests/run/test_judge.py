@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from faults.compilers import Unspeakable
@@ -13,8 +15,9 @@ from opera.compilers.shared.keras_live import NoGraph
 from opera.compilers.shared.packing import CannotCarry, NoAnswer
 from opera.compilers.tvm import compiler as tvm
 from opera.programs.case import remembered
+from opera.programs.migrated import Manifest
 from opera.programs.verdicts import CRASH, ERROR, OUT_OF_MEMORY, UNEXPORTED, UNSUPPORTED, Raised, Seen
-from opera.run import blame, judge
+from opera.run import blame, judge, worker
 
 
 class Theirs(RuntimeError):
@@ -141,3 +144,26 @@ def test_cutting_keeps_both_ends(text: str, most: int) -> None:
     assert len(found) <= most or len(found) == len(text)
     if len(text) > most:
         assert found[:5] == text.encode("utf-8", "backslashreplace").decode()[:5]
+
+
+@pytest.mark.parametrize(
+    ("declared", "needs", "tags"),
+    [
+        ({"": 26}, {"": 27}, ["newer-opset"]),
+        ({"": 26}, {"": 26}, None),
+        ({"": 26}, {"ai.onnx.ml": 5}, None),
+        ({}, {"": 27}, None),
+        ({"": 26}, {}, None),
+        (None, {"": 27}, None),
+    ],
+)
+def test_what_needs_newer_operators_than_a_compiler_declares_is_tagged(declared, needs, tags) -> None:
+    class Declares:
+        if declared is not None:
+
+            def opsets(self) -> dict[str, int]:
+                return declared
+
+    frontend: Any = Declares()
+    manifest = Manifest("t", "i", "onnx", "Abs", {}, (), (), {}, needs=needs)
+    assert worker._newer(frontend, manifest).get("tags") == tags

@@ -87,6 +87,19 @@ def test_a_closed_route_is_unexported_and_opens_what_follows_on_rejection() -> N
     assert step == Execute(msgspec.structs.replace(ITEM, variant=1))
 
 
+def test_a_variant_whose_artefact_a_test_has_not_closes_no_route() -> None:
+    frontend = msgspec.structs.replace(
+        FRONTEND, variants=(*VARIANTS, Variant("oldest-opset", "onnx-oldest-opset", after="rejected"))
+    )
+    item = msgspec.structs.replace(ITEM, frontend=frontend)
+    found = {"onnx": THERE, "onnx-constants": None, "onnx-oldest-opset": Export(None)}
+    refused = {("t", "inputs"): ("unsupported", "load")}
+    last = msgspec.structs.replace(item, variant=2)
+    assert transitions.advanced(item, refused, found.__getitem__) == [Need(last, "onnx-oldest-opset")]
+    passed = {("t", "inputs"): ("pass", "")}
+    assert transitions.advanced(item, passed, found.__getitem__) == [Finish(item)]
+
+
 def test_a_test_without_any_artefact_is_done_with() -> None:
     assert transitions.advanced(ITEM, {}, lambda _: None) == [Finish(ITEM)]
 
@@ -129,6 +142,12 @@ def test_screens_and_converters_come_with_the_conclusion() -> None:
     )
     [step] = transitions.screened(Screen(ITEM, WRONG, BEFORE), ScreenReply("error", "it died"))
     assert (step.outcome.verdict, step.outcome.details["tags"]) == ("inconsistent", ["unscreened"])
+
+
+def test_what_the_worker_told_of_a_test_stays_where_screens_tell_more() -> None:
+    outcome = msgspec.structs.replace(WRONG, details={"tags": ["newer-opset", "three-answers"]})
+    found = transitions.with_screens(outcome, ScreenReply("kept", tags=("single-reference",)))
+    assert found.details["tags"] == ["newer-opset", "single-reference"]
 
 
 def test_a_conclusion_is_stored_confirmed_where_wanted_and_its_item_goes_on() -> None:

@@ -1,0 +1,59 @@
+"""Which opset a model needs, and the model stamped with it."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from opera.libraries.onnx import library, opsets
+from opera.programs import migrated
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Tensor
+
+X = Tensor.of(np.float32([[1, -2], [3, 4]]))
+SEEN = Provenance("by-hand", "test_opsets.py", "here")
+
+
+def wrapped(folder: Path, operator: str, version: int, **params: object) -> migrated.Manifest:
+    instance = Instance("onnx", operator, params, (Operand("X", X),), ("Y",), {"opset": {"": version}})
+    return library.wrap(Captured(instance, SEEN), "t" * 20, folder)
+
+
+@pytest.mark.parametrize(
+    ("operator", "version", "needs"), [("Abs", 20, 13), ("Abs", 13, 13), ("Abs", 12, 6), ("Gelu", 20, 20)]
+)
+def test_a_test_says_what_it_needs_and_offers_that_where_it_is_older(tmp_path, operator, version, needs) -> None:
+    manifest = wrapped(tmp_path, operator, version)
+    assert manifest.needs == {"": needs}
+    assert manifest.offers == (() if needs == version else (opsets.OLDEST,))
+    assert migrated.read_manifest(tmp_path) == manifest
+
+
+def test_the_oldest_opset_means_the_same(tmp_path) -> None:
+    manifest = wrapped(tmp_path, "Abs", 20)
+    made = library.export(manifest, tmp_path, opsets.OLDEST)
+    old, new = (onnx.load(tmp_path / file) for file in (made.file, manifest.artefacts["onnx"].file))
+    assert [item.version for item in old.opset_import] == [13]
+    assert old.graph == new.graph and made.feeds == ("X",)
+    with pytest.raises(LookupError):
+        library.export(manifest, tmp_path, "onnx-newest")
+
+
+def test_operators_of_subgraphs_and_other_domains_count() -> None:
+    branch = helper.make_graph([helper.make_node("Gelu", ["x"], ["y"])], "branch", [], [])
+    conditional = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
+    nodes = list(library._all_nodes([conditional]))
+    assert opsets.needed(nodes, {"": 24}) == {"": 24}
+    assert opsets.needed(nodes, {"": 20}) == {"": 20}
+    assert opsets.needed(nodes[1:2], {"": 24}) == {"": 20}
+    binarizer = helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml")
+    assert opsets.needed([binarizer], {"": 24, "ai.onnx.ml": 4}) == {"ai.onnx.ml": 1}
+
+
+def test_an_operator_that_onnx_does_not_know_has_no_version() -> None:
+    nodes = [helper.make_node("Abs", ["x"], ["y"]), helper.make_node("Nonsense", ["y"], ["z"])]
+    assert opsets.needed(nodes, {"": 20}) == {}
+    assert opsets.needed(nodes[:1], {"": 20, "my.domain": 1}) == {"": 13}
+    assert opsets.needed([helper.make_node("Abs", ["x"], ["y"], domain="my.domain")], {"": 20}) == {}
