@@ -15,17 +15,22 @@ from opera.errors import NEW_FINDINGS, OK, UsageError
 @app.command()
 def findings(
     frontend: Annotated[str, typer.Option(help="Only this frontend (tvm-onnx).")] = "",
+    disputed: Annotated[
+        bool, typer.Option("--disputed", help="Instead: tests of the library whose expectation others contradict.")
+    ] = False,
     workspace: Root = RESULTS,
 ) -> None:
     """List the findings: each a set of failing tests with one signature, one suspected bug.
 
     Example: opera findings --frontend openvino-onnx
+
+    Example: opera findings --disputed
     """
     from opera.report import show
     from opera.store.workspace import Workspace
 
     with Workspace.open(workspace, write=False) as opened:
-        show.findings(opened, frontend)
+        (show.disputed if disputed else show.findings)(opened, frontend)
 
 
 @app.command()

@@ -17,10 +17,11 @@ from opera.programs.program import Graph, Result
 from opera.programs.values import Message, Optional, RandomTensor, Sequence, Tensor, Value
 from opera.report.operators import Operator, operators
 from opera.report.terminal import findings_table
-from opera.report.words import clean, number, status, where
+from opera.report.words import clean, number, one_line, status, where
 from opera.store import instances, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
+from opera.triage.disputed import disputed as all_disputed
 from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
 
@@ -40,6 +41,26 @@ def findings(workspace: Workspace, frontend: str) -> None:
     unconfirmed = sum(not x.confirmed for x in found)
     told = f", {unconfirmed} of them not yet confirmed (marked ?)" if unconfirmed else ""
     console.print(f"{len(found)} findings{told}. opera show ID tells all of one; opera repro ID writes its script")
+
+
+def disputed(workspace: Workspace, frontend: str) -> None:
+    """Print the library's own tests whose expected outputs independent implementations contradict, with who says what."""
+    console = _console()
+    compiler, _, library = frontend.rpartition("-")
+    found = [x for x in all_disputed(workspace) if not frontend or (x.library == library and compiler in x.compilers)]
+    for x in found:
+        names = ", ".join(x.names[:3]) + (f" and {len(x.names) - 3} more" if len(x.names) > 3 else "")
+        console.print(
+            f"[bold]{escape(clean(x.operator))}[/bold]  {escape(x.library)}, test {x.test}: {escape(clean(names))}"
+        )
+        _pairs(
+            console,
+            ("agree against it", ", ".join(x.compilers)),
+            ("they say", one_line(x.message, 300)),
+            *((f"{name} refuses", one_line(why, 200)) for name, why in x.refused.items()),
+        )
+    told = "tests state what no implementation that could be asked agrees with, and two or more agree to contradict"
+    console.print(f"{len(found)} {told}" if found else "No test's expectation is disputed.")
 
 
 def show(workspace: Workspace, name: str) -> None:

@@ -20,6 +20,7 @@ from opera.store import verdicts as stored
 from opera.store.families import held
 from opera.store.tests import Newest
 from opera.store.workspace import COMBINED, Workspace
+from opera.triage.disputed import Disputed, disputed
 from opera.triage.findings import Finding, findings, first_tests, version_key
 
 CURVE_POINTS = 200
@@ -89,6 +90,7 @@ class Report(msgspec.Struct, frozen=True):
         errors: Where opera itself failed.
         extraction_failures: Test files that did not run to their end.
         library_crashes: Inputs of generators that killed the library itself, or made it hang.
+        disputed: The library's own tests whose expected outputs independent implementations contradict.
     """
 
     opera_version: str
@@ -107,6 +109,7 @@ class Report(msgspec.Struct, frozen=True):
     errors: list[Failure]
     extraction_failures: list[Failure]
     library_crashes: list[Failure]
+    disputed: list[Disputed]
 
 
 def summarise(workspace: Workspace, *, balance: bool = False) -> Report:
@@ -136,6 +139,7 @@ def summarise(workspace: Workspace, *, balance: bool = False) -> Report:
         errors=_errors(workspace, newest),
         extraction_failures=_extraction_failures(workspace),
         library_crashes=_library_crashes(workspace),
+        disputed=disputed(workspace),
     )
 
 
