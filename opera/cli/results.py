@@ -16,6 +16,9 @@ from opera.errors import NEW_FINDINGS, OK, UsageError
 def findings(
     frontend: Annotated[str, typer.Option(help="Only this frontend (tvm-onnx).")] = "",
     by: Annotated[str, typer.Option(help="`cause`: what findings of several frontends have in common.")] = "",
+    disputed: Annotated[
+        bool, typer.Option("--disputed", help="Instead: tests of the library whose expectation others contradict.")
+    ] = False,
     workspace: Root = RESULTS,
 ) -> None:
     """List the findings: each a set of failing tests of one cause, one suspected bug.
@@ -23,6 +26,7 @@ def findings(
     Example: opera findings --frontend openvino-onnx
 
     Example: opera findings --by cause
+    Example: opera findings --disputed
     """
     from opera.report import show
     from opera.store.workspace import Workspace
@@ -30,7 +34,10 @@ def findings(
     if by not in ("", "cause"):
         raise UsageError(f"findings are not grouped by {by!r}", fix="give --by cause, or leave it out")
     with Workspace.open(workspace, write=False) as opened:
-        (show.by_cause if by else show.findings)(opened, frontend)
+        if disputed:
+            show.disputed(opened, frontend)
+        else:
+            (show.by_cause if by else show.findings)(opened, frontend)
 
 
 @app.command()

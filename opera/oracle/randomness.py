@@ -7,6 +7,7 @@ does.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -16,10 +17,14 @@ from opera.programs.migrated import Manifest
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, UNSTABLE, Outcome
 
+Array: TypeAlias = np.ndarray[Any, Any]
+
 RANDOM = "nondeterministic"
 """Tag of a test with an operator that is declared random; also the detail of an outcome: whether repetitions differed."""
 FORMS = frozenset(("count", "shape", "dtype"))
 """Symptoms of outputs of another form: no randomness, rounding or undefined value explains one."""
+REPETITIONS = 2
+"""Outputs that a worker computes again, where it does (opera.run.worker)."""
 CHANCE = 1e-6
 """A random output is taken for a constant where chance makes it one less often than this."""
 
@@ -50,16 +55,15 @@ def wrong_form(manifest: Manifest, expected: list[Value], actual: list[Value]) -
     return ""
 
 
-def constant(inputs: list[Value], expected: list[Value], actual: list[Value], *, varied: bool) -> str:
+def unvarying(inputs: list[Value], expected: list[Value], again: list[Value], actual: list[Value]) -> str:
     """Return which output of a random program does not vary where the reference's does, in words; empty where none.
 
-    An output that is one value all over, or an input unchanged, is no randomness, where the compiler's repetitions did not
-    differ (`varied`) and chance hardly makes such an output: were each element as often this value as the reference's are,
-    all of them would be with a probability below CHANCE.
+    It is asked where a compiler's repetitions did not differ. An output that is one value all over, or an input unchanged, is
+    no randomness; nor is one that stays the same from run to run where two runs of the reference (`expected`, `again`)
+    differ. Neither is concluded where chance makes such an output more often than CHANCE, by the share of elements that the
+    reference has alike.
     """
-    if varied:
-        return ""
-    for place, (want, got) in enumerate(zip(expected, actual, strict=False)):
+    for place, (want, other, got) in enumerate(zip(expected, again or expected, actual, strict=False)):
         if (
             not (isinstance(want, Tensor) and isinstance(got, Tensor))
             or want.shape != got.shape
@@ -69,13 +73,25 @@ def constant(inputs: list[Value], expected: list[Value], actual: list[Value], *,
         wanted, given = want.numbers(), got.numbers()
         if given.size < 2 or len(np.unique(wanted)) < 2:
             continue
+        told = ""
         if len(np.unique(given)) == 1:
             told = f"all {given.size} elements are {given.flat[0]}"
         elif any(isinstance(x, Tensor) and x.shape == got.shape and x == got for x in inputs):
             told = f"all {given.size} elements are those of an input"
-        else:
-            continue
-        alike = int(((wanted == given) | ((wanted != wanted) & (given != given))).sum())
-        if ((alike + 1) / (given.size + 2)) ** given.size < CHANCE:
-            return f"output {place} does not vary: {told}; the reference has {given.size - alike} others"
+        if told and _unlikely(_alike(wanted, given), given.size, 1):
+            return f"output {place} does not vary: {told}"
+        if isinstance(other, Tensor) and other.shape == want.shape:
+            alike = _alike(wanted, other.numbers())
+            if _unlikely(alike, given.size, REPETITIONS):
+                told = f"in {given.size - alike} of {given.size} elements"
+                return f"output {place} is the same in every run; two runs of the reference differ {told}"
     return ""
+
+
+def _alike(one: Array, other: Array) -> int:
+    return int(((one == other) | ((one != one) & (other != other))).sum())
+
+
+def _unlikely(alike: int, size: int, times: int) -> bool:
+    """Whether `size` elements hardly are all alike, so many times, where `alike` of them were once (rule of succession)."""
+    return ((alike + 1) / (size + 2)) ** (size * times) < CHANCE

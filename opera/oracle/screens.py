@@ -76,8 +76,7 @@ def screen(
     expected, inputs = read_values(directory, "expected"), read_values(directory, "inputs")
     form = randomness.wrong_form(manifest, expected, actual)
     if randomness.RANDOM in manifest.tags and not form:
-        same = randomness.constant(inputs, expected, actual, varied=bool(outcome.details.get(randomness.RANDOM)))
-        if same:
+        if same := _unvarying(library, compiler, manifest, directory, inputs, expected, actual, outcome):
             return Screening("", {"why": same}, (CONSTANT,))
         return Screening(NONDETERMINISTIC, {"why": "the operator is declared random, or two reference runs differ"})
     undefined = "" if form else _undefined(library, program, expected)
@@ -115,6 +114,30 @@ def screen(
 def _nobody(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterable[Opinion]:
     """Return no opinion: most libraries have all of them in `opinions`."""
     return ()
+
+
+def _unvarying(
+    library: Library,
+    compiler: str,
+    manifest: Manifest,
+    directory: Path,
+    inputs: list[Value],
+    expected: list[Value],
+    actual: list[Value],
+    outcome: Outcome,
+) -> str:
+    """Return how the outputs of a random program do not vary, where the compiler computed them again; else nothing.
+
+    The reference is run a few times, for it may draw little or much.
+    """
+    if outcome.details.get(randomness.RANDOM) is not False:
+        return ""
+    for _ in range(SAMPLES):
+        own = (x for x in library.opinions(manifest, directory, inputs, compiler) if not x.independent)
+        again = next((x.outputs for x in own if x.outputs is not None), [])
+        if same := randomness.unvarying(inputs, expected, again, actual):
+            return same
+    return ""
 
 
 def _undefined(library: Library, program: Program, expected: list[Value]) -> str:

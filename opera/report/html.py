@@ -98,7 +98,7 @@ def render(report: Report) -> str:
         matrix=matrix(report),
         figures=[(x, venn(x)) for x in report.comparisons if len(x.yields) > 1],
         scripts=_scripts(report),
-        trouble=bool(report.errors or report.extraction_failures or report.library_crashes),
+        trouble=bool(report.errors or report.extraction_failures or report.library_crashes or report.disputed),
         members=MEMBERS,
         letters=LETTERS,
         meanings=MEANINGS,

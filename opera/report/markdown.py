@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opera.report.sources import Comparison
-from opera.report.summary import Report
+from opera.report.summary import Failure, Report
 from opera.report.words import (
     NOTHING_YET,
     SOURCE_COLUMNS,
@@ -15,6 +15,7 @@ from opera.report.words import (
     status,
     where,
 )
+from opera.triage.disputed import Disputed
 
 
 def render(report: Report) -> str:
@@ -55,11 +56,13 @@ def render(report: Report) -> str:
             status(x),
         )
         lines.append(_row(*told))
-    for title, failures in (
+    listed: tuple[tuple[str, list[Failure] | list[Disputed]], ...] = (
         ("opera's own failures", report.errors),
         ("Not extracted", report.extraction_failures),
         ("Crashes of the library itself", report.library_crashes),
-    ):
+        ("Tests of the library whose expectation others contradict", report.disputed),
+    )
+    for title, failures in listed:
         if failures:
             lines += ["", f"## {title}", ""]
             lines += [f"- {_cell(x.where)}: {_cell(x.what)}: {_cell(one_line(x.reason, 160))}" for x in failures]

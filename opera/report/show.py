@@ -16,11 +16,12 @@ from opera.report.operators import Operator, operators
 from opera.report.page import Output, page
 from opera.report.programs import short
 from opera.report.terminal import findings_table
-from opera.report.words import clean, gist, status
+from opera.report.words import clean, gist, one_line, status
 from opera.store import instances, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import across, causes
+from opera.triage.disputed import disputed as all_disputed
 from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
 
@@ -55,6 +56,26 @@ def by_cause(workspace: Workspace, frontend: str) -> None:
         table.add_row(x.id, *(escape(clean(cell)) for cell in cells))
     console.print(table)
     console.print(f"{len(found)} causes of several frontends: look for them in the library, or in its test, first")
+
+
+def disputed(workspace: Workspace, frontend: str) -> None:
+    """Print the library's own tests whose expected outputs independent implementations contradict, with who says what."""
+    console = _console()
+    compiler, _, library = frontend.rpartition("-")
+    found = [x for x in all_disputed(workspace) if not frontend or (x.library == library and compiler in x.compilers)]
+    for x in found:
+        names = ", ".join(x.names[:3]) + (f" and {len(x.names) - 3} more" if len(x.names) > 3 else "")
+        console.print(
+            f"[bold]{escape(clean(x.operator))}[/bold]  {escape(x.library)}, test {x.test}: {escape(clean(names))}"
+        )
+        _pairs(
+            console,
+            ("agree against it", ", ".join(x.compilers)),
+            ("they say", one_line(x.message, 300)),
+            *((f"{name} refuses", one_line(why, 200)) for name, why in x.refused.items()),
+        )
+    told = "tests state what no implementation that could be asked agrees with, and two or more agree to contradict"
+    console.print(f"{len(found)} {told}" if found else "No test's expectation is disputed.")
 
 
 def show(workspace: Workspace, name: str) -> None:

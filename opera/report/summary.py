@@ -21,6 +21,7 @@ from opera.store import verdicts as stored
 from opera.store.families import held
 from opera.store.tests import Newest
 from opera.store.workspace import COMBINED, Workspace
+from opera.triage.disputed import Disputed, disputed
 from opera.triage.findings import Finding, findings, first_tests, version_key
 
 CURVE_POINTS = 200
@@ -96,6 +97,7 @@ class Report(msgspec.Struct, frozen=True):
         extraction_failures: Test files that did not run to their end.
         library_crashes: Inputs of generators that killed the library itself, or made it hang.
         pages: `FINDING@ENVIRONMENT` → what is told of it; empty where that was not asked for.
+        disputed: The library's own tests whose expected outputs independent implementations contradict.
     """
 
     opera_version: str
@@ -114,6 +116,7 @@ class Report(msgspec.Struct, frozen=True):
     errors: list[Failure]
     extraction_failures: list[Failure]
     library_crashes: list[Failure]
+    disputed: list[Disputed]
     pages: dict[str, Page] = {}
 
 
@@ -144,6 +147,7 @@ def summarise(workspace: Workspace, *, balance: bool = False, pages: bool = Fals
         errors=_errors(workspace, newest),
         extraction_failures=_extraction_failures(workspace),
         library_crashes=_library_crashes(workspace),
+        disputed=disputed(workspace),
         pages={f"{x.id}@{x.environment}": page(workspace, x) for x in found} if pages else {},
     )
 

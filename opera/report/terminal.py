@@ -147,3 +147,8 @@ def _trouble(console: Console, report: Report) -> None:
         console.print(f"[red]{len(report.library_crashes)} inputs crash a library itself[/red]:")
     for crash in report.library_crashes[:5]:
         console.print(f"  {escape(clean(crash.where))}: {crash.what}: {escape(one_line(crash.reason, 120))}")
+    if report.disputed:
+        count = len(report.disputed)
+        console.print(
+            f"[bold]{count} tests of the library[/bold] expect what others contradict: opera findings --disputed"
+        )

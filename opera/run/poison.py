@@ -1,11 +1,12 @@
 """Fresh memory is filled with a pattern, so that what is read before it is written shows, and differs between two runs.
 
-Memory that nobody wrote is often zero, and a compiler that reads it then looks right by luck. In a worker, glibc's `malloc`
-and its like fill what they hand out (mallopt(3), M_PERTURB; `MALLOC_PERTURB_` in the environment is the same); a repetition
-has another pattern, so that outputs that hold such memory change with it. Reached are `posix_memalign` and `aligned_alloc`,
-which runtimes get their tensors from, and `malloc` from 1 KiB on; below, glibc's cache of each thread hands out blocks as
-they were freed. Not reached is what a compiler maps by itself (`mmap`), its own pools of memory, and what is handed out
-zeroed (`calloc`).
+Memory that nobody wrote is often zero, and a compiler that reads it then looks right by luck. While a worker infers, glibc's
+`malloc` and its like fill what they hand out (mallopt(3), M_PERTURB; `MALLOC_PERTURB_` in the environment is the same); a
+repetition has another pattern, so that outputs that hold such memory change with it. Reached are `posix_memalign` and
+`aligned_alloc`, which runtimes get their tensors from, and `malloc` from 1 KiB on; below, glibc's cache of each thread hands
+out blocks as they were freed. Not reached is what a compiler maps by itself (`mmap`), its own pools of memory, what it
+allocates when it compiles (filling that as well costs up to a fifth more CPU), what numpy keeps of small arrays, and what is
+handed out zeroed (`calloc`).
 
 The pattern is opera's own doing, and no part of a verdict's environment: a right compiler computes the same under any.
 """
@@ -13,6 +14,8 @@ The pattern is opera's own doing, and no part of a verdict's environment: a righ
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -22,11 +25,18 @@ FIRST, SECOND = 0x7A, 0x2C
 """What bytes hold that nobody wrote: in floats 3e35 (float32), 52,000 (float16) and 1e282 (float64), then numbers near 0."""
 
 
-def fill(pattern: int) -> None:
-    """Fill memory that is handed out from now on with a byte; does nothing where the C library cannot (musl, macOS)."""
+@contextmanager
+def memory(pattern: int) -> Iterator[None]:
+    """Fill memory that is handed out meanwhile with a byte; does nothing where the C library cannot (musl, macOS)."""
     mallopt = _mallopt()
-    if mallopt is not None:
-        mallopt(M_PERTURB, pattern ^ 0xFF)
+    if mallopt is None:
+        yield
+        return
+    mallopt(M_PERTURB, pattern ^ 0xFF)
+    try:
+        yield
+    finally:
+        mallopt(M_PERTURB, 0)
 
 
 @cache

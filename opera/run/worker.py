@@ -125,7 +125,6 @@ def _run(
 ) -> Outcome:
     """Run a case; what the frontend's own exporter makes of it lies in `folder`."""
     seconds: dict[str, float] = {}
-    poison.fill(poison.FIRST)
     try:
         case = _timed("load", seconds, compilers.exported, frontend, case, folder)
         compiled = _build(frontend, case, seconds)
@@ -237,8 +236,11 @@ def _build(frontend: Frontend, case: Case, seconds: dict[str, float]) -> Any:
     return _timed("compile", seconds, frontend.compile, loaded, case)
 
 
-def _infer(frontend: Frontend, compiled: Any, case: Case, seconds: dict[str, float]) -> list[Value]:
-    outputs = _timed("infer", seconds, frontend.infer, compiled, case)
+def _infer(
+    frontend: Frontend, compiled: Any, case: Case, seconds: dict[str, float], pattern: int = poison.FIRST
+) -> list[Value]:
+    with poison.memory(pattern):
+        outputs = _timed("infer", seconds, frontend.infer, compiled, case)
     if not isinstance(outputs, list) or not all(isinstance(x, Tensor | Sequence | Optional) for x in outputs):
         kinds = ", ".join(sorted({type(x).__name__ for x in outputs})) if isinstance(outputs, list) else ""
         told = f"a list of {kinds}" if kinds else type(outputs).__name__
@@ -290,10 +292,9 @@ def _repeat(
     pattern than before, so that outputs change which nobody wrote.
     """
     begin, ignored = time.perf_counter(), dict[str, float]()
-    poison.fill(poison.SECOND)
     try:
-        again = _infer(frontend, compiled, case, ignored)
-        anew = _infer(frontend, _build(frontend, case, ignored), case, ignored)
+        again = _infer(frontend, compiled, case, ignored, poison.SECOND)
+        anew = _infer(frontend, _build(frontend, case, ignored), case, ignored, poison.SECOND)
     except _Stopped as stop:
         return {"nondeterministic": True, "repeat": f"{stop.stage}: {cut(said(stop.error))}"}
     finally:

@@ -86,6 +86,16 @@ def origin(workspace: Workspace, name: str) -> Origin | None:
     return Origin(rows[0][0], rows[0][1] or "") if rows else None
 
 
+def stated(workspace: Workspace, name: str) -> tuple[str, str, str] | None:
+    """Return library, operator and instance of a test that states its expected outputs itself, None for every other."""
+    rows = workspace.query(
+        "SELECT i.library, i.operator, i.id FROM tests t JOIN instances i ON i.id = t.instance"
+        " JOIN expectations e ON e.instance = i.id WHERE t.id = ?",
+        (name,),
+    )
+    return rows[0] if rows else None
+
+
 def origins(workspace: Workspace) -> dict[str, Origin]:
     """Return test → what it was made of, of all tests."""
     rows = workspace.query(

@@ -88,10 +88,21 @@ def test_a_random_operator_that_does_not_vary_is_a_finding(tmp_path, kind):
     assert varied.reason == screens.NONDETERMINISTIC, "it did vary from run to run"
 
 
+def test_a_random_operator_that_is_the_same_in_every_run_is_a_finding(tmp_path):
+    """Bernoulli: the reference's two runs differ, the compiler's three do not."""
+    manifest, instance = made(tmp_path, "Bernoulli", {"input": np.full(40, 0.5, np.float32)}, opset=15)
+    actual = np.float32([0, 1, 1, 1] * 10)
+    found = screen(tmp_path, manifest, instance, actual, nondeterministic=False)
+    assert (found.reason, found.tags) == ("", (screens.CONSTANT,)) and "same in every run" in found.numbers["why"]
+    assert screen(tmp_path, manifest, instance, actual, nondeterministic=True).reason == screens.NONDETERMINISTIC
+    assert screen(tmp_path, manifest, instance, actual).reason == screens.NONDETERMINISTIC, "it was not computed again"
+
+
 def test_a_few_random_elements_may_be_equal_by_chance(tmp_path):
     inputs = {"data": f32(1, 2, 3, 4), "ratio": np.float32(0.5), "training_mode": np.array(True)}
     manifest, instance = made(tmp_path, "Dropout", inputs, expected=f32(0, 4, 0, 8))
-    assert screen(tmp_path, manifest, instance, f32(0, 0, 0, 0)).reason == screens.NONDETERMINISTIC
+    found = screen(tmp_path, manifest, instance, f32(0, 0, 0, 0), nondeterministic=False)
+    assert found.reason == screens.NONDETERMINISTIC
 
 
 @pytest.mark.parametrize("actual", [np.float32([[1, 2]]), np.float64([1, 2])])

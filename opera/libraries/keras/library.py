@@ -23,7 +23,7 @@ from opera.libraries.keras import wrap as keras_model
 from opera.libraries.keras.wrap import Live
 from opera.oracle import comparison as oracle
 from opera.oracle.opinions import Opinion
-from opera.programs import migrated, values
+from opera.programs import degenerate, migrated, values
 from opera.programs.migrated import LIVE, Artefact, Manifest
 from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance, parse, with_values
 from opera.programs.values import NO_DEFAULT, Value
@@ -116,7 +116,7 @@ def _tags(program: Program, differ: bool) -> tuple[str, ...]:
 def _is_random(instance: Instance) -> bool:
     declared, operator = keras_api.instrumentation().nondeterministic, instance.operator
     random = operator in declared["training"] or operator.startswith(tuple(declared["training_prefixes"]))
-    return random and bool(instance.context.get("training"))
+    return random and bool(instance.context.get("training")) and not degenerate.holds(instance)
 
 
 def export(manifest: Manifest, directory: Path, artefact: str) -> Artefact:

@@ -21,7 +21,7 @@ from opera.libraries.onnx import source as onnx_source
 from opera.libraries.onnx import undefined as onnx_undefined
 from opera.libraries.onnx import wrap as onnx_model
 from opera.oracle.opinions import Opinion
-from opera.programs import migrated, values
+from opera.programs import degenerate, migrated, values
 from opera.programs.migrated import Artefact, Manifest
 from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Message, Value
@@ -252,10 +252,12 @@ def _tags(program: Program, made: onnx_model.Parts) -> set[str]:
     declared = _declared("nondeterministic")
     operators, conditional = set(declared.get("operators", ())), declared.get("when", {})
     used = {*program.operators, *(_signature(node) for node in _all_nodes(made.nodes))}
-    tags = {"nondeterministic"} if used & operators else set()
+    settled = {call.operator for call in program.instances() if degenerate.holds(call)}
+    settled -= {call.operator for call in program.instances() if not degenerate.holds(call)}
+    tags = {"nondeterministic"} if used & operators - settled else set()
     for call in program.instances():
         switch = conditional.get(call.operator)
-        if switch and any(_is_true(x.value) for x in call.inputs if x.name == switch):
+        if switch and not degenerate.holds(call) and any(_is_true(x.value) for x in call.inputs if x.name == switch):
             tags.add("nondeterministic")
     if used <= onnx_undefined.EXACT:
         tags.add("exact")

@@ -17,7 +17,7 @@ from opera.libraries.torch import source as torch_source
 from opera.libraries.torch import undefined as torch_undefined
 from opera.libraries.torch import wrap as torch_module
 from opera.oracle.opinions import Opinion
-from opera.programs import migrated, values
+from opera.programs import degenerate, migrated, values
 from opera.programs.migrated import LIVE, Artefact, Manifest
 from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Value
@@ -63,7 +63,8 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
     known = torch_source.identifiers(program)
     names = tuple(known[operand.name] for operand in program.inputs)
     expected = ran.expected if captured.expected is None else torch_module.stated(captured, ran.expected)
-    tags = torch_undefined.tags(program) | ({"nondeterministic"} if ran.random else set())
+    random = ran.random and not (isinstance(program, Instance) and degenerate.holds(program))
+    tags = torch_undefined.tags(program) | ({"nondeterministic"} if random else set())
     manifest = Manifest(
         test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
         inputs=names, outputs=tuple(f"output_{number}" for number in range(len(expected))),

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from opera.capture.child import Job
 from opera.errors import SourceError
+from opera.programs.degenerate import with_degenerate
 from opera.programs.program import Captured
 from opera.sources import Extraction, Extractions, Finished, Request, Totals, Unit, UnitReport, telling
 from opera.sources.suites import suites
@@ -84,7 +85,7 @@ class SuiteExtraction:
         )  # fmt: skip
 
     def insert(self, workspace: Workspace, records: Iterable[Captured]) -> int:
-        return workspace.add_captured(records, equipped=self.equipped)
+        return workspace.add_captured(records if self.equipped else with_degenerate(records), equipped=self.equipped)
 
     def told(self, unit: Unit, report: UnitReport) -> Finished:
         return Finished(report=report)
