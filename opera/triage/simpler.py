@@ -59,7 +59,7 @@ def _of_tensor(tensor: Tensor) -> int:
         return 30 * math.prod(tensor.shape)
     if tensor.dtype == "string":
         return sum(len(x) for x in tensor.array().ravel())
-    numbers = tensor.numbers().ravel()
+    numbers = _numbers(tensor).ravel()
     if numbers.dtype.kind == "c":
         numbers = np.concatenate([numbers.real, numbers.imag])
     if numbers.dtype.kind != "f":
@@ -93,6 +93,13 @@ def numbered(array: Array, dtype: str) -> Tensor:
     return Tensor.of(array.astype(CONTAINERS[dtype]).reshape(array.shape), dtype)
 
 
+def _numbers(tensor: Tensor) -> Array:
+    """Return the elements as numbers; of a float4, the bits beyond its four are none of it."""
+    if tensor.dtype == "float4_e2m1fn":
+        return widen(tensor.array() & 15, tensor.dtype)
+    return tensor.numbers()
+
+
 def _numeric(leaf: Leaf) -> bool:
     return isinstance(leaf, Tensor) and leaf.dtype not in ("string", "float8_e8m0fnu")
 
@@ -104,7 +111,7 @@ def as_float32(leaf: Leaf, dtype: str) -> Leaf:
     if isinstance(leaf, RandomTensor):
         return RandomTensor("float32", leaf.shape, leaf.seed, leaf.low, leaf.high)
     with np.errstate(over="ignore"):
-        return Tensor.of(leaf.numbers().astype("float32"), "float32")
+        return Tensor.of(_numbers(leaf).astype("float32"), "float32")
 
 
 def _constant(leaf: Leaf, number: float) -> Leaf:
@@ -189,7 +196,7 @@ def _element(leaf: Leaf, place: int) -> Leaf:
     """Make one element a smaller number: half of it, without what is after the point."""
     if not isinstance(leaf, Tensor) or not _numeric(leaf) or place >= math.prod(leaf.shape):
         return leaf
-    numbers = leaf.numbers().reshape(-1)
+    numbers = _numbers(leaf).reshape(-1)
     if numbers.dtype.kind not in "fiu" or not np.isfinite(numbers[place]):
         return leaf
     found = float(numbers[place])
@@ -198,7 +205,10 @@ def _element(leaf: Leaf, place: int) -> Leaf:
 
 
 def of_param(name: str, value: Value) -> Iterator[Value]:
-    """Yield simpler values of a parameter; what names a type by a number (`to`, `dtype`) has none."""
+    """Yield simpler values of a parameter; what names a type by a number (`to`, `dtype`) has none.
+
+    What is positive stays so: a stride or size of 0 is another case, if it is one.
+    """
     if name.rpartition(".")[2] in ("to", "dtype") or name.endswith("type"):
         return
     match value:
@@ -206,15 +216,17 @@ def of_param(name: str, value: Value) -> Iterator[Value]:
             if value:
                 yield False
         case int():
-            yield from (x for x in dict.fromkeys((0, 1, 2, value // 2)) if cost(x) < cost(value))
+            least = min(value, 1)
+            yield from (x for x in dict.fromkeys((0, 1, 2, value // 2)) if cost(x) < cost(value) and x >= least)
         case float():
             yield from (x for x in dict.fromkeys((0.0, 1.0, float(f"{value:.1g}"))) if cost(x) < cost(value))
         case list() | tuple():
             for place, item in enumerate(value):
                 for other in of_param("", item):
                     yield type(value)([*value[:place], other, *value[place + 1 :]])
-            for other in (0, 1):
-                if value and all(isinstance(x, int) and not isinstance(x, bool) for x in value):
-                    yield type(value)([other] * len(value))
+            if value and all(isinstance(x, int) and not isinstance(x, bool) for x in value):
+                for other in (0, 1):
+                    if other >= min(1, *value):
+                        yield type(value)([other] * len(value))
             for place in range(len(value)):
                 yield type(value)([*value[:place], *value[place + 1 :]])
