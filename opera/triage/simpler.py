@@ -25,16 +25,17 @@ MANY = 4096
 
 
 def cost(value: Value) -> int:
-    """Return how much there is to read in a value: 0 and False cost nothing, 1 costs 1, all else its characters and more."""
+    """Return how much there is to read in a value: 0 and 1 cost nothing, all else its characters and more.
+
+    So what is 1 never becomes 0: as a scale, a size or a divisor 0 is another case, and 1 is tried first.
+    """
     match value:
         case Tensor():
             return _of_tensor(value)
         case RandomTensor():
             return 100 * math.prod(value.shape)
-        case None | False:
-            return 0
-        case True:
-            return 1
+        case None | bool():
+            return int(value is True)
         case int() | float():
             return _of_number(value)
         case str() | bytes():
@@ -50,7 +51,7 @@ def _of_number(number: float) -> int:
     if not math.isfinite(number):
         return 4
     if number in (0, 1):
-        return int(number) + (number == 0 and math.copysign(1, number) < 0)
+        return int(math.copysign(1, number) < 0)
     return 1 + len(f"{int(number)}" if float(number).is_integer() and abs(number) < 2**53 else f"{number!r}")
 
 
@@ -148,7 +149,7 @@ def _floats(change: Callable[[Leaf], Leaf]) -> Callable[[Leaf], Leaf]:
 ZERO, ONE = partial(_constant, number=0.0), partial(_constant, number=1.0)
 WHOLE: tuple[Callable[[Leaf], Leaf], ...] = (
     _written_out,
-    ZERO, ONE, _floats(ZERO), _floats(ONE), _floats(_counted),
+    ONE, ZERO, _floats(ONE), _floats(ZERO), _floats(_counted),
     partial(_rounded, digits=0), partial(_rounded, digits=1), partial(_rounded, digits=2),
 )  # fmt: skip
 """Changes of all tensors of a program."""
@@ -156,7 +157,7 @@ WHOLE: tuple[Callable[[Leaf], Leaf], ...] = (
 
 def of_leaf(leaf: Leaf) -> Iterator[Callable[[Leaf], Leaf]]:
     """Yield changes of one tensor: of all its elements, of half of them, of each where they are few."""
-    yield from [ZERO, ONE]
+    yield from [ONE, ZERO]
     yield _counted
     yield from [partial(_rounded, digits=digits) for digits in (0, 1, 2)]
     if leaf.dtype == "string":
@@ -165,12 +166,12 @@ def of_leaf(leaf: Leaf) -> Iterator[Callable[[Leaf], Leaf]]:
     total = math.prod(leaf.shape)
     if total > 3:
         for half in (slice(total // 2), slice(total // 2, None)):
-            for number in (0.0, 1.0):
+            for number in (1.0, 0.0):
                 yield partial(_some, where=half, number=number)
     if total <= FEW:
         for place in range(total):
             here = slice(place, place + 1)
-            for number in (0.0, 1.0):
+            for number in (1.0, 0.0):
                 yield partial(_some, where=here, number=number)
             yield partial(_element, place=place)
 

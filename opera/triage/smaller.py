@@ -424,15 +424,14 @@ def cut(leaf: Leaf, shape: Sequence[int], begins: Sequence[int]) -> Leaf:
 
 
 def ranks(program: Program, _: Defaults) -> Iterator[Step]:
-    """Yield what drops axes of size 1: of all tensors of a rank together with what states an entry for each, or of one."""
-    found = leaves(program)
-    for rank in sorted({len(x.shape) for x in found}, reverse=True):
+    """Yield what drops axes of size 1: of all tensors of a rank together, with what states an entry for each axis.
+
+    Never of one tensor alone: many operators want one rank of all, and not every library checks that.
+    """
+    for rank in sorted({len(x.shape) for x in leaves(program)}, reverse=True):
         for axis in range(rank):
             for spatial in (0, 2):
                 yield partial(_dropped, rank=rank, axis=axis, spatial=spatial)
-    for place, leaf in enumerate(found):
-        for axis in range(len(leaf.shape)):
-            yield at(place, partial(_squeezed, axis=axis))
 
 
 def _squeezed(leaf: Leaf, axis: int) -> Leaf:
@@ -449,6 +448,9 @@ def _dropped(program: Program, rank: int, axis: int, spatial: int) -> Program | 
         rank - spatial: (axis - spatial,),
         2 * (rank - spatial): (axis - spatial, axis - spatial + rank - spatial),
     }
+
+    if rank - spatial == 1:
+        lengths = {}  # the last entry stays
 
     def numbers(items: Sequence[Any]) -> list[Any]:
         gone = lengths.get(len(items), ())

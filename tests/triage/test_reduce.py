@@ -44,6 +44,12 @@ def run(workspace: Workspace, compiler: str, *programs: Program | Captured) -> N
     stage.run(workspace, options, Silent())
 
 
+def counted(workspace: Workspace) -> dict[str, object]:
+    """Return what a report says, but for when it was made and which findings have a script."""
+    told: dict[str, object] = msgspec.to_builtins(summarise(workspace))
+    return {name: value for name, value in told.items() if name not in ("generated", "findings")}
+
+
 def reduced(workspace: Workspace, seconds: float = 60.0) -> dict[str, reduction.Reduction]:
     """Reduce all findings; return them by operator of what is left."""
     said: list[str] = []
@@ -56,11 +62,11 @@ def reduced(workspace: Workspace, seconds: float = 60.0) -> dict[str, reduction.
 def test_a_planted_fault_is_reduced_and_the_corpus_does_not_know(workspace: Workspace) -> None:
     run(workspace, "faults.onnx_faults:wrong_value", *(relu(n, "LeakyRelu") for n in range(2)), relu(3, "Relu"))
     before = tests.newest(workspace)
-    told = summarise(workspace)
+    told = counted(workspace)
     [found] = reduced(workspace).values()
     assert found.elements == 1 and found.nondefault == 0 and found.deciding == () and found.finished
     assert found.outcome.verdict == INCONSISTENT and found.outcome.symptom == "value"
-    assert tests.newest(workspace) == before and msgspec.to_builtins(summarise(workspace)) == msgspec.to_builtins(told)
+    assert tests.newest(workspace) == before and counted(workspace) == told
     assert len(list(workspace.documents("onnx"))) == 3
     assert len(workspace.corpus("onnx")) == 3 and [len(x.members) for x in findings(workspace)] == [2]
     made = tests.test(workspace, found.stored)
@@ -93,7 +99,7 @@ def test_what_cannot_fail_alone_is_said_and_not_stored(workspace: Workspace) -> 
 
 def test_openvino_counts_windows_that_begin_in_the_padding(workspace: Workspace) -> None:
     pytest.importorskip("openvino")
-    pool = onnx("MaxPool", {"X": f32(1, 3, 9, 9)}, ceil_mode=1, kernel_shape=[1, 1], strides=[2, 2], dilations=[1, 1])
+    pool = onnx("MaxPool", {"X": f32(1, 3, 8, 8)}, ceil_mode=1, kernel_shape=[1, 1], strides=[2, 2], dilations=[1, 1])
     run(workspace, "openvino", pool)
     found = reduced(workspace)["MaxPool"]
     program = found.program().program
@@ -125,7 +131,7 @@ def test_openvino_converts_in_place_comparisons_of_torch_to_bool(workspace: Work
     run(workspace, "openvino", Instance("torch", "torch.Tensor.gt_", {}, operands, (), context))
     found = reduced(workspace)["torch.Tensor.gt_"]
     assert found.outcome.symptom == "dtype" and found.elements == 2
-    assert [x.array().tolist() for x in smaller.leaves(found.program().program)] == [0.0, 0.0]
+    assert [x.array().tolist() for x in smaller.leaves(found.program().program)] == [1.0, 1.0]
 
 
 def test_another_message_is_another_failure_though_the_signature_forgives_names() -> None:
