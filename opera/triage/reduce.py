@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from opera.errors import NoAnswer, OperaError, UsageError
+from opera.errors import OperaError, UsageError
 from opera.oracle.signature import DTYPE, Signature
 from opera.programs import migrated, values
 from opera.programs.program import Captured, Instance, Program, Provenance, parse
@@ -35,6 +35,8 @@ from opera.triage.reduction import Reduction
 
 SECONDS = 60.0
 """What a finding may take, unless more or less is asked for."""
+SEARCH = 0.85
+"""Share of that for the search: what it finds is confirmed afterwards."""
 PATIENCE = 10.0
 """Seconds that a candidate may take: one that is much slower than a member is no smaller."""
 TRIED = 3
@@ -77,6 +79,12 @@ class _Asker:
             raise ValueError("nobody said what is to be found")
         found = self.look(programs)
         return [alike(self.question.frontend, target, outcome) for outcome in found]
+
+    def vanished(self, program: Program) -> bool:
+        """Whether the failure is gone from a program that was asked about, and its library accepts it."""
+        outcome = self.outcomes.get(program.id)
+        gone = outcome is not None and outcome.verdict not in (INVALID, ERROR)
+        return gone and self([program]) == [False]
 
     def look(self, programs: Sequence[Program]) -> list[Outcome]:
         """Return what programs show. Raises Spent where there is no time left to ask."""
@@ -140,7 +148,7 @@ def reduce(
 ) -> Reduction:
     """Return the smallest program found that fails as a member of a finding, its test stored. Raises NotReduced."""
     begun = time.monotonic()
-    end = begun + seconds
+    end = begun + SEARCH * seconds
     why = "its members fail only after other tests, or were deleted"
     for verdict in choice.candidates(workspace, verdicts)[:TRIED]:
         try:
@@ -228,9 +236,8 @@ def _confirmed(workspace: Workspace, ask: _Asker, kept: list[Program]) -> tuple[
 
 def _deciding(ask: _Asker, program: Program, defaults: smaller.Defaults) -> Iterator[str]:
     """Yield the parameters without which a program is accepted by its library and does not fail so."""
-    if not isinstance(program, Instance) or ask.target is None:
+    if not isinstance(program, Instance):
         return
-    target = ask.outcomes[program.id]
     known = defaults.get(program.operator, {})
     for name, value in smaller.nondefault(program, defaults):
         plain = smaller.default(known, name)
@@ -240,10 +247,10 @@ def _deciding(ask: _Asker, program: Program, defaults: smaller.Defaults) -> Iter
         if other is None:
             continue
         try:
-            [outcome] = ask.look([other])
+            ask.look([other])
         except Spent:
             return
-        if outcome.verdict not in (INVALID, ERROR) and not alike(ask.question.frontend, target, outcome):
+        if ask.vanished(other):
             yield f"{name}={_said(value)}"
 
 
@@ -296,8 +303,8 @@ def reduce_all(
             share = (end - time.monotonic()) / (len(left) + 1)
             try:
                 made = reduce(workspace, probe, finding, found[finding], min(seconds, max(share, 5.0)))
-            except (NotReduced, NoAnswer) as error:
-                tell(f"{finding} is not reduced: {error if isinstance(error, NotReduced) else error.what}")
+            except (NotReduced, OperaError) as error:
+                tell(f"{finding} is not reduced: {error.what if isinstance(error, OperaError) else error}")
                 continue
             store(workspace, made)
             tell(told(workspace, made))

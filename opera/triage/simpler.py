@@ -25,16 +25,17 @@ MANY = 4096
 
 
 def cost(value: Value) -> int:
-    """Return how much there is to read in a value: 0 and False cost nothing, 1 costs 1, all else its characters and more."""
+    """Return how much there is to read in a value: 0 and 1 cost nothing, all else its characters and more.
+
+    So what is 1 never becomes 0: as a scale, a size or a divisor 0 is another case, and 1 is tried first.
+    """
     match value:
         case Tensor():
             return _of_tensor(value)
         case RandomTensor():
             return 100 * math.prod(value.shape)
-        case None | False:
-            return 0
-        case True:
-            return 1
+        case None | bool():
+            return int(value is True)
         case int() | float():
             return _of_number(value)
         case str() | bytes():
@@ -50,7 +51,7 @@ def _of_number(number: float) -> int:
     if not math.isfinite(number):
         return 4
     if number in (0, 1):
-        return int(number) + (number == 0 and math.copysign(1, number) < 0)
+        return int(math.copysign(1, number) < 0)
     return 1 + len(f"{int(number)}" if float(number).is_integer() and abs(number) < 2**53 else f"{number!r}")
 
 
@@ -59,7 +60,7 @@ def _of_tensor(tensor: Tensor) -> int:
         return 30 * math.prod(tensor.shape)
     if tensor.dtype == "string":
         return sum(len(x) for x in tensor.array().ravel())
-    numbers = tensor.numbers().ravel()
+    numbers = _numbers(tensor).ravel()
     if numbers.dtype.kind == "c":
         numbers = np.concatenate([numbers.real, numbers.imag])
     if numbers.dtype.kind != "f":
@@ -93,6 +94,13 @@ def numbered(array: Array, dtype: str) -> Tensor:
     return Tensor.of(array.astype(CONTAINERS[dtype]).reshape(array.shape), dtype)
 
 
+def _numbers(tensor: Tensor) -> Array:
+    """Return the elements as numbers; of a float4, the bits beyond its four are none of it."""
+    if tensor.dtype == "float4_e2m1fn":
+        return widen(tensor.array() & 15, tensor.dtype)
+    return tensor.numbers()
+
+
 def _numeric(leaf: Leaf) -> bool:
     return isinstance(leaf, Tensor) and leaf.dtype not in ("string", "float8_e8m0fnu")
 
@@ -104,7 +112,7 @@ def as_float32(leaf: Leaf, dtype: str) -> Leaf:
     if isinstance(leaf, RandomTensor):
         return RandomTensor("float32", leaf.shape, leaf.seed, leaf.low, leaf.high)
     with np.errstate(over="ignore"):
-        return Tensor.of(leaf.numbers().astype("float32"), "float32")
+        return Tensor.of(_numbers(leaf).astype("float32"), "float32")
 
 
 def _constant(leaf: Leaf, number: float) -> Leaf:
@@ -141,7 +149,7 @@ def _floats(change: Callable[[Leaf], Leaf]) -> Callable[[Leaf], Leaf]:
 ZERO, ONE = partial(_constant, number=0.0), partial(_constant, number=1.0)
 WHOLE: tuple[Callable[[Leaf], Leaf], ...] = (
     _written_out,
-    ZERO, ONE, _floats(ZERO), _floats(ONE), _floats(_counted),
+    ONE, ZERO, _floats(ONE), _floats(ZERO), _floats(_counted),
     partial(_rounded, digits=0), partial(_rounded, digits=1), partial(_rounded, digits=2),
 )  # fmt: skip
 """Changes of all tensors of a program."""
@@ -149,7 +157,7 @@ WHOLE: tuple[Callable[[Leaf], Leaf], ...] = (
 
 def of_leaf(leaf: Leaf) -> Iterator[Callable[[Leaf], Leaf]]:
     """Yield changes of one tensor: of all its elements, of half of them, of each where they are few."""
-    yield from [ZERO, ONE]
+    yield from [ONE, ZERO]
     yield _counted
     yield from [partial(_rounded, digits=digits) for digits in (0, 1, 2)]
     if leaf.dtype == "string":
@@ -158,12 +166,12 @@ def of_leaf(leaf: Leaf) -> Iterator[Callable[[Leaf], Leaf]]:
     total = math.prod(leaf.shape)
     if total > 3:
         for half in (slice(total // 2), slice(total // 2, None)):
-            for number in (0.0, 1.0):
+            for number in (1.0, 0.0):
                 yield partial(_some, where=half, number=number)
     if total <= FEW:
         for place in range(total):
             here = slice(place, place + 1)
-            for number in (0.0, 1.0):
+            for number in (1.0, 0.0):
                 yield partial(_some, where=here, number=number)
             yield partial(_element, place=place)
 
@@ -189,7 +197,7 @@ def _element(leaf: Leaf, place: int) -> Leaf:
     """Make one element a smaller number: half of it, without what is after the point."""
     if not isinstance(leaf, Tensor) or not _numeric(leaf) or place >= math.prod(leaf.shape):
         return leaf
-    numbers = leaf.numbers().reshape(-1)
+    numbers = _numbers(leaf).reshape(-1)
     if numbers.dtype.kind not in "fiu" or not np.isfinite(numbers[place]):
         return leaf
     found = float(numbers[place])
@@ -198,7 +206,10 @@ def _element(leaf: Leaf, place: int) -> Leaf:
 
 
 def of_param(name: str, value: Value) -> Iterator[Value]:
-    """Yield simpler values of a parameter; what names a type by a number (`to`, `dtype`) has none."""
+    """Yield simpler values of a parameter; what names a type by a number (`to`, `dtype`) has none.
+
+    What is positive stays so: a stride or size of 0 is another case, if it is one.
+    """
     if name.rpartition(".")[2] in ("to", "dtype") or name.endswith("type"):
         return
     match value:
@@ -206,15 +217,17 @@ def of_param(name: str, value: Value) -> Iterator[Value]:
             if value:
                 yield False
         case int():
-            yield from (x for x in dict.fromkeys((0, 1, 2, value // 2)) if cost(x) < cost(value))
+            least = min(value, 1)
+            yield from (x for x in dict.fromkeys((0, 1, 2, value // 2)) if cost(x) < cost(value) and x >= least)
         case float():
             yield from (x for x in dict.fromkeys((0.0, 1.0, float(f"{value:.1g}"))) if cost(x) < cost(value))
         case list() | tuple():
             for place, item in enumerate(value):
                 for other in of_param("", item):
                     yield type(value)([*value[:place], other, *value[place + 1 :]])
-            for other in (0, 1):
-                if value and all(isinstance(x, int) and not isinstance(x, bool) for x in value):
-                    yield type(value)([other] * len(value))
+            if value and all(isinstance(x, int) and not isinstance(x, bool) for x in value):
+                for other in (0, 1):
+                    if other >= min(1, *value):
+                        yield type(value)([other] * len(value))
             for place in range(len(value)):
                 yield type(value)([*value[:place], *value[place + 1 :]])

@@ -7,6 +7,7 @@ which of two programs is smaller. Whether a changed program still means anything
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -29,6 +30,8 @@ SPELLED = 8
 """A tensor of integers with at most so many elements may state sizes and axes: they change with the shapes."""
 AXES = ("axis", "dim")
 """Parameters that begin so, or end so, name axes."""
+SIZED = re.compile(r"size|shape|num|heads|channels|features|units|groups?$")
+"""Parameters with such names say how large a tensor is, and change together with it: not every library checks that."""
 
 
 def measure(program: Program, defaults: Defaults) -> Measure:
@@ -133,6 +136,65 @@ def applied(step: Step, program: Program) -> Program | None:
         return step(program)
     except CorpusError:
         return None
+
+
+# ---------------------------------------------------------------------- what a failure may need
+
+
+class Trait(msgspec.Struct, frozen=True):
+    """Something that a program has: a parameter that is not the default's, an input that may be left out, or a dtype.
+
+    Attributes:
+        operator: Of the call; empty for a dtype.
+        name: Of the parameter, input or dtype.
+        default: Of the parameter, where it has one.
+    """
+
+    operator: str
+    name: str
+    kind: str
+    default: Value = NO_DEFAULT
+
+    def held(self, program: Program, defaults: Defaults) -> bool:
+        """Whether a program has it."""
+        if self.kind == "dtype":
+            return any(x.dtype == self.name for x in leaves(program))
+        calls = [call for call in program.instances() if call.operator == self.operator]
+        if self.kind == "input":
+            return any(x.name == self.name and x.value is not None for call in calls for x in call.inputs)
+        return any(
+            self.name in call.params
+            and not same(call.params[self.name], default(defaults.get(call.operator, {}), self.name))
+            for call in calls
+        )
+
+    def without(self, program: Program) -> Program | None:
+        """Return a program that lacks it, None where there is none."""
+        if self.kind == "dtype":
+            return _as_float32(program, self.name)
+        for place, call in enumerate(program.instances()):
+            if call.operator == self.operator:
+                edit = _input_left_out if self.kind == "input" else self._reset
+                return _edited(program, place, partial(edit, name=self.name))
+        return None
+
+    def _reset(self, instance: Instance, name: str) -> Instance | None:
+        found = without(instance, name)
+        return found if found is not None or self.default == NO_DEFAULT else _set(instance, name, self.default)
+
+
+def traits(program: Program, defaults: Defaults) -> list[Trait]:
+    """Return what a failure may need, of which more than the values of tensors depends."""
+    found = [Trait("", name, "dtype") for name in sorted({x.dtype for x in leaves(program)} & simpler.WIDENED)]
+    for call in program.instances():
+        known = defaults.get(call.operator, {})
+        found += [Trait(call.operator, x.name, "input") for x in call.inputs if x.value is not None]
+        found += [
+            Trait(call.operator, name, "param", default(known, name))
+            for name, value in call.params.items()
+            if not same(value, default(known, name)) and not _refers(value, call)
+        ]
+    return found
 
 
 # ---------------------------------------------------------------------- what can be left out
@@ -260,29 +322,53 @@ def sizes(program: Program, _: Defaults) -> Iterator[Step]:
     """Yield what makes dimensions smaller: wherever a size occurs, then axis by axis of each tensor. None becomes 0."""
     found = sorted({size for x in leaves(program) for size in x.shape if size > 1}, reverse=True)
     for target in (1, 2):
-        yield partial(_all_sizes, most=target)
+        for last in (False, True):
+            yield partial(_all_sizes, most=target, last=last)
     stated = {x for call in program.instances() for value in call.params.values() for x in _integers(value) if x > 1}
+    bound = _bound(program)
     for size in (*found, *sorted(stated - set(found), reverse=True)):
         for target in dict.fromkeys((1, 2, size // 2, size - 1)):
             if target < size:
                 for multiples in (False, True):
-                    for stating in (True, False):
+                    for stating in (True,) if size in bound else (True, False):
                         yield partial(resized, size=size, target=target, multiples=multiples, stating=stating)
+                yield partial(resized, size=size, target=target, stating=size in bound, begin=size - target)
+        for begin in range(1, size - 1 if size <= simpler.FEW else 0):
+            yield partial(resized, size=size, target=1, stating=size in bound, begin=begin)
     for place, leaf in enumerate(leaves(program)):
         for axis, size in enumerate(leaf.shape):
             for target in dict.fromkeys((1, 2, size // 2, size - 1)):
-                if 0 < target < size:
-                    yield at(place, partial(_axis_cut, axis=axis, target=target))
+                for begin in (0, size - target):
+                    if 0 < target < size and size not in bound:
+                        yield at(place, partial(_axis_cut, axis=axis, target=target, begin=begin))
 
 
-def _all_sizes(program: Program, most: int) -> Program:
-    return mapped(program, lambda leaf: cut(leaf, [min(size, most) for size in leaf.shape]))
+def _bound(program: Program) -> set[int]:
+    """Return the sizes that parameters state."""
+    return {
+        x
+        for call in program.instances()
+        for name, value in call.params.items()
+        if SIZED.search(name.rpartition(".")[2])
+        for x in _integers(value)
+        if x > 1
+    }
 
 
-def resized(program: Program, size: int, target: int, multiples: bool, stating: bool) -> Program:
+def _all_sizes(program: Program, most: int, last: bool) -> Program:
+    def change(leaf: Leaf) -> Leaf:
+        return cut(leaf, [min(x, most) for x in leaf.shape], [max(0, x - most) * last for x in leaf.shape])
+
+    return mapped(program, change)
+
+
+def resized(
+    program: Program, size: int, target: int, multiples: bool = False, stating: bool = False, begin: int = 0
+) -> Program:
     """Return a program in which a size is another one wherever it is a dimension, or a `multiple` of it is.
 
-    With `stating`, integers of parameters and of small integer inputs that are this size change as well.
+    With `stating`, integers of parameters and of small integer inputs that are this size change as well. What is kept of such
+    a dimension begins at `begin`.
     """
 
     def other(number: int) -> int:
@@ -291,7 +377,7 @@ def resized(program: Program, size: int, target: int, multiples: bool, stating: 
         return number // size * target if multiples and number > size and number % size == 0 else number
 
     def change(leaf: Leaf) -> Leaf:
-        found = cut(leaf, [other(x) for x in leaf.shape])
+        found = cut(leaf, [other(x) for x in leaf.shape], [begin if x == size else 0 for x in leaf.shape])
         if stating and isinstance(found, Tensor) and _states(found):
             return Tensor.of(simpler.integers(found, other), found.dtype)
         return found
@@ -318,32 +404,34 @@ def _replaced(value: Value, other: Callable[[int], int]) -> Value:
     return other(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _axis_cut(leaf: Leaf, axis: int, target: int) -> Leaf:
+def _axis_cut(leaf: Leaf, axis: int, target: int, begin: int) -> Leaf:
     if axis >= len(leaf.shape):
         return leaf
-    return cut(leaf, [min(x, target) if place == axis else x for place, x in enumerate(leaf.shape)])
+    shape = [min(x, target) if place == axis else x for place, x in enumerate(leaf.shape)]
+    return cut(leaf, shape, [begin if place == axis else 0 for place in range(len(shape))])
 
 
-def cut(leaf: Leaf, shape: Sequence[int]) -> Leaf:
-    """Return the first elements of a tensor along each axis; no dimension becomes larger."""
+def cut(leaf: Leaf, shape: Sequence[int], begins: Sequence[int]) -> Leaf:
+    """Return so many elements of a tensor along each axis, from where they begin; no dimension becomes larger."""
     least = tuple(min(have, want) for have, want in zip(leaf.shape, shape, strict=True))
     if least == leaf.shape:
         return leaf
     if isinstance(leaf, RandomTensor):
         return msgspec.structs.replace(leaf, shape=least)
-    return Tensor.of(leaf.array()[tuple(slice(x) for x in least)], leaf.dtype)
+    first = [min(begin, have - want) for begin, have, want in zip(begins, leaf.shape, least, strict=True)]
+    window = tuple(slice(begin, begin + want) for begin, want in zip(first, least, strict=True))
+    return Tensor.of(leaf.array()[window], leaf.dtype)
 
 
 def ranks(program: Program, _: Defaults) -> Iterator[Step]:
-    """Yield what drops axes of size 1: of all tensors of a rank together with what states an entry for each, or of one."""
-    found = leaves(program)
-    for rank in sorted({len(x.shape) for x in found}, reverse=True):
+    """Yield what drops axes of size 1: of all tensors of a rank together, with what states an entry for each axis.
+
+    Never of one tensor alone: many operators want one rank of all, and not every library checks that.
+    """
+    for rank in sorted({len(x.shape) for x in leaves(program)}, reverse=True):
         for axis in range(rank):
             for spatial in (0, 2):
                 yield partial(_dropped, rank=rank, axis=axis, spatial=spatial)
-    for place, leaf in enumerate(found):
-        for axis in range(len(leaf.shape)):
-            yield at(place, partial(_squeezed, axis=axis))
 
 
 def _squeezed(leaf: Leaf, axis: int) -> Leaf:
@@ -360,6 +448,9 @@ def _dropped(program: Program, rank: int, axis: int, spatial: int) -> Program | 
         rank - spatial: (axis - spatial,),
         2 * (rank - spatial): (axis - spatial, axis - spatial + rank - spatial),
     }
+
+    if rank - spatial == 1:
+        lengths = {}  # the last entry stays
 
     def numbers(items: Sequence[Any]) -> list[Any]:
         gone = lengths.get(len(items), ())
@@ -440,13 +531,15 @@ def _as_float32(program: Program, dtype: str) -> Program:
 
 def values_of_params(program: Program, _: Defaults) -> Iterator[Step]:
     """Yield simpler values of parameters that must be stated."""
+    found = {size for x in leaves(program) for size in x.shape}
     for place, call in enumerate(program.instances()):
         for name, value in call.params.items():
-            for item in simpler.of_param(name, value):
+            held = SIZED.search(name.rpartition(".")[2]) and found & set(_integers(value))
+            for item in () if held else simpler.of_param(name, value):
                 yield partial(_edited, place=place, edit=partial(_set, name=name, value=item))
 
 
 PASSES: tuple[Callable[[Program, Defaults], Iterator[Step]], ...] = (
-    structure, sizes, ranks, dtypes, values_of_tensors, values_of_params,
+    sizes, structure, ranks, dtypes, values_of_tensors, values_of_params,
 )  # fmt: skip
 """What is tried, coarse to fine; again from the first as long as something helps."""

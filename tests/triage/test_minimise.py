@@ -1,0 +1,179 @@
+"""Steps of a reduction yield well-formed programs, each accepted one is smaller, and the search ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from several_calls import ONNX, TORCH
+from strategies import INSTANCES, tensors
+
+from opera.programs.program import Instance, Operand, Program, parse
+from opera.programs.values import Named, RandomTensor, Tensor
+from opera.triage import simpler, smaller
+from opera.triage.minimise import minimise
+
+GRAPHS = st.sampled_from([*ONNX.values(), *TORCH.values()])
+
+
+class Told:
+    """Says of programs what a function says; what the library would reject is never asked about."""
+
+    batch = 4
+
+    def __init__(self, fails: Callable[[Program], bool]) -> None:
+        self.fails, self.asked = fails, 0
+
+    def __call__(self, programs: Sequence[Program]) -> list[bool]:
+        self.asked += len(programs)
+        return [self.fails(program) for program in programs]
+
+    def vanished(self, program: Program) -> bool:
+        return not self.fails(program)
+
+
+def onnx(operator: str, inputs: dict[str, object], outputs: tuple[str, ...] = ("y",), **params: object) -> Instance:
+    operands = tuple(Operand(name, Tensor.of(x) if isinstance(x, np.ndarray) else x) for name, x in inputs.items())
+    return Instance("onnx", operator, dict(params), operands, outputs, {"opset": {"": 21}})
+
+
+def smallest(program: Program, fails: Callable[[Program], bool], defaults: smaller.Defaults | None = None) -> Program:
+    """Return what is left; the first input must be given, as a library has it."""
+
+    def asked(p: Program) -> bool:
+        return (
+            bool(p.inputs) and p.inputs[0].name == program.inputs[0].name and p.inputs[0].value is not None and fails(p)
+        )
+
+    return minimise(program, defaults or {}, Told(asked), lambda _: None)
+
+
+@given(INSTANCES | GRAPHS)
+@settings(max_examples=25)
+def test_every_step_yields_a_program_that_can_be_stored(program: Program) -> None:
+    for steps in smaller.PASSES:
+        for step in list(steps(program, {}))[:40]:
+            made = smaller.applied(step, program)
+            if made is not None:
+                assert parse(made.canonical()).canonical() == made.canonical()
+                assert smaller.elements(made) <= smaller.elements(program), "nothing grows"
+
+
+@given(INSTANCES | GRAPHS)
+@settings(max_examples=10)
+def test_a_search_ends_though_everything_fails_and_each_program_is_smaller(program: Program) -> None:
+    kept = [program]
+    last = minimise(program, {}, Told(lambda _: True), kept.append)
+    order = [smaller.measure(x, {}) for x in kept]
+    assert order == sorted(order, reverse=True) and len(set(order)) == len(order)
+    assert last == kept[-1]
+
+
+@given(tensors())
+def test_the_cost_of_a_tensor_is_that_of_what_it_shows(tensor: Tensor) -> None:
+    assert simpler.cost(tensor) >= 0
+    zeros = simpler.ZERO(tensor)
+    assert isinstance(zeros, Tensor) and zeros.shape == tensor.shape and zeros.dtype == tensor.dtype
+    if tensor.dtype not in ("string", "float8_e8m0fnu"):
+        assert simpler.cost(zeros) == 0
+
+
+def test_the_one_element_that_matters_is_left_wherever_it_is() -> None:
+    x = np.linspace(0.1, 4.7, 60, dtype=np.float32).reshape(3, 4, 5)
+    x[1, 2, 3] = np.nan
+    found = smallest(onnx("Abs", {"X": x}), lambda p: bool(np.isnan(smaller.leaves(p)[0].array()).any()))
+    [left] = smaller.leaves(found)
+    assert left.shape == () and np.isnan(left.array())
+
+
+def test_tensors_that_share_a_size_shrink_together_and_with_what_states_it() -> None:
+    program = onnx(
+        "RNN", {"X": np.ones((3, 2, 5), "f4"), "W": np.ones((1, 8, 5), "f4"), "R": np.ones((1, 8, 8), "f4")},
+        hidden_size=8,
+    )  # fmt: skip
+
+    def consistent(p: Program) -> bool:
+        shapes = [leaf.shape for leaf in smaller.leaves(p)]
+        if len(shapes) != 3:
+            return False
+        x, w, r = shapes
+        hidden = p.instances()[0].params.get("hidden_size")
+        return len(x) == len(w) == len(r) == 3 and w[1] == r[1] == r[2] == hidden and x[2] == w[2]
+
+    found = smallest(program, consistent)
+    assert [leaf.shape for leaf in smaller.leaves(found)] == [(1, 1, 1)] * 3
+    assert found.instances()[0].params == {"hidden_size": 1}
+
+
+def test_a_parameter_that_decides_at_first_stays_though_others_would_do() -> None:
+    program = onnx("RoiAlign", {"X": np.ones((1, 1, 4, 4), "f4")}, mode="max", output_height=3)
+
+    def fails(p: Program) -> bool:  # a second failure hides behind the first: it comes with tiny inputs alone
+        return p.instances()[0].params.get("mode") == "max" or smaller.elements(p) == 1
+
+    found = smallest(program, fails, {"RoiAlign": {"mode": "avg", "output_height": 1}})
+    assert found.instances()[0].params == {"mode": "max"} and smaller.elements(found) == 1
+
+
+def test_axes_and_lists_with_an_entry_for_each_axis_go_together() -> None:
+    program = onnx("MaxPool", {"X": np.ones((1, 1, 1, 3), "f4")}, kernel_shape=[1, 2], pads=[0, 1, 0, 1])
+
+    def fails(p: Program) -> bool:
+        [leaf], params = smaller.leaves(p), p.instances()[0].params
+        spatial = len(leaf.shape) - 2
+        kernel, pads = params.get("kernel_shape", []), params.get("pads", [])
+        return spatial > 0 and len(kernel) == spatial and len(pads) == 2 * spatial and pads[-1] == 1
+
+    found = smallest(program, fails)
+    assert [leaf.shape for leaf in smaller.leaves(found)] == [(1, 1, 1)]
+    assert len(found.instances()[0].params["pads"]) == 2
+
+
+def test_arguments_leave_the_lists_that_say_how_a_call_was_written() -> None:
+    context = {"kind": "function", "call": {"args": ["input", "kernel_size", "stride"], "kwargs": ["ceil_mode"]}}
+    pool = Instance(
+        "torch", "torch.nn.functional.max_pool2d", {"kernel_size": 2, "stride": 1, "ceil_mode": True},
+        (Operand("input", Tensor.of(np.ones((1, 2, 2), "f4"))),), (), context,
+    )  # fmt: skip
+    known = {"torch.nn.functional.max_pool2d": {"stride": None, "ceil_mode": False}}
+    found = smallest(pool, lambda p: "kernel_size" in p.instances()[0].params, known).instances()[0]
+    assert found.params == {"kernel_size": 1}
+    assert found.context["call"] == {"args": ["input", "kernel_size"], "kwargs": []}
+    assert smaller.without(pool, "kernel_size") is None, "another argument stands behind it"
+
+
+def test_floats_become_float32_with_what_names_their_dtype() -> None:
+    context = {"kind": "function", "call": {"args": ["input"], "kwargs": ["dtype"]}}
+    total = Instance(
+        "torch", "torch.sum", {"dtype": Named("torch.dtype", "float64")},
+        (Operand("input", Tensor.of(np.ones(2, "f8"))),), (), context,
+    )  # fmt: skip
+    found = smallest(total, lambda p: "dtype" in p.instances()[0].params).instances()[0]
+    assert found.params == {"dtype": Named("torch.dtype", "float32")}
+    assert [x.dtype for x in smaller.leaves(found)] == ["float32"]
+    half = smallest(total, lambda p: any(x.dtype == "float64" for x in smaller.leaves(p)))
+    assert [x.dtype for x in smaller.leaves(half)] == ["float64"], "a dtype that matters stays"
+
+
+def test_a_random_tensor_is_written_out_once_it_is_small() -> None:
+    program = onnx("Abs", {"X": RandomTensor("float32", (500, 3), 1, -2.0, 2.0)})
+    found = smallest(program, lambda p: math.prod(smaller.leaves(p)[0].shape) >= 2)
+    [left] = smaller.leaves(found)
+    assert isinstance(left, Tensor) and left.array().tolist() == [1.0, 1.0]
+
+
+def test_unused_outputs_and_inputs_go() -> None:
+    top = onnx(
+        "TopK",
+        {"X": np.ones(3, "f4"), "K": np.ones(1, "i8"), "more": None, "last": np.ones(1, "f4")},
+        ("values", "indices"),
+    )
+    found = smallest(top, lambda p: sum(x.value is not None for x in p.inputs) >= 2).instances()[0]
+    assert found.outputs in (("values",), ("", "indices")) and len(found.inputs) <= 3
+    graph = ONNX["split-add-concat"]
+    left = smallest(graph, lambda p: len(p.instances()) == 3)
+    assert len(left.outputs) == 1 and msgspec.structs.replace(left, outputs=graph.outputs).calls

@@ -1,0 +1,181 @@
+"""Findings are reduced to the smallest program that fails alike, by the real compilers where a behaviour of theirs matters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from commands import opera
+from faults.onnx_faults import Silent, relu
+from several_calls import node
+
+from opera.oracle.signature import Signature
+from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
+from opera.programs.values import Tensor
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, TIMEOUT, Limits, Outcome
+from opera.report.summary import summarise
+from opera.run import driver as stage
+from opera.run.probe import Probe, Question
+from opera.store import tests
+from opera.store.workspace import Workspace
+from opera.triage import reduce, reduction, scripts, smaller
+from opera.triage.findings import findings
+
+pytest.importorskip("onnx")
+
+
+def f32(*shape: int) -> Tensor:
+    return Tensor.of((np.arange(np.prod(shape)) / 8 + 0.125).astype("f4").reshape(shape))
+
+
+def onnx(
+    operator: str, inputs: dict[str, Tensor | None], outputs: tuple[str, ...] = ("y",), **params: object
+) -> Instance:
+    operands = tuple(Operand(name, value) for name, value in inputs.items())
+    return Instance("onnx", operator, dict(params), operands, outputs, {"opset": {"": 22}})
+
+
+def run(workspace: Workspace, compiler: str, *programs: Program | Captured) -> None:
+    seen = Provenance("suite", "file", "test")
+    workspace.add_captured([x if isinstance(x, Captured) else Captured(x, seen) for x in programs])
+    options = stage.Options(compilers=(compiler,), workers=1, limits=Limits(20.0))
+    stage.run(workspace, options, Silent())
+
+
+def counted(workspace: Workspace) -> dict[str, object]:
+    """Return what a report says, but for when it was made and which findings have a script."""
+    told: dict[str, object] = msgspec.to_builtins(summarise(workspace))
+    return {name: value for name, value in told.items() if name not in ("generated", "findings")}
+
+
+def reduced(workspace: Workspace, seconds: float = 60.0) -> dict[str, reduction.Reduction]:
+    """Reduce all findings; return them by operator of what is left."""
+    said: list[str] = []
+    reduce.reduce_all(workspace, list(scripts.members(workspace)), seconds, 600.0, said.append, workers=1)
+    found = {x.program().program.operator: x for x in reduction.stored(workspace)}
+    assert found, said
+    return found
+
+
+def test_a_planted_fault_is_reduced_and_the_corpus_does_not_know(workspace: Workspace) -> None:
+    run(workspace, "faults.onnx_faults:wrong_value", *(relu(n, "LeakyRelu") for n in range(2)), relu(3, "Relu"))
+    before = tests.newest(workspace)
+    told = counted(workspace)
+    [found] = reduced(workspace).values()
+    assert found.elements == 1 and found.nondefault == 0 and found.deciding == () and found.finished
+    assert found.outcome.verdict == INCONSISTENT and found.outcome.symptom == "value"
+    assert tests.newest(workspace) == before and counted(workspace) == told
+    assert len(list(workspace.documents("onnx"))) == 3
+    assert len(workspace.corpus("onnx")) == 3 and [len(x.members) for x in findings(workspace)] == [2]
+    made = tests.test(workspace, found.stored)
+    assert workspace.instance(made.instance) == found.program().program
+    with Probe.of(workspace, workers=1) as probe:
+        stored = probe(Question(frontend=found.frontend, test=found.stored))
+    assert (stored.verdict, stored.symptom) == (INCONSISTENT, "value")
+    [script] = scripts.members(workspace)
+    text = (workspace.root / "reproducers" / f"{script}.py").read_text()
+    assert "LeakyRelu1 (file)" in text or "LeakyRelu0 (file)" in text, "it says where the member came from"
+    shown = scripts.choose(workspace, scripts.members(workspace)[script])
+    assert shown is not None and shown.test == found.stored
+
+
+@pytest.mark.parametrize(("compiler", "verdict"), [("segfault", ABORT), ("hang", TIMEOUT), ("crash", CRASH)])
+def test_what_dies_hangs_or_raises_is_reduced(workspace: Workspace, compiler: str, verdict: str) -> None:
+    workspace.add_captured([relu(3, "LeakyRelu")])
+    options = stage.Options(compilers=(f"faults.onnx_faults:{compiler}",), workers=1, limits=Limits(1.0))
+    stage.run(workspace, options, Silent())
+    [found] = reduced(workspace, 40.0).values()
+    assert (found.outcome.verdict, found.elements) == (verdict, 1)
+
+
+def test_what_cannot_fail_alone_is_said_and_not_stored(workspace: Workspace) -> None:
+    run(workspace, "faults.onnx_faults:leaks_state", *(relu(n, "LeakyRelu") for n in range(3)))
+    said: list[str] = []
+    reduce.reduce_all(workspace, list(scripts.members(workspace)), 10.0, 60.0, said.append, workers=1)
+    assert reduction.stored(workspace) == [] and all("is not reduced" in x for x in said) and said
+
+
+def test_openvino_counts_windows_that_begin_in_the_padding(workspace: Workspace) -> None:
+    pytest.importorskip("openvino")
+    pool = onnx("MaxPool", {"X": f32(1, 3, 8, 8)}, ceil_mode=1, kernel_shape=[1, 1], strides=[2, 2], dilations=[1, 1])
+    run(workspace, "openvino", pool)
+    found = reduced(workspace)["MaxPool"]
+    program = found.program().program
+    assert found.outcome.symptom == "shape" and found.elements <= 4
+    assert "ceil_mode=1" in found.deciding and "dilations" not in program.instances()[0].params
+
+
+def test_the_call_that_is_wrong_is_found_among_several(workspace: Workspace) -> None:
+    pytest.importorskip("openvino")
+    calls = (
+        node("Relu", {"X": "x"}, ("h",)),
+        node("MaxPool", {"X": "h"}, ("p",), ceil_mode=1, kernel_shape=[1, 1], strides=[2, 2]),
+        node("Neg", {"X": "p"}, ("y",)),
+    )
+    newer = tuple(msgspec.structs.replace(call, context={"opset": {"": 22}}) for call in calls)
+    graph = Graph("onnx", (Operand("x", f32(1, 2, 6, 6)),), newer, ("y",))
+    run(workspace, "openvino", graph)
+    found = reduced(workspace)["MaxPool"]
+    assert len(found.program().program.instances()) == 1 and found.elements <= 4
+
+
+def test_openvino_converts_in_place_comparisons_of_torch_to_bool(workspace: Workspace) -> None:
+    pytest.importorskip("openvino")
+    pytest.importorskip("torch")
+    context = {"kind": "method", "call": {"args": ["input", "other"], "kwargs": []}}
+    operands = (Operand("input", f32(3, 4)), Operand("other", f32(4)))
+    run(workspace, "openvino", Instance("torch", "torch.Tensor.gt_", {}, operands, (), context))
+    found = reduced(workspace)["torch.Tensor.gt_"]
+    assert found.outcome.symptom == "dtype" and found.elements == 2
+    assert [x.array().tolist() for x in smaller.leaves(found.program().program)] == [1.0, 1.0]
+
+
+def test_another_message_is_another_failure_though_the_signature_forgives_names() -> None:
+    one = Outcome(CRASH, "load", "KeyError", "'num_heads'")
+    other = msgspec.structs.replace(one, message="'scale'")
+    assert Signature.of("tvm-onnx", "", one) == Signature.of("tvm-onnx", "", other)
+    assert reduce.alike("tvm-onnx", one, one) and not reduce.alike("tvm-onnx", one, other)
+    there = msgspec.structs.replace(one, conversion_function="Attention")
+    assert not reduce.alike("tvm-onnx", one, there) and reduce.alike("tvm-onnx", one, there, elsewhere=True)
+
+
+def test_a_gross_deviation_is_not_reduced_to_rounding() -> None:
+    off = [Outcome(INCONSISTENT, "infer", "value", details={"max_rel": x, "max_abs": x}) for x in (0.5, 2e-4, 0.02)]
+    assert (
+        not reduce.alike("f", off[0], off[1])
+        and reduce.alike("f", off[0], off[2])
+        and reduce.alike("f", off[1], off[1])
+    )
+
+
+def test_the_command_reduces_and_a_run_does_so_by_itself(tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    root = tmp_path / "w"
+    pool = onnx("MaxPool", {"X": f32(1, 1, 2, 2)}, ceil_mode=1, kernel_shape=[1, 1], strides=[2, 2])
+    with Workspace.open(root, write=True) as opened:
+        opened.add_captured([Captured(pool, Provenance("suite", "file", "test"))])
+    plain = opera("run", "--compiler", "openvino", "--no-reduce", "--workspace", root)
+    assert plain.returncode == 0 and "reduced" not in plain.stdout, plain.stderr
+    with Workspace.open(root, write=False) as opened:
+        assert reduction.stored(opened) == []
+        [name] = scripts.members(opened)
+    done = opera("reduce", name[:5], "--seconds", 30, "--workspace", root)
+    assert done.returncode == 0 and "only with ceil_mode=1" in done.stdout, done.stdout + done.stderr
+    assert "every finding is reduced" in opera("reduce", "all", "--workspace", root).stdout
+    with Workspace.open(root, write=False) as opened:
+        [found] = reduction.stored(opened)
+    shown = opera("show", found.stored, "--workspace", root)
+    assert shown.returncode == 0 and "MaxPool" in shown.stdout, shown.stderr
+    assert "1 new findings" not in opera("run", "--compiler", "openvino", "--workspace", root).stdout
+    assert opera("reduce", "Fzz", "--workspace", root).returncode == 2
+    other = tmp_path / "v"
+    with Workspace.open(other, write=True) as opened:
+        opened.add_captured([Captured(pool, Provenance("suite", "file", "test"))])
+    ran = opera("run", "--compiler", "openvino", "--reduce-seconds", 40, "--workspace", other)
+    assert "1 of 1 new findings reduced" in ran.stdout and "1 reproducers written" in ran.stdout, (
+        ran.stdout + ran.stderr
+    )
+    over = opera("run", "--compiler", "openvino", "--rerun", "--time-budget", 1, "--workspace", other)
+    assert "reduced" not in over.stdout
