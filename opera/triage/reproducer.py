@@ -106,6 +106,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
         "header": _header(exhibit, manifest, shown),
         "outputs": literals.literal(list(manifest.outputs)),
         "output": literals.literal(exhibit.output),
+        "known_output": exhibit.symptom == "count" or exhibit.output in manifest.outputs,
         "expected": _expected(manifest, expected, exhibit.computes_in) if kind == "inconsistent" else "",
         "tolerances": literals.literal(_tolerances(manifest, expected, exhibit.computes_in)),
         "low_precision": kinds.low,
