@@ -26,6 +26,7 @@ from opera.oracle.signature import Signature, normalise
 from opera.programs import values
 from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
+from opera.programs.verdicts import Outcome
 from opera.store import examined, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -156,19 +157,28 @@ def part(finding: str, kind: bytes) -> str:
 
 
 def decisive(reduction: Reduction) -> list[Any]:
-    """Return what tells the causes of one signature apart: operators, deciding parameters, kinds of dtypes.
+    """Return what tells the causes of one signature apart: operators, deciding parameters, kind of dtype, kind of wrong answer.
 
     The operator does not count where the signature knows the place without it: a crash whose message or converter is one. Of a
     parameter that is a number or holds some, the name counts: `axis=1` and `axis=2` are one; `mode='linear'` is not `'cubic'`.
+    The dtype is that of the first tensor: others may only tell a type (`CastLike`), which other forms have as a parameter.
     """
     program, shown = reduction.program(), reduction.outcome
     signature = Signature.of(reduction.frontend, program.program.operator, shown)
     placed = location.telling(signature.message) or "@" in signature.conversion_function
     known = placed or signature.operator == location.IN_PLACE
     operators = [] if known else sorted({location.canonical(name) for name in program.program.operators})
-    given = [operand.value for operand in program.program.inputs]
-    dtypes = {_kind(x.dtype) for x in (*given, *(program.expected or ())) if isinstance(x, Tensor | RandomTensor)}
-    return [operators, sorted({_deciding(text) for text in reduction.deciding}), sorted(dtypes)]
+    given = (operand.value for operand in program.program.inputs)
+    dtype = next((_kind(x.dtype) for x in given if isinstance(x, Tensor | RandomTensor)), "")
+    deciding = sorted({_deciding(text) for text in reduction.deciding})
+    return [operators, deciding, dtype, _lost(shown)]
+
+
+def _lost(shown: Outcome) -> str:
+    """Return whether NaN or infinity was lost or made, where that is the symptom."""
+    if shown.symptom != "nan-mask":
+        return ""
+    return "lost" if re.search(r"expected -?(?:nan|inf)", shown.message) else "made"
 
 
 def _deciding(text: str) -> str:

@@ -140,6 +140,13 @@ def test_members_that_another_parameter_decides_are_another_finding() -> None:
         (reduced("F", "a", program()), reduced("F", "b", program(value=tensor(1.0, dtype="float64"))), True),
         (reduced("F", "a", program()), reduced("F", "b", program(value=tensor(1, dtype="int8"))), True),
         (reduced("F", "a", program("Conv")), reduced("F", "b", program("Pad"), finished=False), False),
+        (
+            reduced(
+                "F", "a", program(), outcome=Outcome(INCONSISTENT, "infer", "nan-mask", "expected inf, got 3.4e+38")
+            ),
+            reduced("F", "b", program(), outcome=Outcome(INCONSISTENT, "infer", "nan-mask", "expected 448.0, got nan")),
+            True,
+        ),
     ],
 )
 def test_what_divides(one: Reduced, other: Reduced, several: bool) -> None:
