@@ -19,9 +19,9 @@ from opera.store import tests, verdicts
 from opera.store.folders import kept_outputs
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import blame, reduction
+from opera.triage import blame
 from opera.triage.blame import Blame
-from opera.triage.choice import choose
+from opera.triage.choice import Choice, choose
 from opera.triage.findings import Finding
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import said
@@ -86,12 +86,9 @@ class Page(msgspec.Struct, frozen=True):
 
 def page(workspace: Workspace, finding: Finding) -> Page:
     """Return what is told of a finding; what its tests' folders would tell is left out where they were deleted."""
-    members = list(verdicts.of_finding(workspace, finding.id, finding.environment))
-    shown = choose(workspace, members) or members[0]
-    reduced = _reduction(workspace, finding)
-    if reduced is not None and reduced.stored:
-        shown = Verdict(reduced.stored, reduced.frontend, reduced.variant, reduced.environment, reduced.outcome)
-    test = reduced.test if reduced else shown.test
+    members = list(verdicts.of_members(workspace, finding.frontend, finding.environment, finding.members))
+    shown, member, reduced = choose(workspace, members) or Choice(members[0], members[0])
+    test = member.test
     program = reduced.program().program if reduced else workspace.instance(tests.test(workspace, shown.test).instance)
     directory = migrated.folder(workspace.tests_folder, shown.test)
     manifest = migrated.read_manifest(directory) if (directory / "manifest.json").is_file() else None
@@ -114,11 +111,6 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         converter=_converter(outcome),
         specification=tuple(_specification(program)),
     )
-
-
-def _reduction(workspace: Workspace, finding: Finding) -> Reduction | None:
-    found = (x for x in reduction.stored(workspace, finding.id) if x.environment == finding.environment)
-    return next(found, None)
 
 
 def told(outcome: Outcome) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
+
+import msgspec
 
 from opera.programs.program import Program, identity
 from opera.store.rows import pack, unpack
@@ -64,6 +66,16 @@ def matching(workspace: Workspace, beginning: str, most: int) -> list[tuple[str,
         "SELECT DISTINCT kind, test FROM examined WHERE kind IN (?, ?) AND substr(test, 1, ?) = ? LIMIT ?",
         (TEST, INSTANCE, len(beginning), beginning, most),
     )
+
+
+def of_tests(workspace: Workspace, kind: str, tests: Iterable[str]) -> list[Examined]:
+    """Return the documents of a kind about these members."""
+    rows = workspace.query(
+        "SELECT finding, environment, test, document FROM examined WHERE kind = ?"
+        " AND test IN (SELECT value FROM json_each(?)) ORDER BY finding, environment, test",
+        (kind, msgspec.json.encode(sorted(tests)).decode()),
+    )
+    return [Examined(finding, environment, test, unpack(document)) for finding, environment, test, document in rows]
 
 
 def forget(workspace: Workspace, kind: str, finding: str, environment: str) -> None:

@@ -77,6 +77,15 @@ def of_finding(workspace: Workspace, finding: str, environment: str) -> Iterator
     return workspace.verdicts("finding = ? AND environment = ?", (finding, environment))
 
 
+def of_members(workspace: Workspace, frontend: str, environment: str, tests: Iterable[str]) -> Iterator[Verdict]:
+    """Yield the verdicts that make findings of these tests on a frontend."""
+    names = msgspec.json.encode(list(tests)).decode()
+    return workspace.verdicts(
+        f"{COUNTED} AND frontend = ? AND environment = ? AND test IN (SELECT value FROM json_each(?))",
+        (frontend, environment, names),
+    )
+
+
 def of_findings(workspace: Workspace, findings: Iterable[str]) -> Iterator[Verdict]:
     """Yield the members of any number of findings, in all environments."""
     names = msgspec.json.encode(list(findings)).decode()

@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from opera.programs import migrated
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import reduction
+from opera.triage.reduction import Reduction
 
 
-def choose(workspace: Workspace, verdicts: list[Verdict]) -> Verdict | None:
-    """Return what shows a finding best: the program that a member was reduced to, else the first of its `candidates`.
+class Choice(NamedTuple):
+    """What shows a finding: the verdict on a member, or on the smallest program that a member was reduced to.
+
+    `reduction` is that of the program, None where the member itself is shown; `member` is the member.
+    """
+
+    verdict: Verdict
+    member: Verdict
+    reduction: Reduction | None = None
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """The parameters that decide, as far as a reduction told."""
+        return self.reduction.deciding if self.reduction else ()
+
+
+def choose(workspace: Workspace, verdicts: list[Verdict]) -> Choice | None:
+    """Return what shows a finding best: the smallest program that a member was reduced to, else the first of its `candidates`.
 
     None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
     the folders of its tests were deleted.
     """
-    return _reduced(workspace, verdicts) or next(iter(candidates(workspace, verdicts)), None)
+    members = {(x.test, x.environment, x.variant): x for x in verdicts}
+    reduced = [
+        x
+        for x in reduction.of_members(workspace, {x.test for x in verdicts})
+        if (x.test, x.environment, x.variant) in members and migrated.folder(workspace.tests_folder, x.stored).is_dir()
+    ]
+    if reduced:
+        best = min(reduced, key=lambda x: (x.elements, x.stored))
+        member = members[best.test, best.environment, best.variant]
+        return Choice(msgspec.structs.replace(member, test=best.stored, outcome=best.outcome), member, best)
+    return next((Choice(x, x) for x in candidates(workspace, verdicts)), None)
 
 
 def candidates(workspace: Workspace, verdicts: list[Verdict]) -> list[Verdict]:
@@ -26,19 +55,6 @@ def candidates(workspace: Workspace, verdicts: list[Verdict]) -> list[Verdict]:
     alone = [x for x in alone if migrated.folder(workspace.tests_folder, x.test).is_dir()]
     confirmed = [x for x in alone if x.confirmation == "confirmed"] or alone
     return sorted(confirmed, key=lambda x: (_size(workspace, x.test), x.test))
-
-
-def _reduced(workspace: Workspace, verdicts: list[Verdict]) -> Verdict | None:
-    """Return the verdict on the smallest program that a member was reduced to, None where there is none."""
-    members = {(x.test, x.environment, x.variant): x for x in verdicts}
-    found = [
-        (x.elements, x.stored, msgspec.structs.replace(members[key], test=x.stored, outcome=x.outcome))
-        for finding in {x.finding for x in verdicts}
-        for x in reduction.stored(workspace, finding)
-        if (key := (x.test, x.environment, x.variant)) in members
-        and migrated.folder(workspace.tests_folder, x.stored).is_dir()
-    ]
-    return min(found, key=lambda x: x[:2])[2] if found else None
 
 
 def _size(workspace: Workspace, test: str) -> int:

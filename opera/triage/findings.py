@@ -16,8 +16,8 @@ from opera.store.rows import Verdict
 from opera.store.tests import Origin
 from opera.store.verdicts import First
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import causes, partners, reduction
-from opera.triage.choice import choose
+from opera.triage import causes, partners
+from opera.triage.choice import Choice, choose
 from opera.triage.sentence import sentence
 
 
@@ -70,7 +70,6 @@ class _Known(msgspec.Struct):
     passed: set[First]
     partners: partners.Told
     order: dict[tuple[str, str], dict[str, int]]
-    deciding: dict[tuple[str, str], tuple[str, ...]]
     aliases: dict[str, list[str]]
 
 
@@ -88,7 +87,6 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         verdicts.passed_as_constants(workspace),
         partners.tags(workspace),
         first_tests(workspace),
-        {(x.stored, x.environment): x.deciding for x in reduction.stored(workspace)},
         called.aliases(),
     )
     superseded = set() if environment else workspace.superseded()
@@ -142,7 +140,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         tags.add("passes-as-constants")
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
     script = f"{REPRODUCERS}/{name}.py"
-    chosen = choose(workspace, group) or first
+    chosen = choose(workspace, group) or Choice(first, first)
     return Finding(
         id=name,
         frontend=first.frontend,
@@ -167,16 +165,17 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         sentence=sentence(
             compilers.title(known.environments.get(first.environment, {}).get("compiler", first.frontend)),
             _operator(told, members, chosen),
-            chosen.outcome,
-            known.deciding.get((chosen.test, first.environment), ()),
+            chosen.verdict.outcome,
+            chosen.deciding,
         ),
     )
 
 
-def _operator(told: list[Origin], members: tuple[str, ...], chosen: Verdict) -> str:
-    """Return what the member calls that is shown."""
-    at = members.index(chosen.test) if chosen.test in members else 0
-    return told[at].operator
+def _operator(told: list[Origin], members: tuple[str, ...], chosen: Choice) -> str:
+    """Return what the program calls that is shown."""
+    if chosen.reduction is not None:
+        return chosen.reduction.program().program.operator
+    return told[members.index(chosen.member.test)].operator
 
 
 def _numbers(details: dict[str, Any]) -> dict[str, str | int | float | bool]:

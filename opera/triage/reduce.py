@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -29,7 +30,7 @@ from opera.run.probe import Probe, Question
 from opera.store import examined
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import choice, reduction, scripts, smaller
+from opera.triage import causes, choice, reduction, scripts, smaller
 from opera.triage.minimise import Spent, minimise
 from opera.triage.reduction import Reduction
 
@@ -186,7 +187,7 @@ def _reduced(workspace: Workspace, probe: Probe, finding: str, verdict: Verdict,
         finished = False
     found, outcome = _confirmed(workspace, ask, kept)
     return Reduction(
-        finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, _captured(found).form(), outcome,
+        verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, _captured(found).form(), outcome,
         stored=plan.test_id(found.id, plan.exporter_id(manifest.library)),
         deciding=tuple(_deciding(ask, found, defaults)),
         elements=smaller.elements(found),
@@ -307,26 +308,50 @@ def reduce_all(
                 tell(f"{finding} is not reduced: {error.what if isinstance(error, OperaError) else error}")
                 continue
             store(workspace, made)
-            tell(told(workspace, made))
+            tell(told(workspace, finding, made))
             script = workspace.root / REPRODUCERS / f"{finding}.py"
             try:
                 scripts.write(workspace, finding, found[finding], script)
             except OperaError as error:
                 tell(f"no script for {finding}: {error.what}")
+        for finding, verdict in _others(workspace, found):
+            if time.monotonic() > end:
+                break
+            with suppress(NotReduced, OperaError):  # the finding has a reduction; this one only tells whether it is two
+                spare = min(seconds, end - time.monotonic())
+                store(workspace, reduce(workspace, probe, finding, [verdict], spare))
     return left
 
 
-def told(workspace: Workspace, found: Reduction) -> str:
-    """Return one line: what it was, what is left, what decides, and how long it took."""
+def _others(workspace: Workspace, found: Mapping[str, list[Verdict]]) -> Iterator[tuple[str, Verdict]]:
+    """Yield further members of findings that have one reduction, which tell whether a finding is several."""
+    done = _done(workspace)
+    wanted = {finding: {x.environment for x in of} for finding, of in found.items() if finding in done}
+    for finding, environments in wanted.items():
+        for environment in sorted(environments):
+            known = {x.test for x in causes.reductions(workspace, finding)}
+            for verdict in causes.to_reduce(workspace, finding, environment):
+                if verdict.test not in known:
+                    yield finding, verdict
+
+
+def told(workspace: Workspace, finding: str, found: Reduction) -> str:
+    """Return one line about a finding: what it was, what is left, what decides, and how long it took."""
     manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, found.test))
     before, after = workspace.instance(manifest.instance), found.program().program
     called = before.operator if before.operator == after.operator else f"{before.operator} → {after.operator}"
     deciding = f", only with {', '.join(found.deciding)}" if found.deciding else ""
     return (
-        f"{found.finding} {found.frontend} {called}: {smaller.elements(before)} → {found.elements} elements,"
+        f"{finding} {found.frontend} {called}: {smaller.elements(before)} → {found.elements} elements,"
         f" {_count(before)} → {found.nondefault} parameters{deciding}; {found.asked} programs in {found.seconds:.1f} s"
         f"{'' if found.finished else ', not finished'}"
     )
+
+
+def _done(workspace: Workspace) -> set[str]:
+    """Return the findings of which a member is reduced, as they are called now."""
+    called = causes.causes(workspace)
+    return {called.of(finding, x.test) for finding, x in causes.reduced(workspace)}
 
 
 def _count(program: Program) -> int:
@@ -337,16 +362,16 @@ def show(workspace: Workspace, name: str, seconds: float, total: float, workers:
     """Reduce one finding, or `all` that have no reduction yet. Raises UsageError for a name that no finding, or many, have."""
     found = list(scripts.members(workspace))
     if name == "all":
-        done = {x.finding for x in reduction.stored(workspace)}
-        wanted = [x for x in found if x not in done]
+        wanted = [x for x in found if x not in _done(workspace)]
     else:
-        wanted = [x for x in found if x.startswith(name)]
+        wanted = [x for x in causes.resolve(workspace, name) if x in found]
         if len(wanted) != 1:
             raise UsageError(
                 f"{'no finding has' if not wanted else f'{len(wanted)} findings have'} an id that begins with {name!r}",
                 fix="`opera findings` lists them",
             )
     left = reduce_all(workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers)
+    scripts.write_all(workspace)  # of what reductions made findings of their own
     if left:
         print(f"{len(left)} findings are left: the time is over; the same command goes on")
     elif not wanted:
@@ -388,12 +413,12 @@ class Afterwards:
 
 def new(workspace: Workspace, seconds: float, workers: int) -> int:
     """Reduce the findings that are new, that have neither a script nor a reduction; return how many scripts were written."""
-    done = {x.finding for x in reduction.stored(workspace)}
+    done = _done(workspace)
     folder = workspace.root / REPRODUCERS
     wanted = [x for x in scripts.members(workspace) if x not in done and not (folder / f"{x}.py").is_file()]
     if not wanted:
         return 0
     left = reduce_all(workspace, wanted, SECONDS, seconds, lambda _: None, workers)
-    reduced = {x.finding for x in reduction.stored(workspace)} & set(wanted)
+    reduced = _done(workspace) & set(wanted)
     print(f"{len(reduced)} of {len(wanted)} new findings reduced" + ("; opera reduce all goes on" if left else ""))
     return sum((folder / f"{x}.py").is_file() for x in wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -55,6 +56,12 @@ def save(workspace: Workspace, found: Reduction) -> None:
     examined.save(
         workspace, examined.REDUCTION, examined.Examined(found.finding, found.environment, found.test, document)
     )
+
+
+def of_members(workspace: Workspace, tests: Iterable[str]) -> list[Reduction]:
+    """Return the reductions of tests, whatever finding they belong to by now."""
+    found = examined.of_tests(workspace, examined.REDUCTION, tests)
+    return [msgspec.json.decode(x.document, type=Reduction) for x in found]
 
 
 def stored(workspace: Workspace, finding: str = "") -> list[Reduction]:

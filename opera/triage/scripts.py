@@ -17,14 +17,13 @@ from opera import compilers
 from opera.errors import OperaError, UsageError
 from opera.pool import clock
 from opera.programs import migrated
-from opera.programs.program import Provenance
 from opera.run.aftermath import fails_alike
 from opera.run.probe import Probe, Question, limits_of
 from opera.store import tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import causes, reduction, replay, reproducer
+from opera.triage import causes, replay, reproducer
 from opera.triage.choice import choose
 from opera.triage.sentence import sentence
 
@@ -65,15 +64,16 @@ def members(workspace: Workspace, names: Iterable[str] = ()) -> dict[str, list[V
 def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: Path | None = None) -> Path | None:
     """Write the script of a finding; return its path, or None where nothing shows it."""
     path = output or workspace.root / REPRODUCERS / f"{finding}.py"
-    verdict = choose(workspace, verdicts)
-    if verdict is None:
+    chosen = choose(workspace, verdicts)
+    if chosen is None:
         return _write_sequel(workspace, finding, verdicts, path)
+    verdict = chosen.verdict
     directory = migrated.folder(workspace.tests_folder, verdict.test)
     manifest = migrated.read_manifest(directory)
     environment = workspace.environments()[verdict.environment]
     frontend = compilers.frontend(environment["compiler"], manifest.library)
     variants = {x.name: x for x in frontend.VARIANTS}
-    seen = workspace.provenances(manifest.instance) or _came_from(workspace, finding, verdict.test)
+    seen = workspace.provenances(tests.test(workspace, chosen.member.test).instance)
     options, outcome = limits_of(workspace), verdict.outcome
     exhibit = reproducer.Exhibit(
         id=finding,
@@ -86,9 +86,7 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
         symptom=outcome.symptom,
         message=outcome.message,
         location=outcome.location,
-        sentence=sentence(
-            compilers.title(environment["compiler"]), manifest.operator, outcome, _deciding(workspace, verdict)
-        ),
+        sentence=sentence(compilers.title(environment["compiler"]), manifest.operator, outcome, chosen.deciding),
         output=str(outcome.details.get("output", "")),
         came_from=f"{seen[0].test} ({seen[0].file})" if seen else "",
         limits=options,
@@ -97,18 +95,6 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
     )
     reproducer.write(exhibit, manifest, directory, workspace.instance(manifest.instance), path)
     return path
-
-
-def _came_from(workspace: Workspace, finding: str, reduced: str) -> list[Provenance]:
-    """Return where the member was seen that a stored test was reduced from."""
-    members = [x.test for x in reduction.stored(workspace, finding) if x.stored == reduced]
-    return [seen for name in members for seen in workspace.provenances(tests.test(workspace, name).instance)]
-
-
-def _deciding(workspace: Workspace, verdict: Verdict) -> tuple[str, ...]:
-    """Return the parameters that decide, as the reduction of a finding told; nothing where it was not reduced."""
-    found = [x for x in reduction.stored(workspace, verdict.finding) if x.environment == verdict.environment]
-    return found[0].deciding if found else ()
 
 
 def _write_sequel(workspace: Workspace, finding: str, verdicts: list[Verdict], path: Path) -> Path | None:
@@ -214,16 +200,16 @@ def _shown(
     if not check:
         print(path)
         return True
-    shown = choose(workspace, verdicts)
-    by = python or probe.interpreter((shown or verdicts[0]).environment)
+    chosen = choose(workspace, verdicts)
+    by = python or probe.interpreter(verdicts[0].environment if chosen is None else chosen.verdict.environment)
     trial = verify(path, finding, python=by)
     other = {GONE: "does not fail", CANNOT_RUN: "does not show it: another failure, or it cannot be tried"}
     said = "fails, as found" if trial.shown else other.get(trial.code, f"ended with {trial.code}")
     print(f"{path}: {said} ({trial.ran_with or f'run with {by or sys.executable}'})")
     if not trial.shown:
         print(trial.text)
-        if shown is not None and not python:
-            print(f"the test itself, asked in a fresh process: {_now(probe, shown)}")
+        if chosen is not None and not python:
+            print(f"the test itself, asked in a fresh process: {_now(probe, chosen.verdict)}")
     return trial.shown
 
 

@@ -145,7 +145,11 @@ def test_a_death_is_seen_from_outside(tmp_path):
     for text, code, words in (
         (script, 0, "gone"),
         (dying, 1, "SIGABRT"),
-        (dying.replace("os.abort()", "os._exit(3)"), 2, "another failure than the one reported: the process died, exit 3"),
+        (
+            dying.replace("os.abort()", "os._exit(3)"),
+            2,
+            "another failure than the one reported: the process died, exit 3",
+        ),
         (hanging, 1, "no end after 20"),
     ):
         path = tmp_path / "death.py"
