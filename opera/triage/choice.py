@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -29,16 +30,21 @@ class Choice(NamedTuple):
         return self.reduction.deciding if self.reduction else ()
 
 
-def choose(workspace: Workspace, verdicts: list[Verdict]) -> Choice | None:
+def choose(
+    workspace: Workspace, verdicts: list[Verdict], known: Mapping[str, list[Reduction]] | None = None
+) -> Choice | None:
     """Return what shows a finding best: the smallest program that a member was reduced to, else the first of its `candidates`.
 
     None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
-    the folders of its tests were deleted.
+    the folders of its tests were deleted. `known` is reduction.by_member, of who asks for many findings.
     """
+    names = dict.fromkeys(x.test for x in verdicts)
+    found = reduction.by_member(workspace, names) if known is None else known
     members = {(x.test, x.environment, x.variant): x for x in verdicts}
     reduced = [
         x
-        for x in reduction.of_members(workspace, {x.test for x in verdicts})
+        for name in names
+        for x in found.get(name, ())
         if (x.test, x.environment, x.variant) in members and migrated.folder(workspace.tests_folder, x.stored).is_dir()
     ]
     if reduced:

@@ -16,8 +16,9 @@ from opera.store.rows import Verdict
 from opera.store.tests import Origin
 from opera.store.verdicts import First
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import causes, partners
+from opera.triage import causes, partners, reduction
 from opera.triage.choice import Choice, choose
+from opera.triage.reduction import Reduction
 from opera.triage.sentence import sentence
 
 
@@ -71,6 +72,7 @@ class _Known(msgspec.Struct):
     partners: partners.Told
     order: dict[tuple[str, str], dict[str, int]]
     aliases: dict[str, list[str]]
+    reductions: dict[str, list[Reduction]]
 
 
 def findings(workspace: Workspace, frontend: str = "", environment: str = "", only: str = "") -> list[Finding]:
@@ -88,6 +90,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         partners.tags(workspace),
         first_tests(workspace),
         called.aliases(),
+        reduction.by_member(workspace),
     )
     superseded = set() if environment else workspace.superseded()
     groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
@@ -140,7 +143,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         tags.add("passes-as-constants")
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
     script = f"{REPRODUCERS}/{name}.py"
-    chosen = choose(workspace, group) or Choice(first, first)
+    chosen = choose(workspace, group, known.reductions) or Choice(first, first)
     return Finding(
         id=name,
         frontend=first.frontend,

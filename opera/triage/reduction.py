@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -58,10 +59,14 @@ def save(workspace: Workspace, found: Reduction) -> None:
     )
 
 
-def of_members(workspace: Workspace, tests: Iterable[str]) -> list[Reduction]:
-    """Return the reductions of tests, whatever finding they belong to by now."""
-    found = examined.of_tests(workspace, examined.REDUCTION, tests)
-    return [msgspec.json.decode(x.document, type=Reduction) for x in found]
+def by_member(workspace: Workspace, tests: Iterable[str] | None = None) -> dict[str, list[Reduction]]:
+    """Return test → its reductions, whatever finding it belongs to by now; of all tests where none are given."""
+    kind = examined.REDUCTION
+    asked = examined.documents(workspace, kind) if tests is None else examined.of_tests(workspace, kind, tests)
+    found: dict[str, list[Reduction]] = defaultdict(list)
+    for x in asked:
+        found[x.test].append(msgspec.json.decode(x.document, type=Reduction))
+    return dict(found)
 
 
 def stored(workspace: Workspace, finding: str = "") -> list[Reduction]:
