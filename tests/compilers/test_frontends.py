@@ -12,6 +12,7 @@ import pytest
 
 from opera.compilers import Compiler, onnxruntime
 from opera.compilers.openvino import compiler as openvino
+from opera.compilers.shared.messages import Claimed
 from opera.compilers.shared.packing import CannotCarry
 from opera.compilers.tvm import compiler as tvm
 from opera.oracle.comparison import compare
@@ -62,6 +63,31 @@ def test_the_compilers_own_words_make_it_unsupported(compiler: Compiler, make: A
     case = make(operator, inputs, outputs, opset=opset)
     stage, error = run(compiler, case)
     assert stage == "load" and compiler.FRONTENDS["onnx"].unsupported(case, stage, error) == reason
+
+
+def test_what_tvm_refuses_against_its_own_claim(make: Any, run: Any) -> None:
+    """Shape, Cast, Size converts; Shape, Size does not. The form of Constant is legal in the version that it registers."""
+    case = make("Shape", [FLOATS], [Tensor.of(np.int64(0))])
+    info = onnx.helper.make_tensor_value_info("y0", onnx.TensorProto.INT64, [])
+    shape, size = onnx.helper.make_node("Shape", ["x0"], ["s"]), onnx.helper.make_node("Size", ["s"], ["y0"])
+    cast = onnx.helper.make_node("Cast", ["s"], ["c"], to=onnx.TensorProto.INT64)
+    number = onnx.helper.make_node("Constant", [], ["y0"], value_int=2)
+    told = []
+    for nodes in ([shape, cast, onnx.helper.make_node("Size", ["c"], ["y0"])], [shape, size], [number]):
+        model = onnx.load(case.model)
+        del model.graph.node[:], model.graph.output[:]
+        model.graph.node.extend(nodes)
+        model.graph.output.append(info)
+        onnx.checker.check_model(model)
+        onnx.save(model, case.model)
+        try:
+            tvm.FRONTENDS["onnx"].load(case)
+        except Exception as error:
+            reason = tvm.FRONTENDS["onnx"].unsupported(case, "load", error)
+            told.append(type(reason))
+        else:
+            told.append(None)
+    assert told == [None, Claimed, Claimed]
 
 
 @each

@@ -162,7 +162,7 @@ def test_what_tensorflow_cannot_trace_is_no_crash_of_a_compiler(compiler, make, 
 def test_the_package_by_which_tvm_reads_tflite_may_be_missing():
     case = remembered("keras", "keras.ops.exp", "tflite", "tflite")
     told = tvm.FRONTENDS["keras"].unsupported(case, "load", ModuleNotFoundError("No module named 'tflite'"))
-    assert told == "the Python package tflite is not installed"
+    assert told == "machine: the Python package tflite is not installed"
 
 
 CONVERTERS = [
