@@ -99,10 +99,16 @@ def test_a_tolerance_changes_only_its_own_digest(monkeypatch: pytest.MonkeyPatch
     assert (after.refusals, after.comparison, after.screens) == (before.refusals, before.comparison, before.screens)
 
 
+def test_every_module_of_the_screens_is_digested() -> None:
+    own = {f"opera.oracle.{x}" for x in ("screens", "randomness", "ties", "domains")}
+    assert own == set(rules.SCREENS) <= set(rules.closure("opera.oracle.screens", "opera.oracle"))
+
+
 NOW = Rules("a", "b", "c", "d")
 HOLDS = {
     records.CRASH: "refusals", records.UNSUPPORTED: "refusals", records.PASS: "comparison tolerances",
     records.INCONSISTENT: "comparison tolerances screens", records.SCREENED: "comparison tolerances screens",
+    records.UNSTABLE: "comparison tolerances screens",
     records.ABORT: "", records.TIMEOUT: "", records.OUT_OF_MEMORY: "",
     records.FLAKY: "refusals comparison tolerances screens", records.ERROR: "refusals comparison tolerances screens",
 }  # fmt: skip
