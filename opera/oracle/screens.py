@@ -43,6 +43,8 @@ EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float
 
 SAMPLES = 3
 """How often inputs are perturbed: one sample may by chance move an output little."""
+RUNS = 8
+"""How often a random reference is run, to see how much it varies."""
 SHARE, MARGIN = 0.95, 4.0
 """Share of the differing elements that must each have moved by a MARGINth of their deviation: a few of many move little by
 chance, but an element that is tame is not excused by a wild one."""
@@ -132,7 +134,7 @@ def _unvarying(
     """
     if outcome.details.get(randomness.RANDOM) is not False:
         return ""
-    for _ in range(SAMPLES):
+    for _ in range(RUNS):
         own = (x for x in library.opinions(manifest, directory, inputs, compiler) if not x.independent)
         again = next((x.outputs for x in own if x.outputs is not None), [])
         if same := randomness.unvarying(inputs, expected, again, actual):

@@ -37,6 +37,7 @@ ITEM = Item(FRONTEND, "i", "Conv", "t")
 THERE = Artefact("model.onnx", ("X",))
 CRASH = Outcome("crash", "load", "KeyError", "no such key", conversion_function="convert_Conv")
 WRONG = Outcome("inconsistent", "infer", "value", "Y: 2 of 2", conversion_function="convert_Conv")
+VARIES = Outcome("unstable", "infer", "unstable", "repetitions differ", conversion_function="convert_Conv")
 DEAD = Outcome("abort", "load", "SIGSEGV")
 PASS = Outcome("pass")
 BEFORE = Origin(3, ("a/inputs", "b/inputs"))
@@ -113,6 +114,7 @@ def test_a_test_without_any_artefact_is_done_with() -> None:
         (PASS, [Conclude(ITEM, PASS, BEFORE)]),
         (CRASH, [Conclude(ITEM, CRASH, BEFORE)]),
         (WRONG, [Screen(ITEM, WRONG, BEFORE)]),
+        (VARIES, [Screen(ITEM, VARIES, BEFORE)]),
         (DEAD, [Locate(ITEM, DEAD, BEFORE)]),
     ],
 )
@@ -142,6 +144,10 @@ def test_screens_and_converters_come_with_the_conclusion() -> None:
     )
     [step] = transitions.screened(Screen(ITEM, WRONG, BEFORE), ScreenReply("error", "it died"))
     assert (step.outcome.verdict, step.outcome.details["tags"]) == ("inconsistent", ["unscreened"])
+    [step] = transitions.screened(Screen(ITEM, VARIES, BEFORE), ScreenReply("kept"))
+    assert step.outcome.verdict == "unstable"
+    [step] = transitions.screened(Screen(ITEM, VARIES, BEFORE), ScreenReply("screened", "undefined-behaviour"))
+    assert step.outcome.verdict == "screened"
 
 
 def test_what_the_worker_told_of_a_test_stays_where_screens_tell_more() -> None:
@@ -241,6 +247,9 @@ def test_questions_of_confirmations() -> None:
     late = Confirm(ITEM, verdict(Outcome("timeout", "load", "timeout")), BEFORE)
     assert question(late, limits).limits == Limits(10.0 * MORE_TIME, 100 * MORE_MEMORY)
     assert question(Replay(ITEM, FAILED, BEFORE, PASS), limits).after == BEFORE.predecessors
+    varies = verdict(VARIES)
+    assert not asked.insist and question(Confirm(ITEM, varies, BEFORE), limits).insist
+    assert question(Replay(ITEM, varies, BEFORE, PASS), limits).insist
 
 
 # ---------------------------------------------------------------------- batches
