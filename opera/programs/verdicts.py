@@ -38,7 +38,7 @@ class Job(msgspec.Struct, frozen=True):
     """One execution: run a test, which the worker finds by its id, through one variant of one frontend.
 
     `save_outputs` names a file to write the outputs to (opera.programs.migrated encoding) when they differ from the expected
-    ones; see opera.store.folders.Files.file.
+    ones; see opera.store.folders.Files.file. `way` is of opera.compilers.Way.
     """
 
     test: str
@@ -48,6 +48,7 @@ class Job(msgspec.Struct, frozen=True):
     artefact: str
     save_outputs: str = ""
     repeat: bool = True
+    way: str = ""
 
     @property
     def name(self) -> str:

@@ -57,6 +57,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         after: `test/variant` of what runs before it in the same process, which is a fresh one then.
         fresh: Whether a fresh fork is asked, which ran nothing before.
         unpatched: Whether the frontend is left without the patches that opera makes to it for speed.
+        way: Name of a way of the frontend's to run it otherwise than users do (opera.compilers.Way).
         limits: Of this question, where they are not the probe's.
     """
 
@@ -68,6 +69,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[str, ...] = ()
     fresh: bool = False
     unpatched: bool = False
+    way: str = ""
     limits: Limits | None = None
 
 
@@ -307,7 +309,7 @@ class Probe:
             self._prepare.export(self._library_side(question), asked.test, variant.artefact, asked)
             return
         limits = question.limits or self.limits
-        job = self._job(question.frontend, asked.test, question.variant)
+        job = self._job(question.frontend, asked.test, question.variant, question.way)
         before = [self._job(question.frontend, *name.partition("/")[::2]) for name in question.after]
         self.pool.submit(
             self._group(question),
@@ -336,10 +338,10 @@ class Probe:
     def _manifest(self, test: str) -> bool:
         return (self.files.test(test) / "manifest.json").is_file()
 
-    def _job(self, frontend: str, test: str, variant: str) -> Job:
+    def _job(self, frontend: str, test: str, variant: str, way: str = "") -> Job:
         compiler, library = _split(frontend)
         found = _variant(frontend, variant)
-        return Job(test, compiler, library, found.name, found.artefact)
+        return Job(test, compiler, library, found.name, found.artefact, repeat=not way, way=way)
 
     def _group(self, question: Question) -> str:
         """Return the workers of a question's frontend and interpreter, added where there are none yet."""
