@@ -67,7 +67,7 @@ class Torch:
         ),
     )
     PACKAGES = PACKAGES
-    EXPORTER = True
+    EXPORTER, MAKES = True, "onnx"
     WAYS = WAYS
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
     """torch.onnx.export decomposes, and builds its registry."""
@@ -128,7 +128,7 @@ class Keras:
 
     VARIANTS = (Variant("live", "live", preload=(keras_live.BACKEND,), exports="model.onnx"),)
     PACKAGES = PACKAGES
-    EXPORTER = True
+    EXPORTER, MAKES = True, "onnx"
     WAYS = WAYS
 
     def export(self, case: Case, path: Path) -> None:

@@ -60,6 +60,7 @@ class Keras:
 
     VARIANTS = (Variant("live", "live", exports="model.tflite"),)
     PACKAGES = ("tensorflow", "keras")
+    MAKES = "tflite"
     WAYS = (
         Way("undelegated", LESS, "without XNNPACK (BUILTIN_WITHOUT_DEFAULT_DELEGATES)"),
         Way("reference", APART, "the converted file on TFLite's reference kernels (BUILTIN_REF)"),
