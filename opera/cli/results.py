@@ -110,6 +110,31 @@ def reduce(
 
 
 @app.command()
+def blame(
+    name: Annotated[str, typer.Argument(metavar="ID", help="A finding (or how its id begins), or `all`.")],
+    again: Annotated[bool, typer.Option("--again", help="Ask once more where there is a verdict already.")] = False,
+    time_budget: Annotated[
+        str, typer.Option(help="With `all`: take up no more findings after that: seconds, or 30m, 2h.")
+    ] = "",
+    workers: Workers = CORES,
+    workspace: Root = RESULTS,
+) -> None:
+    """Find out which part is wrong: conversion, optimisation, kernel, exporter or library, with what says so.
+
+    Example: opera blame F3a09c11
+
+    Example: opera blame all --time-budget 10m
+    """
+    from opera.cli.execute import seconds
+    from opera.store.workspace import Workspace
+    from opera.triage import blame as stage
+
+    budget = seconds(time_budget) if time_budget else None
+    with Workspace.open(workspace, write=True) as opened:
+        stage.show(opened, name, budget=budget, again=again, workers=workers)
+
+
+@app.command()
 def report(
     format: Annotated[str, typer.Option(help="terminal, json, markdown or html.")] = "terminal",
     output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,

@@ -20,7 +20,22 @@ from opera import plugins
 from opera.programs.case import Case
 from opera.programs.values import CONTAINERS, Value
 
-__all__ = ["RECIPES", "Case", "Compiler", "Frontend", "Involved", "Recipe", "Variant"]
+__all__ = [
+    "APART",
+    "CONVERSION",
+    "DECLARED",
+    "KERNEL",
+    "LESS",
+    "OPTIMISATION",
+    "RECIPES",
+    "Case",
+    "Compiler",
+    "Frontend",
+    "Involved",
+    "Recipe",
+    "Variant",
+    "Way",
+]
 
 
 class Variant(msgspec.Struct, frozen=True):
@@ -42,6 +57,30 @@ class Variant(msgspec.Struct, frozen=True):
     after: str = "always"
     preload: tuple[str, ...] = ()
     exports: str = ""
+
+
+LESS, APART, DECLARED = "optimisation", "ir", "declared"
+"""Kinds of ways: see Way."""
+CONVERSION, OPTIMISATION, KERNEL = "conversion", "optimisation", "kernel"
+"""Parts of a compiler: what a frontend's PLACES lead to."""
+
+
+class Way(msgspec.Struct, frozen=True):
+    """How a frontend can run a model otherwise than users do, to tell which part of the compiler fails.
+
+    Attributes:
+        name: What `Case.way` is then; `load`, `compile` and `infer` honour it.
+        kind: LESS: the same model, with optimisations off or fewer; APART: what the importer made of it, run by something
+            else than the kernels that are used else. DECLARED: tensors, of whatever values, in the dtypes and shapes that the
+            importer's result states for its outputs.
+        about: In words.
+        stage: The first that differs: what fails before it fails alike.
+    """
+
+    name: str
+    kind: str
+    about: str
+    stage: str = "compile"
 
 
 class Involved(msgspec.Struct, frozen=True):
@@ -91,6 +130,13 @@ class Frontend(Protocol):
     UNPATCHED: environment variable → value, where its workers run functions that opera replaced by quicker ones
         (opera.libraries.torch.preload and torch.export): workers that are started with these leave everything as the user
         has it, and findings are confirmed in such a one.
+    WAYS: Ways, a tuple: how to run a model otherwise, so that it can be told which part of the compiler fails. A way that
+        cannot be gone raises a subclass of shared.packing.Refusal.
+    PLACES: Regular expression → CONVERSION, OPTIMISATION or KERNEL: whose a failure is that names such a place in the
+        compiler's sources; the first that is found counts.
+    EXPORTER: True where it is the exporter that is under test, and what runs its files only shows whether they are right.
+    MAKES: Artefact of the library that it is the exporter of (`onnx`): a test whose file computes something else is run on
+        it too, by runs that did not ask for it.
     PYTHON: Packages of the importer where it is written in Python, whose statements `opera coverage` traces.
     export(case, path): Makes of the artefact what a variant `exports`, by the compiler's own exporter.
     opsets() -> dict[str, int]: domain of the library's operators → the newest version that the compiler declares to know, of
@@ -190,6 +236,12 @@ def computes_in(frontend: Frontend) -> dict[str, str]:
 def options(frontend: Frontend) -> dict[str, str]:
     """Return a frontend's OPTIONS, empty where it has none."""
     return dict(getattr(frontend, "OPTIONS", {}))
+
+
+def ways(frontend: Frontend) -> tuple[Way, ...]:
+    """Return a frontend's WAYS, empty where it has none."""
+    found: tuple[Way, ...] = getattr(frontend, "WAYS", ())
+    return found
 
 
 def exports(frontend: Frontend, variant: str) -> str:

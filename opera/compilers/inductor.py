@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from opera import precision
-from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant
+from opera.compilers import APART, LESS, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
 from opera.compilers.shared import messages, torch_live, torch_operators
 from opera.programs.values import Value
 
@@ -46,11 +46,20 @@ def prepare() -> None:
     config.force_disable_caches = True
 
 
+FUSION = {"max_fusion_size": 1, "epilogue_fusion": False, "cpp.simdlen": 1}
+"""Inductor's settings for a loop an operator, element by element."""
+
+
 class Torch:
     """Dynamo captures the model as one graph, which Inductor lowers to C++."""
 
     VARIANTS = (Variant("live", "live"),)
     PACKAGES = ("torch",)
+    WAYS = (
+        Way("plain", LESS, "fusion and vectorisation off (max_fusion_size=1, cpp.simdlen=1)"),
+        Way("aot_eager", APART, "what AOTAutograd decomposes it to, on PyTorch's own kernels (aot_eager)"),
+        Way("eager", APART, "the graph that Dynamo captured, on PyTorch's own kernels (eager)"),
+    )
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
     """Its table of decompositions is made, once a process, of what torch.export lists."""
 
@@ -72,6 +81,8 @@ class Torch:
         from opera.compilers.recipes import inductor as recipe
 
         captured, live = loaded
+        if case.way:
+            return _otherwise(captured, case.way), live
         with torch.no_grad():
             return recipe.compile_graphs(captured), live
 
@@ -90,6 +101,23 @@ class Torch:
         return Recipe(
             (f"{RECIPES}.inductor:load",), (f"{RECIPES}.inductor:compile_graphs",), (f"{RECIPES}.torch:call",)
         )
+
+
+def _otherwise(loaded: Any, way: str) -> Any:
+    """Have the captured graphs run by one of WAYS."""
+    import torch
+    from torch._dynamo.backends.debugging import aot_eager
+    from torch._inductor import config
+    from torch._inductor.compile_fx import compile_fx
+
+    captured, graphs = loaded
+    for entry in graphs:
+        if way == "aot_eager":
+            entry[0] = aot_eager(*entry)
+        elif way == "plain":
+            with config.patch(FUSION), torch.no_grad():
+                entry[0] = compile_fx(*entry)
+    return captured
 
 
 FRONTENDS: Mapping[str, Frontend] = {"torch": Torch()}

@@ -11,9 +11,10 @@ from types import FrameType
 from typing import Any
 
 from opera import precision
-from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant, onnxruntime
+from opera.compilers import APART, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way, onnxruntime
 from opera.compilers.shared import keras_live, messages, torch_live, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.shared.packing import of_numpy
 from opera.programs.values import Tensor, Value
 
 NAME = "onnxexport"
@@ -22,6 +23,9 @@ PACKAGE = "onnx onnxscript onnxruntime"
 PRELOAD = ("onnx", "onnxruntime")
 PACKAGES = ("torch", "keras", "tensorflow", "tf2onnx", "onnxscript", "onnx_ir", "onnx", "onnxruntime")
 """Whose failures are an exporter's, or of the runtime that judges what it wrote."""
+
+REFERENCE = Way("reference", APART, "the exported file on ONNX's reference evaluator")
+WAYS = (onnxruntime.UNOPTIMISED, REFERENCE)
 
 UNSUPPORTED = messages.table("onnxexport", "exporter")
 """The words of the exporters; those of ONNX Runtime about what they wrote are its own module's."""
@@ -55,6 +59,8 @@ class Torch:
         ),
     )
     PACKAGES = PACKAGES
+    EXPORTER, MAKES = True, "onnx"
+    WAYS = WAYS
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
     """torch.onnx.export decomposes, and builds its registry."""
 
@@ -75,7 +81,7 @@ class Torch:
         return case.model
 
     def compile(self, loaded: Path, case: Case) -> Any:
-        return _checked(loaded)
+        return _checked(loaded, case.way)
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         """Run it. ONNX has hardly an operator for complex numbers: PyTorch's exporter makes pairs of them, as its docs say."""
@@ -114,6 +120,8 @@ class Keras:
 
     VARIANTS = (Variant("live", "live", preload=(keras_live.BACKEND,), exports="model.onnx"),)
     PACKAGES = PACKAGES
+    EXPORTER, MAKES = True, "onnx"
+    WAYS = WAYS
 
     def export(self, case: Case, path: Path) -> None:
         """Export: the library's own code, which is under test here."""
@@ -129,7 +137,7 @@ class Keras:
         return case.model
 
     def compile(self, loaded: Path, case: Case) -> Any:
-        return _checked(loaded)
+        return _checked(loaded, case.way)
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         return _ran(compiled, case.feeds)
@@ -158,10 +166,16 @@ def _infer(involved: Involved) -> str:
     return f"{RECIPES}.onnxexport:{'infer_low' if involved.low else 'infer'}"
 
 
-def _checked(model: Path) -> Any:
+def _checked(model: Path, way: str) -> Any:
     """Check the model as onnx does, and have ONNX Runtime load it."""
     from opera.compilers.recipes import onnxexport as recipe
 
+    if way == REFERENCE.name:
+        from onnx.reference import ReferenceEvaluator
+
+        return ReferenceEvaluator(str(model))
+    if way:
+        return onnxruntime.unoptimised(model)
     return recipe.check_and_load(str(model))
 
 
@@ -169,6 +183,9 @@ def _ran(session: Any, feeds: Mapping[str, Value]) -> list[Value]:
     """Return the outputs in the file's order: Keras's exporter does not let them be named."""
     from opera.compilers.recipes import onnxexport as recipe
 
+    if not hasattr(session, "get_outputs"):  # ONNX's reference evaluator
+        fed = {name: value.array() for name, value in feeds.items() if isinstance(value, Tensor)}
+        return [of_numpy(item) for item in session.run(None, {name: fed[name] for name in session.input_names})]
     outputs = [item.name for item in session.get_outputs()]
     return onnxruntime.ran(session, feeds, outputs, recipe.infer, recipe.infer_low)
 

@@ -5,11 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant
+from opera.compilers import (
+    CONVERSION,
+    KERNEL,
+    LESS,
+    OPTIMISATION,
+    RECIPES,
+    Case,
+    Frontend,
+    Involved,
+    Recipe,
+    Variant,
+    Way,
+)
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import last_location
 from opera.compilers.shared.messages import unsupported as first_rule
@@ -42,6 +55,14 @@ LOW = frozenset(ELEMENT_TYPES.values())
 
 RECIPE = f"{RECIPES}.onnxruntime"
 
+UNOPTIMISED = Way("unoptimised", LESS, "graph optimisations off (ORT_DISABLE_ALL)", "load")
+PLACES = {
+    r"core/(?:providers|mlas)/|\bwhile running \w+ node": KERNEL,
+    r"core/optimizer/": OPTIMISATION,
+    r"core/graph/|ShapeInferenceError|TypeInferenceError": CONVERSION,
+}
+"""Folders of its sources, and words of its stages."""
+
 
 def version() -> str:
     import onnxruntime
@@ -69,12 +90,14 @@ class Onnx:
         Variant("constants", "onnx-constants", after="rejected"),
         Variant("oldest-opset", "onnx-oldest-opset", after="rejected"),
     )
+    WAYS = (UNOPTIMISED,)
+    PLACES: Mapping[str, str] = PLACES
 
     def load(self, case: Case) -> Any:
         """Create the session, which converts, optimises and assigns kernels: all that is done before inference."""
         from opera.compilers.recipes import onnxruntime as recipe
 
-        return recipe.load(str(case.model))
+        return unoptimised(case.model) if case.way == UNOPTIMISED.name else recipe.load(str(case.model))
 
     def compile(self, loaded: Any, case: Case) -> Any:
         """Nothing is left to compile once a session is there."""
@@ -123,6 +146,17 @@ def _opsets() -> dict[str, int]:
 
 
 FRONTENDS: Mapping[str, Frontend] = {"onnx": Onnx()}
+
+
+def unoptimised(model: Path) -> Any:
+    """Return a session that runs the graph as it is written."""
+    import onnxruntime
+
+    from opera.compilers.recipes import onnxruntime as recipe
+
+    options = recipe.session_options()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
 
 
 def low_precision(involved: Involved) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from opera import precision
-from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant
+from opera.compilers import APART, LESS, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
 from opera.compilers.shared import keras_live, messages
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import CannotCarry, of_numpy
@@ -47,6 +47,11 @@ class Keras:
 
     VARIANTS = (Variant("live", "live", exports="model.tflite"),)
     PACKAGES = ("tensorflow", "keras")
+    MAKES = "tflite"
+    WAYS = (
+        Way("undelegated", LESS, "without XNNPACK (BUILTIN_WITHOUT_DEFAULT_DELEGATES)"),
+        Way("reference", APART, "the converted file on TFLite's reference kernels (BUILTIN_REF)"),
+    )
 
     def export(self, case: Case, path: Path) -> None:
         from opera.compilers.recipes import tflite as recipe
@@ -64,7 +69,7 @@ class Keras:
         from opera.compilers.recipes import tflite as recipe
         from opera.libraries.keras import backend  # noqa: F401 - TensorFlow, quietly
 
-        return recipe.allocate(loaded)
+        return recipe.allocate(loaded) if not case.way else _resolved(loaded, case.way)
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         """Run it: inputs and outputs have their names in the model's signature only, and lie in another order than there."""
@@ -85,6 +90,19 @@ class Keras:
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         own = f"{RECIPES}.tflite"
         return Recipe((f"{own}:export",), (f"{own}:allocate",), (f"{own}:infer",))
+
+
+def _resolved(path: str, way: str) -> Any:
+    """Return an interpreter of other kernels."""
+    import tensorflow as tf
+
+    kinds = tf.lite.experimental.OpResolverType
+    kind = kinds.BUILTIN_REF if way == "reference" else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    interpreter = tf.lite.Interpreter(
+        model_content=Path(path).read_bytes(), num_threads=1, experimental_op_resolver_type=kind
+    )
+    interpreter.allocate_tensors()
+    return interpreter
 
 
 FRONTENDS: Mapping[str, Frontend] = {"keras": Keras()}

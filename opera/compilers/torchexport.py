@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from opera import precision
-from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant
+from opera.compilers import APART, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
 from opera.compilers.shared import messages, torch_live, torch_operators
 from opera.programs.values import Value
 
@@ -37,6 +37,8 @@ class Torch:
 
     VARIANTS = (Variant("live", "live"),)
     PACKAGES = ("torch",)
+    EXPORTER = True
+    WAYS = (Way("unsaved", APART, "the exported program, without saving and loading it"),)
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
     """The functions that its own PyTorch shares: torch.export decomposes by them, and annotates by `torch._ops.Callable`."""
 
@@ -55,6 +57,8 @@ class Torch:
         from opera.compilers.recipes import torchexport as recipe
 
         program, live = loaded
+        if case.way:
+            return program.module(), live
         return recipe.save_and_load(program), live
 
     def infer(self, compiled: tuple[Any, Any], case: Case) -> list[Value]:

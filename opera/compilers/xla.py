@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from opera import precision
-from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant, tflite
+from opera.compilers import APART, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way, tflite
 from opera.compilers.shared import keras_live, messages
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.programs.values import Value
@@ -44,12 +44,14 @@ class Keras:
 
     VARIANTS = (Variant("live", "live"),)
     PACKAGES = ("tensorflow", "keras")
+    WAYS = (Way("graph", APART, "the same graph on TensorFlow's own kernels (jit_compile=False)", "load"),)
 
     def load(self, case: Case) -> Any:
         """Trace the model, and convert the graph to XLA's own operators (HLO)."""
         live = keras_live.rebuilt(case)
         with keras_live.graph_of(live):
-            return _recipe().load(live.model, dict(zip(case.feeds, live.inputs, strict=True)), live.signature)
+            load = _recipe().load if not case.way else _traced
+            return load(live.model, dict(zip(case.feeds, live.inputs, strict=True)), live.signature)
 
     def compile(self, loaded: Any, case: Case) -> Any:
         """Call it once, which compiles it."""
@@ -70,6 +72,17 @@ class Keras:
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         own = f"{RECIPES}.xla"
         return Recipe((f"{own}:load",), (f"{own}:compile_call",), (f"{own}:infer",))
+
+
+def _traced(model: Any, feeds: Mapping[str, Any], signature: Any) -> tuple[Any, Any, list[Any]]:
+    """Return what the recipe's `load` does, of a graph that TensorFlow itself runs."""
+    import tensorflow as tf
+
+    def serve(*inputs: Any) -> Any:
+        return model(list(inputs))
+
+    call = tf.function(serve, input_signature=signature, autograph=False, jit_compile=False)
+    return model, call, [tf.constant(array, spec.dtype) for array, spec in zip(feeds.values(), signature, strict=True)]
 
 
 FRONTENDS: Mapping[str, Frontend] = {"keras": Keras()}

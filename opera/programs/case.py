@@ -19,6 +19,7 @@ class Case(msgspec.Struct, frozen=True):
         feeds: Input name → value (Tensor, Sequence or Optional of opera.programs.values), in the model's input order.
         outputs: Names of the outputs.
         variant, artefact: Names of the route that is tried, and of what it consumes.
+        way: Name of the frontend's way (opera.compilers.Way) to run it otherwise than users do, empty for theirs.
         live: Rebuilds the library's own model (opera.libraries.Exporting.live), where the artefact is `live`.
     """
 
@@ -30,6 +31,7 @@ class Case(msgspec.Struct, frozen=True):
     variant: str = ""
     artefact: str = ""
     live: Callable[[], Any] | None = None
+    way: str = ""
 
 
 def remembered(library: str, operator: str, variant: str, artefact: str) -> Case:

@@ -43,7 +43,7 @@ class Job(msgspec.Struct, frozen=True):
 
     `save_outputs` names a file to write the outputs to (opera.programs.migrated encoding) when they differ from the expected
     ones; see opera.store.folders.Files.file. Wrong outputs are computed again where `repeat` is true, to see whether they vary;
-    right ones too where `insist` is.
+    right ones too where `insist` is. `way` is of opera.compilers.Way.
     """
 
     test: str
@@ -54,6 +54,7 @@ class Job(msgspec.Struct, frozen=True):
     save_outputs: str = ""
     repeat: bool = True
     insist: bool = False
+    way: str = ""
 
     @property
     def name(self) -> str:

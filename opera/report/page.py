@@ -93,7 +93,8 @@ def page(workspace: Workspace, finding: Finding) -> Page:
     directory = migrated.folder(workspace.tests_folder, shown.test)
     manifest = migrated.read_manifest(directory) if (directory / "manifest.json").is_file() else None
     origin = tests.origin(workspace, test)
-    asked = [x for x in blame.stored(workspace, finding.id) if x.environment == finding.environment]
+    names = (finding.id, *finding.aliases)
+    asked = [x for name in names for x in blame.stored(workspace, name) if x.environment == finding.environment]
     outcome = shown.outcome
     return Page(
         sentence=finding.sentence,

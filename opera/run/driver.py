@@ -17,11 +17,11 @@ from typing import Protocol
 import msgspec
 
 from opera import compilers
-from opera.errors import UsageError
+from opera.errors import OperaError, UsageError
 from opera.pool.pool import Pool
 from opera.pool.workers import DONE, STARVED, UNAVAILABLE, Result
 from opera.programs.verdicts import ERROR, FAILURES, Job, Limits
-from opera.run import plan, quota, rejudge, renewal, transitions
+from opera.run import exporters, plan, quota, rejudge, renewal, transitions
 from opera.run.accounts import Accounts
 from opera.run.aftermath import Aftermath, Culprit, poisoning
 from opera.run.confirm import Members, confirmed, question, replayed
@@ -190,6 +190,8 @@ class _Run:
                 self._handle(result)
                 self._feed()
                 self._save(force=False)
+            self._save(force=True)
+            self._ask_exporters()
             self._save(force=True)
             for culprit in self.aftermath.culprits():
                 self._lay_blame(culprit)
@@ -450,6 +452,40 @@ class _Run:
                 return replayed(task, answer.outcome, reached=answer.reached)
             case other:
                 raise TypeError(f"no question of a run: {other}")
+
+    # ------------------------------------------------------------------ what an exporter wrote wrongly
+
+    def _ask_exporters(self) -> None:
+        """Run the tests whose exported file computes something else on the exporter's own frontend: there it is a finding.
+
+        An exporter that is among the run's frontends was asked already; one that cannot be described is left out.
+        """
+        wrong = exporters.wrong(self.workspace, self.frontends, self.by_test)
+        pairs = [pair for pair in wrong if compilers.frontend_name(*pair) not in self.frontends]
+        if not pairs or self._over():
+            return
+        for name, group in groups(pairs, [], self.options.python, self.workspace.files).items():
+            if name not in self.pool.groups:
+                self.pool.add(name, group)
+        try:
+            described, _ = describe(self.pool, pairs, ())
+        except OperaError as error:
+            self.progress.say(f"no exporter was asked about its files: {error.what}")
+            return
+        for compiler, library in pairs:
+            if compiler not in described:
+                continue
+            target = plan.installed(self.workspace, compiler, library, described[compiler])
+            self.workspace.save_interpreter(target.environment, self.options.python)
+            self.frontends[target.name] = target
+            self.ledger.admit(target)
+            for item in exporters.items(wrong[compiler, library], target):
+                self.by_test[target.name, item.test] = item
+                self.active += 1
+                self._perform([Advance(item)])
+        for result in self.pool.results():
+            self._handle(result)
+            self._save(force=False)
 
     # ------------------------------------------------------------------ what spoils a worker
 

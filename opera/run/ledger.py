@@ -65,6 +65,12 @@ class Ledger:
         self._known = set(workspace.finding_ids())
         self.started = self._saved = time.monotonic()
 
+    def admit(self, target: InstalledFrontend) -> None:
+        """Take verdicts of one more frontend."""
+        self._frontends[target.name] = target
+        self.accounts.frontends.append(target)
+        self.stored[target.name] = self.workspace.verdict_names(target.name, target.environment)
+
     def operator(self, test: str) -> str:
         """Return the operator of a test."""
         return tests.operator(self.workspace, test)

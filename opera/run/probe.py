@@ -60,6 +60,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         fresh: Whether a fresh fork is asked, which ran nothing before.
         unpatched: Whether the frontend is left without the patches that opera makes to it for speed.
         insist: Whether right outputs are computed again, too, to see whether they vary.
+        way: Name of a way of the frontend's to run it otherwise than users do (opera.compilers.Way).
         limits: Of this question, where they are not the probe's.
         screened: Whether inconsistent outputs of a program are screened, as a run does it.
         keep: Folder of tests that the test made of a program is copied to; None where it goes once it is answered.
@@ -74,6 +75,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     fresh: bool = False
     unpatched: bool = False
     insist: bool = False
+    way: str = ""
     limits: Limits | None = None
     screened: bool = False
     keep: Path | None = None
@@ -346,7 +348,7 @@ class Probe:
             self._prepare.export(self._library_side(question), asked.test, variant.artefact, asked)
             return
         limits = question.limits or self.limits
-        job = self._job(question.frontend, asked.test, question.variant)
+        job = self._job(question.frontend, asked.test, question.variant, question.way)
         save = self._outputs(asked) if question.screened else ""
         job = msgspec.structs.replace(job, insist=question.insist, save_outputs=save)
         before = [self._job(question.frontend, *name.partition("/")[::2]) for name in question.after]
@@ -409,10 +411,10 @@ class Probe:
     def _manifest(self, test: str) -> bool:
         return (self.files.test(test) / "manifest.json").is_file()
 
-    def _job(self, frontend: str, test: str, variant: str) -> Job:
+    def _job(self, frontend: str, test: str, variant: str, way: str = "") -> Job:
         compiler, library = _split(frontend)
         found = _variant(frontend, variant)
-        return Job(test, compiler, library, found.name, found.artefact)
+        return Job(test, compiler, library, found.name, found.artefact, repeat=not way, way=way)
 
     def _group(self, question: Question) -> str:
         """Return the workers of a question's frontend and interpreter, added where there are none yet."""

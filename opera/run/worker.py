@@ -205,7 +205,9 @@ def case_of(job: Job, manifest: Manifest) -> Case:
     feeds = {name: _made(inputs[name]) for name in artefact.feeds}
     live = partial(_live, manifest, directory) if job.artefact == LIVE else None
     model = directory / artefact.file
-    return Case(manifest.library, manifest.operator, model, feeds, manifest.outputs, job.variant, job.artefact, live)
+    return Case(
+        manifest.library, manifest.operator, model, feeds, manifest.outputs, job.variant, job.artefact, live, job.way
+    )
 
 
 def _made(value: Value) -> Value:

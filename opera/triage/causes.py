@@ -15,12 +15,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
+from opera.errors import UsageError
 from opera.oracle import location
 from opera.oracle.signature import Signature, normalise
 from opera.programs import values
@@ -357,6 +358,17 @@ def resolve(workspace: Workspace, beginning: str) -> list[str]:
     ]
     exact = {told.kept(name) for name in known if name == beginning}
     return sorted(exact or {told.kept(name) for name in known if name.startswith(beginning)})
+
+
+def named(workspace: Workspace, beginning: str, known: Collection[str]) -> str:
+    """Return the one of the `known` findings that is, or was, called so or whose id begins so. Raises UsageError."""
+    found = [x for x in resolve(workspace, beginning) if x in known]
+    if len(found) != 1:
+        raise UsageError(
+            f"{'no finding has' if not found else f'{len(found)} findings have'} an id that begins with {beginning!r}",
+            fix="`opera findings` lists them",
+        )
+    return found[0]
 
 
 def distinct(workspace: Workspace, names: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from opera.errors import OperaError, UsageError
+from opera.errors import OperaError
 from opera.oracle.signature import DTYPE, Signature
 from opera.programs import migrated, values
 from opera.programs.program import Captured, Instance, Program, Provenance, parse
@@ -364,12 +364,7 @@ def show(workspace: Workspace, name: str, seconds: float, total: float, workers:
     if name == "all":
         wanted = [x for x in found if x not in _done(workspace)]
     else:
-        wanted = [x for x in causes.resolve(workspace, name) if x in found]
-        if len(wanted) != 1:
-            raise UsageError(
-                f"{'no finding has' if not wanted else f'{len(wanted)} findings have'} an id that begins with {name!r}",
-                fix="`opera findings` lists them",
-            )
+        wanted = [causes.named(workspace, name, found)]
     left = reduce_all(workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers)
     scripts.write_all(workspace)  # of what reductions made findings of their own
     if left:

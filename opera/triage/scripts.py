@@ -165,12 +165,7 @@ def show(workspace: Workspace, name: str, output: Path | None, *, check: bool, p
     It is run by the interpreter that the finding was seen with, unless `python` names another.
     """
     found = members(workspace)
-    wanted = sorted(found) if name == "all" else [x for x in causes.resolve(workspace, name) if x in found]
-    if len(wanted) != 1 and name != "all":
-        raise UsageError(
-            f"{'no finding has' if not wanted else f'{len(wanted)} findings have'} an id that begins with {name!r}",
-            fix="`opera findings` lists them",
-        )
+    wanted = sorted(found) if name == "all" else [causes.named(workspace, name, found)]
     if output is not None and name == "all":
         raise UsageError("--output names one file, but there are many findings", fix="leave it out")
     with Probe.of(workspace, workers=1) as probe:

@@ -11,7 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from opera.compilers import RECIPES, Case, Involved, Recipe, Variant
+from opera.compilers import (
+    APART,
+    CONVERSION,
+    DECLARED,
+    KERNEL,
+    LESS,
+    OPTIMISATION,
+    RECIPES,
+    Case,
+    Involved,
+    Recipe,
+    Variant,
+    Way,
+)
+from opera.compilers.openvino.evaluate import Evaluated
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import last_location
 from opera.compilers.shared.messages import unsupported as first_rule
@@ -32,6 +46,15 @@ INNER = r"prim::|\w+Mark$|<built-in function getitem>"
 
 RECIPE = f"{RECIPES}.openvino"
 
+UNFUSED = {"SNIPPETS_MODE": "DISABLE", "LP_TRANSFORMS_MODE": "NO"}
+"""What the CPU plugin lets be turned off of its optimisations: internal properties, and no more than a part of them."""
+PLACES = {
+    r"\bfrontends?/|_frontend|Frontend\]|openvino[./]frontend": CONVERSION,
+    r"plugins/intel_cpu|\bintel_cpu\b|onednn|jit_|core/reference|evaluate\(\)": KERNEL,
+    r"common/(?:transformations|snippets|low_precision)|pass/|graph_optimizer": OPTIMISATION,
+}
+"""Folders of its sources."""
+
 
 class Onnx:
     """OpenVINO's reader of ONNX models; the other frontends differ in how a model is loaded, and in what is said of it."""
@@ -41,6 +64,12 @@ class Onnx:
         Variant("constants", "onnx-constants", after="rejected"),
     )
     PACKAGES = ("openvino",)
+    WAYS = (
+        Way("unfused", LESS, "fused kernels and low precision off (SNIPPETS_MODE, LP_TRANSFORMS_MODE)"),
+        Way("declared", DECLARED, "what the ov.Model states of its outputs"),
+        Way("reference", APART, "the ov.Model, evaluated by the reference code of its operators"),
+    )
+    PLACES: Mapping[str, str] = PLACES
     COMPUTES_IN: Mapping[str, str] = {"float64": "float32"}
     """The CPU plugin has no double precision: it converts float64 to float32 (OpenVINO documentation, CPU device)."""
 
@@ -52,7 +81,12 @@ class Onnx:
     def compile(self, loaded: Any, case: Case) -> Any:
         from opera.compilers.recipes import openvino as recipe
 
-        return recipe.compile_model(loaded)
+        if not case.way:
+            return recipe.compile_model(loaded)
+        names = recipe.input_names(loaded)
+        if case.way == "unfused":
+            return recipe.CORE.compile_model(loaded, "CPU", UNFUSED), names
+        return Evaluated(loaded, declared=case.way == "declared"), names
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         from opera.compilers.recipes import openvino as recipe

@@ -15,12 +15,16 @@ DTYPES = {name: number for number, name in enumerate(LOW.split(), 16)}  # number
 
 def load(path):
     """Create the session: it converts, optimises and assigns kernels."""
+    return onnxruntime.InferenceSession(path, session_options(), providers=["CPUExecutionProvider"])
+
+
+def session_options():
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     for name, value in PRECISE.items():
         options.add_session_config_entry(name, value)
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return options
 
 
 def run(session, feeds, outputs):

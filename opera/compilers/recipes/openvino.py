@@ -29,9 +29,13 @@ def load(path):
 
 
 def compile_model(model):
-    """Compile; an input that is passed through loses its own names to the output's, so they are taken before."""
-    names = [port.get_names() | {port.get_node().get_friendly_name()} for port in model.inputs]
+    names = input_names(model)
     return CORE.compile_model(model, "CPU"), names
+
+
+def input_names(model):
+    """An input that is passed through loses its own names to the output's, so they are taken before it is compiled."""
+    return [port.get_names() | {port.get_node().get_friendly_name()} for port in model.inputs]
 
 
 def infer(compiled, feeds, outputs, feed=openvino.Tensor, read=lambda tensor: tensor.data.copy()):

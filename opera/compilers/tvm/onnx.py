@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from opera.compilers import RECIPES, Case, Involved, Recipe, Variant
+from opera.compilers import (
+    APART,
+    CONVERSION,
+    DECLARED,
+    KERNEL,
+    LESS,
+    OPTIMISATION,
+    RECIPES,
+    Case,
+    Involved,
+    Recipe,
+    Variant,
+    Way,
+)
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.tvm.interpreter import Declared, Interpreted
 from opera.compilers.tvm.values import feed, read
 from opera.programs.values import Value
 
@@ -20,6 +35,13 @@ UNSUPPORTED = messages.table("tvm", "onnx", "every")
 
 RECIPE = f"{RECIPES}.tvm"
 
+PLACES = {
+    r"legalize_ops|\btopi\b|tirx?/|\bte/|s_tir|codegen|target/|tir\.": KERNEL,
+    r"relax/transform/(?:fold|fuse|dead|canonical|eliminate|simplify)": OPTIMISATION,
+    r"relax/frontend|onnx_frontend|tflite_frontend|fx_graph_translator|exported_program_translator": CONVERSION,
+}
+"""Folders and modules of its sources: what an operator is lowered to counts as its kernel."""
+
 
 class Onnx:
     """TVM's importer of ONNX models; the other frontends have importers of their own, and this one for what else there is."""
@@ -29,6 +51,12 @@ class Onnx:
         Variant("constants", "onnx-constants", after="rejected", preload=PRELOAD),
     )
     PACKAGES = ("tvm", "tvm_ffi")
+    WAYS = (
+        Way("unoptimised", LESS, "opt_level=0, and LLVM at opt-level 0"),
+        Way("relax", APART, "the imported Relax module, its operators as numpy has them"),
+        Way("declared", DECLARED, "what the imported Relax module states of its outputs"),
+    )
+    PLACES: Mapping[str, str] = PLACES
     PYTHON: tuple[str, ...] = PRELOAD
 
     def load(self, case: Case) -> Any:
@@ -39,7 +67,11 @@ class Onnx:
     def compile(self, loaded: Any, case: Case) -> Any:
         from opera.compilers.recipes import tvm as recipe
 
-        return recipe.compile_module(loaded)
+        if not case.way:
+            return recipe.compile_module(loaded)
+        module, *rest = loaded
+        machine = {"relax": Interpreted, "declared": Declared}.get(case.way, _unoptimised)
+        return machine(module), *rest
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         from opera.compilers.recipes import tvm_onnx as recipe
@@ -88,6 +120,16 @@ def _opsets() -> dict[str, int]:
     names = (name for converter in onnx_frontend._get_convert_map().values() for name in dir(converter))
     found = {int(version[1]) for name in names if (version := re.fullmatch(r"_impl_v(\d+)", name))}
     return {"": max(found)} if found else {}
+
+
+def _unoptimised(module: Any) -> Any:
+    """Return the virtual machine of a module that was compiled with every optimisation off that has a switch."""
+    import tvm
+    from tvm import relax
+
+    target = tvm.target.Target({"kind": "llvm", "opt-level": 0})
+    with tvm.transform.PassContext(opt_level=0):
+        return relax.VirtualMachine(tvm.compile(module, target=target), tvm.cpu())
 
 
 def steps(importer: str, involved: Involved) -> Recipe:
