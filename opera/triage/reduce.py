@@ -169,10 +169,12 @@ def _reduced(workspace: Workspace, probe: Probe, finding: str, verdict: Verdict,
         limits=_patient(probe.limits, verdict.outcome), screened=verdict.outcome.verdict == INCONSISTENT,
     )  # fmt: skip
     ask = _Asker(probe, question, end)
+    asked = time.monotonic()
     [first] = ask.look([program])
     if not alike(verdict.frontend, verdict.outcome, first, elsewhere=not first.conversion_function):
         raise NotReduced(f"by the library's own reference it is now {_brief(first)}")
     ask.target = first
+    ask.end += time.monotonic() - asked  # a compiler that must be started first takes nobody's time
     kept, finished = [program], True
     defaults: smaller.Defaults = {}
     try:
@@ -291,7 +293,7 @@ def reduce_all(
     """Reduce findings one after the other, write their scripts, and tell of each; return those that were left for want of time.
 
     Args:
-        seconds: What one may take; less where `total` must do for many.
+        seconds: What one may take; less for the last that `total` leaves time for.
         total: What all may take together.
     """
     found = scripts.members(workspace, names)
@@ -301,9 +303,8 @@ def reduce_all(
     with Probe.of(workspace, workers=workers) as probe:
         while left and time.monotonic() < end:
             finding = left.pop(0)
-            share = (end - time.monotonic()) / (len(left) + 1)
             try:
-                made = reduce(workspace, probe, finding, found[finding], min(seconds, max(share, 5.0)))
+                made = reduce(workspace, probe, finding, found[finding], min(seconds, end - time.monotonic()))
             except (NotReduced, OperaError) as error:
                 tell(f"{finding} is not reduced: {error.what if isinstance(error, OperaError) else error}")
                 continue
@@ -348,10 +349,11 @@ def told(workspace: Workspace, finding: str, found: Reduction) -> str:
     )
 
 
-def _done(workspace: Workspace) -> set[str]:
-    """Return the findings of which a member is reduced, as they are called now."""
+def _done(workspace: Workspace, seconds: float = 0.0) -> set[str]:
+    """Return the findings of which a member is reduced, as they are called now: to the end, or for so many seconds."""
     called = causes.causes(workspace)
-    return {called.of(finding, x.test) for finding, x in causes.reduced(workspace)}
+    found = [x for x in causes.reduced(workspace) if x.reduction.finished or x.reduction.seconds >= seconds]
+    return {called.of(finding, x.test) for finding, x in found}
 
 
 def _count(program: Program) -> int:
@@ -359,10 +361,14 @@ def _count(program: Program) -> int:
 
 
 def show(workspace: Workspace, name: str, seconds: float, total: float, workers: int) -> None:
-    """Reduce one finding, or `all` that have no reduction yet. Raises UsageError for a name that no finding, or many, have."""
+    """Reduce one finding, or `all` that have no reduction yet, or one that had less time.
+
+    Raises UsageError for a name that no finding, or many, have.
+    """
     found = list(scripts.members(workspace))
     if name == "all":
-        wanted = [x for x in found if x not in _done(workspace)]
+        done = _done(workspace, SEARCH * seconds)
+        wanted = [x for x in found if x not in done]
     else:
         wanted = [causes.named(workspace, name, found)]
     left = reduce_all(workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers)
