@@ -16,7 +16,9 @@ def render(report: Report) -> str:
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of the object."""
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(Report)))  # defaults as JSON has them
+    found: dict[str, Any] = msgspec.json.decode(
+        msgspec.json.encode(msgspec.json.schema(Report))
+    )  # defaults as JSON has them
     return found
 
 

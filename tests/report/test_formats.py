@@ -177,5 +177,8 @@ def test_chart_labels_do_not_lie_on_each_other(report):
 def test_short_texts():
     assert clean("a\x1b[31mred\x1b[0m\x00b\u202ec\td") == "ared\ufffdb\ufffdc\td"
     assert one_line("a\n b  c", 4) == "a b…"
-    assert gist("Exception from src/a.cpp:84:\nCheck 'false' failed at src/b.cpp:1:\n  the cause:\nand more", 50) == "the cause: and more"
+    assert (
+        gist("Exception from src/a.cpp:84:\nCheck 'false' failed at src/b.cpp:1:\n  the cause:\nand more", 50)
+        == "the cause: and more"
+    )
     assert gist("Check 'false' failed at src/b.cpp:1:", 50) == "Check 'false' failed at src/b.cpp:1:"
