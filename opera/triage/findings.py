@@ -17,6 +17,7 @@ from opera.store.verdicts import First
 from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import partners, reduction
 from opera.triage.choice import choose
+from opera.triage.reduction import Reduction
 from opera.triage.sentence import sentence
 
 
@@ -67,7 +68,7 @@ class _Known(msgspec.Struct):
     passed: set[First]
     partners: partners.Told
     order: dict[tuple[str, str], dict[str, int]]
-    deciding: dict[tuple[str, str], tuple[str, ...]]
+    reduced: dict[tuple[str, str], Reduction]
 
 
 def findings(workspace: Workspace, frontend: str = "", environment: str = "", only: str = "") -> list[Finding]:
@@ -81,7 +82,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         verdicts.passed_as_constants(workspace),
         partners.tags(workspace),
         first_tests(workspace),
-        {(x.finding, x.environment): x.deciding for x in reversed(reduction.stored(workspace))},
+        {(x.finding, x.environment): x for x in reversed(reduction.stored(workspace))},
     )
     superseded = set() if environment else workspace.superseded()
     groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
@@ -131,7 +132,6 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
         tags.add("passes-as-constants")
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
     script = f"{REPRODUCERS}/{first.finding}.py"
-    chosen = choose(workspace, group) or first
     return Finding(
         id=first.finding,
         frontend=first.frontend,
@@ -152,19 +152,19 @@ def _finding(workspace: Workspace, group: list[Verdict], known: _Known) -> Findi
         first_found=min(known.order[key].get(test, 0) for test in members),
         reproducer=script if (workspace.root / script).is_file() else None,
         numbers=_numbers(shown.details),
-        sentence=sentence(
-            compilers.title(known.environments.get(first.environment, {}).get("compiler", first.frontend)),
-            _operator(told, members, chosen),
-            chosen.outcome,
-            known.deciding.get((first.finding, first.environment), ()),
-        ),
+        sentence=_sentence(workspace, group, dict(zip(members, told, strict=True)), known),
     )
 
 
-def _operator(told: list[Origin], members: tuple[str, ...], chosen: Verdict) -> str:
-    """Return what the member calls that is shown."""
-    at = members.index(chosen.test) if chosen.test in members else 0
-    return told[at].operator
+def _sentence(workspace: Workspace, group: list[Verdict], told: dict[str, Origin], known: _Known) -> str:
+    """Say what is wrong, of the reduced program where there is one, else of the member that the script shows."""
+    first = group[0]
+    compiler = compilers.title(known.environments.get(first.environment, {}).get("compiler", first.frontend))
+    if reduced := known.reduced.get((first.finding, first.environment)):
+        operator = reduced.program().program.operator
+        return sentence(compiler, operator, reduced.outcome, reduced.deciding)
+    chosen = choose(workspace, group) or first
+    return sentence(compiler, told[chosen.test].operator, chosen.outcome)
 
 
 def _numbers(details: dict[str, Any]) -> dict[str, str | int | float | bool]:
