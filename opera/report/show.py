@@ -191,9 +191,8 @@ def _section(console: Console, title: str, lines: tuple[str, ...]) -> None:
 
 def _members(console: Console, workspace: Workspace, x: Finding, first: str) -> None:
     """Print the tests that fail so, the one that is shown first."""
-    console.print(
-        f"\n[bold]{len(x.members)} test{'' if len(x.members) == 1 else 's'}[/bold], of {escape(clean(', '.join(x.operators[:8])))}:"
-    )
+    called = escape(clean(", ".join(x.operators[:8])))
+    console.print(f"\n[bold]{len(x.members)} test{'' if len(x.members) == 1 else 's'}[/bold], of {called}:")
     listed = sorted(zip(x.members, x.origins, strict=True), key=lambda y: y[0] != first)
     for test, origin in listed[:MEMBERS]:
         console.print(f"  {test}  {escape(clean(origin))}")

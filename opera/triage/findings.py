@@ -165,20 +165,16 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         reproducer=script if (workspace.root / script).is_file() else None,
         numbers=_numbers(shown.details),
         aliases=tuple(known.aliases.get(name, ())),
-        sentence=sentence(
-            compilers.title(known.environments.get(first.environment, {}).get("compiler", first.frontend)),
-            _operator(told, members, chosen),
-            chosen.verdict.outcome,
-            chosen.deciding,
-        ),
+        sentence=_sentence(chosen, dict(zip(members, told, strict=True)), known),
     )
 
 
-def _operator(told: list[Origin], members: tuple[str, ...], chosen: Choice) -> str:
-    """Return what the program calls that is shown."""
-    if chosen.reduction is not None:
-        return chosen.reduction.program().program.operator
-    return told[members.index(chosen.member.test)].operator
+def _sentence(chosen: Choice, told: dict[str, Origin], known: _Known) -> str:
+    """Say what is wrong, of the program that the script shows."""
+    shown, of = chosen.verdict, chosen.reduction
+    compiler = compilers.title(known.environments.get(shown.environment, {}).get("compiler", shown.frontend))
+    operator = told[chosen.member.test].operator if of is None else of.program().program.operator
+    return sentence(compiler, operator, shown.outcome, chosen.deciding)
 
 
 def _numbers(details: dict[str, Any]) -> dict[str, str | int | float | bool]:

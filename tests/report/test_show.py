@@ -1,13 +1,21 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from filled import document, instance_of, judged
 
 from opera.errors import UsageError
+from opera.programs import migrated
+from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor
+from opera.programs.verdicts import Outcome
 from opera.report import show
 from opera.sources.deeprel import relations
 from opera.sources.deeprel.plans import Pair, Tried
+from opera.store.folders import kept_outputs
+from opera.triage import blame, reduction
+from opera.triage.blame import Blame, Evidence
+from opera.triage.reduction import Reduction
 
 
 def shown(capsys, workspace, name: str) -> str:
@@ -41,6 +49,36 @@ def test_a_finding_shows_everything_for_each_version(workspace, environments, ca
     assert text.index("TVM cannot load Conv") < text.index("The model") < text.index("2 tests, of")
     assert "It says" in text and "onnx__Conv.html" in text
     assert "t8 fails only after: t3, t0" in shown(capsys, workspace, "Fddd")
+
+
+def test_a_finding_shows_its_reduction_and_who_is_to_blame(workspace, environments, capsys):
+    data = Operand("x", Tensor.of(np.array([2.5], np.float32)))
+    program = Instance("onnx", "Pad", {"mode": "wrap"}, (data,), ("y",), {"opset": {"": 25}})
+    details = {"index": "[0]", "expected": 2.5, "actual": 0.0, "differing": 1, "elements": 1, "output": "y"}
+    outcome = Outcome("inconsistent", "infer", "value", "output 'y' differs", details=details)
+    folder = migrated.folder(workspace.tests_folder, "reduced")
+    values = [data.value]
+    migrated.write(folder, migrated.Manifest("reduced", "i", "onnx", "Pad", {}, ("x",), ("y",), {}), values, values, {})
+    kept = workspace.files.file(kept_outputs("reduced", "tvm-onnx", "inputs", environments["tvm"]))
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(migrated.pack([Tensor.of(np.array([0], np.float32))]))
+    line = Captured(program, Provenance("node-tests", "cases.py", "t"), None).form()
+    known = ("Fbbbbbbbb", environments["tvm"])
+    smallest = Reduction(*known, "tvm-onnx", "inputs", "t1", line, outcome, "reduced", ("mode='wrap'",))
+    reduction.save(workspace, smallest)
+    blame.save(
+        workspace,
+        Blame(*known, "t1", blame.CONVERSION, "the module before any pass is wrong", (Evidence("no passes", "fails"),)),
+    )
+    text = shown(capsys, workspace, "Fbbbbbbbb")
+    parts = (
+        "TVM computes Pad with mode='wrap' wrongly: y[0] is 0, not 2.5", "The model (reduced from", "x = float32[1]: 2.5",
+        "y = Pad(x, mode='wrap')  # opset 25", "mode='wrap'  (it decides, default 'constant')", "expected  float32[1]: 2.5",
+        "actual    float32[1]: 0", "Blame: conversion: the module before any pass is wrong", "no passes  fails",
+        "onnx__Pad.html",
+    )  # fmt: skip
+    assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
+    assert "environment" not in text and environments["tvm"] not in text
 
 
 def test_a_test_shows_its_verdicts_on_every_frontend(workspace, environments, capsys):

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from opera.libraries.onnx import library
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Message, Sequence, Tensor
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, TIMEOUT, Limits
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, TIMEOUT, UNSTABLE, Limits
 from opera.triage import reproducer
 
 TESTS = Path(__file__).parents[1]
@@ -155,6 +155,36 @@ def test_a_death_is_seen_from_outside(tmp_path):
         path = tmp_path / "death.py"
         path.write_text(text)
         done = subprocess.run([sys.executable, path], capture_output=True, text=True)
+        assert done.returncode == code and words in done.stdout, done.stdout + done.stderr
+
+
+def test_a_wrong_output_of_another_kind_is_another_failure(tmp_path):
+    manifest, instance = made(tmp_path, "Exp", [("input", f32(0, 1))], expected=(Tensor.of(f32(1, 3)),))
+    for symptom, output, code in (("value", "y", 1), ("shape", "y", 2), ("nan-mask", "y", 2), ("value", "", 1)):
+        seen, text, _ = run(tmp_path, exhibit(symptom=symptom, output=output), manifest, instance)
+        assert seen == code and "not 3.0" in text, text
+    assert "with onnxruntime" not in text.partition("Python")[2]
+
+
+def test_few_words_are_no_proof_without_the_place(tmp_path):
+    manifest, instance = made(tmp_path, "Exp", [("input", f32(0, 1))])
+    crash = {"verdict": CRASH, "stage": "load", "symptom": "KeyError", "message": "'x'"}
+    script = reproducer.render(exhibit(**crash, location="wrong.py:convert"), manifest, tmp_path, instance)
+    for name, code in (("wrong.py", 1), ("other.py", 2)):
+        (tmp_path / name).write_text("def convert(path):\n    raise KeyError('x')\n")
+        planted = script.replace("def main():", f"from {name[:-3]} import convert as load\n\n\ndef main():")
+        (tmp_path / "crash.py").write_text(planted)
+        done = subprocess.run([sys.executable, tmp_path / "crash.py"], capture_output=True, text=True)
+        assert done.returncode == code, done.stdout + done.stderr
+
+
+def test_outputs_that_differ_from_run_to_run_are_shown(tmp_path):
+    manifest, instance = made(tmp_path, "Exp", [("input", f32(0, 1))])
+    script = reproducer.render(exhibit(verdict=UNSTABLE, symptom="value"), manifest, tmp_path, instance)
+    garbage = "def main():\n    global attempt\n    attempt = lambda: ('', [np.full(2, os.getpid(), np.float32)])\n"
+    for text, code, words in ((script, 0, "gone"), (script.replace("def main():\n", garbage), 1, "from run to run")):
+        (tmp_path / "unstable.py").write_text(text)
+        done = subprocess.run([sys.executable, tmp_path / "unstable.py"], capture_output=True, text=True)
         assert done.returncode == code and words in done.stdout, done.stdout + done.stderr
 
 

@@ -189,7 +189,9 @@ def by_script(text: str, path: Path) -> Seen:
         scope["main"]()
     if found:
         return [tensor for got in found for tensor in flat(by_plugin._value(got))]
-    told = re.search(r"^(load|compile|infer): (\w+): (.*)\ngone: ", said.getvalue(), re.MULTILINE | re.DOTALL)
+    told = re.search(
+        r"^(load|compile|infer): (\w+): (.*)\n(?:gone|another failure)", said.getvalue(), re.MULTILINE | re.DOTALL
+    )
     assert told is not None, said.getvalue()
     return told[1], told[2], cleaned(told[3])
 

@@ -1,0 +1,85 @@
+"""What a message says of the cause: real messages of compilers, and what every such text must keep to."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opera.oracle.messages import GAP, LONGEST, cause, identifying, one_line, says
+
+OPENVINO = """Exception from src/inference/src/cpp/core.cpp:84:
+Check 'false' failed at src/frontends/common_translators/src/unconverted_ops_report.cpp:151:
+FrontEnd API failed with OpConversionFailure:
+Model wasn't fully converted. Failed operations detailed log:
+-- Celu-28 with a message:
+While validating ONNX node '<Node(Celu): Y>': Check 'element::Type::merge(a, b)' failed at src/core/elementwise_args.cpp:18:
+While validating node 'opset1::Maximum Maximum_368797 (opset1::Parameter X[0]:f16[5])' with friendly_name 'Maximum_368797':
+Arguments do not have the same element type (arg0 element type: f16, arg1 element type: f32).
+
+Summary:
+-- Conversion is failed for: Celu-28
+
+"""
+EXPORTER = """Failed to convert the exported program to an ONNX model. \x1b[96mThis is step 3/3\x1b[0m. Next steps:
+- If there is a missing ONNX function, implement it and register it to the registry.
+
+## Exception summary
+
+<class 'AssertionError'>: only 4D query, key, and value are supported
+\u2b06\ufe0f
+<class 'RuntimeError'>: Error when calling function 'TracedOnnxFunction(<function f at 0x7f6d9f3296c0>)' with args '[]'
+
+(Refer to the full stack trace above for more information.)"""
+REAL = [
+    (OPENVINO, "Arguments do not have the same element type (arg ... element type: f16, arg ... element type: f32)."),
+    (EXPORTER, "only 4D query, key, and value are supported"),
+    (
+        "[ONNXRuntimeError] : 1 : FAIL : Non-zero status code returned while running Attention node. Name:'' Status Message:"
+        " /onnxruntime_src/core/attention_helper.h:159 onnxruntime::common::Status onnxruntime::f(const onnxruntime::Tensor*,"
+        " bool) mask == nullptr was false. inconsistent total_sequence_length\n",
+        "inconsistent total_sequence_length",
+    ),
+    ("Check failed: fb->value != 0 (0 vs. 0) : Divide by zero", "Divide by zero"),
+    ("Check failed: dtype.bits % 8 == 0 (2 vs. 0) : ", "Check failed: dtype.bits % ... == ... ( ... vs. ... )"),
+    ("Unsupported input dtype: uint64", "Unsupported input dtype: uint64"),
+    (
+        "cannot emit this operator.\nOffending call:\nR.f(metadata[0], lv12)\n# Metadata omitted. Use show_meta=True.",
+        "cannot emit this operator. ... Offending call ... R.f(metadata[ ... ], lv ... )",
+    ),
+    ("'num_heads'", "'num_heads'"),
+    ('Traceback (most recent call last):\n  File "/a/b.py", line 3, in f\n    g()\nTVMError: no such op', "no such op"),
+    (
+        "Exception encountered when calling Dense.call().\n\n\x1b[1mno rank\x1b[0m\n\nArguments received by D:\n  x",
+        "no rank",
+    ),
+    ("", ""),
+    ("12 (3)", ""),
+    ("Check 'rank > 0' failed at src/a.cpp:66:", "Check 'rank > ... ' failed"),
+]
+
+
+@pytest.mark.parametrize(("message", "wanted"), REAL)
+def test_boilerplate_is_cut_and_the_cause_stays(message, wanted):
+    found = identifying(message)
+    assert [part.strip() for part in found.split(GAP)] == [part.strip() for part in wanted.split(GAP)]
+    assert says(message, found)
+
+
+def test_the_same_failure_is_known_with_other_numbers_and_another_one_is_not():
+    found = identifying(OPENVINO)
+    assert says(OPENVINO.replace("368797", "41").replace(":18:", ":23:"), found)
+    assert not says(OPENVINO.replace("f32)", "i64)"), found)
+    assert not says("Exception from src/inference/src/cpp/core.cpp:84:\nCelu is not supported", found)
+
+
+def test_every_message_keeps_something_where_it_holds_more_than_boilerplate():
+    assert cause("Exception from src/inference/src/cpp/core.cpp:84:") == ""
+    assert cause("Summary:\n-- No conversion rule found for operations: aten::x") != ""
+
+
+@given(st.text(alphabet=st.sampled_from("ab1 .:\n'()[]/\\x-"), max_size=200))
+def test_an_identifying_text_is_said_by_its_own_message(message):
+    found = identifying(message)
+    assert says(message, found)
+    assert len(found) <= LONGEST * (1 + len(GAP)) and found == one_line(found).strip()

@@ -1,0 +1,38 @@
+"""One sentence says what is wrong, whatever the failure."""
+
+from __future__ import annotations
+
+import pytest
+
+from opera.programs.verdicts import ABORT, CRASH, FAILURES, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, Outcome
+from opera.triage.sentence import sentence
+
+VALUE = {"differing": 3, "elements": 4, "index": "[0, 1]", "expected": 2.875, "actual": 2.6666665077, "output": "Y"}
+SHAPE = {"expected": "(1, 2)", "actual": "(1, 3)", "output": "Y"}
+CASES = [
+    (Outcome(INCONSISTENT, "infer", "value", details=VALUE), (), "computes Resize wrongly: Y[0, 1] is 2.66667, not 2.875 (3"),
+    (Outcome(INCONSISTENT, "infer", "value", details=VALUE), ("antialias=1",), "computes Resize with antialias=1 wrongly: Y[0"),
+    (Outcome(INCONSISTENT, "infer", "shape", details=SHAPE), (), "returns a wrong shape from Resize: (1, 3) for (1, 2) (Y)"),
+    (Outcome(INCONSISTENT, "infer", "count", details={"expected": 2, "actual": 1}), (), "returns 1 outputs of Resize, not 2"),
+    (Outcome(CRASH, "load", "KeyError", "'axes'"), (), "cannot load Resize: KeyError: 'axes'"),
+    (Outcome(CRASH, "infer", "RuntimeError", "bad rank"), (), "cannot run Resize: bad rank"),
+    (
+        Outcome(CRASH, "load", "RuntimeError", "bad rank", conversion_function="Split@split.cpp:35"), (),
+        "cannot load Resize (at its Split): bad rank",
+    ),
+    (Outcome(ABORT, "compile", "SIGFPE"), (), "kills the process (SIGFPE) compiling Resize"),
+    (Outcome(TIMEOUT, "infer", "timeout"), (), "does not end running Resize"),
+    (Outcome(UNSTABLE, "infer", "value"), (), "returns other outputs of Resize from run to run"),
+    (Outcome(REFUSED, "load", "ValueError", "no Resize"), (), "says that it does not support Resize, which it declares to: no"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("outcome", "deciding", "wanted"), CASES)
+def test_it_names_the_compiler_the_operator_and_the_numbers(outcome, deciding, wanted):
+    assert sentence("OpenVINO", "Resize", outcome, deciding).startswith(f"OpenVINO {wanted}")
+
+
+@pytest.mark.parametrize("verdict", FAILURES)
+def test_it_is_one_line_even_of_what_is_hardly_known(verdict):
+    said = sentence("TVM", "Add", Outcome(verdict, message="a\nb" * 500))
+    assert "\n" not in said and "TVM" in said and "Add" in said and len(said) < 300
