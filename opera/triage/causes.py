@@ -70,6 +70,13 @@ class Causes(msgspec.Struct, frozen=True):
         return dict(found)
 
 
+class Called(NamedTuple):
+    """What a program calls: operators by the name that their forms share; dtypes of inputs, and parameters of one word."""
+
+    operators: tuple[str, ...]
+    options: frozenset[tuple[str, str]]
+
+
 class Reduced(NamedTuple):
     """A reduction, and the finding of its member's signature."""
 
@@ -91,7 +98,7 @@ def causes(workspace: Workspace) -> Causes:
 def conclude(
     found: Sequence[Reduced],
     members: Mapping[str, Iterable[str]],
-    told: Mapping[str, Hashable],
+    told: Mapping[str, Called],
     created: Mapping[str, float],
     renamed: Mapping[str, str],
 ) -> Causes:
@@ -130,11 +137,12 @@ def reduced(workspace: Workspace) -> list[Reduced]:
 
 
 def divide(
-    finding: str, members: Iterable[str], kinds: Mapping[str, Mapping[str, bytes]], told: Mapping[str, Hashable]
+    finding: str, members: Iterable[str], kinds: Mapping[str, Mapping[str, bytes]], told: Mapping[str, Called]
 ) -> dict[str, str]:
     """Return test → part, of the members that do not belong to the finding itself.
 
-    A member that was not reduced goes with the first reduced one that is called as it is, else it stays.
+    A member that was not reduced goes with the reduced one that calls the same with the fewest options that differ, the first
+    of those; it stays where none calls the same.
 
     Args:
         members: Tests in the order in which they were found.
@@ -143,12 +151,15 @@ def divide(
     """
     members, own = list(members), kinds.get(finding, {})
     first = next((own[test] for test in members if test in own), b"")
-    alike: dict[Hashable, bytes] = {}
-    for test in members:
-        if test in own and test in told:
-            alike.setdefault(told[test], own[test])
-    found = {test: own.get(test) or alike.get(told.get(test), first) for test in members}
+    seen = [(told[test], own[test]) for test in members if test in own and test in told]
+    found = {test: own.get(test) or _nearest(told.get(test), seen, first) for test in members}
     return {test: part(finding, kind) for test, kind in found.items() if kind != first}
+
+
+def _nearest(called: Called | None, seen: Iterable[tuple[Called, bytes]], first: bytes) -> bytes:
+    """Return what decides the one among `seen` that calls the same with the fewest options that differ, else `first`."""
+    known = [(len(called.options ^ x.options), kind) for x, kind in seen if called and called.operators == x.operators]
+    return min(known, key=lambda x: x[0], default=(0, first))[1]
 
 
 def part(finding: str, kind: bytes) -> str:
@@ -193,31 +204,35 @@ def _kind(dtype: str) -> str:
     return "double" if dtype == "float64" else re.sub(r"\d+$|^b(?=float)|(?<=int)\d+", "", dtype).removeprefix("u")
 
 
-def features(workspace: Workspace, names: Iterable[str]) -> dict[str, Hashable]:
-    """Return test → what it calls, and with which options: two tests of equal ones need not both be reduced."""
-    return {test: _called(_Calls.parse(document)) for test, document in tests.documents(workspace, names)}
+def features(workspace: Workspace, names: Iterable[str]) -> dict[str, Called]:
+    """Return test → what it calls: two tests that call the same with equal options need not both be reduced."""
+    return {test: _called(document) for test, document in tests.documents(workspace, names)}
+
+
+class _Input(msgspec.Struct):
+    value: msgspec.Raw = msgspec.Raw(b"")
 
 
 class _Calls(msgspec.Struct):
-    """What is read of a program's document: the rest, most of all its tensors, is skipped."""
+    """What is read of a program's document; tensors are not decoded."""
 
     operator: str = ""
     params: dict[str, Any] = {}
+    inputs: list[_Input] = []
     calls: list[_Calls] = []
 
-    @classmethod
-    def parse(cls, document: bytes) -> _Calls:
-        return msgspec.json.decode(document, type=cls)
 
-
-def _called(program: _Calls) -> Hashable:
-    return tuple(
-        (
-            location.canonical(call.operator),
-            tuple(sorted((name, str(x) if isinstance(x, str | bool) else "") for name, x in call.params.items())),
-        )
-        for call in (program.calls or [program])
-    )
+def _called(document: bytes) -> Called:
+    program = msgspec.json.decode(document, type=_Calls)
+    options = set()
+    for number, x in enumerate(program.inputs):
+        if dtype := re.search(rb'"dtype": ?"(\w+)"', bytes(x.value)):
+            options.add((f"input {number}", dtype[1].decode()))
+    calls = program.calls or [program]
+    for number, call in enumerate(calls):
+        for name, value in call.params.items():
+            options.add((f"{number} {name}", str(value) if isinstance(value, str | bool | int | float) else ""))
+    return Called(tuple(location.canonical(call.operator) for call in calls), frozenset(options))
 
 
 def to_reduce(workspace: Workspace, finding: str, environment: str, most: int = MOST) -> list[Verdict]:
@@ -231,16 +246,15 @@ def to_reduce(workspace: Workspace, finding: str, environment: str, most: int = 
     found = list(members(workspace, finding, environment))
     told = features(workspace, {x.test for x in found})
     found.sort(key=lambda x: x.confirmation != "confirmed")  # stable: in the order they were found
-    groups: dict[Hashable, list[Verdict]] = defaultdict(list)
+    groups: dict[Called, list[Verdict]] = defaultdict(list)
     for verdict in found:
-        groups[told.get(verdict.test)].append(verdict)
-    ranked = sorted(groups.items(), key=lambda x: -len(x[1]))
-    operators: set[Hashable] = set()
+        if verdict.test in told:
+            groups[told[verdict.test]].append(verdict)
+    operators: set[tuple[str, ...]] = set()
     first, later = list[Verdict](), list[Verdict]()
-    for feature, group in ranked:
-        name = tuple(call[0] for call in feature) if isinstance(feature, tuple) else feature
-        (later if name in operators else first).append(group[0])
-        operators.add(name)
+    for called, group in sorted(groups.items(), key=lambda x: -len(x[1])):
+        (later if called.operators in operators else first).append(group[0])
+        operators.add(called.operators)
     return [*first, *later][:most]
 
 

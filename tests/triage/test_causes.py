@@ -20,7 +20,7 @@ from opera.store import examined, verdicts
 from opera.store.rows import Test as MigratedTest
 from opera.store.workspace import Workspace
 from opera.triage import across, causes, reduction, scripts
-from opera.triage.causes import Causes, Reduced, conclude, divide, joined, outline
+from opera.triage.causes import Called, Causes, Reduced, conclude, divide, joined, outline
 from opera.triage.findings import findings
 from opera.triage.reduction import Reduction
 
@@ -54,7 +54,8 @@ def reduced(
 
 def concluded(found: Sequence[Reduced], members: dict[str, list[str]], told: dict[str, str] | None = None) -> Causes:
     created = {name: float(age) for age, name in enumerate(members)}
-    return conclude(found, members, told or {}, created, {})
+    called = {test: Called((mode[0],), frozenset({("mode", mode)})) for test, mode in (told or {}).items()}
+    return conclude(found, members, called, created, {})
 
 
 # ---------------------------------------------------------------------- invariants
@@ -121,7 +122,7 @@ def test_members_that_another_parameter_decides_are_another_finding() -> None:
         reduced("F1", "t2", program(mode="linear"), "mode='linear'"),
     ]
     result = concluded(
-        found, {"F1": ["t0", "t1", "t2", "t3", "t4"]}, {"t1": "cubic", "t3": "cubic", "t0": "l", "t4": "x"}
+        found, {"F1": ["t0", "t1", "t2", "t3", "t4"]}, {"t1": "cubic", "t3": "cubist", "t0": "l", "t4": "x"}
     )
     assert [result.of("F1", f"t{n}") for n in (0, 2, 4)] == ["F1"] * 3
     assert result.of("F1", "t1") == result.of("F1", "t3") != "F1"
