@@ -170,7 +170,7 @@ def part(finding: str, kind: bytes) -> str:
 def decisive(reduction: Reduction) -> list[Any]:
     """Return what tells the causes of one signature apart: operators, deciding parameters, kind of dtype, kind of wrong answer.
 
-    The operator does not count where the signature knows the place without it: a crash whose message or converter is one. Of a
+    Operator and dtype do not count where the signature knows the place without: a crash whose message or converter is one. Of a
     parameter that is a number or holds some, the name counts: `axis=1` and `axis=2` are one; `mode='linear'` is not `'cubic'`.
     The dtype is that of the first tensor: others may only tell a type (`CastLike`), which other forms have as a parameter.
     """
@@ -182,7 +182,7 @@ def decisive(reduction: Reduction) -> list[Any]:
     given = (operand.value for operand in program.program.inputs)
     dtype = next((_kind(x.dtype) for x in given if isinstance(x, Tensor | RandomTensor)), "")
     deciding = sorted({_deciding(text) for text in reduction.deciding})
-    return [operators, deciding, dtype, _lost(shown)]
+    return [operators, deciding, "" if known else dtype, _lost(shown)]
 
 
 def _lost(shown: Outcome) -> str:

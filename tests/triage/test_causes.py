@@ -155,11 +155,15 @@ def test_what_divides(one: Reduced, other: Reduced, several: bool) -> None:
     assert bool(parts) == several
 
 
-def test_a_crash_whose_assertion_is_known_is_one_whatever_operator_reached_it() -> None:
+def test_a_crash_whose_assertion_is_known_is_one_whatever_operator_and_dtype_reached_it() -> None:
     crash = Outcome(
         CRASH, "load", "TypeError", "operands must have the same data type", conversion_function="fx:_convolution"
     )
-    both = [reduced("F", test, program(name), outcome=crash) for test, name in (("a", "Conv"), ("b", "ConvTranspose"))]
+    double = tensor(1.0, dtype="float64")
+    both = [
+        reduced("F", "a", program("Conv"), outcome=crash),
+        reduced("F", "b", program("ConvTranspose", value=double), outcome=crash),
+    ]
     assert not divide("F", ["a", "b"], causes.kinds_of(both), {})
 
 
