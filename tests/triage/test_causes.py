@@ -322,7 +322,9 @@ def test_every_failing_verdict_belongs_to_exactly_one_finding(workspace: Workspa
 # ---------------------------------------------------------------------- across frontends
 
 
-def test_the_same_wrong_answer_of_two_compilers_is_one_cause(workspace: Workspace) -> None:
+def test_the_same_wrong_answer_of_two_compilers_is_one_cause(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
     names = fill(workspace)
     tvm, openvino = (
         judged("t5", f"{compiler}-onnx", "inputs", names[compiler], "inconsistent", "infer", "value", finding=finding,
@@ -332,6 +334,11 @@ def test_the_same_wrong_answer_of_two_compilers_is_one_cause(workspace: Workspac
     workspace.save_verdicts(4, [tvm, openvino], {"F55555555": b"{}", "F66666666": b"{}"})
     found = {x.findings: x for x in across.across(workspace, findings(workspace))}
     assert found[("F66666666", "F55555555")].frontends == ("openvino-onnx", "tvm-onnx")
+    show.by_cause(workspace, "")
+    told = capsys.readouterr().out
+    assert "F55555555" in told and "F66666666" in told and "1 causes of several frontends" in told
+    show.by_cause(workspace, "xla-keras")
+    assert "No cause" in capsys.readouterr().out
     other = judged("t5", "openvino-onnx", "inputs", names["openvino"], "inconsistent", "infer", "value", finding="F66666666",
                    message="output 'Y': 3 of 4 elements, first at [0]: expected 1.0, got 9.0")  # fmt: skip
     workspace.save_verdicts(5, [other], {})
