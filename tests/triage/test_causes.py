@@ -16,7 +16,7 @@ from opera.programs.program import Argument, Call, Captured, Graph, Instance, Op
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, Outcome
 from opera.report import show
-from opera.store import examined, verdicts
+from opera.store import verdicts
 from opera.store.rows import Test as MigratedTest
 from opera.store.workspace import Workspace
 from opera.triage import across, causes, reduction, scripts
@@ -290,7 +290,7 @@ def test_a_finding_that_is_another_is_found_by_both_names(
 
 def test_what_was_renamed_for_good_is_followed(workspace: Workspace) -> None:
     fill(workspace)
-    examined.save_aliases(workspace, {"F00000000": "F11111111", "F11111111": "Faaaaaaaa"})
+    workspace.move_verdicts([], {}, {"F00000000": "F11111111", "F11111111": "Faaaaaaaa"}, [])
     assert causes.resolve(workspace, "F0") == causes.resolve(workspace, "F11111111") == ["Faaaaaaaa"]
     assert causes.resolve(workspace, "Fnothing") == []
 
