@@ -117,10 +117,13 @@ def conclude(
 
 
 def kinds_of(found: Iterable[Reduced]) -> dict[str, dict[str, bytes]]:
-    """Return finding → test → what decides, of reductions that left nothing smaller to try."""
+    """Return finding → test → what decides, of reductions that left nothing smaller to try.
+
+    Nor does a reduction count that needs parameters, of which none was found to decide.
+    """
     kinds: dict[str, dict[str, bytes]] = defaultdict(dict)
     for finding, x in sorted(found, key=lambda x: (x.reduction.environment, x.reduction.variant)):
-        if x.finished:
+        if x.finished and (x.deciding or not x.nondefault):
             kinds[finding].setdefault(x.test, msgspec.json.encode(decisive(x)))
     return dict(kinds)
 
@@ -171,7 +174,7 @@ def decisive(reduction: Reduction) -> list[Any]:
     """Return what tells the causes of one signature apart: operators, deciding parameters, kind of dtype, kind of wrong answer.
 
     Operator and dtype do not count where the signature knows the place without: a crash whose message or converter is one. Of a
-    parameter that is a number or holds some, the name counts: `axis=1` and `axis=2` are one; `mode='linear'` is not `'cubic'`.
+    parameter the name counts, for one that is ignored is ignored whatever its value.
     The dtype is that of the first tensor: others may only tell a type (`CastLike`), which other forms have as a parameter.
     """
     program, shown = reduction.program(), reduction.outcome
@@ -181,7 +184,7 @@ def decisive(reduction: Reduction) -> list[Any]:
     operators = [] if known else sorted({location.canonical(name) for name in program.program.operators})
     given = (operand.value for operand in program.program.inputs)
     dtype = next((_kind(x.dtype) for x in given if isinstance(x, Tensor | RandomTensor)), "")
-    deciding = sorted({_deciding(text) for text in reduction.deciding})
+    deciding = sorted({text.partition("=")[0] for text in reduction.deciding})
     return [operators, deciding, "" if known else dtype, _lost(shown)]
 
 
@@ -190,11 +193,6 @@ def _lost(shown: Outcome) -> str:
     if shown.symptom != "nan-mask":
         return ""
     return "lost" if re.search(r"expected -?(?:nan|inf)", shown.message) else "made"
-
-
-def _deciding(text: str) -> str:
-    name, _, value = text.partition("=")
-    return text if re.match(r"['\"]|True$|False$|None$", value.strip()) else name
 
 
 def _kind(dtype: str) -> str:

@@ -61,7 +61,7 @@ def concluded(found: Sequence[Reduced], members: dict[str, list[str]], told: dic
 # ---------------------------------------------------------------------- invariants
 
 MEMBERS = {f"F{n}": [f"t{n}{m}" for m in range(4)] for n in range(4)}
-DECIDING = st.sampled_from(["", "mode='linear'", "mode='cubic'", "ceil_mode=True"])
+DECIDING = st.sampled_from(["", "mode='linear'", "antialias=1", "ceil_mode=True"])
 ONE = st.tuples(st.sampled_from([(f, t) for f, of in MEMBERS.items() for t in of]), DECIDING, st.integers(0, 3))
 SOME = st.lists(ONE, max_size=12, unique_by=lambda x: x[0])
 TOLD = st.fixed_dictionaries({test: st.sampled_from("ab") for of in MEMBERS.values() for test in of})
@@ -118,7 +118,7 @@ def test_joined_sets_are_disjoint_and_hold_all(groups: list[set[int]]) -> None:
 def test_members_that_another_parameter_decides_are_another_finding() -> None:
     found = [
         reduced("F1", "t0", program(mode="linear"), "mode='linear'"),
-        reduced("F1", "t1", program(mode="cubic"), "mode='cubic'"),
+        reduced("F1", "t1", program(antialias=1), "antialias=1"),
         reduced("F1", "t2", program(mode="linear"), "mode='linear'"),
     ]
     result = concluded(
@@ -141,6 +141,9 @@ def test_members_that_another_parameter_decides_are_another_finding() -> None:
         (reduced("F", "a", program()), reduced("F", "b", program(value=tensor(1.0, dtype="float64"))), True),
         (reduced("F", "a", program()), reduced("F", "b", program(value=tensor(1, dtype="int8"))), True),
         (reduced("F", "a", program("Conv")), reduced("F", "b", program("Pad"), finished=False), False),
+        (reduced("F", "a", program("Conv")), reduced("F", "b", program("Pad"), nondefault=1), False),
+        (reduced("F", "a", program(), "keep='yes'"), reduced("F", "b", program(), "keep='no'"), False),
+        (reduced("F", "a", program(), "keep='yes'"), reduced("F", "b", program(), "other='no'"), True),
         (
             reduced(
                 "F", "a", program(), outcome=Outcome(INCONSISTENT, "infer", "nan-mask", "expected inf, got 3.4e+38")
