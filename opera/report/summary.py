@@ -21,6 +21,7 @@ from opera.store import verdicts as stored
 from opera.store.families import held
 from opera.store.tests import Newest
 from opera.store.workspace import COMBINED, Workspace
+from opera.triage.across import Cause, across
 from opera.triage.disputed import Disputed, disputed
 from opera.triage.findings import Finding, findings, first_tests, version_key
 
@@ -86,6 +87,7 @@ class Report(msgspec.Struct, frozen=True):
     """The whole report; its JSON form is described by docs/report.schema.json.
 
     Attributes:
+        causes: What findings of several frontends have in common.
         root: The workspace's folder, as it was given; reproducers' paths are relative to it.
         instances: Library → migration source → distinct instances (an instance of two sources counts for both).
         sources: Library → its families of sources: what they brought.
@@ -106,6 +108,7 @@ class Report(msgspec.Struct, frozen=True):
     unfinished: bool
     frontends: list[FrontendSummary]
     findings: list[Finding]
+    causes: list[Cause]
     instances: dict[str, dict[str, int]]
     sources: dict[str, list[SourceSummary]]
     comparisons: list[Comparison]
@@ -137,6 +140,7 @@ def summarise(workspace: Workspace, *, balance: bool = False, pages: bool = Fals
         unfinished=runs.going_on(workspace),
         frontends=frontends,
         findings=found,
+        causes=across(workspace, found),
         instances=migration.by_source(counted),
         sources=families,
         comparisons=migration.compare(workspace, families, _runs(frontends, found, verdicts), balance=balance),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -87,13 +87,5 @@ def forget(workspace: Workspace, kind: str, finding: str, environment: str) -> N
 
 
 def aliases(workspace: Workspace) -> dict[str, str]:
-    """Return finding → the one that it turned out to be."""
+    """Return finding → what it is called since another version of the signature sorted its verdicts, which may be one again."""
     return dict(workspace.query("SELECT finding, kept FROM aliases"))
-
-
-def save_aliases(workspace: Workspace, found: Mapping[str, str]) -> None:
-    """Store which findings are another one, in place of all that was known."""
-    with workspace.transaction():
-        workspace.write("DELETE FROM aliases")
-        for finding, kept in sorted(found.items()):
-            workspace.write("INSERT INTO aliases (finding, kept) VALUES (?, ?)", (finding, kept))

@@ -71,6 +71,13 @@ class Causes(msgspec.Struct, frozen=True):
         return dict(found)
 
 
+class Called(NamedTuple):
+    """What a program calls: operators by the name that their forms share; dtypes of inputs, and parameters of one word."""
+
+    operators: tuple[str, ...]
+    options: frozenset[tuple[str, str]]
+
+
 class Reduced(NamedTuple):
     """A reduction, and the finding of its member's signature."""
 
@@ -92,7 +99,7 @@ def causes(workspace: Workspace) -> Causes:
 def conclude(
     found: Sequence[Reduced],
     members: Mapping[str, Iterable[str]],
-    told: Mapping[str, Hashable],
+    told: Mapping[str, Called],
     created: Mapping[str, float],
     renamed: Mapping[str, str],
 ) -> Causes:
@@ -111,10 +118,13 @@ def conclude(
 
 
 def kinds_of(found: Iterable[Reduced]) -> dict[str, dict[str, bytes]]:
-    """Return finding → test → what decides, of reductions that left nothing smaller to try."""
+    """Return finding → test → what decides, of reductions that left nothing smaller to try.
+
+    Nor does a reduction count that needs parameters, of which none was found to decide.
+    """
     kinds: dict[str, dict[str, bytes]] = defaultdict(dict)
     for finding, x in sorted(found, key=lambda x: (x.reduction.environment, x.reduction.variant)):
-        if x.finished:
+        if x.finished and (x.deciding or not x.nondefault):
             kinds[finding].setdefault(x.test, msgspec.json.encode(decisive(x)))
     return dict(kinds)
 
@@ -131,11 +141,12 @@ def reduced(workspace: Workspace) -> list[Reduced]:
 
 
 def divide(
-    finding: str, members: Iterable[str], kinds: Mapping[str, Mapping[str, bytes]], told: Mapping[str, Hashable]
+    finding: str, members: Iterable[str], kinds: Mapping[str, Mapping[str, bytes]], told: Mapping[str, Called]
 ) -> dict[str, str]:
     """Return test → part, of the members that do not belong to the finding itself.
 
-    A member that was not reduced goes with the first reduced one that is called as it is, else it stays.
+    A member that was not reduced goes with the reduced one that calls the same with the fewest options that differ, the first
+    of those; it stays where none calls the same.
 
     Args:
         members: Tests in the order in which they were found.
@@ -144,12 +155,15 @@ def divide(
     """
     members, own = list(members), kinds.get(finding, {})
     first = next((own[test] for test in members if test in own), b"")
-    alike: dict[Hashable, bytes] = {}
-    for test in members:
-        if test in own and test in told:
-            alike.setdefault(told[test], own[test])
-    found = {test: own.get(test) or alike.get(told.get(test), first) for test in members}
+    seen = [(told[test], own[test]) for test in members if test in own and test in told]
+    found = {test: own.get(test) or _nearest(told.get(test), seen, first) for test in members}
     return {test: part(finding, kind) for test, kind in found.items() if kind != first}
+
+
+def _nearest(called: Called | None, seen: Iterable[tuple[Called, bytes]], first: bytes) -> bytes:
+    """Return what decides the one among `seen` that calls the same with the fewest options that differ, else `first`."""
+    known = [(len(called.options ^ x.options), kind) for x, kind in seen if called and called.operators == x.operators]
+    return min(known, key=lambda x: x[0], default=(0, first))[1]
 
 
 def part(finding: str, kind: bytes) -> str:
@@ -160,8 +174,8 @@ def part(finding: str, kind: bytes) -> str:
 def decisive(reduction: Reduction) -> list[Any]:
     """Return what tells the causes of one signature apart: operators, deciding parameters, kind of dtype, kind of wrong answer.
 
-    The operator does not count where the signature knows the place without it: a crash whose message or converter is one. Of a
-    parameter that is a number or holds some, the name counts: `axis=1` and `axis=2` are one; `mode='linear'` is not `'cubic'`.
+    Operator and dtype do not count where the signature knows the place without: a crash whose message or converter is one. Of a
+    parameter the name counts, for one that is ignored is ignored whatever its value.
     The dtype is that of the first tensor: others may only tell a type (`CastLike`), which other forms have as a parameter.
     """
     program, shown = reduction.program(), reduction.outcome
@@ -171,8 +185,8 @@ def decisive(reduction: Reduction) -> list[Any]:
     operators = [] if known else sorted({location.canonical(name) for name in program.program.operators})
     given = (operand.value for operand in program.program.inputs)
     dtype = next((_kind(x.dtype) for x in given if isinstance(x, Tensor | RandomTensor)), "")
-    deciding = sorted({_deciding(text) for text in reduction.deciding})
-    return [operators, deciding, dtype, _lost(shown)]
+    deciding = sorted({text.partition("=")[0] for text in reduction.deciding})
+    return [operators, deciding, "" if known else dtype, _lost(shown)]
 
 
 def _lost(shown: Outcome) -> str:
@@ -182,11 +196,6 @@ def _lost(shown: Outcome) -> str:
     return "lost" if re.search(r"expected -?(?:nan|inf)", shown.message) else "made"
 
 
-def _deciding(text: str) -> str:
-    name, _, value = text.partition("=")
-    return text if re.match(r"['\"]|True$|False$|None$", value.strip()) else name
-
-
 def _kind(dtype: str) -> str:
     """Return the kind of a dtype: what is reduced to float32 where it still fails needs no other float."""
     if re.search(r"float[48]|u?int[24]$", dtype):
@@ -194,31 +203,35 @@ def _kind(dtype: str) -> str:
     return "double" if dtype == "float64" else re.sub(r"\d+$|^b(?=float)|(?<=int)\d+", "", dtype).removeprefix("u")
 
 
-def features(workspace: Workspace, names: Iterable[str]) -> dict[str, Hashable]:
-    """Return test → what it calls, and with which options: two tests of equal ones need not both be reduced."""
-    return {test: _called(_Calls.parse(document)) for test, document in tests.documents(workspace, names)}
+def features(workspace: Workspace, names: Iterable[str]) -> dict[str, Called]:
+    """Return test → what it calls: two tests that call the same with equal options need not both be reduced."""
+    return {test: _called(document) for test, document in tests.documents(workspace, names)}
+
+
+class _Input(msgspec.Struct):
+    value: msgspec.Raw = msgspec.Raw(b"")
 
 
 class _Calls(msgspec.Struct):
-    """What is read of a program's document: the rest, most of all its tensors, is skipped."""
+    """What is read of a program's document; tensors are not decoded."""
 
     operator: str = ""
     params: dict[str, Any] = {}
+    inputs: list[_Input] = []
     calls: list[_Calls] = []
 
-    @classmethod
-    def parse(cls, document: bytes) -> _Calls:
-        return msgspec.json.decode(document, type=cls)
 
-
-def _called(program: _Calls) -> Hashable:
-    return tuple(
-        (
-            location.canonical(call.operator),
-            tuple(sorted((name, str(x) if isinstance(x, str | bool) else "") for name, x in call.params.items())),
-        )
-        for call in (program.calls or [program])
-    )
+def _called(document: bytes) -> Called:
+    program = msgspec.json.decode(document, type=_Calls)
+    options = set()
+    for number, x in enumerate(program.inputs):
+        if dtype := re.search(rb'"dtype": ?"(\w+)"', bytes(x.value)):
+            options.add((f"input {number}", dtype[1].decode()))
+    calls = program.calls or [program]
+    for number, call in enumerate(calls):
+        for name, value in call.params.items():
+            options.add((f"{number} {name}", str(value) if isinstance(value, str | bool | int | float) else ""))
+    return Called(tuple(location.canonical(call.operator) for call in calls), frozenset(options))
 
 
 def to_reduce(workspace: Workspace, finding: str, environment: str, most: int = MOST) -> list[Verdict]:
@@ -232,16 +245,15 @@ def to_reduce(workspace: Workspace, finding: str, environment: str, most: int = 
     found = list(members(workspace, finding, environment))
     told = features(workspace, {x.test for x in found})
     found.sort(key=lambda x: x.confirmation != "confirmed")  # stable: in the order they were found
-    groups: dict[Hashable, list[Verdict]] = defaultdict(list)
+    groups: dict[Called, list[Verdict]] = defaultdict(list)
     for verdict in found:
-        groups[told.get(verdict.test)].append(verdict)
-    ranked = sorted(groups.items(), key=lambda x: -len(x[1]))
-    operators: set[Hashable] = set()
+        if verdict.test in told:
+            groups[told[verdict.test]].append(verdict)
+    operators: set[tuple[str, ...]] = set()
     first, later = list[Verdict](), list[Verdict]()
-    for feature, group in ranked:
-        name = tuple(call[0] for call in feature) if isinstance(feature, tuple) else feature
-        (later if name in operators else first).append(group[0])
-        operators.add(name)
+    for called, group in sorted(groups.items(), key=lambda x: -len(x[1])):
+        (later if called.operators in operators else first).append(group[0])
+        operators.add(called.operators)
     return [*first, *later][:most]
 
 

@@ -97,6 +97,7 @@ MISTAKES = [
     (["report"], "there is no workspace"),
     (["report", "--format", "docx"], "docx"),
     (["findings"], "there is no workspace"),
+    (["findings", "--by", "colour"], "not grouped by 'colour'"),
     (["show", "F00"], "there is no workspace"),
     (["corpus", "import", "none.jsonl"], "there is no file"),
     (["corpus", "export", "x.jsonl"], "there is no workspace"),

@@ -23,7 +23,10 @@ def test_documents_are_kept_by_kind_and_member(workspace: Workspace) -> None:
     assert len(examined.documents(workspace, BLAME)) == 1
 
 
-def test_aliases_replace_what_was_known(workspace: Workspace) -> None:
-    examined.save_aliases(workspace, {"F2": "F1", "F3": "F1"})
-    examined.save_aliases(workspace, {"F3": "F2"})
-    assert examined.aliases(workspace) == {"F3": "F2"}
+def test_what_findings_are_called_now_is_kept_with_what_was_known_of_them(workspace: Workspace) -> None:
+    examined.save(workspace, REDUCTION, Examined("F3", "env", "t1", b"{}"))
+    workspace.move_verdicts([], {}, {"F2": "F1", "F3": "F1", "F4": "F4"}, ["F2", "F3", "F4"])
+    assert examined.aliases(workspace) == {"F2": "F1", "F3": "F1"}
+    assert [x.finding for x in examined.documents(workspace, REDUCTION)] == ["F1"]
+    workspace.move_verdicts([], {"F2": b"{}"}, {"F1": "F2"}, ["F1"])
+    assert examined.aliases(workspace) == {"F1": "F2", "F3": "F1"}, "what is a finding again is no alias"

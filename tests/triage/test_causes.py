@@ -16,11 +16,11 @@ from opera.programs.program import Argument, Call, Captured, Graph, Instance, Op
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, Outcome
 from opera.report import show
-from opera.store import examined, verdicts
+from opera.store import verdicts
 from opera.store.rows import Test as MigratedTest
 from opera.store.workspace import Workspace
 from opera.triage import across, causes, reduction, scripts
-from opera.triage.causes import Causes, Reduced, conclude, divide, joined, outline
+from opera.triage.causes import Called, Causes, Reduced, conclude, divide, joined, outline
 from opera.triage.findings import findings
 from opera.triage.reduction import Reduction
 
@@ -54,13 +54,14 @@ def reduced(
 
 def concluded(found: Sequence[Reduced], members: dict[str, list[str]], told: dict[str, str] | None = None) -> Causes:
     created = {name: float(age) for age, name in enumerate(members)}
-    return conclude(found, members, told or {}, created, {})
+    called = {test: Called((mode[0],), frozenset({("mode", mode)})) for test, mode in (told or {}).items()}
+    return conclude(found, members, called, created, {})
 
 
 # ---------------------------------------------------------------------- invariants
 
 MEMBERS = {f"F{n}": [f"t{n}{m}" for m in range(4)] for n in range(4)}
-DECIDING = st.sampled_from(["", "mode='linear'", "mode='cubic'", "ceil_mode=True"])
+DECIDING = st.sampled_from(["", "mode='linear'", "antialias=1", "ceil_mode=True"])
 ONE = st.tuples(st.sampled_from([(f, t) for f, of in MEMBERS.items() for t in of]), DECIDING, st.integers(0, 3))
 SOME = st.lists(ONE, max_size=12, unique_by=lambda x: x[0])
 TOLD = st.fixed_dictionaries({test: st.sampled_from("ab") for of in MEMBERS.values() for test in of})
@@ -117,11 +118,11 @@ def test_joined_sets_are_disjoint_and_hold_all(groups: list[set[int]]) -> None:
 def test_members_that_another_parameter_decides_are_another_finding() -> None:
     found = [
         reduced("F1", "t0", program(mode="linear"), "mode='linear'"),
-        reduced("F1", "t1", program(mode="cubic"), "mode='cubic'"),
+        reduced("F1", "t1", program(antialias=1), "antialias=1"),
         reduced("F1", "t2", program(mode="linear"), "mode='linear'"),
     ]
     result = concluded(
-        found, {"F1": ["t0", "t1", "t2", "t3", "t4"]}, {"t1": "cubic", "t3": "cubic", "t0": "l", "t4": "x"}
+        found, {"F1": ["t0", "t1", "t2", "t3", "t4"]}, {"t1": "cubic", "t3": "cubist", "t0": "l", "t4": "x"}
     )
     assert [result.of("F1", f"t{n}") for n in (0, 2, 4)] == ["F1"] * 3
     assert result.of("F1", "t1") == result.of("F1", "t3") != "F1"
@@ -140,6 +141,9 @@ def test_members_that_another_parameter_decides_are_another_finding() -> None:
         (reduced("F", "a", program()), reduced("F", "b", program(value=tensor(1.0, dtype="float64"))), True),
         (reduced("F", "a", program()), reduced("F", "b", program(value=tensor(1, dtype="int8"))), True),
         (reduced("F", "a", program("Conv")), reduced("F", "b", program("Pad"), finished=False), False),
+        (reduced("F", "a", program("Conv")), reduced("F", "b", program("Pad"), nondefault=1), False),
+        (reduced("F", "a", program(), "keep='yes'"), reduced("F", "b", program(), "keep='no'"), False),
+        (reduced("F", "a", program(), "keep='yes'"), reduced("F", "b", program(), "other='no'"), True),
         (
             reduced(
                 "F", "a", program(), outcome=Outcome(INCONSISTENT, "infer", "nan-mask", "expected inf, got 3.4e+38")
@@ -154,11 +158,15 @@ def test_what_divides(one: Reduced, other: Reduced, several: bool) -> None:
     assert bool(parts) == several
 
 
-def test_a_crash_whose_assertion_is_known_is_one_whatever_operator_reached_it() -> None:
+def test_a_crash_whose_assertion_is_known_is_one_whatever_operator_and_dtype_reached_it() -> None:
     crash = Outcome(
         CRASH, "load", "TypeError", "operands must have the same data type", conversion_function="fx:_convolution"
     )
-    both = [reduced("F", test, program(name), outcome=crash) for test, name in (("a", "Conv"), ("b", "ConvTranspose"))]
+    double = tensor(1.0, dtype="float64")
+    both = [
+        reduced("F", "a", program("Conv"), outcome=crash),
+        reduced("F", "b", program("ConvTranspose", value=double), outcome=crash),
+    ]
     assert not divide("F", ["a", "b"], causes.kinds_of(both), {})
 
 
@@ -285,7 +293,7 @@ def test_a_finding_that_is_another_is_found_by_both_names(
 
 def test_what_was_renamed_for_good_is_followed(workspace: Workspace) -> None:
     fill(workspace)
-    examined.save_aliases(workspace, {"F00000000": "F11111111", "F11111111": "Faaaaaaaa"})
+    workspace.move_verdicts([], {}, {"F00000000": "F11111111", "F11111111": "Faaaaaaaa"}, [])
     assert causes.resolve(workspace, "F0") == causes.resolve(workspace, "F11111111") == ["Faaaaaaaa"]
     assert causes.resolve(workspace, "Fnothing") == []
 
@@ -317,7 +325,9 @@ def test_every_failing_verdict_belongs_to_exactly_one_finding(workspace: Workspa
 # ---------------------------------------------------------------------- across frontends
 
 
-def test_the_same_wrong_answer_of_two_compilers_is_one_cause(workspace: Workspace) -> None:
+def test_the_same_wrong_answer_of_two_compilers_is_one_cause(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
     names = fill(workspace)
     tvm, openvino = (
         judged("t5", f"{compiler}-onnx", "inputs", names[compiler], "inconsistent", "infer", "value", finding=finding,
@@ -327,6 +337,11 @@ def test_the_same_wrong_answer_of_two_compilers_is_one_cause(workspace: Workspac
     workspace.save_verdicts(4, [tvm, openvino], {"F55555555": b"{}", "F66666666": b"{}"})
     found = {x.findings: x for x in across.across(workspace, findings(workspace))}
     assert found[("F66666666", "F55555555")].frontends == ("openvino-onnx", "tvm-onnx")
+    show.by_cause(workspace, "")
+    told = capsys.readouterr().out
+    assert "F55555555" in told and "F66666666" in told and "1 causes of several frontends" in told
+    show.by_cause(workspace, "xla-keras")
+    assert "No cause" in capsys.readouterr().out
     other = judged("t5", "openvino-onnx", "inputs", names["openvino"], "inconsistent", "infer", "value", finding="F66666666",
                    message="output 'Y': 3 of 4 elements, first at [0]: expected 1.0, got 9.0")  # fmt: skip
     workspace.save_verdicts(5, [other], {})

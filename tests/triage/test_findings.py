@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+
 import msgspec
 from filled import HOSTILE, fill, instance_of, judged
 
@@ -7,7 +9,9 @@ from opera.oracle import signature
 from opera.oracle.signature import Signature
 from opera.run import renewal
 from opera.store.rows import Test as MigratedTest
+from opera.store.verdicts import created as created_of
 from opera.store.workspace import REPRODUCERS
+from opera.triage import causes
 from opera.triage.findings import findings, first_tests, version_key
 
 
@@ -149,4 +153,36 @@ def test_failures_that_another_version_of_the_signature_sorted_are_sorted_anew(w
     assert {x.confirmation for x in moved} == {"confirmed"}
     assert not script.exists()
     assert workspace.query("SELECT DISTINCT run FROM verdicts WHERE symptom = 'ValueError'") == [(7,)]
+    assert renewal.renew(workspace) == 0
+    assert {name for x in old.values() for name in causes.resolve(workspace, x.id)} == {x.finding for x in moved}
+
+
+def test_what_version_2_stored_keeps_its_ids_where_its_fields_stay_and_is_found_by_old_ones_elsewhere(workspace):
+    environment = fill(workspace)["tvm"]
+    converters = {
+        "t1": "onnx_frontend:Cast._impl_v13",
+        "t4": "onnx_frontend:CastLike._impl_v15",
+        "t5": "onnx_frontend:Pad._impl_v2",
+    }
+    fields = {"stage": "infer", "symptom": "nan-mask", "message": "", "operator": "", "frontend": "tvm-onnx"}
+    old = {}
+    for test, converter in converters.items():
+        hashed = ["2", "tvm-onnx", "infer", "nan-mask", converter, "", ""]
+        name = "F" + hashlib.sha256(msgspec.json.encode(hashed)).hexdigest()[:8]
+        old[test] = name
+        verdict = judged(test, "tvm-onnx", "inputs", environment, "inconsistent", "infer", "nan-mask", finding=name,
+                         conversion_function=converter)  # fmt: skip
+        workspace.save_verdicts(5, [verdict], {name: msgspec.json.encode(fields | {"conversion_function": converter})})
+    created = created_of(workspace)
+    script = workspace.root / REPRODUCERS / f"{old['t5']}.py"
+    script.touch()
+    renewal.renew(workspace)
+    now = {x.test: x.finding for x in workspace.verdicts("frontend = 'tvm-onnx' AND symptom = 'nan-mask'")}
+    assert now["t5"] == old["t5"] and script.exists()
+    assert now["t1"] == now["t4"] not in old.values()
+    assert [causes.resolve(workspace, old[test]) for test in ("t1", "t4")] == [[now["t1"]]] * 2
+    after = created_of(workspace)
+    assert after[now["t5"]] == created[old["t5"]] and after[now["t1"]] == created[old["t1"]]
+    (merged,) = (x for x in findings(workspace, environment=environment) if x.id == now["t1"])
+    assert set(merged.aliases) == {old["t1"], old["t4"]}
     assert renewal.renew(workspace) == 0
