@@ -20,7 +20,7 @@ from opera.run import driver as stage
 from opera.run.probe import Probe, Question
 from opera.store import tests
 from opera.store.workspace import Workspace
-from opera.triage import reduce, reduction, scripts, smaller
+from opera.triage import reduce, reduction, scripts
 from opera.triage.findings import findings
 
 pytest.importorskip("onnx")
@@ -119,17 +119,6 @@ def test_the_call_that_is_wrong_is_found_among_several(workspace: Workspace) -> 
     run(workspace, "openvino", graph)
     found = reduced(workspace)["MaxPool"]
     assert len(found.program().program.instances()) == 1 and found.elements <= 4
-
-
-def test_openvino_converts_in_place_comparisons_of_torch_to_bool(workspace: Workspace) -> None:
-    pytest.importorskip("openvino")
-    pytest.importorskip("torch")
-    context = {"kind": "method", "call": {"args": ["input", "other"], "kwargs": []}}
-    operands = (Operand("input", f32(3, 4)), Operand("other", f32(4)))
-    run(workspace, "openvino", Instance("torch", "torch.Tensor.gt_", {}, operands, (), context))
-    found = reduced(workspace)["torch.Tensor.gt_"]
-    assert found.outcome.symptom == "dtype" and found.elements == 2
-    assert [x.array().tolist() for x in smaller.leaves(found.program().program)] == [1.0, 1.0]
 
 
 def test_another_message_is_another_failure_though_the_signature_forgives_names() -> None:
