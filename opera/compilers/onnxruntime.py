@@ -101,6 +101,7 @@ class Onnx:
 
     VARIANTS = (Variant("inputs", "onnx"), Variant("constants", "onnx-constants", after="rejected"))
     WAYS = (UNOPTIMISED,)
+    NATIVE = True
     PLACES: Mapping[str, str] = PLACES
 
     def load(self, case: Case) -> Any:
