@@ -135,6 +135,7 @@ class Frontend(Protocol):
     PLACES: Regular expression → CONVERSION, OPTIMISATION or KERNEL: whose a failure is that names such a place in the
         compiler's sources; the first that is found counts.
     EXPORTER: True where it is the exporter that is under test, and what runs its files only shows whether they are right.
+    NATIVE: True where the artefact is in the compiler's own representation: no importer changes what is run.
     MAKES: Artefact of the library that it is the exporter of (`onnx`): a test whose file computes something else is run on
         it too, by runs that did not ask for it.
     PYTHON: Packages of the importer where it is written in Python, whose statements `opera coverage` traces.

@@ -91,6 +91,7 @@ class Onnx:
         Variant("oldest-opset", "onnx-oldest-opset", after="rejected"),
     )
     WAYS = (UNOPTIMISED,)
+    NATIVE = True
     PLACES: Mapping[str, str] = PLACES
 
     def load(self, case: Case) -> Any:

@@ -91,7 +91,9 @@ SAME = ("output", "index", "actual", "differing", "elements")
 """Details that two equal wrong answers share."""
 
 
-def decide(seen: Outcome, tried: Iterable[Tried], places: Mapping[str, str], *, exporter: bool) -> tuple[str, str]:
+def decide(
+    seen: Outcome, tried: Iterable[Tried], places: Mapping[str, str], *, exporter: bool, native: bool = False
+) -> tuple[str, str]:
     """Return which part is wrong, and why: the first of these that holds.
 
     1. It does not fail any more as it did: UNKNOWN.
@@ -100,7 +102,7 @@ def decide(seen: Outcome, tried: Iterable[Tried], places: Mapping[str, str], *, 
     4. An exporter is under test: EXPORTER; KERNEL where its file is right on another implementation.
     5. Dtype or shape is what differs, and what the importer made states them for its outputs: wrong already, it is the
        CONVERSION, else the KERNEL. What the importer made is evaluated apart: wrong, it is the CONVERSION, right, what comes
-       after it, the KERNEL.
+       after it, the KERNEL. So it is where no importer changes the model, and it is wrong with optimisations off too.
     6. It is raised while the model is converted, or names a place in the compiler's sources: that place's part.
     7. Another route into the same compiler passes, which has its kernels but another importer: CONVERSION.
     8. Else UNKNOWN.
@@ -108,6 +110,7 @@ def decide(seen: Outcome, tried: Iterable[Tried], places: Mapping[str, str], *, 
     Args:
         places: `PLACES` of the frontend.
         exporter: `EXPORTER` of the frontend.
+        native: `NATIVE` of the frontend.
     """
     tried = list(tried)
     by = {kind: [x for x in tried if x.kind == kind] for kind in (AS_FOUND, LESS, APART, DECLARED, ROUTE, OTHER)}
@@ -135,6 +138,8 @@ def decide(seen: Outcome, tried: Iterable[Tried], places: Mapping[str, str], *, 
         return CONVERSION, f"what the importer made is wrong already: {wrong[0]}"
     if now.stage != "load" and apart:
         return KERNEL, f"what the importer made is right: {apart[0].way}"
+    if native and now.stage == "infer" and (plain := next((x for x in by[LESS] if not x.right), None)) is not None:
+        return KERNEL, f"no importer changes the model, and it fails with {plain.way}, too"
     part = next((part for pattern, part in places.items() if re.search(pattern, _told(now))), "")
     if part:
         return part, f"it names a place of the {part} in the compiler's sources"
@@ -160,7 +165,7 @@ def _told(outcome: Outcome) -> str:
         return ""
     frames = outcome.seen.frames if outcome.seen is not None else ()
     own = [frame for frame in frames if not frame.startswith("opera.")]
-    return "\n".join([outcome.conversion_function, outcome.message, *own])
+    return "\n".join([outcome.message, *own])
 
 
 def _says(stated: Outcome, now: Outcome) -> bool:
@@ -261,7 +266,8 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     compiler, _, library = about.frontend.rpartition("-")
     frontend = compilers.frontend(compiler, library)
     places: Mapping[str, str] = getattr(frontend, "PLACES", {})
-    verdict, because = decide(about.seen, tried, places, exporter=bool(getattr(frontend, "EXPORTER", False)))
+    exporter, native = (bool(getattr(frontend, name, False)) for name in ("EXPORTER", "NATIVE"))
+    verdict, because = decide(about.seen, tried, places, exporter=exporter, native=native)
     if about.deciding:
         because += f"; fails only with {', '.join(about.deciding)}"
     now = next((x.outcome for x in tried if x.kind == AS_FOUND), about.seen)

@@ -55,6 +55,16 @@ def test_the_first_rule_that_holds_decides(verdict: str, seen: Outcome, tried: l
     assert because
 
 
+def test_where_no_importer_changes_the_model_the_kernel_is_left() -> None:
+    for less, native, verdict in ((WRONG, True, "kernel"), (WRONG, False, "unknown"), (RIGHT, True, "optimisation")):
+        assert blame.decide(WRONG, [Tried(LESS, "plain", less)], {}, exporter=False, native=native)[0] == verdict
+
+
+def test_the_converters_name_is_no_place_where_something_was_raised() -> None:
+    seen = Outcome(CRASH, "infer", "TypeError", "no tensor", conversion_function="onnx_frontend:Identity._impl_v1")
+    assert blame.decide(seen, [], {"onnx_frontend": "conversion"}, exporter=False)[0] == "unknown"
+
+
 def test_an_exporter_is_to_blame_for_its_files_and_not_for_who_runs_them() -> None:
     for outcome, verdict in ((WRONG, "exporter"), (RIGHT, "kernel"), (NOTHING, "exporter")):
         assert blame.decide(WRONG, [Tried(APART, "reference", outcome)], {}, exporter=True)[0] == verdict
