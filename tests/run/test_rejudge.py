@@ -9,6 +9,7 @@ from faults import onnx_faults
 from faults.onnx_faults import Silent, relu
 from filled import judged
 
+from opera.compilers.shared.messages import Claimed
 from opera.oracle import comparison as oracle
 from opera.programs.verdicts import AGAIN, Limits
 from opera.run import driver as stage
@@ -101,6 +102,23 @@ def test_a_crash_becomes_unsupported_without_the_compiler_and_back(filled, monke
     assert "2 unsupported → crash" in said[0]
     assert [x.id for x in findings(filled)] == [before.id]
     assert summary.new_findings == [before.id]
+
+
+def test_a_refusal_that_contradicts_is_the_finding_that_the_crash_was(filled, monkeypatch):
+    run(filled, "crash")
+    [before] = findings(filled)
+
+    def unsupported(case, stage, error):
+        return Claimed("declares it") if "understood" in str(error) else None
+
+    monkeypatch.setattr(onnx_faults.crash, "unsupported", unsupported)
+    changed(monkeypatch, refusals="other")
+    _, said, found = run(filled, "crash")
+    assert "2 crash → refused-claimed" in said[0]
+    shown = {(x.outcome.verdict, x.outcome.details["claimed"], x.confirmation) for x in found["LeakyRelu"]}
+    assert shown == {("refused-claimed", "declares it", "confirmed")}
+    [now] = findings(filled)
+    assert (now.id, now.message, now.numbers["claimed"]) == (before.id, before.message, "declares it")
 
 
 def test_passes_are_judged_by_their_margins(filled, monkeypatch):

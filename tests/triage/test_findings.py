@@ -57,6 +57,21 @@ def test_only_some_of_the_tests_passing_as_constants_is_no_tag(workspace):
     assert (found.members, found.variants) == (("t0", "t2"), ("inputs", "constants"))
 
 
+def test_what_only_newer_operators_show_comes_last_and_is_tagged(workspace):
+    names = fill(workspace)
+
+    def fails(test, finding, *tags):
+        details = {"tags": list(tags)}
+        return judged(test, "tvm-onnx", "x", names["tvm"], "crash", "load", "E", finding=finding, details=details)
+
+    new = [fails(f"t{n}", "F11111111", "newer-opset") for n in range(5)]
+    mixed = [fails("t3", "F22222222", "newer-opset"), fails("t4", "F22222222")]
+    workspace.save_verdicts(1, [*new, *[msgspec.structs.replace(x, variant="y") for x in mixed]], {})
+    found = [x for x in findings(workspace, "tvm-onnx") if x.compiler_version == "0.27.0"]
+    assert (found[-1].id, found[-1].tags) == ("F11111111", ("newer-opset",))
+    assert by_id(found, names["tvm"])["F22222222"].tags == ()
+
+
 def test_newest_compiler_first_then_confirmed_then_most_members(workspace):
     fill(workspace)
     order = [(x.id, x.compiler_version) for x in findings(workspace, "tvm-onnx")]

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from opera.libraries.onnx import library
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Message, Sequence, Tensor
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, TIMEOUT, UNSTABLE, Limits
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, Limits
 from opera.triage import reproducer
 
 TESTS = Path(__file__).parents[1]
@@ -134,6 +134,9 @@ def test_a_crash_is_known_by_its_type_stage_and_words(tmp_path):
     for other in ({"symptom": "TypeError"}, {"stage": "load"}, {"message": "something else entirely went wrong"}):
         code, output, _ = run(tmp_path, exhibit(**crash | other), manifest, instance)
         assert code == 2 and "another failure" in output, output
+    refused = exhibit(**crash | {"verdict": REFUSED})
+    code, output, _ = run(tmp_path, refused, manifest, instance)
+    assert code == 1 and "the failure is there" in output, output
 
 
 def test_a_death_is_seen_from_outside(tmp_path):
