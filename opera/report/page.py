@@ -204,7 +204,8 @@ def _elsewhere(workspace: Workspace, test: str, finding: Finding) -> dict[str, s
 
 def _converter(outcome: Outcome) -> str:
     """Return the code that converts the operator, with file and line or where it raised; nothing where it is not known."""
-    known, at = outcome.conversion_function, outcome.location
+    known = outcome.conversion_function
+    at = outcome.location if outcome.location.partition(":")[0].endswith(".py") else ""
     if "@" in known or not at or at.partition(":")[2] in known:
         return known if re.search(r"[.:@]", known) else ""
     return f"{known} (raised in {at})" if known else at
