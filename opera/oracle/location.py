@@ -55,6 +55,12 @@ def canonical(location: str) -> str:
     `conv2d` are `conv`, `fft2` and `fftn` `fft`; `CastLike` is `Cast`; `std` is `var`; LSTM, GRU and RNN, which have the same
     attributes and one description, are `RNN`.
     """
+    while (shorter := _shortened(location)) != location:
+        location = shorter
+    return location
+
+
+def _shortened(location: str) -> str:
     name, at, place = location.partition("@")
     while (shorter := _DIMENSIONS.sub("", name)) != name:
         name = shorter

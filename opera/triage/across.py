@@ -53,12 +53,12 @@ def across(workspace: Workspace, found: Sequence[Finding]) -> list[Cause]:
     by_id: dict[str, list[Finding]] = defaultdict(list)
     for finding in found:
         by_id[finding.id].append(finding)
+    sizes = {name: len({test for x in of for test in x.members}) for name, of in by_id.items()}
     shared = Counter(pair for names in holders.values() for pair in combinations(sorted(names), 2))
     pairs = [
         (one, other)
         for (one, other), count in shared.items()
-        if count >= SHARE * min(len(answers[one]), len(answers[other]))
-        and by_id[one][0].frontend != by_id[other][0].frontend
+        if count >= SHARE * min(sizes[one], sizes[other]) and by_id[one][0].frontend != by_id[other][0].frontend
     ]
     made = (_cause([x for name in group for x in by_id[name]]) for group in causes.joined(pairs))
     return sorted((x for x in made if len(x.frontends) > 1), key=lambda x: (-len(x.frontends), x.operator, x.id))
@@ -85,8 +85,14 @@ def _rounded(text: str) -> str:
 def _answers(workspace: Workspace, found: Sequence[Finding]) -> dict[str, set[Hashable]]:
     """Return finding → (test, wrong answer)."""
     told, known = causes.causes(workspace), {(x.id, x.environment) for x in found}
+    failing: dict[str, set[str]] = defaultdict(set)
+    for x in found:
+        for test in x.members:
+            failing[test].add(x.frontend)
     answers: dict[str, set[Hashable]] = defaultdict(set)
     for verdict in verdicts.counted(workspace):
+        if len(failing[verdict.test]) < 2:  # nobody else has an answer to it
+            continue
         name, same = told.of(verdict.finding, verdict.test), answer(verdict.outcome)
         if same and (name, verdict.environment) in known:
             answers[name].add((verdict.test, same))
@@ -100,5 +106,5 @@ def _cause(findings: Sequence[Finding]) -> Cause:
         frontends=tuple(sorted({x.frontend for x in findings})),
         findings=tuple(dict.fromkeys(x.id for x in sorted(findings, key=lambda x: x.frontend))),
         operator=first.operator,
-        sentence=first.message,
+        sentence=first.sentence or first.message,
     )
