@@ -52,6 +52,8 @@ SHARE, LEAST = 0.5, 30.0
 """What the findings of a run may take, unless the user says so: a share of the run's seconds, and seconds at least."""
 GROSS = 0.01
 """A deviation that is relatively larger than this may not be reduced to a smaller one: that could be rounding."""
+AGREEING = "agreeing"
+"""Detail of an outcome: the independent implementations that confirm what is expected (opera.oracle.screens)."""
 ALIKE = 0.6
 """Share of the words of two messages that must be in both."""
 
@@ -122,6 +124,8 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
         return False
     if one.verdict in DEATHS:
         return True
+    if one.details.get(AGREEING) and not other.details.get(AGREEING):
+        return False  # whoever confirmed what is expected must do so of the smaller program, too
     if not elsewhere and Signature.of(frontend, "", one) != Signature.of(frontend, "", other):
         return False
     if one.verdict == CRASH:

@@ -115,7 +115,14 @@ def as_float32(leaf: Leaf, dtype: str) -> Leaf:
         return Tensor.of(_numbers(leaf).astype("float32"), "float32")
 
 
+def _degenerate(leaf: Leaf, number: float) -> bool:
+    """Whether this would be the first 0 of an integer tensor: as a size, a count or a repeat it is another case."""
+    return number == 0 and "int" in leaf.dtype and isinstance(leaf, Tensor) and bool(_numbers(leaf).all())
+
+
 def _constant(leaf: Leaf, number: float) -> Leaf:
+    if _degenerate(leaf, number):
+        return leaf
     if math.prod(leaf.shape) > MANY or not (_numeric(leaf) or isinstance(leaf, RandomTensor)):
         return leaf
     return numbered(np.full(leaf.shape, number, dtype=np.float64), leaf.dtype)
@@ -186,7 +193,7 @@ def _shorter(leaf: Leaf) -> Leaf:
 
 
 def _some(leaf: Leaf, where: slice, number: float) -> Leaf:
-    if not isinstance(leaf, Tensor) or not _numeric(leaf):
+    if not isinstance(leaf, Tensor) or not _numeric(leaf) or _degenerate(leaf, number):
         return leaf
     array = leaf.array().reshape(-1)
     array[where] = numbered(np.full(1, number), leaf.dtype).array()[0]
