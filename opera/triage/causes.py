@@ -27,7 +27,7 @@ from opera.oracle.signature import Signature, normalise
 from opera.programs import values
 from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.programs.verdicts import Outcome
+from opera.programs.verdicts import UNSTABLE, Outcome
 from opera.store import examined, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -272,7 +272,8 @@ def united(
         shown = x.outcome
         at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, outline(x.program().program))
         translator = location.canonical(shown.conversion_function).partition("@")[0]
-        alike[at].append(_Sight(name, x.variant, normalise(shown.message), translator))
+        says = "" if shown.verdict == UNSTABLE else normalise(shown.message)  # what varies says nothing twice
+        alike[at].append(_Sight(name, x.variant, says, translator))
     same = [{a.name, b.name} for sights in alike.values() for a in sights for b in sights if a.same(b)]
     return {
         name: min(group, key=age.__getitem__)
