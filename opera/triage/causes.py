@@ -270,9 +270,11 @@ def united(
         name = parts.get(finding, {}).get(x.test, finding)
         age[name] = (created.get(finding, 0.0), name != finding, name)
         shown = x.outcome
-        at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, outline(x.program().program))
+        program, varies = x.program().program, shown.verdict == UNSTABLE
+        kind = _unwritten(program) if varies else outline(program)
+        at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, kind)
         translator = location.canonical(shown.conversion_function).partition("@")[0]
-        says = "" if shown.verdict == UNSTABLE else normalise(shown.message)  # what varies says nothing twice
+        says = "" if varies else normalise(shown.message)
         alike[at].append(_Sight(name, x.variant, says, translator))
     same = [{a.name, b.name} for sights in alike.values() for a in sights for b in sights if a.same(b)]
     return {
@@ -281,6 +283,18 @@ def united(
         for name in group
         if name != min(group, key=age.__getitem__)
     }
+
+
+def _unwritten(program: Program) -> Hashable:
+    """Return what a program is whose outputs vary: how it was reduced, and what it says, is left to chance.
+
+    Where an input has no elements, nothing was computed and the outputs are memory that nobody wrote: one cause, whatever
+    operator it is. Else its operators tell.
+    """
+    given = [operand.value for operand in program.inputs]
+    if any(isinstance(x, Tensor | RandomTensor) and 0 in x.shape for x in given):
+        return "nothing is computed"
+    return tuple(sorted({location.canonical(name) for name in program.operators}))
 
 
 class _Sight(NamedTuple):

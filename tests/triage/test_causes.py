@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from opera.programs.program import Argument, Call, Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Tensor, Value
-from opera.programs.verdicts import CRASH, INCONSISTENT, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE, Outcome
 from opera.report import show
 from opera.store import verdicts
 from opera.store.rows import Test as MigratedTest
@@ -177,6 +177,22 @@ def test_equal_reductions_make_one_finding_of_two() -> None:
     found = [reduced("F2", "t2", program(name="b")), reduced("F1", "t1", program(name="a", value=tensor(7.0)))]
     result = concluded(found, {"F1": ["t1"], "F2": ["t2"]})
     assert result.of("F2", "t2") == "F1" and result.aliases() == {"F1": ["F2"]}
+
+
+@pytest.mark.parametrize(
+    ("operator", "other", "shape", "one"),
+    [("Tile", "Tile", (2,), True), ("Tile", "Slice", (2,), False), ("ReduceMin", "ReduceSum", (0, 2), True)],
+)
+def test_what_varies_is_one_by_operator_or_where_nothing_is_computed(
+    operator: str, other: str, shape: tuple[int, ...], one: bool
+) -> None:
+    found = [
+        reduced(f"F{n}", f"t{n}", program(name, value=Tensor.of(np.zeros((*shape, n), np.float32))),
+                outcome=Outcome(UNSTABLE, "infer", UNSTABLE, f"repetitions differ: by {n}"))
+        for n, name in enumerate((operator, other), 1)
+    ]  # fmt: skip
+    result = concluded(found, {"F1": ["t1"], "F2": ["t2"]})
+    assert (result.of("F2", "t2") == "F1") is one
 
 
 @pytest.mark.parametrize(
