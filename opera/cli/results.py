@@ -92,6 +92,7 @@ def reduce(
     name: Annotated[str, typer.Argument(metavar="ID", help="A finding (or how its id begins), or `all`.")],
     seconds: Annotated[float, typer.Option(min=1, help="What one finding may take; the best so far is kept.")] = 60.0,
     total: Annotated[str, typer.Option(help="What all may take together: seconds, or 30m, 2h.")] = "24h",
+    again: Annotated[bool, typer.Option("--again", help="Forget all reductions first.")] = False,
     workers: Workers = CORES,
     workspace: Root = RESULTS,
 ) -> None:
@@ -106,7 +107,7 @@ def reduce(
     from opera.triage import reduce as stage
 
     with Workspace.open(workspace, write=True) as opened:
-        stage.show(opened, name, seconds, parsed(total), workers)
+        stage.show(opened, name, seconds, parsed(total), workers, again=again)
 
 
 @app.command()

@@ -78,11 +78,12 @@ def of_tests(workspace: Workspace, kind: str, tests: Iterable[str]) -> list[Exam
     return [Examined(finding, environment, test, unpack(document)) for finding, environment, test, document in rows]
 
 
-def forget(workspace: Workspace, kind: str, finding: str, environment: str) -> None:
-    """Delete the documents of a kind about a finding."""
+def forget(workspace: Workspace, kind: str, finding: str = "", environment: str = "") -> None:
+    """Delete the documents of a kind: about a finding, about all where none is given."""
     with workspace.transaction():
         workspace.write(
-            "DELETE FROM examined WHERE kind = ? AND finding = ? AND environment = ?", (kind, finding, environment)
+            "DELETE FROM examined WHERE kind = ? AND (? = '' OR finding = ?) AND (? = '' OR environment = ?)",
+            (kind, finding, finding, environment, environment),
         )
 
 

@@ -280,7 +280,12 @@ def _brief(outcome: Outcome) -> str:
 
 
 def store(workspace: Workspace, found: Reduction) -> None:
-    """Store a reduction, and the test that was made of it, which is no part of the corpus."""
+    """Store a reduction, and the test that was made of it, which is no part of the corpus.
+
+    One that had too little time takes no other's place that had enough.
+    """
+    if not found.finished and any(x.finished for x in reduction.by_member(workspace, [found.test]).get(found.test, ())):
+        return
     program = found.program().program
     examined.save_test(workspace, examined.Examined(found.finding, found.environment, found.stored, b""), program)
     reduction.save(workspace, found)
@@ -324,7 +329,9 @@ def reduce_all(
                 break
             with suppress(NotReduced, OperaError):  # the finding has a reduction; this one only tells whether it is two
                 spare = min(seconds, end - time.monotonic())
-                store(workspace, reduce(workspace, probe, finding, [verdict], spare))
+                made = reduce(workspace, probe, finding, [verdict], spare)
+                store(workspace, made)
+                tell(told(workspace, finding, made))
     return left
 
 
@@ -364,11 +371,13 @@ def _count(program: Program) -> int:
     return sum(len(call.params) for call in program.instances())
 
 
-def show(workspace: Workspace, name: str, seconds: float, total: float, workers: int) -> None:
-    """Reduce one finding, or `all` that have no reduction yet, or one that had less time.
+def show(workspace: Workspace, name: str, seconds: float, total: float, workers: int, *, again: bool = False) -> None:
+    """Reduce one finding, or `all` that have no reduction yet, or one that had less time; with `again`, those too that have.
 
     Raises UsageError for a name that no finding, or many, have.
     """
+    if again:
+        reduction.forget(workspace)
     found = list(scripts.members(workspace))
     if name == "all":
         done = _done(workspace, SEARCH * seconds)

@@ -69,6 +69,11 @@ def by_member(workspace: Workspace, tests: Iterable[str] | None = None) -> dict[
     return dict(found)
 
 
+def forget(workspace: Workspace) -> None:
+    """Delete all reductions."""
+    examined.forget(workspace, examined.REDUCTION)
+
+
 def stored(workspace: Workspace, finding: str = "") -> list[Reduction]:
     """Return the reductions of a finding, of all findings where none is given; several where members were reduced apart."""
     return [
