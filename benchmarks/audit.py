@@ -1,6 +1,6 @@
 """Draw findings, screened and unsupported verdicts of a workspace with a seed, and lay them out to be judged by a person.
 
-`python benchmarks/audit.py WORKSPACE OUT [--library onnx] [--findings 50] [--screened 40] [--unsupported 40] [--seed 1]` writes
+`python benchmarks/audit.py WORKSPACE OUT [--library onnx] [--findings 50] [--screened 40] [--unsupported 40] [--seed 1] [--unrun]` writes
 a numbered file for each (what `opera show` says; of a finding its script too, and what that did in a fresh process), and
 `table.md` with a line for each, whose last two columns are to be filled in: docs/audit.md has what they may say.
 """
@@ -36,12 +36,15 @@ def main() -> None:
     parser.add_argument("--screened", type=int, default=40)
     parser.add_argument("--unsupported", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--unrun", action="store_true", help="write scripts, but do not run them")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     with Workspace.open(options.workspace, write=False) as opened:
         of_library = {x.id for x in findings(opened) if x.frontend.endswith(f"-{options.library}")}
         chosen = random.Random(options.seed).sample(sorted(of_library), min(options.findings, len(of_library)))
-        rows = [_finding(opened, options.out, place, name) for place, name in enumerate(chosen, 1)]
+        rows = [
+            _finding(opened, options.out, place, name, run=not options.unrun) for place, name in enumerate(chosen, 1)
+        ]
         for kind, count in ((SCREENED, options.screened), (UNSUPPORTED, options.unsupported)):
             known = _of_library(verdicts.of_kind(opened, kind), options.library)
             drawn = random.Random(options.seed).sample(known, min(count, len(known)))
@@ -57,12 +60,16 @@ def _of_library(found: Iterable[Verdict], library: str) -> list[Verdict]:
     return sorted(told, key=lambda x: (x.test, x.frontend, x.variant))
 
 
-def _finding(workspace: Workspace, out: Path, place: int, name: str) -> Row:
+def _finding(workspace: Workspace, out: Path, place: int, name: str, *, run: bool) -> Row:
     members = scripts.members(workspace, [name])[name]
     script = scripts.write(workspace, name, members, out / f"finding-{place:02}.py")
-    trial = scripts.verify(script, name) if script else None
+    trial = scripts.verify(script, name) if script and run else None
     text = _shown(workspace, name)
-    told = f"\n\n# the script: exit {trial.code}\n{trial.text}\n" if trial else "\n\n# no script\n"
+    told = (
+        f"\n\n# the script: exit {trial.code}\n{trial.text}\n"
+        if trial
+        else f"\n\n# {'not run' if script else 'no script'}\n"
+    )
     (out / f"finding-{place:02}.txt").write_text(text + told, encoding="utf-8")
     first = members[0]
     operator = workspace.instance(_instance(workspace, first.test)).operator
