@@ -1,8 +1,8 @@
 """Draw findings, screened and unsupported verdicts of a workspace with a seed, and lay them out to be judged by a person.
 
 `python benchmarks/audit.py WORKSPACE OUT [--library onnx] [--findings 50] [--screened 40] [--unsupported 40] [--seed 1]`
-(`--unrun`: without running scripts) writes a numbered file for each (what `opera show` says; of a finding its script too, and what that
-did in a fresh process), and `table.md` with a line for each, whose last two columns are to be filled in: docs/audit.md has what they may say.
+writes a numbered file for each: what `opera show` says; of a finding its script too, and what that did in a fresh process
+(not with `--unrun`). `table.md` has a line for each, whose last two columns are to be filled in, as docs/audit.md says.
 """
 
 from __future__ import annotations
