@@ -13,7 +13,17 @@ import msgspec
 from opera import compilers
 from opera.compilers import APART, CONVERSION, DECLARED, KERNEL, LESS, OPTIMISATION
 from opera.programs import migrated
-from opera.programs.verdicts import ERROR, FAILURES, INCONSISTENT, PASS, REFUSED, UNSUPPORTED, VERDICTS, Outcome
+from opera.programs.verdicts import (
+    ERROR,
+    FAILURES,
+    INCONSISTENT,
+    PASS,
+    REFUSED,
+    SCREENED,
+    UNSUPPORTED,
+    VERDICTS,
+    Outcome,
+)
 from opera.run.probe import Probe, Question
 from opera.store import examined
 from opera.store import verdicts as stored_verdicts
@@ -82,7 +92,7 @@ class Tried(msgspec.Struct, frozen=True):
 
     @property
     def wrong(self) -> bool:
-        return self.outcome.verdict == INCONSISTENT
+        return self.outcome.verdict in (INCONSISTENT, SCREENED)
 
 
 WORST = (*FAILURES, *(x for x in VERDICTS if x not in FAILURES))

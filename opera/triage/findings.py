@@ -136,14 +136,15 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     told = [known.tests.get(test, Origin("?", "")) for test in members]
     named = Counter(x.operator for x in told)
     tags = {tag for x in group for tag in x.outcome.details.get("tags", ())}
-    if not all(NEWER in x.outcome.details.get("tags", ()) for x in group):
+    chosen = choose(workspace, group, known.reductions) or Choice(first, first)
+    shows = [chosen.verdict, *group] if chosen.reduction else group
+    if not all(NEWER in x.outcome.details.get("tags", ()) for x in shows):
         tags.discard(NEWER)  # an operator that the compiler knows fails in the same way
     key = (first.frontend, first.environment)
     if all(First(*key, test) in known.passed for test in members):
         tags.add("passes-as-constants")
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
     script = f"{REPRODUCERS}/{name}.py"
-    chosen = choose(workspace, group, known.reductions) or Choice(first, first)
     return Finding(
         id=name,
         frontend=first.frontend,

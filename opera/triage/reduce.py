@@ -22,15 +22,17 @@ from opera.programs.verdicts import (
     INCONSISTENT,
     INVALID,
     OUT_OF_MEMORY,
+    PASS,
     Limits,
     Outcome,
 )
 from opera.run import plan
 from opera.run.probe import Probe, Question
 from opera.store import examined
+from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import causes, choice, reduction, scripts, smaller
+from opera.triage import causes, choice, reduction, scripts, simpler, smaller
 from opera.triage.minimise import Spent, minimise
 from opera.triage.reduction import Reduction
 
@@ -54,6 +56,10 @@ GROSS = 0.01
 """A deviation that is relatively larger than this may not be reduced to a smaller one: that could be rounding."""
 AGREEING = "agreeing"
 """Detail of an outcome: the independent implementations that confirm what is expected (opera.oracle.screens)."""
+WITNESS = 0.05
+"""Seconds that a frontend may take for a test, to be asked about every smaller program, too."""
+OLDEST = 7
+"""Opsets before it are not tried: what is older than ONNX 1.2 (2018) nobody exports."""
 ALIKE = 0.6
 """Share of the words of two messages that must be in both."""
 
@@ -66,22 +72,43 @@ class _Asker:
     """Asks the probe which programs fail as a target does, each once, until a time.
 
     Attributes:
+        witness: Asks another frontend, that passes what the search began with; None where none is quick. What it does not pass
+            may be no program at all, for a library does not check all that its specification says.
         asked: Programs that were asked about.
         outcomes: Id of a program → what it showed.
     """
 
-    def __init__(self, probe: Probe, question: Question, end: float) -> None:
-        self.probe, self.question, self.end = probe, question, end
+    def __init__(self, probe: Probe, question: Question, end: float, witness: Question | None = None) -> None:
+        self.probe, self.question, self.end, self.witness = probe, question, end, witness
         self.batch, self.asked = AT_A_TIME, 0
         self.target: Outcome | None = None
         self.outcomes: dict[str, Outcome] = {}
+        self._witnessed: dict[str, Outcome] = {}
 
     def __call__(self, programs: Sequence[Program]) -> list[bool]:
         target = self.target
         if target is None:
             raise ValueError("nobody said what is to be found")
         found = self.look(programs)
-        return [alike(self.question.frontend, target, outcome) for outcome in found]
+        return self.passed(programs, [self.fails(outcome) for outcome in found])
+
+    def fails(self, outcome: Outcome, *, elsewhere: bool = False) -> bool:
+        """Whether an outcome is the target's failure. Whoever confirms what is expected of the target must do so here, too."""
+        target = self.target
+        if target is None or (target.details.get(AGREEING) and not outcome.details.get(AGREEING)):
+            return False
+        return alike(self.question.frontend, target, outcome, elsewhere=elsewhere)
+
+    def passed(self, programs: Sequence[Program], failed: Sequence[bool]) -> list[bool]:
+        """Return which of the programs that failed the witness passes."""
+        if self.witness is None:
+            return list(failed)
+        wanted = [program for program, fails in zip(programs, failed, strict=True) if fails]
+        self._ask(wanted, self.witness, self._witnessed)
+        return [
+            fails and self._witnessed[program.id].verdict == PASS
+            for program, fails in zip(programs, failed, strict=True)
+        ]
 
     def vanished(self, program: Program) -> bool:
         """Whether the failure is gone from a program that was asked about, and its library accepts it."""
@@ -91,20 +118,25 @@ class _Asker:
 
     def look(self, programs: Sequence[Program]) -> list[Outcome]:
         """Return what programs show. Raises Spent where there is no time left to ask."""
-        left = [x for x in programs if x.id not in self.outcomes]
+        begun = time.monotonic()
+        new = self._ask(programs, self.question, self.outcomes)
+        if new:
+            self.asked += new
+            quick = (time.monotonic() - begun) / new < QUICK
+            self.batch = AT_A_TIME if quick else 2
+        return [self.outcomes[x.id] for x in programs]
+
+    def _ask(self, programs: Sequence[Program], question: Question, known: dict[str, Outcome]) -> int:
+        """Ask about the programs that nothing is known of; return how many they are."""
+        left = {x.id: x for x in programs if x.id not in known}
         if left and time.monotonic() > self.end:
             raise Spent
-        begun = time.monotonic()
-        for program in left:
-            self.probe.submit(msgspec.structs.replace(self.question, program=_captured(program)), tag=program.id)
+        known.update(dict.fromkeys(left, Outcome(ERROR, "", "opera", "nobody answered")))
+        for name, program in left.items():
+            self.probe.submit(msgspec.structs.replace(question, program=_captured(program)), tag=name)
         for answer in self.probe.answers():
-            self.outcomes[answer.tag] = answer.outcome
-        if left:
-            self.asked += len(left)
-            quick = (time.monotonic() - begun) / len(left) < QUICK
-            self.batch = AT_A_TIME if quick else 2
-        missing = Outcome(ERROR, "", "opera", "nobody answered")
-        return [self.outcomes.get(x.id, missing) for x in programs]
+            known[answer.tag] = answer.outcome
+        return len(left)
 
 
 def _captured(program: Program) -> Captured:
@@ -124,8 +156,6 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
         return False
     if one.verdict in DEATHS:
         return True
-    if one.details.get(AGREEING) and not other.details.get(AGREEING):
-        return False  # whoever confirmed what is expected must do so of the smaller program, too
     if not elsewhere and Signature.of(frontend, "", one) != Signature.of(frontend, "", other):
         return False
     if one.verdict == CRASH:
@@ -172,7 +202,7 @@ def _reduced(workspace: Workspace, probe: Probe, finding: str, verdict: Verdict,
         frontend=verdict.frontend, variant=verdict.variant, environment=verdict.environment,
         limits=_patient(probe.limits, verdict.outcome), screened=verdict.outcome.verdict == INCONSISTENT,
     )  # fmt: skip
-    ask = _Asker(probe, question, end)
+    ask = _Asker(probe, question, end, _witness(workspace, verdict))
     asked = time.monotonic()
     [first] = ask.look([program])
     if not alike(verdict.frontend, verdict.outcome, first, elsewhere=not first.conversion_function):
@@ -189,6 +219,7 @@ def _reduced(workspace: Workspace, probe: Probe, finding: str, verdict: Verdict,
             ask.target = ask.outcomes[piece.id]
             known = probe.known(manifest.library, piece)
         minimise(kept[-1], defaults, ask, kept.append)
+        kept += _oldest(ask, kept[-1])
     except Spent:
         finished = False
     found, outcome = _confirmed(workspace, ask, kept)
@@ -217,10 +248,37 @@ def _piece(ask: _Asker, frontend: str, forms: Iterable[dict[str, Any]]) -> Progr
     pieces = [parse(form) for form in forms]
     while pieces and target is not None:
         batch, pieces = pieces[: ask.batch], pieces[ask.batch :]
-        for piece, outcome in zip(batch, ask.look(batch), strict=True):
-            if alike(frontend, target, outcome, elsewhere=True):
+        failed = [ask.fails(outcome, elsewhere=True) for outcome in ask.look(batch)]
+        for piece, fails in zip(batch, ask.passed(batch, failed), strict=True):
+            if fails:
                 return piece
     return None
+
+
+def _witness(workspace: Workspace, verdict: Verdict) -> Question | None:
+    """Return the question of the frontend that passes a test in the least time, where that is little."""
+    superseded = workspace.superseded()
+    passing = [
+        (sum(x.outcome.seconds.values()), x.frontend, x)
+        for x in stored_verdicts.of_test(workspace, verdict.test)
+        if x.outcome.verdict == PASS and x.environment not in superseded and x.frontend != verdict.frontend
+    ]
+    seconds, _, found = min(passing, key=lambda x: x[:2], default=(WITNESS, "", verdict))
+    if seconds >= WITNESS:
+        return None
+    return Question(frontend=found.frontend, variant=found.variant, environment=found.environment)
+
+
+def _oldest(ask: _Asker, program: Program) -> list[Program]:
+    """Return the program in the oldest version of its operators that fails so, if it is older; else nothing."""
+    versions = program.context.get("opset") if isinstance(program, Instance) else None
+    if not isinstance(program, Instance) or not isinstance(versions, dict) or not isinstance(versions.get(""), int):
+        return []
+    made: list[Program] = [
+        msgspec.structs.replace(program, context={**program.context, "opset": {**versions, "": version}})
+        for version in range(OLDEST, versions[""])
+    ]
+    return next(([x] for x, fails in zip(made, ask(made), strict=True) if fails), [])
 
 
 def _confirmed(workspace: Workspace, ask: _Asker, kept: list[Program]) -> tuple[Program, Outcome]:
@@ -242,7 +300,7 @@ def _confirmed(workspace: Workspace, ask: _Asker, kept: list[Program]) -> tuple[
 
 
 def _deciding(ask: _Asker, program: Program, defaults: smaller.Defaults) -> Iterator[str]:
-    """Yield the parameters without which a program is accepted by its library and does not fail so."""
+    """Yield the parameters without which a program passes; what says how large something is decides nothing."""
     if not isinstance(program, Instance):
         return
     known = defaults.get(program.operator, {})
@@ -251,13 +309,13 @@ def _deciding(ask: _Asker, program: Program, defaults: smaller.Defaults) -> Iter
         other = smaller.without(program, name)
         if other is None and plain != NO_DEFAULT:
             other = msgspec.structs.replace(program, params={**program.params, name: plain})
-        if other is None:
+        if other is None or (plain == NO_DEFAULT and isinstance(value, int) and not simpler.is_type(name)):
             continue
         try:
-            ask.look([other])
+            [shown] = ask.look([other])
         except Spent:
             return
-        if ask.vanished(other):
+        if shown.verdict == PASS:
             yield f"{name}={_said(value)}"
 
 

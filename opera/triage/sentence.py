@@ -46,7 +46,7 @@ def sentence(compiler: str, operator: str, outcome: Outcome, deciding: Iterable[
         case verdicts.CRASH:
             return f"{compiler} cannot {verb} {what}: {said(outcome)}"
         case verdicts.REFUSED:
-            return f"{compiler} says that it does not support {what}, which it declares to: {said(outcome)}"
+            return f"{compiler} refuses {what}, though it declares to support what it names: {said(outcome)}"
         case verdicts.ABORT:
             return f"{compiler} kills the process ({outcome.symptom}) {doing} {what}"
         case verdicts.TIMEOUT:

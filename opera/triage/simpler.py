@@ -212,12 +212,17 @@ def _element(leaf: Leaf, place: int) -> Leaf:
     return _some(leaf, slice(place, place + 1), small)
 
 
+def is_type(name: str) -> bool:
+    """Whether a parameter of this name holds a type, which may be told by a number."""
+    return name.rpartition(".")[2] in ("to", "dtype") or name.endswith("type")
+
+
 def of_param(name: str, value: Value) -> Iterator[Value]:
     """Yield simpler values of a parameter; what names a type by a number (`to`, `dtype`) has none.
 
     What is positive stays so: a stride or size of 0 is another case, if it is one.
     """
-    if name.rpartition(".")[2] in ("to", "dtype") or name.endswith("type"):
+    if is_type(name):
         return
     match value:
         case bool():

@@ -30,7 +30,7 @@ VERDICTS = {
     ("subtract", "openvino", "live"): "pass",
     ("subtract", "tflite", "live"): "pass",
     ("diagonal", "tvm", "tflite"): "unexported",
-    ("diagonal", "tvm", "onnx"): "crash",
+    ("diagonal", "tvm", "onnx"): "unsupported",  # of Reshape to a shape that is known at run time only
     ("diagonal", "openvino", "saved-model"): "unsupported",
     ("diagonal", "openvino", "live"): "unsupported",
     ("diagonal", "openvino", "openvino"): "unexported",
@@ -43,6 +43,7 @@ VERDICTS = {
     ("svd", "openvino", "openvino"): "unexported",
     ("svd", "openvino", "onnx"): "unexported",
     ("svd", "tflite", "live"): "unsupported",
+    ("svd", "onnxexport", "live"): "unsupported",  # asked because its file was wrong
 }
 
 
@@ -54,7 +55,7 @@ def test_every_failure_is_charged_to_who_made_it(tmp_path: Path) -> None:
     done = opera(*command)
     assert done.returncode == 0, done.stderr
     assert not re.search(r"tensorflow|[IWE]0000|warning|oneDNN|telemetry", done.stdout + done.stderr, re.IGNORECASE)
-    assert "1 new finding" in done.stdout
+    assert "0 new findings" in done.stdout
     with Workspace.open(root, write=False) as workspace:
         rows = workspace.query(
             "SELECT i.operator, v.frontend, v.variant, v.verdict FROM verdicts v JOIN tests t ON t.id = v.test"

@@ -78,7 +78,7 @@ def test_a_planted_fault_is_reduced_and_the_corpus_does_not_know(workspace: Work
     text = (workspace.root / "reproducers" / f"{script}.py").read_text()
     assert "LeakyRelu1 (file)" in text or "LeakyRelu0 (file)" in text, "it says where the member came from"
     shown = scripts.choose(workspace, scripts.members(workspace)[script])
-    assert shown is not None and shown.test == found.stored
+    assert shown is not None and shown.verdict.test == found.stored
 
 
 @pytest.mark.parametrize(("compiler", "verdict"), [("segfault", ABORT), ("hang", TIMEOUT), ("crash", CRASH)])

@@ -7,7 +7,7 @@ from tvm import relax
 
 
 def compile_module(loaded):
-    """Compile; the default pipeline legalises each operator in the mode that the model states, training or inference."""
+    """Compile; the default pipeline legalises each call in the mode that the model states, training or inference."""
     module, *rest = loaded
     with tvm.transform.PassContext(opt_level=3):
         return relax.VirtualMachine(tvm.compile(module, target=tvm.target.Target("llvm")), tvm.cpu()), *rest

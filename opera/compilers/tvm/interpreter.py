@@ -93,7 +93,7 @@ def _handed(value: Any) -> Any:
     return (
         [_handed(item) for item in value]
         if isinstance(value, tuple)
-        else tvm.runtime.tensor(np.ascontiguousarray(value))
+        else tvm.runtime.tensor(np.asarray(value).copy(order="C"))
     )
 
 
