@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from functools import partial
@@ -257,3 +258,15 @@ def test_tvm_normalises_a_batch_in_the_mode_that_the_model_states(make, run):
         stage, outputs = run(tvm, case)
         assert stage == "done", outputs
         assert compare(expected, outputs, case.outputs, None, None).symptom == "", training
+
+
+def test_openvino_is_given_modules_in_the_mode_that_they_are_in():
+    """Given the module itself, convert_model would put it into evaluation mode first."""
+    from opera.compilers.recipes import openvino as runtime
+    from opera.compilers.recipes import openvino_torch as recipe
+
+    module, x = torch.nn.BatchNorm1d(2).train(), torch.tensor([[1.0, 2.0], [3.0, 8.0]])
+    with torch.no_grad():
+        loaded = recipe.load_live(copy.deepcopy(module), (x,), {"x": x})
+        compiled, _ = runtime.compile_model(loaded)
+        torch.testing.assert_close(torch.from_numpy(compiled([x.numpy()])[0]), module(x))

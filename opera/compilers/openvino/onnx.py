@@ -112,6 +112,7 @@ class Onnx:
         """
         message = "" if error is None else str(error)
         named = re.findall(r"^-- (\S[^\n]*?)(?:-\d+)? with a message", message, re.MULTILINE)
+        named = named or re.findall(r"with friendly_name '(aten::\w+)/", message)
         operator = next((name for name in reversed(named) if not re.match(INNER, name)), (named or [""])[-1])
         operator, place = self.translator(operator), last_location(message, GENERIC)
         if place and not operator and re.match(BEFORE_OPERATORS, place):

@@ -1,4 +1,4 @@
-"""OpenVINO's importer of PyTorch's exported programs, and of modules, which it traces."""
+"""OpenVINO's importer of PyTorch's exported programs, and of modules that PyTorch traced."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from opera.compilers.openvino import onnx as reader
 from opera.compilers.openvino.onnx import Onnx
 from opera.compilers.shared import messages, torch_live, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.shared.packing import Refusal
 from opera.programs.values import Tensor
 
 PRELOAD = (
@@ -29,6 +30,10 @@ PYTORCH = ("pt2", "live")
 """Artefacts that this importer takes; ONNX is read by OpenVINO's own reader."""
 
 
+class NotTraced(Refusal):
+    """PyTorch has no TorchScript of a module: no fault of OpenVINO's."""
+
+
 class Torch(Onnx):
     """OpenVINO's importer of PyTorch's programs; what PyTorch exports to ONNX it reads as it is."""
 
@@ -38,11 +43,11 @@ class Torch(Onnx):
         Variant("onnx", "onnx", after="rejected"),
     )
 
-    OPTIONS: Mapping[str, str] = {"torchscript": "traced by convert_model"}
+    OPTIONS: Mapping[str, str] = {"torchscript": "traced in memory"}
     """Before this was stated, the variant `torchscript` was a file that opera had traced and saved."""
 
     def load(self, case: Case) -> Any:
-        """Convert; a module is traced by OpenVINO itself, as its documentation says."""
+        """Convert; a module is traced as it is, in memory: a file of TorchScript loses strides."""
         if case.artefact not in PYTORCH:
             return super().load(case)
         import torch
@@ -54,11 +59,17 @@ class Torch(Onnx):
             return recipe.load_program(str(case.model), feeds)
         live = torch_live.rebuilt(case)
         with torch.no_grad():
-            return recipe.load_live(live.module, live.args, feeds)
+            try:
+                traced = recipe.trace(live.module, live.args)
+            except Exception as error:
+                raise NotTraced(f"PyTorch cannot trace it: {error}"[:300]) from None
+            return recipe.load_traced(traced, live.args, feeds)
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         if case.artefact not in PYTORCH:
             return super().unsupported(case, stage, error)
+        if isinstance(error, NotTraced):
+            return str(error)
         return torch_operators.refusal(error) or first_rule(UNSUPPORTED, stage, error)
 
     def translator(self, operator: str) -> str:

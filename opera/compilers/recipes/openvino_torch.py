@@ -1,4 +1,4 @@
-"""OpenVINO's importers of PyTorch's exported programs, and of modules, which it traces."""
+"""OpenVINO's importers of PyTorch's exported programs, and of modules that PyTorch traced."""
 
 import copy
 import os
@@ -17,9 +17,17 @@ def load_program(path, tensors):
 
 
 def load_live(model, args, tensors):
-    """Convert the module itself: it is traced with the examples, which what changes its inputs must not have for its own."""
+    return load_traced(trace(model, args), args, tensors)
+
+
+def trace(model, args):
+    """Trace the module in the mode that it is in: convert_model would put it into evaluation mode first."""
+    return torch.jit.trace(model, copy.deepcopy(args), check_trace=False)
+
+
+def load_traced(traced, args, tensors):
     shapes = [openvino.PartialShape(list(tensor.shape)) for tensor in args]
-    return named(openvino.convert_model(model, input=shapes, example_input=copy.deepcopy(args)), tensors, ())
+    return named(openvino.convert_model(traced, input=shapes, example_input=copy.deepcopy(args)), tensors, ())
 
 
 def named(model, tensors, user_inputs):
