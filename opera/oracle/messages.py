@@ -58,6 +58,7 @@ PREFIXES = (
     r"<class '[\w.]+'>:",  # torch.onnx.export
     r"Exception encountered when calling [\w.]+(?:\(\))?\.",  # Keras
     r"Graph execution error:",  # TensorFlow
+    r"(?:<[^<>\n]+>|\S+\.py):\d+:\d+: error:",  # MLIR, of TensorFlow Lite: the caller's own line
     r"<stack traces unavailable>",
     r"\{\{function_node \S+?\}\}",
     r"\{\{node \S+?\}\}",

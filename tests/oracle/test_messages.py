@@ -83,3 +83,10 @@ def test_an_identifying_text_is_said_by_its_own_message(message):
     found = identifying(message)
     assert says(message, found)
     assert len(found) <= LONGEST * (1 + len(GAP)) and found == one_line(found).strip()
+
+
+def test_the_callers_line_is_no_part_of_what_mlir_says() -> None:
+    """The adapter runs as a module, a script as a file: the same failure names two callers."""
+    said = "'tfl.fully_connected' op operand #0 must be tensor of 32-bit float values"
+    for caller in ("<frozen runpy>:198:1", "/tmp/F1.py:61:12", "<unknown>:0:0"):
+        assert cause(f"{caller}: error: {said}").splitlines()[0] == said
