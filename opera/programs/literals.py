@@ -111,6 +111,8 @@ def _spelled(tensor: Tensor, container: str) -> str:
     numpy_type = "np.bool_" if container == "bool" else f"np.{container}"
     if array.size == 0:
         return f"np.zeros({literal(list(tensor.shape))}, dtype={numpy_type})"
+    if array.dtype.kind == "c" and any(np.signbit(x[x == 0]).any() for x in (array.real, array.imag)):
+        return ""  # Python reads -0j as -0-0j
     if array.size > FEW and (regular := _regular(array, container)):
         return regular
     if array.size > MAX_LENGTH:

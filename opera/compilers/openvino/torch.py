@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from opera import precision
 from opera.compilers import Case, Involved, Recipe, Variant
 from opera.compilers.openvino import onnx as reader
@@ -82,5 +84,7 @@ class Torch(Onnx):
         return own or torch_operators.decomposing(error)
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
-        load = {"pt2": f"{reader.RECIPE}_torch:load_program", "live": f"{reader.RECIPE}_torch:load_live"}
-        return reader.steps(involved, load.get(artefact, f"{reader.RECIPE}:load"))
+        own = f"{reader.RECIPE}_torch"
+        load = {"pt2": (f"{own}:load_program",), "live": (f"{own}:trace", f"{own}:load_traced")}
+        steps = reader.steps(involved, f"{reader.RECIPE}:load")
+        return msgspec.structs.replace(steps, load=load.get(artefact, steps.load))

@@ -16,10 +16,6 @@ def load_program(path, tensors):
     return named(openvino.convert_model(program, input=shapes), tensors, program.graph_signature.user_inputs)
 
 
-def load_live(model, args, tensors):
-    return load_traced(trace(model, args), args, tensors)
-
-
 def trace(model, args):
     """Trace the module in the mode that it is in: convert_model would put it into evaluation mode first."""
     return torch.jit.trace(model, copy.deepcopy(args), check_trace=False)
