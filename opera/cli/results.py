@@ -144,7 +144,7 @@ def blame(
 
 @app.command()
 def report(
-    format: Annotated[str, typer.Option(help="terminal, json, markdown or html.")] = "terminal",
+    format: Annotated[str, typer.Option(help="terminal, json, markdown, html, junit or sarif.")] = "terminal",
     output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
     balance: Annotated[
         bool,
@@ -152,6 +152,9 @@ def report(
             "--balance", help="Compare migration sources by the same number of tests each, best-ranked first."
         ),
     ] = False,
+    source: Annotated[
+        Path | None, typer.Option(help="With sarif: a checkout of the compiler, for its files to be found there.")
+    ] = None,
     known: KnownFile = None,
     workspace: Root = RESULTS,
 ) -> None:
@@ -159,15 +162,27 @@ def report(
 
     Example: opera report --format html --output report.html
 
+    Example: opera report --format junit --output junit.xml && opera report --format sarif --output opera.sarif
+
     Example: opera report --balance
     """
     from opera import report as stage
     from opera.report.summary import summarise
     from opera.store.workspace import Workspace
+    from opera.triage.findings import findings as all_findings
     from opera.triage.known import Known
 
-    chosen = stage.get(format)
+    if source is not None and not source.is_dir():
+        raise UsageError(
+            f"there is no folder {source}", cause="a wrong path", fix="give --source a checkout of the compiler"
+        )
     issues = Known.beside(known)
+    if format in stage.STREAMED:
+        with Workspace.open(workspace, write=False) as opened:
+            found = issues.within_workspace(opened).marked(all_findings(opened))
+            stage.put(stage.stream(format).chunks(opened, found, source=source), output)
+        return
+    chosen = stage.get(format)
     with Workspace.open(workspace, write=False) as opened:
         stage.write(chosen, summarise(opened, balance=balance, pages=format == "html", known=issues), output)
 

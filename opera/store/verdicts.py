@@ -126,6 +126,37 @@ def shown(workspace: Workspace) -> Iterator[Shown]:
     return map(Shown._make, rows)
 
 
+class Tested(NamedTuple):
+    """What a test showed through one variant of a frontend; `rest` is its document, None of a pass or where not asked for."""
+
+    test: str
+    variant: str
+    verdict: str
+    stage: str
+    symptom: str
+    finding: str
+    confirmation: str
+    seconds: float
+    rest: bytes | None
+
+
+def by_test(workspace: Workspace, frontend: str, environment: str, *, rest: bool) -> Iterator[Tested]:
+    """Yield what a frontend showed, test by test, in the order of their ids; nothing is held but the row."""
+    document = "CASE WHEN verdict = 'pass' THEN NULL ELSE document END" if rest else "NULL"
+    rows = workspace.stream(
+        f"SELECT test, variant, verdict, stage, symptom, finding, confirmation, seconds, {document} FROM verdicts"
+        " WHERE frontend = ? AND environment = ? ORDER BY test, rowid",
+        (frontend, environment),
+    )
+    return map(Tested._make, rows)
+
+
+def frontends(workspace: Workspace) -> list[tuple[str, str]]:
+    """Return the (frontend, environment) that tests were run on."""
+    rows = workspace.query("SELECT DISTINCT frontend, environment FROM verdicts")
+    return [(frontend, environment) for frontend, environment in rows]
+
+
 def of_operator(workspace: Workspace, library: str, operator: str) -> list[Shown]:
     """Return the verdicts of the tests that call an operator."""
     rows = workspace.query(
