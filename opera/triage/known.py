@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from opera.errors import UsageError
+from opera.oracle import messages
+from opera.oracle.signature import normalise
 from opera.programs.program import JOINED
+from opera.programs.verdicts import CRASH, REFUSED
 from opera.store import tests
 from opera.store.workspace import Workspace
 
@@ -35,6 +38,11 @@ EXCUSED = (BY_DESIGN, NOT_A_BUG)
 """Statuses that need a reason. Findings of them stay listed."""
 KEY = "known"
 """The array of tables that holds the entries."""
+SAYS = ": "
+"""Between what fails and what it says, in a signature."""
+MESSAGE = 160
+"""Characters of a message that stand in a signature."""
+LINE = re.compile(r":\d+$")
 ID = re.compile(r"F[0-9a-f]{8}")
 INSTANCE = re.compile(r"[0-9a-f]{20}")
 
@@ -44,8 +52,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         findings: Ids; where there are none, `signature`, `operator` and `message` describe the findings.
-        signature: `frontend stage symptom place`, as `signature` below gives it: what the findings looked like when they were
-            added, and the key by which the file is ordered; of an entry without `findings`, a glob.
+        signature: `frontend stage symptom place: message`, as `signature` below gives it: what the findings looked like when
+            they were added, and the key by which the file is ordered; of an entry without `findings`, a glob.
         frontend: Glob (`tvm-*`); empty for all.
         operator: Glob (`Conv*`) that every operator of a finding matches, by this entry or another one of the same finding.
         message: Regular expression that is searched in what the first member says.
@@ -163,11 +171,12 @@ class Known(msgspec.Struct, frozen=True):
         if entry.message and not re.search(entry.message, finding.message):
             return None
         if not entry.findings:
-            return 2 if not entry.signature or fnmatchcase(signature(finding), entry.signature) else None
+            whole = signature(finding)
+            described = any(fnmatchcase(text, entry.signature or "*") for text in (whole, whole.partition(SAYS)[0]))
+            return 2 if described else None
         if not {finding.id, *finding.aliases}.isdisjoint(entry.findings):
             return 0
-        alike = signature(finding).split(" ")[:3] == entry.signature.split(" ")[:3]
-        return 1 if alike and self.holds(entry, finding.members) else None
+        return 1 if alike(entry.signature, signature(finding)) and self.holds(entry, finding.members) else None
 
     def holds(self, entry: Entry, members: Iterable[str]) -> bool:
         """Whether one of these tests is among those that failed when the entry was added."""
@@ -184,10 +193,27 @@ NONE = Known()
 
 
 def signature(finding: Finding) -> str:
-    """Return what a finding is ordered and described by: frontend, stage, symptom, and the code or operator that fails."""
+    """Return what a finding is ordered and described by: `frontend stage symptom place`, of what was raised `: message`, too.
+
+    The message is normalised (opera.oracle.signature), its compiler's boilerplate cut (opera.oracle.messages), and shortened.
+    """
     place = finding.conversion_function or finding.operator
     words = ("-".join(text.split()) or "-" for text in (finding.frontend, finding.stage, finding.symptom))
-    return " ".join((*words, " ".join(place.split())))
+    said = messages.cause(finding.message) or finding.message if finding.verdict in (CRASH, REFUSED) else ""
+    message = normalise(said)[:MESSAGE]
+    return " ".join((*words, *place.split())) + (f"{SAYS}{' '.join(message.split())}" if message else "")
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two signatures look alike enough for the same test to fail by the same cause.
+
+    The same symptom; of an exception also the same code, whatever line of it, or the same message: compilers raise one type for
+    everything. So what only moved, or is worded anew, is alike.
+    """
+    (what, _, says), (what_other, _, says_other) = one.partition(SAYS), other.partition(SAYS)
+    if what.split(" ")[:3] != what_other.split(" ")[:3] or bool(says) != bool(says_other):
+        return False
+    return not says or says == says_other or LINE.sub("", what) == LINE.sub("", what_other)
 
 
 def _calls(entry: Entry, finding: Finding, operator: str) -> bool:

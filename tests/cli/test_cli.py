@@ -71,6 +71,7 @@ MISTAKES = [
     (["known", "add", "F00000001"], "there is no workspace in results"),
     (["known", "add", "F1", "--fixed-in", "1", "--status", "open"], "--fixed-in does not go with --status open"),
     (["known", "import", "none.json"], "none.json cannot be read: No such file"),
+    (["report", "--format", "sarif", "--source", "none"], "there is no folder none"),
     (["run", "--known", "none.toml"], "the file of known issues none.toml cannot be read"),
     (["extract", "no-such-library"], "neither a library that opera knows nor a folder"),
     (["extract", "."], "is no checkout that opera knows"),
