@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,10 +144,11 @@ class Known(msgspec.Struct, frozen=True):
 
     def all_of(self, finding: Finding) -> list[Entry]:
         """Return the entries that match a finding or some of its operators, the one that it belongs to first."""
+        looks, held = signature(finding), {self.instances[test] for test in finding.members if test in self.instances}
         found = sorted(
             (rank, regressed(x, finding.compiler_version), place)
             for place, x in enumerate(self.entries)
-            if (rank := self._rank(x, finding)) is not None
+            if (rank := _rank(x, finding, looks, held)) is not None
         )
         return [self.entries[place] for _, _, place in found]
 
@@ -161,26 +163,6 @@ class Known(msgspec.Struct, frozen=True):
         """Return the findings with what the file says of each, new ones (and regressions) before known ones."""
         found = [msgspec.structs.replace(x, known=self.mark(x)) for x in findings]
         return sorted(found, key=lambda x: not x.new)
-
-    def _rank(self, entry: Entry, finding: Finding) -> int | None:
-        """Return how an entry matches: 0 by id, 1 by tests, 2 by description; None where it does not."""
-        if not entry.covers(finding.frontend, finding.compiler_version):
-            return None
-        if not any(_calls(entry, finding, name) for name in finding.operators):
-            return None
-        if entry.message and not re.search(entry.message, finding.message):
-            return None
-        if not entry.findings:
-            whole = signature(finding)
-            described = any(fnmatchcase(text, entry.signature or "*") for text in (whole, whole.partition(SAYS)[0]))
-            return 2 if described else None
-        if not {finding.id, *finding.aliases}.isdisjoint(entry.findings):
-            return 0
-        return 1 if alike(entry.signature, signature(finding)) and self.holds(entry, finding.members) else None
-
-    def holds(self, entry: Entry, members: Iterable[str]) -> bool:
-        """Whether one of these tests is among those that failed when the entry was added."""
-        return bool(entry.tests) and any(self.instances.get(test) in entry.tests for test in members)
 
 
 def mark(entry: Entry, *, regression: bool = False) -> Mark:
@@ -216,6 +198,31 @@ def alike(one: str, other: str) -> bool:
     return not says or says == says_other or LINE.sub("", what) == LINE.sub("", what_other)
 
 
+def _rank(entry: Entry, finding: Finding, looks: str, held: set[str]) -> int | None:
+    """Return how an entry matches: 0 by id, 1 by tests, 2 by description; None where it does not.
+
+    Args:
+        looks: The finding's signature.
+        held: The instances that its members were made of.
+    """
+    rank = _name(entry, finding, looks, held)  # first, for it leaves few entries of many
+    if rank is None or not entry.covers(finding.frontend, finding.compiler_version):
+        return None
+    if not any(_calls(entry, finding, name) for name in finding.operators):
+        return None
+    return None if entry.message and not re.search(entry.message, finding.message) else rank
+
+
+def _name(entry: Entry, finding: Finding, looks: str, held: set[str]) -> int | None:
+    """As `_rank`, before what narrows an entry is looked at."""
+    if not entry.findings:
+        described = any(fnmatchcase(text, entry.signature or "*") for text in (looks, looks.partition(SAYS)[0]))
+        return 2 if described else None
+    if finding.id in entry.findings or any(name in entry.findings for name in finding.aliases):
+        return 0
+    return 1 if not held.isdisjoint(entry.tests) and alike(entry.signature, looks) else None
+
+
 def _calls(entry: Entry, finding: Finding, operator: str) -> bool:
     """Whether an entry is about an operator of a finding; programs of several calls go by one of them."""
     if not entry.operator or fnmatchcase(operator, entry.operator):
@@ -227,6 +234,7 @@ def _calls(entry: Entry, finding: Finding, operator: str) -> bool:
 # ---------------------------------------------------------------------- versions
 
 
+@cache
 def version(text: str) -> Version | None:
     """Return a version of a compiler; of one that PEP 440 does not know, the numbers that it begins with; None without any."""
     from packaging.version import InvalidVersion, Version
@@ -238,6 +246,7 @@ def version(text: str) -> Version | None:
         return Version(numbers[1]) if numbers else None
 
 
+@cache
 def within(text: str, versions: str) -> bool:
     """Whether a version is one of those; a nightly one (`0.28.dev5`) counts like any other."""
     from packaging.specifiers import SpecifierSet

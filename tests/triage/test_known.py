@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import msgspec
 import pytest
 
@@ -185,3 +187,17 @@ def test_a_file_that_is_named_must_be_there(tmp_path, monkeypatch):
         Known.beside(None)
     (tmp_path / "known.toml").write_text(GOOD)
     assert Known.beside(None).of(ONE) is not None
+
+
+def test_a_thousand_findings_among_a_thousand_entries_take_seconds():
+    names = [f"F{n:08x}" for n in range(1000)]
+    entries = tuple(
+        Entry(findings=(name,), signature=f"{PLACE}: {name}", versions=">=0.20,<0.28", tests=(f"{n:020x}",))
+        for n, name in enumerate(names)
+    )
+    found = [changed(id=f"F1{name[2:]}", aliases=(), message=name, members=(name,)) for name in names]
+    instances = {name: f"{n:020x}" for n, name in enumerate(names)}
+    began = process_time()
+    marked = Known(entries, instances=instances).marked(found)
+    assert process_time() - began < 10
+    assert not any(x.new for x in marked)
