@@ -36,6 +36,8 @@ def findings(
 
     if by not in ("", "cause"):
         raise UsageError(f"findings are not grouped by {by!r}", fix="give --by cause, or leave it out")
+    if new and (by or disputed):
+        raise UsageError("--new lists findings, and neither causes nor tests", fix="leave out --by and --disputed")
     with Workspace.open(workspace, write=False) as opened:
         if disputed:
             show.disputed(opened, frontend)

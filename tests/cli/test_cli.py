@@ -106,6 +106,7 @@ MISTAKES = [
     (["report"], "there is no workspace"),
     (["report", "--format", "docx"], "docx"),
     (["findings"], "there is no workspace"),
+    (["findings", "--new", "--disputed"], "--new lists findings, and neither causes nor tests"),
     (["findings", "--by", "colour"], "not grouped by 'colour'"),
     (["show", "F00"], "there is no workspace"),
     (["corpus", "import", "none.jsonl"], "there is no file"),
