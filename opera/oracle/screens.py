@@ -21,13 +21,13 @@ from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Graph, Program
 from opera.programs.values import Optional, Sequence, Tensor, Value
-from opera.programs.verdicts import UNSTABLE, Outcome
+from opera.programs.verdicts import DISPUTED, UNSTABLE, Outcome
 
 if TYPE_CHECKING:
     from opera.libraries import Library
 
 NONDETERMINISTIC, UNDEFINED = "nondeterministic", "undefined-behaviour"
-ILL_CONDITIONED, DISPUTED = "ill-conditioned", "reference-disputed"
+ILL_CONDITIONED = "ill-conditioned"
 SINGLE_REFERENCE = "single-reference"
 """Tag of a finding for which no independent implementation could be asked."""
 

@@ -31,6 +31,7 @@ from opera.programs.verdicts import UNSTABLE, Outcome
 from opera.store import examined, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
+from opera.triage import reduction
 from opera.triage.reduction import Reduction
 
 MOST = 5
@@ -131,7 +132,7 @@ def kinds_of(found: Iterable[Reduced]) -> dict[str, dict[str, bytes]]:
 
 def reduced(workspace: Workspace) -> list[Reduced]:
     """Return the reductions whose members still fail, in the order of their findings, environments and members."""
-    found = [msgspec.json.decode(x.document, type=Reduction) for x in examined.documents(workspace, examined.REDUCTION)]
+    found = reduction.stored(workspace)
     failing = verdicts.failing(workspace, [x.test for x in found]) if found else {}
     keys = ((x.test, x.frontend, x.variant, x.environment) for x in found)
     return [Reduced(failing[key], x) for key, x in zip(keys, found, strict=True) if key in failing]

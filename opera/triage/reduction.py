@@ -59,24 +59,20 @@ def save(workspace: Workspace, found: Reduction) -> None:
     )
 
 
+def stored(workspace: Workspace) -> list[Reduction]:
+    """Return all reductions; several of a finding where members were reduced apart."""
+    return _decoded(examined.documents(workspace, examined.REDUCTION))
+
+
 def by_member(workspace: Workspace, tests: Iterable[str] | None = None) -> dict[str, list[Reduction]]:
     """Return test → its reductions, whatever finding it belongs to by now; of all tests where none are given."""
+    found: dict[str, list[Reduction]] = defaultdict(list)
     kind = examined.REDUCTION
     asked = examined.documents(workspace, kind) if tests is None else examined.of_tests(workspace, kind, tests)
-    found: dict[str, list[Reduction]] = defaultdict(list)
-    for x in asked:
-        found[x.test].append(msgspec.json.decode(x.document, type=Reduction))
+    for x in _decoded(asked):
+        found[x.test].append(x)
     return dict(found)
 
 
-def forget(workspace: Workspace) -> None:
-    """Delete all reductions."""
-    examined.forget(workspace, examined.REDUCTION)
-
-
-def stored(workspace: Workspace, finding: str = "") -> list[Reduction]:
-    """Return the reductions of a finding, of all findings where none is given; several where members were reduced apart."""
-    return [
-        msgspec.json.decode(x.document, type=Reduction)
-        for x in examined.documents(workspace, examined.REDUCTION, finding)
-    ]
+def _decoded(found: Iterable[examined.Examined]) -> list[Reduction]:
+    return [msgspec.json.decode(x.document, type=Reduction) for x in found]

@@ -10,7 +10,7 @@ from opera.oracle.opinions import Opinion
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Optional, Sequence, Tensor
-from opera.programs.verdicts import INCONSISTENT, Outcome
+from opera.programs.verdicts import DISPUTED, INCONSISTENT, Outcome
 from opera.run import library_side
 from opera.store import folders
 from opera.store.folders import Folders
@@ -182,7 +182,7 @@ def test_an_operator_that_rounds_nothing_is_never_ill_conditioned(tmp_path):
 def test_an_expectation_that_onnx_runtime_contradicts_is_disputed(tmp_path, actual, agrees):
     manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)}, expected=f32(2, 2))
     found = screen(tmp_path, manifest, instance, actual)
-    assert found.reason == (screens.DISPUTED if agrees else "")
+    assert found.reason == (DISPUTED if agrees else "")
     assert found.numbers["by" if agrees else "contradicts_both"] == "onnxruntime, tvm"
 
 
@@ -213,11 +213,11 @@ def asked_of(answers, manifest, folder, instance, actual):
     [
         ([f32(2, 2)], [f32(5, 5)], f32(5, 5), "", (), []),  # one agrees with the test: nobody else is asked
         ([f32(5, 5)], [f32(2, 2), f32(5, 5)], f32(5, 5), "", (), [0]),  # a further one does
-        ([f32(5, 5)], [f32(5, 5)], f32(5, 5), screens.DISPUTED, (), [0]),
-        ([f32(5, 5)], [], f32(5, 5), screens.DISPUTED, (), []),  # it and the compiler are two
-        ([f32(9, 9)], [f32(5, 5)], f32(5, 5), screens.DISPUTED, (), [0]),
+        ([f32(5, 5)], [f32(5, 5)], f32(5, 5), DISPUTED, (), [0]),
+        ([f32(5, 5)], [], f32(5, 5), DISPUTED, (), []),  # it and the compiler are two
+        ([f32(9, 9)], [f32(5, 5)], f32(5, 5), DISPUTED, (), [0]),
         ([f32(5, 5)], [f32(5, 5)], f32(7, 7), "", (screens.THREE_ANSWERS,), [0]),  # the compiler is wrong by both
-        ([f32(5, 5, 5)], [f32(5, 5, 5)], f32(5, 5, 5), screens.DISPUTED, (), [0]),  # of that very form
+        ([f32(5, 5, 5)], [f32(5, 5, 5)], f32(5, 5, 5), DISPUTED, (), [0]),  # of that very form
         ([f32(5, 5)], [], f32(5, 5, 5), "", (screens.THREE_ANSWERS,), []),
     ],
 )
@@ -373,7 +373,7 @@ def test_a_computed_reference_falls_by_any_contradiction(tmp_path):
     flat = np.exp(x.reshape(2, 4) - x.reshape(2, 4).max(1, keepdims=True))
     actual = (flat / flat.sum(1, keepdims=True)).reshape(x.shape).astype(np.float32)
     found = screen(tmp_path, manifest, instance, actual, compiler="onnxruntime")
-    assert (found.reason, found.numbers["agrees_with_compiler"]) == (screens.DISPUTED, True)
+    assert (found.reason, found.numbers["agrees_with_compiler"]) == (DISPUTED, True)
 
 
 class Precise:
@@ -392,15 +392,15 @@ class Precise:
 @pytest.mark.parametrize(
     ("exact", "actual", "reason"),
     [
-        ((1, 3), (1, 3), screens.DISPUTED),  # the reference is off, the compiler is right
-        ((1, 2.6), (1, 3), screens.DISPUTED),  # both are off, the compiler by less
+        ((1, 3), (1, 3), DISPUTED),  # the reference is off, the compiler is right
+        ((1, 2.6), (1, 3), DISPUTED),  # both are off, the compiler by less
         ((1, 2.4), (1, 3), ""),  # both are off, the compiler by more
         ((1, 2), (1, 3), ""),  # the reference is right
         ((1, 2.00012), (1, 2.00022), screens.ILL_CONDITIONED),  # both are as near as the tolerance asks
         ((1, 2.0001), (1, 2.0003), ""),
         ((9, 2), (1, 3), ""),  # where the compiler agrees with the reference, it does not matter who is right
         ((1, 2), (1, np.nan), ""),
-        ((1, np.inf), (1, np.inf), screens.DISPUTED),
+        ((1, np.inf), (1, np.inf), DISPUTED),
         ((1, np.inf), (1, 3), ""),
     ],
 )
