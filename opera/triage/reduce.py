@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from opera.errors import OperaError
+from opera.oracle.comparison import conceals
 from opera.oracle.signature import DTYPE, Signature
 from opera.programs import migrated, values
 from opera.programs.program import Captured, Instance, Program, Provenance, parse
-from opera.programs.values import NO_DEFAULT, Named, Value
 from opera.programs.verdicts import (
     CRASH,
     DEATHS,
@@ -32,7 +32,7 @@ from opera.store import examined
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import causes, choice, reduction, scripts, simpler, smaller
+from opera.triage import causes, choice, deciding, reduction, scripts, smaller
 from opera.triage.minimise import Spent, minimise
 from opera.triage.reduction import Reduction
 
@@ -161,6 +161,8 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
     if one.verdict in (CRASH, REFUSED):
         words, others = _words(one.message), _words(other.message)
         return len(words & others) >= ALIKE * len(words | others)
+    if not elsewhere and conceals(one.details, other.details):
+        return False
     return one.symptom != "value" or _severity(other) >= min(_severity(one), GROSS)
 
 
@@ -217,14 +219,17 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             ask.target = ask.outcomes[piece.id]
             known = probe.known(manifest.library, piece)
         minimise(kept[-1], defaults, ask, kept.append)
+        kept += _revealing(ask, kept[-1])
         kept += _oldest(ask, kept[-1])
     except Spent:
         finished = False
     found, outcome = _confirmed(workspace, ask, kept)
+    decided, besides = (tuple(of(ask, found, defaults)) for of in (deciding.parameters, deciding.besides))
     return Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, _captured(found).form(), outcome,
         stored=plan.test_id(found.id, plan.exporter_id(manifest.library)),
-        deciding=tuple(_deciding(ask, found, defaults)),
+        deciding=decided,
+        besides=besides,
         elements=smaller.elements(found),
         nondefault=len(smaller.nondefault(found, defaults)),
         asked=ask.asked,
@@ -267,6 +272,19 @@ def _witness(workspace: Workspace, verdict: Verdict) -> Question | None:
     return Question(frontend=found.frontend, variant=found.variant, environment=found.environment)
 
 
+def _revealing(ask: _Asker, program: Program) -> list[Program]:
+    """Return the program with other values, with which more of its outputs are wrong, or more so; else nothing.
+
+    Equal values hide what is mixed up, and zeros what is never computed.
+    """
+    made = [x for step in smaller.unlike(program) if (x := smaller.applied(step, program)) is not None and x != program]
+    before = ask.outcomes.get(program.id)
+    if before is None or before.verdict != INCONSISTENT or not made:
+        return []
+    found = [x for x, fails in zip(made, ask(made), strict=True) if fails]
+    return next(([x] for x in found if conceals(ask.outcomes[x.id].details, before.details)), [])
+
+
 def _oldest(ask: _Asker, program: Program) -> list[Program]:
     """Return the program in the oldest version of its operators that fails so, if it is older; else nothing."""
     versions = program.context.get("opset") if isinstance(program, Instance) else None
@@ -295,37 +313,6 @@ def _confirmed(workspace: Workspace, ask: _Asker, kept: list[Program]) -> tuple[
             return program, msgspec.structs.replace(outcome, conversion_function=wanted.conversion_function)
         seen = _brief(outcome)
     raise NotReduced(f"in a fresh process it is {seen}")
-
-
-def _deciding(ask: _Asker, program: Program, defaults: smaller.Defaults) -> Iterator[str]:
-    """Yield the parameters without which a program passes; what says how large something is decides nothing."""
-    if not isinstance(program, Instance):
-        return
-    known = defaults.get(program.operator, {})
-    for name, value in smaller.nondefault(program, defaults):
-        plain = smaller.default(known, name)
-        other = smaller.without(program, name)
-        if other is None and plain != NO_DEFAULT:
-            other = msgspec.structs.replace(program, params={**program.params, name: plain})
-        if other is None or (plain == NO_DEFAULT and isinstance(value, int) and not simpler.is_type(name)):
-            continue
-        try:
-            [shown] = ask.look([other])
-        except Spent:
-            return
-        if shown.verdict == PASS:
-            yield f"{name}={_said(value)}"
-
-
-def _said(value: Value) -> str:
-    match value:
-        case Named():
-            return value.name
-        case values.Tensor() | values.RandomTensor():
-            return f"{value.dtype}{list(value.shape)}"
-        case list() | tuple():
-            return "[" + ", ".join(map(_said, value)) + "]"
-    return repr(value)[:60]
 
 
 def _brief(outcome: Outcome) -> str:
@@ -419,10 +406,10 @@ def told(workspace: Workspace, finding: str, found: Reduction) -> str:
     manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, found.test))
     before, after = workspace.instance(manifest.instance), found.program().program
     called = before.operator if before.operator == after.operator else f"{before.operator} → {after.operator}"
-    deciding = f", only with {', '.join(found.deciding)}" if found.deciding else ""
+    decided = f", only with {', '.join((*found.deciding, *found.besides))}" if found.deciding or found.besides else ""
     return (
         f"{finding} {found.frontend} {called}: {smaller.elements(before)} → {found.elements} elements,"
-        f" {_count(before)} → {found.nondefault} parameters{deciding}; {found.asked} programs in {found.seconds:.1f} s"
+        f" {_count(before)} → {found.nondefault} parameters{decided}; {found.asked} programs in {found.seconds:.1f} s"
         f"{'' if found.finished else ', not finished'}"
     )
 
