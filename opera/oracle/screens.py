@@ -303,9 +303,10 @@ def _ill_conditioned(
         return None
     moved = [np.zeros(want.shape) for want, _ in pairs]
     flipped = [np.zeros(want.shape, dtype=bool) for want, _ in pairs]
+    coarsest = max((EPSILON.get(want.dtype, np.inf) for want, _ in pairs))
     for seed in range(SAMPLES):
         generator = np.random.Generator(np.random.PCG64(seed))
-        nudged = [perturb(value, generator) for value in inputs]
+        nudged = [perturb(value, generator, coarsest) for value in inputs]
         if nudged == inputs:
             return None
         again = [x for x in ask(nudged) if x.name == base.name]
@@ -353,10 +354,14 @@ def _verdict(
     }
 
 
-def perturb(value: Value, generator: np.random.Generator) -> Value:
-    """Move every finite, nonzero float of a value by 1 to ULPS units in the last place; its sign and zeros stay."""
+def perturb(value: Value, generator: np.random.Generator, coarsest: float = np.inf) -> Value:
+    """Move every finite, nonzero float of a value by 1 to ULPS units in the last place; its sign and zeros stay.
+
+    Floats whose machine epsilon is above `coarsest` stay: where a result is of a finer dtype than an input, the input is exact
+    in the precision that the result is to have, and a move of it would excuse whoever computes in the input's.
+    """
     match value:
-        case Tensor(dtype=dtype) if dtype in ULPS:
+        case Tensor(dtype=dtype) if dtype in ULPS and EPSILON[dtype] <= coarsest:
             width = 16 if dtype == "bfloat16" else 8 * np.dtype(dtype).itemsize
             mantissa = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[dtype]
             bits = np.frombuffer(value.data, dtype=f"<u{width // 8}").astype(np.uint64)
@@ -368,9 +373,9 @@ def perturb(value: Value, generator: np.random.Generator) -> Value:
             new = np.where(usual, size + steps, size).astype(np.uint64) | (bits & sign)
             return Tensor(dtype, value.shape, new.astype(f"<u{width // 8}").tobytes())
         case Sequence(items=items):
-            return Sequence(value.type, tuple(perturb(item, generator) for item in items))
+            return Sequence(value.type, tuple(perturb(item, generator, coarsest) for item in items))
         case Optional(value=inner) if inner is not None:
-            return Optional(value.type, perturb(inner, generator))
+            return Optional(value.type, perturb(inner, generator, coarsest))
     return value
 
 

@@ -173,6 +173,27 @@ def test_an_ill_conditioned_result_is_measured_against_the_reference(tmp_path):
     assert screen(tmp_path, manifest, instance, both).reason == "", "a wild element does not excuse a tame one"
 
 
+class Tangent:
+    """A library whose one operator takes any float and returns the tangent in float64."""
+
+    def undefined(self, instance, expected):
+        return None
+
+    def opinions(self, manifest, directory, inputs, besides):
+        return [Opinion("eager", False, [Tensor.of(np.tan(inputs[0].array().astype("float64")))])]
+
+
+@pytest.mark.parametrize(("given", "reason"), [("float32", ""), ("float64", screens.ILL_CONDITIONED)])
+def test_an_input_that_is_coarser_than_the_output_excuses_no_coarse_arithmetic(tmp_path, given, reason):
+    value = np.array([np.pi / 2], given)
+    manifest, instance = made(tmp_path, "Tan", {"input": value})
+    right = np.tan(value.astype("float64"))
+    (tmp_path / "expected.msgpack").write_bytes(migrated.pack([Tensor.of(right)]))
+    actual = [Tensor.of(right * (1 + 1e-5))]
+    seen = Outcome(INCONSISTENT, "infer", "value", details={})
+    assert screens.screen(Tangent(), "any", manifest, tmp_path, instance, actual, seen).reason == reason
+
+
 def test_an_operator_that_rounds_nothing_is_never_ill_conditioned(tmp_path):
     manifest, instance = made(tmp_path, "Floor", {"X": f32(3.0, 1.5)})
     assert screen(tmp_path, manifest, instance, f32(2.0, 1.0)).reason == ""
