@@ -37,6 +37,8 @@ LEFT_OUT = "left-out"
 """Tag of a finding where the compiler computes what the program would with another attribute, or an older operator."""
 CONSTANT = "constant"
 """Tag of a finding where a random operator does not vary."""
+BEYOND = "beyond"
+"""Tag of a finding where a random operator yields what it never draws."""
 NORMWISE = 16.0
 """Rounding errors of this many machine epsilons of the largest element are no finding (long sums reach about 10)."""
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52, "complex64": 2.0**-23}
@@ -80,6 +82,10 @@ def screen(
     if randomness.RANDOM in manifest.tags and not form:
         if same := _unvarying(library, compiler, manifest, directory, inputs, expected, actual, outcome):
             return Screening("", {"why": same}, (CONSTANT,))
+        if randomness.suspicious(expected, actual):
+            drawn = [expected, *_drawn(library, compiler, manifest, directory, inputs)]
+            if why := randomness.beyond(drawn, actual):
+                return Screening("", {"why": why}, (BEYOND,))
         return Screening(NONDETERMINISTIC, {"why": "the operator is declared random, or two reference runs differ"})
     undefined = "" if form else _undefined(library, program, expected)
     if undefined:
@@ -134,12 +140,19 @@ def _unvarying(
     """
     if outcome.details.get(randomness.RANDOM) is not False:
         return ""
-    for _ in range(RUNS):
-        own = (x for x in library.opinions(manifest, directory, inputs, compiler) if not x.independent)
-        again = next((x.outputs for x in own if x.outputs is not None), [])
+    for again in _drawn(library, compiler, manifest, directory, inputs):
         if same := randomness.unvarying(inputs, expected, again, actual):
             return same
     return ""
+
+
+def _drawn(
+    library: Library, compiler: str, manifest: Manifest, directory: Path, inputs: list[Value]
+) -> Iterator[list[Value]]:
+    """Yield the outputs of a few runs of the reference; nothing where it does not run."""
+    for _ in range(RUNS):
+        own = (x for x in library.opinions(manifest, directory, inputs, compiler) if not x.independent)
+        yield next((x.outputs for x in own if x.outputs is not None), [])
 
 
 def _undefined(library: Library, program: Program, expected: list[Value]) -> str:

@@ -85,7 +85,22 @@ def test_a_random_operator_that_does_not_vary_is_a_finding(tmp_path, kind):
     found = screen(tmp_path, manifest, instance, actual[kind], nondeterministic=False)
     assert (found.reason, found.tags) == ("", (screens.CONSTANT,))
     varied = screen(tmp_path, manifest, instance, actual[kind], nondeterministic=True)
-    assert varied.reason == screens.NONDETERMINISTIC, "it did vary from run to run"
+    if kind == "nan":
+        assert (varied.reason, varied.tags) == ("", (screens.BEYOND,)), "it did vary, and is no number"
+    else:
+        assert varied.reason == screens.NONDETERMINISTIC, "it did vary from run to run"
+
+
+@pytest.mark.parametrize(
+    ("shape", "drawn", "beyond"),
+    [((1,), -3350404.0, True), ((1,), 0.5, False), ((3,), 1e30, True), ((3,), -1.0, False), ((3,), np.inf, True)],
+)
+def test_a_random_number_is_one_that_may_be_drawn(tmp_path, shape, drawn, beyond):
+    manifest, instance = made(tmp_path, "RandomUniformLike", {"input": np.zeros(shape, np.float32)}, opset=22)
+    actual = np.full(shape, 0.25, np.float32)
+    actual.flat[-1] = drawn
+    found = screen(tmp_path, manifest, instance, actual, nondeterministic=True)
+    assert (found.reason, found.tags) == (("", (screens.BEYOND,)) if beyond else (screens.NONDETERMINISTIC, ()))
 
 
 def test_a_random_operator_that_is_the_same_in_every_run_is_a_finding(tmp_path):
