@@ -10,6 +10,7 @@ from filled import HOSTILE
 
 from opera import report as reports
 from opera.errors import UsageError
+from opera.programs.verdicts import VERDICTS
 from opera.report.html import chart, ticks
 from opera.report.summary import summarise
 from opera.report.words import clean, gist, one_line
@@ -61,6 +62,11 @@ def test_html_is_one_well_formed_file_that_asks_for_nothing(page):
     policy = next(x["content"] for tag, x in page.elements if tag == "meta" and "http-equiv" in x)
     assert "default-src 'none'" in policy
     assert "script-src 'sha256-" in policy
+
+
+def test_html_has_a_colour_for_every_verdict(page):
+    style = "".join(page.texts["style"])
+    assert [name for name in VERDICTS if f".v-{name} {{ --v: var(--" not in style] == []
 
 
 def test_html_shows_hostile_strings_as_text(page):
