@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
@@ -13,15 +13,26 @@ from typing import Any, TextIO
 
 from opera import temporary
 from opera.data.query import Query
-from opera.data.tables import BYTES, CATEGORY, COUNT, NUMBER, TABLES, TEXT, TIME, VERDICT, Column, Values, columns
+from opera.data.tables import (
+    BYTES,
+    CATEGORY,
+    COUNT,
+    NUMBER,
+    TABLES,
+    TEXT,
+    TIME,
+    VERDICT,
+    Column,
+    Values,
+    batches,
+    columns,
+)
 from opera.errors import NotInstalled, UsageError
 from opera.store.workspace import Workspace
 
 CSV, PARQUET = FORMATS = "csv", "parquet"
 WRITTEN = ("verdicts", "findings", "instances", "rankings")
 """Tables that files can hold: those of which every cell is text, a number or a time."""
-BATCH = 5_000
-"""Rows that are written at a time."""
 
 
 def check(format: str, table: str, output: Path | None) -> None:
@@ -93,15 +104,9 @@ def _parquet(file: Path, columns: Sequence[Column], rows: Iterable[Values]) -> i
     }  # fmt: skip
     schema, number = pyarrow.schema([(x.name, kinds[x.kind]) for x in columns]), 0
     with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-        for batch in _batches(rows):
+        for batch in batches(rows):
             cells = zip(*batch, strict=True)
             arrays = [pyarrow.array(held, type=kinds[x.kind]) for held, x in zip(cells, columns, strict=True)]
             writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
             number += len(batch)
     return number
-
-
-def _batches(rows: Iterable[Values]) -> Iterator[list[Values]]:
-    rows = iter(rows)
-    while batch := list(islice(rows, BATCH)):
-        yield batch

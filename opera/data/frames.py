@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from opera.data.tables import BYTES, CATEGORY, COUNT, NUMBER, TEXT, TIME, VERDICT, Column, Values
+from opera.data.tables import BYTES, CATEGORY, COUNT, NUMBER, TEXT, TIME, VERDICT, Column, Values, batches
 from opera.store.workspace import COMBINED
 
 DTYPES: dict[str, Any] = {
@@ -24,8 +24,11 @@ DTYPES: dict[str, Any] = {
 
 def frame(columns: Sequence[Column], rows: Iterable[Values]) -> pd.DataFrame:
     """Return a DataFrame of these columns, also where there are no rows."""
-    held = list(zip(*rows, strict=True)) or [()] * len(columns)
-    return pd.DataFrame({x.name: _series(x.kind, held[at]) for at, x in enumerate(columns)})
+    held: list[list[Any]] = [[] for _ in columns]
+    for batch in batches(rows):  # rows that live for long would cost more in garbage collection than they do here
+        for column, cells in zip(held, zip(*batch, strict=True), strict=True):
+            column.extend(cells)
+    return pd.DataFrame({x.name: _series(x.kind, cells) for x, cells in zip(columns, held, strict=True)})
 
 
 def _series(kind: str, held: Sequence[Any]) -> Any:

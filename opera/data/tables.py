@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, TypeAlias
 
 import msgspec
@@ -14,7 +15,7 @@ from opera.prioritize.documents import from_document
 from opera.prioritize.subspaces import Row
 from opera.programs import values
 from opera.programs.program import operators_of
-from opera.programs.verdicts import FAILURES
+from opera.programs.verdicts import FAILURES, PASS
 from opera.programs.verdicts import VERDICTS as ALL
 from opera.store import tables as stored
 from opera.store import verdicts as stored_verdicts
@@ -40,6 +41,10 @@ Values: TypeAlias = tuple[Any, ...]
 """A row: a value for each column; None where it is missing."""
 
 
+BATCH = 5_000
+"""Rows that are held at a time."""
+
+
 class Table(msgspec.Struct, frozen=True):
     """A table: its columns, what a row is, and the function that yields the rows that a query asks for."""
 
@@ -57,7 +62,7 @@ class _Details(msgspec.Struct, frozen=True):
 
 
 class _Told(msgspec.Struct, frozen=True):
-    """What columns show of a verdict's document; reading only that is most of the speed."""
+    """What columns show of a verdict's document. It says nothing of what passes, and reading little is most of the speed."""
 
     message: str = ""
     location: str = ""
@@ -66,21 +71,40 @@ class _Told(msgspec.Struct, frozen=True):
 
 
 def _verdicts(workspace: Workspace, query: Query) -> Iterator[Values]:
-    places, operators = wanted.places(workspace, query), wanted.operators(workspace, query)
-    called, decode = causes.causes(workspace), msgspec.json.Decoder(_Told).decode
-    environments = workspace.environments()
-    facts = {
-        name: (x["compiler"], x["version"], x["library"], x["library_version"]) for name, x in environments.items()
-    }
-    for x in stored.verdicts(workspace, places, operators, wanted.statuses(query, ALL)):
-        told = decode(unpack(x.document))
-        compiler, version, library, library_version = facts[x.environment]
+    rows = stored.verdicts(
+        workspace, wanted.places(workspace, query), wanted.operators(workspace, query), wanted.statuses(query, ALL)
+    )
+    called, decode, nothing = causes.causes(workspace), msgspec.json.Decoder(_Told).decode, _Told()
+    made_of, facts = stored.made_of(workspace), _facts(workspace)
+    for (
+        test,
+        frontend,
+        environment,
+        variant,
+        verdict,
+        stage,
+        symptom,
+        finding,
+        confirmation,
+        seconds,
+        run,
+        data,
+    ) in rows:
+        told = nothing if verdict == PASS else decode(unpack(data))
+        instance, operator = made_of.get(test, (None, None))
+        compiler, version, library, library_version = facts[environment]
         yield (
-            x.test, x.instance, library, x.operator, x.frontend, compiler, version, library_version, x.environment, x.variant,
-            x.verdict, x.stage or None, x.symptom or None, x.finding and called.of(x.finding, x.test), x.confirmation or None,
+            test, instance, library, operator, frontend, compiler, version, library_version, environment, variant, verdict,
+            stage or None, symptom or None, finding and called.of(finding, test), confirmation or None,
             told.details.screen or None, told.conversion_function or None, told.location or None, told.message or None,
-            x.seconds, x.run,
+            seconds, run,
         )  # fmt: skip
+
+
+def _facts(workspace: Workspace) -> dict[str, tuple[str, str, str, str]]:
+    """Return environment → compiler and version, library and version."""
+    names = "compiler", "version", "library", "library_version"
+    return {key: tuple(str(x[name]) for name in names) for key, x in workspace.environments().items()}  # type: ignore[misc]
 
 
 _WHERE = (
@@ -288,3 +312,10 @@ TABLES = {x.name: x for x in (VERDICTS, FINDINGS, INSTANCES, RANKINGS, COVERAGE)
 def columns(table: Table, query: Query) -> tuple[Column, ...]:
     """Return the columns that a query yields."""
     return (*table.columns, *DETAILS) if query.details and table is INSTANCES else table.columns
+
+
+def batches(rows: Iterable[Values]) -> Iterator[list[Values]]:
+    """Yield rows by the thousand: what reads a table holds no more of them at a time."""
+    left = iter(rows)
+    while batch := list(islice(left, BATCH)):
+        yield batch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -18,23 +18,9 @@ class Place(NamedTuple):
     environment: str
 
 
-class VerdictRow(NamedTuple):
-    """A verdict; `library` and the operator are None where its test is not stored any more, `finding` where it makes none."""
-
-    test: str
-    instance: str | None
-    operator: str | None
-    frontend: str
-    environment: str
-    variant: str
-    verdict: str
-    stage: str
-    symptom: str
-    finding: str | None
-    confirmation: str
-    seconds: float
-    run: int
-    document: bytes
+VerdictRow: TypeAlias = tuple[str, str, str, str, str, str, str, str | None, str, float, int, bytes]
+"""Of a verdict: test, frontend, environment, variant, verdict, stage, symptom, finding (None where it makes none),
+confirmation, seconds, run, document. A plain tuple, for there are hundreds of thousands."""
 
 
 class InstanceRow(NamedTuple):
@@ -92,6 +78,12 @@ def rankings(workspace: Workspace) -> list[tuple[str, str]]:
     return workspace.query("SELECT library, compiler FROM rankings ORDER BY id")
 
 
+def made_of(workspace: Workspace) -> dict[str, tuple[str, str]]:
+    """Return test → the instance that it was made of, and its operator, of all tests."""
+    rows = workspace.stream("SELECT t.id, i.id, i.operator FROM tests t JOIN instances i ON i.id = t.instance")
+    return {test: (instance, operator) for test, instance, operator in rows}
+
+
 def verdicts(
     workspace: Workspace, at: Sequence[Place], operators: Sequence[str] | None, statuses: Sequence[str] | None
 ) -> Iterator[VerdictRow]:
@@ -99,14 +91,13 @@ def verdicts(
 
     `operators` and `statuses` (verdicts) narrow them where they are not None.
     """
-    rows = workspace.stream(
-        "SELECT v.test, t.instance, i.operator, v.frontend, v.environment, v.variant, v.verdict, v.stage, v.symptom,"
-        f" CASE WHEN {COUNTED} THEN v.finding END, v.confirmation, v.seconds, v.run, v.document"
-        " FROM verdicts v LEFT JOIN tests t ON t.id = v.test LEFT JOIN instances i ON i.id = t.instance"
-        f" WHERE {_AT} AND {_among('i.operator')} AND {_among('v.verdict')} ORDER BY v.rowid",
-        (_json([x.frontend + "\n" + x.environment for x in at]), *_given(operators), *_given(statuses)),
+    called = "SELECT t.id FROM tests t JOIN instances i ON i.id = t.instance WHERE i.operator IN"
+    return workspace.stream(
+        "SELECT test, frontend, environment, variant, verdict, stage, symptom,"
+        f" CASE WHEN {COUNTED} THEN finding END, confirmation, seconds, run, document FROM verdicts v WHERE {_AT}"
+        f" AND (? IS NULL OR test IN ({called} (SELECT value FROM json_each(?)))) AND {_among('verdict')} ORDER BY rowid",
+        (*_at(at), *_given(operators), *_given(statuses)),
     )
-    return map(VerdictRow._make, rows)
 
 
 def instances(
@@ -148,12 +139,18 @@ def coverage(workspace: Workspace, at: Sequence[Place], operators: Sequence[str]
         "SELECT v.frontend, v.environment, v.instance, i.operator, v.document FROM coverage v"
         f" LEFT JOIN instances i ON i.id = v.instance WHERE {_AT} AND {_among('i.operator')}"
         " ORDER BY v.frontend, v.environment, i.seq",
-        (_json([x.frontend + "\n" + x.environment for x in at]), *_given(operators)),
+        (*_at(at), *_given(operators)),
     )
     return (CoverageRow(*row[:-1], unpack(row[-1])) for row in rows)
 
 
-_AT = "v.frontend || char(10) || v.environment IN (SELECT value FROM json_each(?))"
+_AT = "+v.environment IN (SELECT value FROM json_each(?)) AND +v.frontend IN (SELECT value FROM json_each(?))"
+"""SQL of the rows of some places: an environment is of one frontend. With the plus signs no index is used, and rows are read in
+their order: that is faster unless few are wanted, and then it is fast too."""
+
+
+def _at(places: Sequence[Place]) -> tuple[str, str]:
+    return _json([x.environment for x in places]), _json([x.frontend for x in places])
 
 
 def _among(column: str) -> str:
