@@ -19,7 +19,7 @@ import msgspec
 
 import opera
 from opera import temporary
-from opera.data import files
+from opera.data import formats
 from opera.data.query import query
 from opera.oracle.signature import Signature
 from opera.programs.program import Captured, Instance, Operand, Provenance
@@ -138,8 +138,8 @@ def main(count: int) -> int:
         with opera.open(root) as results, Workspace.open(root, write=False) as workspace:
             csv, parquet = folder / "verdicts.csv", folder / "verdicts.parquet"
             work: dict[str, Callable[[], Any]] = {
-                "csv": lambda: files.write(workspace, "verdicts", query(), "csv", csv),
-                "parquet": lambda: files.write(workspace, "verdicts", query(), "parquet", parquet),
+                "csv": lambda: formats.write(workspace, "verdicts", query(), "csv", csv),
+                "parquet": lambda: formats.write(workspace, "verdicts", query(), "parquet", parquet),
                 "one operator": lambda: len(results.verdicts(operator="Op7")),
                 "crashes of one frontend": lambda: len(results.verdicts(frontend="tvm-onnx", status="crash")),
                 "findings": lambda: len(results.findings()),

@@ -137,7 +137,9 @@ def blame(
 
 @app.command()
 def report(
-    format: Annotated[str, typer.Option(help="terminal, json, markdown or html.")] = "terminal",
+    format: Annotated[
+        str, typer.Option(help="terminal, json, markdown or html; csv or parquet: a table.")
+    ] = "terminal",
     output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
     balance: Annotated[
         bool,
@@ -145,6 +147,9 @@ def report(
             "--balance", help="Compare migration sources by the same number of tests each, best-ranked first."
         ),
     ] = False,
+    table: Annotated[
+        str, typer.Option(help="With csv and parquet: verdicts (the default), findings, instances or rankings.")
+    ] = "",
     workspace: Root = RESULTS,
 ) -> None:
     """Report from what is stored, also while a run goes on: verdicts, findings, efficiency, what each source found.
@@ -152,10 +157,24 @@ def report(
     Example: opera report --format html --output report.html
 
     Example: opera report --balance
+
+    Example: opera report --format csv --table findings --output findings.csv
     """
     from opera import report as stage
-    from opera.report.summary import summarise
+    from opera.data import formats
     from opera.store.workspace import Workspace
+
+    if format in formats.FORMATS:
+        if balance:
+            raise UsageError(
+                "--balance compares sources, and a table does not", fix="leave it out, or use --format json"
+            )
+        formats.show(workspace, table or "verdicts", format, output)
+        return
+    if table:
+        told = " and ".join(formats.FORMATS)
+        raise UsageError(f"--table goes with --format {told}", fix="see `opera report --help`")
+    from opera.report.summary import summarise
 
     chosen = stage.get(format)
     with Workspace.open(workspace, write=False) as opened:

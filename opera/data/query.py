@@ -44,7 +44,7 @@ def query(
     details: bool = False,
 ) -> Query:
     """Make a query of what a caller gives."""
-    return Query(*map(_names, (frontend, library, operator, status, environment)), details)
+    return Query(_names(frontend), _names(library), _names(operator), _names(status), _names(environment), details)
 
 
 def _names(given: Names) -> tuple[str, ...] | None:

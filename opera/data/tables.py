@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -51,7 +51,7 @@ class Table(msgspec.Struct, frozen=True):
     name: str
     row: str
     columns: tuple[Column, ...]
-    rows: Callable[[Workspace, Query], Iterator[Values]]
+    rows: Callable[[Workspace, Query], Generator[Values]]
 
 
 # ---------------------------------------------------------------------- verdicts
@@ -70,7 +70,7 @@ class _Told(msgspec.Struct, frozen=True):
     details: _Details = _Details()
 
 
-def _verdicts(workspace: Workspace, query: Query) -> Iterator[Values]:
+def _verdicts(workspace: Workspace, query: Query) -> Generator[Values]:
     rows = stored.verdicts(
         workspace, wanted.places(workspace, query), wanted.operators(workspace, query), wanted.statuses(query, ALL)
     )
@@ -142,7 +142,7 @@ VERDICTS = Table(
 # ---------------------------------------------------------------------- findings
 
 
-def _findings(workspace: Workspace, query: Query) -> Iterator[Values]:
+def _findings(workspace: Workspace, query: Query) -> Generator[Values]:
     places, kinds = set(wanted.places(workspace, query)), wanted.statuses(query, FAILURES)
     operators = wanted.operators(workspace, query)
     environments, created = workspace.environments(), stored_verdicts.created(workspace)
@@ -207,7 +207,7 @@ FINDINGS = Table(
 # ---------------------------------------------------------------------- instances
 
 
-def _instances(workspace: Workspace, query: Query) -> Iterator[Values]:
+def _instances(workspace: Workspace, query: Query) -> Generator[Values]:
     libraries, operators = wanted.libraries(workspace, query), wanted.operators(workspace, query)
     for x in stored.instances(workspace, libraries, operators, wanted.statuses(query, STATUSES), whole=query.details):
         sources = ", ".join(sorted(msgspec.json.decode(x.sources)))
@@ -228,8 +228,8 @@ def _details(row: Row) -> tuple[str, str, str]:
 
 DETAILS = (
     Column("parameters", TEXT, "JSON object: parameter → value, as docs/corpus.md writes it"),
-    Column("dtypes", CATEGORY, "JSON list: the dtype of each input, null for one that is left out"),
-    Column("shapes", TEXT, "JSON list: the shape of each input"),
+    Column("input_dtypes", CATEGORY, "JSON list: the dtype of each input, null for one that is left out"),
+    Column("input_shapes", TEXT, "JSON list: the shape of each input"),
 )
 """Columns that `instances` has where they are asked for; of a program of several calls, each is a list with one a call."""
 STATUSES = ("valid", "invalid", "error")
@@ -258,7 +258,7 @@ INSTANCES = Table(
 # ---------------------------------------------------------------------- rankings, coverage
 
 
-def _rankings(workspace: Workspace, query: Query) -> Iterator[Values]:
+def _rankings(workspace: Workspace, query: Query) -> Generator[Values]:
     of, operators = wanted.rankings(workspace, query), wanted.operators(workspace, query)
     for x in stored.ranks(workspace, of, operators):
         yield f"{x.compiler}-{x.library}", x.library, x.strategy, x.position, x.instance, x.operator
@@ -279,7 +279,7 @@ RANKINGS = Table(
 )
 
 
-def _coverage(workspace: Workspace, query: Query) -> Iterator[Values]:
+def _coverage(workspace: Workspace, query: Query) -> Generator[Values]:
     operators, environments = wanted.operators(workspace, query), workspace.environments()
     for x in stored.coverage(workspace, wanted.places(workspace, query, "coverage"), operators):
         version = environments[x.environment]["version"]

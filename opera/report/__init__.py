@@ -31,7 +31,9 @@ class Format(Protocol):
 def get(name: str) -> Format:
     """Import a format. Raises UsageError for an unknown name."""
     if name not in FORMATS:
-        raise UsageError(f"there is no report format called {name!r}", fix=f"choose from {', '.join(FORMATS)}")
+        raise UsageError(
+            f"there is no report format called {name!r}", fix=f"choose from {', '.join(FORMATS)}, csv, parquet"
+        )
     module: Format = import_module(FORMATS[name])
     return module
 

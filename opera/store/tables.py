@@ -118,7 +118,7 @@ def instances(
         f" WHERE {_among('i.library')} AND {_among('i.operator')} AND {_among('t.status')} ORDER BY i.seq",
         (*_given(libraries), *_given(operators), *_given(statuses)),
     )
-    return (InstanceRow(*row[:-1], row[-1] and unpack(row[-1])) for row in rows)
+    return (InstanceRow._make((*row[:-1], row[-1] and unpack(row[-1]))) for row in rows)
 
 
 def ranks(workspace: Workspace, of: Sequence[tuple[str, str]], operators: Sequence[str] | None) -> Iterator[RankRow]:
@@ -141,7 +141,7 @@ def coverage(workspace: Workspace, at: Sequence[Place], operators: Sequence[str]
         " ORDER BY v.frontend, v.environment, i.seq",
         (*_at(at), *_given(operators)),
     )
-    return (CoverageRow(*row[:-1], unpack(row[-1])) for row in rows)
+    return (CoverageRow._make((*row[:-1], unpack(row[-1]))) for row in rows)
 
 
 _AT = "+v.environment IN (SELECT value FROM json_each(?)) AND +v.frontend IN (SELECT value FROM json_each(?))"

@@ -6,8 +6,8 @@ import csv
 import datetime
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from importlib.util import find_spec
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -49,6 +49,15 @@ def check(format: str, table: str, output: Path | None) -> None:
         )
 
 
+def show(root: Path, table: str, format: str, output: Path | None) -> None:
+    """Write a table of a workspace, and say where."""
+    check(format, table, output)
+    with Workspace.open(root, write=False) as workspace:
+        number = write(workspace, table, Query(), format, output)
+    if output is not None:
+        print(f"{number} rows of {table} written to {output}")
+
+
 def write(workspace: Workspace, table: str, query: Query, format: str, output: Path | None) -> int:
     """Write the rows of a table that a query asks for to a file, whole or not at all, or CSV to standard output.
 
@@ -56,12 +65,10 @@ def write(workspace: Workspace, table: str, query: Query, format: str, output: P
     """
     check(format, table, output)
     chosen = TABLES[table]
-    with workspace.snapshot():
-        wanted, rows = columns(chosen, query), chosen.rows(workspace, query)
+    wanted = columns(chosen, query)
+    with workspace.snapshot(), closing(chosen.rows(workspace, query)) as rows:
         if output is None:
             return _csv(sys.stdout, wanted, rows)
-        first = list(islice(rows, 1))  # what is wrong with a query, or the workspace, is told before a file is begun
-        rows = chain(first, rows)
         try:
             with temporary.beside(output) as part:
                 if format == PARQUET:
@@ -75,8 +82,8 @@ def write(workspace: Workspace, table: str, query: Query, format: str, output: P
 
 
 def _csv(stream: TextIO, columns: Sequence[Column], rows: Iterable[Values]) -> int:
-    """Write RFC 4180 with a header; what is missing is empty."""
-    writer, number = csv.writer(stream), 0
+    """Write a header and the rows, quoted where they must be; what is missing is empty."""
+    writer, number = csv.writer(stream, lineterminator="\n"), 0
     writer.writerow(x.name for x in columns)
     times = [place for place, x in enumerate(columns) if x.kind == TIME]
     for row in rows:
