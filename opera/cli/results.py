@@ -194,8 +194,11 @@ def benchmark(
     freeze: Annotated[
         Path | None, typer.Option(help="Only write the labels of the workspace to this new file.")
     ] = None,
+    publish: Annotated[
+        Path | None, typer.Option(help="Only write rows, labels and costs to this new folder, for --instances.")
+    ] = None,
     held_out: Annotated[Path | None, typer.Option(help="TOML that names the frontends that were tuned on.")] = None,
-    instances: Annotated[Path | None, typer.Option(help="JSON lines of operator instances: a labelled corpus.")] = None,
+    instances: Annotated[Path | None, typer.Option(help="JSON lines of instances: a labelled corpus.")] = None,
     equipped: Annotated[Path | None, typer.Option(help="With --instances: JSON lines of the compiler's tests.")] = None,
     costs: Annotated[Path | None, typer.Option(help="With --instances: JSON object, id → seconds, for APFDc.")] = None,
     format: Annotated[str, typer.Option(help="terminal, markdown or json.")] = "terminal",
@@ -216,6 +219,8 @@ def benchmark(
 
     Example: opera benchmark --workspace onnx-runs --workspace torch-runs --output report
 
+    Example: opera benchmark --publish onnx-labels
+
     Example: opera benchmark --instances onnx.jsonl --equipped tvm.jsonl --labels bugs.json --format json
     """
     from opera import prioritize as strategies
@@ -227,8 +232,8 @@ def benchmark(
     names = list(dict.fromkeys(strategy or strategies.registered()))
     settings = Settings(names, bool(strategy), seeds, workers, baseline)
     if instances is not None:
-        if labels is None or freeze is not None or held_out is not None:
-            why = "without --freeze and --held-out, which are about workspaces"
+        if labels is None or freeze is not None or publish is not None or held_out is not None:
+            why = "without --freeze, --publish and --held-out, which are about workspaces"
             raise UsageError(f"--instances goes with --labels, {why}", fix="see `opera benchmark --help`")
         command.show_corpus(instances, equipped, labels, costs, settings, format, output)
         return
@@ -238,5 +243,7 @@ def benchmark(
         opened = [stack.enter_context(Workspace.open(root, write=False)) for root in workspace or [RESULTS]]
         if freeze is not None:
             command.freeze(opened, freeze)
+        elif publish is not None:
+            command.publish(opened, labels, publish)
         else:
             command.show_live(opened, labels, held_out, settings, format, output)
