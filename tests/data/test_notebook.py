@@ -1,4 +1,4 @@
-"""The notebook in examples/ and the recipes of docs/data.md run on any workspace: their code, and with `full` the notebook itself."""
+"""The notebook in examples/ and the recipes of docs/data.md run on any workspace: their code, and with `full` itself."""
 
 from __future__ import annotations
 
