@@ -195,7 +195,7 @@ def traits(program: Program, defaults: Defaults) -> list[Trait]:
             for name, value in call.params.items()
             if not same(value, default(known, name)) and not _refers(value, call)
         ]
-    return found
+    return list({(x.operator, x.name, x.kind): x for x in found}.values())  # two calls of one operator have it together
 
 
 # ---------------------------------------------------------------------- what can be left out
