@@ -127,7 +127,7 @@ def importing() -> float:
 
 
 def main(count: int) -> int:
-    """Print one line of JSON a measurement; return 1 where the frame of all verdicts takes more CPU seconds than was asked for."""
+    """Print one line of JSON a measurement; return 1 where all verdicts take more CPU seconds than was asked for."""
     print(json.dumps({"import opera": importing()}), flush=True)
     with temporary.folder("bench") as folder:
         root = folder / "workspace"
