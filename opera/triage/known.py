@@ -144,6 +144,8 @@ class Known(msgspec.Struct, frozen=True):
 
     def all_of(self, finding: Finding) -> list[Entry]:
         """Return the entries that match a finding or some of its operators, the one that it belongs to first."""
+        if not self.entries:
+            return []
         looks, held = signature(finding), {self.instances[test] for test in finding.members if test in self.instances}
         found = sorted(
             (rank, regressed(x, finding.compiler_version), place)

@@ -205,18 +205,10 @@ def test_without_pandas_it_says_what_to_install(workspace, monkeypatch):
         opera.open(workspace.root)
 
 
-def test_importing_opera_is_cheap():
-    code = (
-        "import sys, time; began = time.perf_counter(); import opera; opera.open; took = time.perf_counter() - began;"
-    )
-    code += "print(took, [x for x in ('pandas', 'numpy', 'msgspec', 'sqlite3') if x in sys.modules])"
-    times = []
-    for _ in range(3):  # other work on the machine may stretch one
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        took, heavy = done.stdout.split(maxsplit=1)
-        assert heavy.strip() == "[]"
-        times.append(float(took))
-    assert min(times) < 0.1
+def test_importing_opera_imports_nothing_heavy():
+    code = "import sys, opera; opera.open; print([x for x in ('pandas', 'numpy', 'msgspec', 'sqlite3') if x in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_it_is_typed():
