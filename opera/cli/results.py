@@ -146,7 +146,9 @@ def blame(
 
 @app.command()
 def report(
-    format: Annotated[str, typer.Option(help="terminal, json, markdown, html, junit or sarif.")] = "terminal",
+    format: Annotated[
+        str, typer.Option(help="terminal, json, markdown, html, junit or sarif; csv or parquet: a table.")
+    ] = "terminal",
     output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
     balance: Annotated[
         bool,
@@ -154,6 +156,9 @@ def report(
             "--balance", help="Compare migration sources by the same number of tests each, best-ranked first."
         ),
     ] = False,
+    table: Annotated[
+        str, typer.Option(help="With csv and parquet: verdicts (the default), findings, instances or rankings.")
+    ] = "",
     source: Annotated[
         Path | None, typer.Option(help="With sarif: a checkout of the compiler, for its files to be found there.")
     ] = None,
@@ -167,13 +172,25 @@ def report(
     Example: opera report --format junit --output junit.xml && opera report --format sarif --output opera.sarif
 
     Example: opera report --balance
+
+    Example: opera report --format csv --table findings --output findings.csv
     """
     from opera import report as stage
-    from opera.report.summary import summarise
+    from opera.data import formats
     from opera.store.workspace import Workspace
     from opera.triage.findings import findings as all_findings
     from opera.triage.known import Known
 
+    if format in formats.FORMATS:
+        if balance:
+            raise UsageError(
+                "--balance compares sources, and a table does not", fix="leave it out, or use --format json"
+            )
+        formats.show(workspace, table or "verdicts", format, output)
+        return
+    if table:
+        told = " and ".join(formats.FORMATS)
+        raise UsageError(f"--table goes with --format {told}", fix="see `opera report --help`")
     if source is not None and not source.is_dir():
         raise UsageError(
             f"there is no folder {source}", cause="a wrong path", fix="give --source a checkout of the compiler"
@@ -184,6 +201,8 @@ def report(
             found = issues.within_workspace(opened).marked(all_findings(opened))
             stage.put(stage.stream(format).chunks(opened, found, source=source), output)
         return
+    from opera.report.summary import summarise
+
     chosen = stage.get(format)
     with Workspace.open(workspace, write=False) as opened:
         stage.write(chosen, summarise(opened, balance=balance, pages=format == "html", known=issues), output)
@@ -202,8 +221,11 @@ def benchmark(
     freeze: Annotated[
         Path | None, typer.Option(help="Only write the labels of the workspace to this new file.")
     ] = None,
+    publish: Annotated[
+        Path | None, typer.Option(help="Only write rows, labels and costs to this new folder, for --instances.")
+    ] = None,
     held_out: Annotated[Path | None, typer.Option(help="TOML that names the frontends that were tuned on.")] = None,
-    instances: Annotated[Path | None, typer.Option(help="JSON lines of operator instances: a labelled corpus.")] = None,
+    instances: Annotated[Path | None, typer.Option(help="JSON lines of instances: a labelled corpus.")] = None,
     equipped: Annotated[Path | None, typer.Option(help="With --instances: JSON lines of the compiler's tests.")] = None,
     costs: Annotated[Path | None, typer.Option(help="With --instances: JSON object, id → seconds, for APFDc.")] = None,
     format: Annotated[str, typer.Option(help="terminal, markdown or json.")] = "terminal",
@@ -224,6 +246,8 @@ def benchmark(
 
     Example: opera benchmark --workspace onnx-runs --workspace torch-runs --output report
 
+    Example: opera benchmark --publish onnx-labels
+
     Example: opera benchmark --instances onnx.jsonl --equipped tvm.jsonl --labels bugs.json --format json
     """
     from opera import prioritize as strategies
@@ -235,8 +259,8 @@ def benchmark(
     names = list(dict.fromkeys(strategy or strategies.registered()))
     settings = Settings(names, bool(strategy), seeds, workers, baseline)
     if instances is not None:
-        if labels is None or freeze is not None or held_out is not None:
-            why = "without --freeze and --held-out, which are about workspaces"
+        if labels is None or freeze is not None or publish is not None or held_out is not None:
+            why = "without --freeze, --publish and --held-out, which are about workspaces"
             raise UsageError(f"--instances goes with --labels, {why}", fix="see `opera benchmark --help`")
         command.show_corpus(instances, equipped, labels, costs, settings, format, output)
         return
@@ -246,5 +270,7 @@ def benchmark(
         opened = [stack.enter_context(Workspace.open(root, write=False)) for root in workspace or [RESULTS]]
         if freeze is not None:
             command.freeze(opened, freeze)
+        elif publish is not None:
+            command.publish(opened, labels, publish)
         else:
             command.show_live(opened, labels, held_out, settings, format, output)

@@ -44,7 +44,7 @@ class Stream(Protocol):
 def get(name: str) -> Format:
     """Import a format. Raises UsageError for an unknown name."""
     if name not in FORMATS:
-        known = ", ".join((*FORMATS, *STREAMED))
+        known = ", ".join((*FORMATS, *STREAMED, "csv", "parquet"))
         raise UsageError(f"there is no report format called {name!r}", fix=f"choose from {known}")
     module: Format = import_module(FORMATS[name])
     return module

@@ -224,7 +224,7 @@ def is_type(name: str) -> bool:
 def of_param(name: str, value: Value) -> Iterator[Value]:
     """Yield simpler values of a parameter; what names a type by a number (`to`, `dtype`) has none.
 
-    What is positive stays so: a stride or size of 0 is another case, if it is one.
+    What is positive stays so: a stride, a size or an epsilon of 0 is another case, if it is one.
     """
     if is_type(name):
         return
@@ -236,7 +236,8 @@ def of_param(name: str, value: Value) -> Iterator[Value]:
             least = min(value, 1)
             yield from (x for x in dict.fromkeys((0, 1, 2, value // 2)) if cost(x) < cost(value) and x >= least)
         case float():
-            yield from (x for x in dict.fromkeys((0.0, 1.0, float(f"{value:.1g}"))) if cost(x) < cost(value))
+            found = dict.fromkeys((0.0, 1.0, float(f"{value:.1g}")))
+            yield from (x for x in found if cost(x) < cost(value) and (x > 0 or not value > 0))
         case list() | tuple():
             for place, item in enumerate(value):
                 for other in of_param("", item):

@@ -172,11 +172,12 @@ class Trait(msgspec.Struct, frozen=True):
         """Return a program that lacks it, None where there is none."""
         if self.kind == "dtype":
             return as_dtype(program, self.name, "float32")
+        edit = partial(input_left_out if self.kind == "input" else self._reset, name=self.name)
+        made: Program | None = None
         for place, call in enumerate(program.instances()):
             if call.operator == self.operator:
-                edit = input_left_out if self.kind == "input" else self._reset
-                return _edited(program, place, partial(edit, name=self.name))
-        return None
+                made = _edited(made or program, place, edit) or made
+        return made
 
     def _reset(self, instance: Instance, name: str) -> Instance | None:
         found = without(instance, name)
@@ -194,7 +195,7 @@ def traits(program: Program, defaults: Defaults) -> list[Trait]:
             for name, value in call.params.items()
             if not same(value, default(known, name)) and not _refers(value, call)
         ]
-    return found
+    return list({(x.operator, x.name, x.kind): x for x in found}.values())  # two calls of one operator have it together
 
 
 # ---------------------------------------------------------------------- what can be left out
@@ -202,7 +203,7 @@ def traits(program: Program, defaults: Defaults) -> list[Trait]:
 
 def structure(program: Program, defaults: Defaults) -> Iterator[Step]:
     """Yield what leaves out parameters, inputs, outputs and remarks of the source."""
-    yield partial(_bare)
+    yield _bare
     calls = range(len(program.instances()))
     for place in calls:
         yield partial(_edited, place=place, edit=partial(_all_default, defaults=defaults))
