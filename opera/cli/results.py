@@ -221,3 +221,33 @@ def benchmark(
             command.freeze(opened, freeze)
         else:
             command.show_live(opened, labels, held_out, settings, format, output)
+
+
+@app.command()
+def issue(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="A finding, or a test whose expectation is disputed, or how its id begins."),
+    ],
+    tracker: Annotated[
+        str, typer.Option(help="tvm, openvino, onnxruntime, pytorch, keras or onnx; default: whose part is wrong.")
+    ] = "",
+    output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
+    workspace: Root = RESULTS,
+) -> None:
+    """Write the draft of an issue in the form of a tracker, as Markdown. Nothing is sent: read it, and file it yourself.
+
+    The script in it is run first; a draft that should not be filed says so, and why.
+
+    Example: opera issue F3a09c11 --output issue.md
+    """
+    from opera.report import draft
+    from opera.store.workspace import Workspace
+
+    with Workspace.open(workspace, write=False) as opened:
+        text = draft.render(draft.draft(opened, name, tracker))
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8")
+        typer.echo(output)

@@ -23,6 +23,8 @@ TELLS_NOTHING = {
     "ValueError",
 }
 """Types of exceptions that say no more than that something went wrong."""
+SHORT = 90
+"""Characters of a message that a title quotes."""
 LENGTH = 160
 """Characters of a message that a sentence quotes."""
 
@@ -56,6 +58,42 @@ def sentence(compiler: str, operator: str, outcome: Outcome, deciding: Iterable[
         case verdicts.UNSTABLE:
             return f"{compiler} returns other outputs of {what} from run to run"
     return f"{outcome.verdict} of {compiler} on {what}: {said(outcome)}"
+
+
+def title(operator: str, outcome: Outcome, deciding: Iterable[str] = ()) -> str:
+    """Return the title of an issue: operator, parameters that decide, symptom. Whoever reads it knows which compiler it is."""
+    what = operator + _inner(operator, outcome.conversion_function)
+    decided = " and ".join(deciding)
+    what += f" with {decided}" if decided else ""
+    verb, doing = VERBS.get(outcome.stage, ("run", "running"))
+    return f"{what}: {_symptom(outcome, verb, doing)}"
+
+
+def _symptom(outcome: Outcome, verb: str, doing: str) -> str:
+    """Say what is wrong in the fewest words that tell it from other failures."""
+    seen = outcome.details
+    expected, actual = (number(seen.get(name, "?")) for name in ("expected", "actual"))
+    output = str(seen.get("output", "")) or "output"
+    match outcome.verdict:
+        case verdicts.INCONSISTENT if outcome.symptom in ("value", "nan-mask") and "index" in seen:
+            at = "" if seen["index"] == "[]" else seen["index"]
+            return f"wrong value, {output}{at} is {actual} instead of {expected}"
+        case verdicts.INCONSISTENT if outcome.symptom in ("shape", "dtype") and "expected" in seen:
+            return f"wrong {outcome.symptom} of {output}, {actual} instead of {expected}"
+        case verdicts.INCONSISTENT if outcome.symptom == "count":
+            return f"returns {actual} outputs instead of {expected}"
+        case verdicts.INCONSISTENT:
+            return "wrong output"
+        case verdicts.ABORT:
+            return f"{outcome.symptom} while {doing}"
+        case verdicts.TIMEOUT:
+            return f"{doing} does not end"
+        case verdicts.OUT_OF_MEMORY:
+            return f"{doing} takes all memory"
+        case verdicts.UNSTABLE:
+            return "output varies from run to run"
+    how = "is refused" if outcome.verdict == verdicts.REFUSED else f"fails to {verb}"
+    return f"{how}: {said(outcome, SHORT)}"
 
 
 def said(outcome: Outcome, most: int = LENGTH) -> str:
