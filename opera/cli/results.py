@@ -251,3 +251,23 @@ def issue(
     else:
         output.write_text(text, encoding="utf-8")
         typer.echo(output)
+
+
+@app.command("export-tests")
+def export_tests(
+    names: Annotated[list[str], typer.Argument(metavar="FINDING...", help="Findings, or how their ids begin.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write into.")],
+    style: Annotated[str, typer.Option("--as", help="pytest, tvm, openvino, onnxruntime or keras.")] = "pytest",
+    workspace: Root = RESULTS,
+) -> None:
+    """Write findings as test files in the style of a compiler's own suite: they fail today, and pass once it is fixed.
+
+    A file holds the members of a finding, each as small as it was reduced, and needs no opera.
+
+    Example: opera export-tests F3a09c11 --as tvm tvm/tests/python/relax
+    """
+    from opera.store.workspace import Workspace
+    from opera.triage import export
+
+    with Workspace.open(workspace, write=False) as opened:
+        export.show(opened, names, style, folder)

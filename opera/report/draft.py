@@ -1,7 +1,7 @@
 """Drafts of issues: a finding as Markdown in the form of the tracker whose part is wrong. Nothing is ever sent.
 
-templates/issues/TRACKER.md.j2 has the headings of a tracker's own form, trackers.toml says whose it is. The script is run before
-it is shown: the short one (opera.triage.brief) stands in the draft where it fails as found, else the stand-alone reproducer.
+templates/issues/TRACKER.md.j2 has the headings of a tracker's own form, trackers.toml says whose it is. The script is
+run before it is shown: the short one (opera.triage.brief) stands in the draft where it fails as found, else the reproducer.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class Draft(msgspec.Struct, frozen=True):
         not_to_file: Why it should not be filed as it stands; empty where nothing speaks against it.
         shows: What the member shows.
         expected, actual: Lines; `says`: what the compiler says of a crash.
-        script: The script; `folded` where it is long, `exit_codes` where it is the reproducer. `log`: what it printed of the failure.
+        script: The script; `folded` where it is long, `exit_codes` where it is the reproducer.
+        log: What it printed of the failure.
         reduced: Whether it is of a reduction; `origin` the test that it was made of.
         quotes: Of the documentation.
         others: What other compilers do with the same model.
@@ -416,7 +417,7 @@ def _private(workspace: Workspace, python: str) -> tuple[str, ...]:
 
 
 def hide(text: str, folders: Iterable[str]) -> str:
-    """Return a text without control characters, with `…` in place of folders of this machine, and of what leads to a package."""
+    """Return a text without control characters, `…` in place of folders of this machine and of what leads to a package."""
     for folder in folders:
         text = re.sub(
             rf"{re.escape(folder)}(?:/[^\s\"':,]*?/(?=site-packages/)|(?=[/\s\"':,)]|$))", "…/", text

@@ -38,21 +38,26 @@ class Brief(msgspec.Struct, frozen=True):
 
     Attributes:
         imports: Lines; `helpers`: functions that `define` calls.
-        define: Lines that define `model` and `feeds`, for PyTorch `args`, too.
-        run: Lines that make of these `outputs`, a list of arrays.
+        define: Lines that define `model` and `feeds`; `arguments`: lines that make of these what `run` needs beside them.
+        run: Lines that make of these `outputs`, a list of arrays. In a test they take `device` and `folder`.
+        reference: Lines that make `expected` of `model` and `feeds`; empty where it has to be written down.
         outputs: Their names, as source; `expected` is a list of arrays, `rtol` and `atol` hold for all of them (None: equal),
             unless `tolerances`, a list of pairs, is not empty.
+        values: Each output's array as source, with its own rtol and atol.
     """
 
     imports: str
     helpers: str
     define: str
+    arguments: str
     run: str
+    reference: str
     outputs: str
     expected: str
     rtol: float | None
     atol: float | None
     tolerances: str = ""
+    values: tuple[tuple[str, float | None, float | None], ...] = ()
 
     @property
     def check(self) -> str:
@@ -66,11 +71,25 @@ class Brief(msgspec.Struct, frozen=True):
     def script(self, exhibit: Exhibit) -> str:
         """Return the script."""
         text = environment().get_template("brief/script.py.j2").render(x=self, compares=exhibit.verdict == INCONSISTENT)
-        return re.sub(r"\n{4,}", "\n\n\n", text).strip() + "\n"
+        return tidied(text)
 
 
-def brief(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Program) -> Brief | None:
-    """Return a finding's member in a short form, None where there is none."""
+def brief(
+    exhibit: Exhibit,
+    manifest: Manifest,
+    directory: Path,
+    program: Program,
+    *,
+    alone: bool = True,
+    device: str = '"CPU"',
+    folder: str = "",
+) -> Brief | None:
+    """Return a finding's member in a short form, None where there is none.
+
+    Args:
+        alone: Whether it stands alone, and is not in a suite that has set the scene.
+        device, folder: Expressions that tests run it with; files go to the current folder where `folder` is empty.
+    """
     shown: dict[str, Any] = libraries.get(manifest.library).reproducer(manifest, directory, program, exhibit.artefact)
     expected = read_values(directory, "expected")
     kinds = kinds_of([*expected, *(shown["fed"] if isinstance(shown["fed"], list) else [])])
@@ -79,7 +98,7 @@ def brief(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progra
     if kinds.low or kinds.lists or "string" in kinds.dtypes or any(x not in known.list_templates() for x in names):
         return None
     model, frontend = (known.get_template(name).make_module() for name in names)
-    run = frontend.run(exhibit.artefact).strip()  # type: ignore[attr-defined]
+    run = frontend.run(exhibit.artefact, device, folder).strip()  # type: ignore[attr-defined]
     if not run:
         return None
     define = model.define(shown["model"], shown["feeds"], shown.get("training", False)).strip()  # type: ignore[attr-defined]
@@ -88,19 +107,27 @@ def brief(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progra
     body = f"{define}\n{wanted}"
     helpers = UNPACK if "unpack(" in body else ""
     helpers += WITH_ATTRIBUTES if "with_attributes(" in body else ""
-    lines = f"{model.imports()}\n{frontend.imports(exhibit.artefact)}"  # type: ignore[attr-defined]
+    lines = f"{model.imports(alone)}\n{frontend.imports(exhibit.artefact)}"  # type: ignore[attr-defined]
     rtol, atol = found[0] if found else (None, None)
     return Brief(
         imports=("import base64\nimport zlib\n\n" if "unpack(" in body else "") + _used(lines, f"{body}\n{run}"),
         helpers=helpers.strip(),
         define=define,
+        arguments=model.arguments().strip(),  # type: ignore[attr-defined]
         run=run,
+        reference=model.reference().strip(),  # type: ignore[attr-defined]
         outputs=literals.literal(list(manifest.outputs)),
         expected=wanted,
         rtol=rtol,
         atol=atol,
+        values=tuple((literals.source(value), *pair) for value, pair in zip(expected, found, strict=True)),
         tolerances="" if len(set(found)) < 2 else literals.literal([(r or 0.0, a or 0.0) for r, a in found]),
     )
+
+
+def tidied(text: str) -> str:
+    """Return Python source with two empty lines in a row at most, none at its ends, and none that holds spaces."""
+    return re.sub(r"\n{4,}", "\n\n\n", re.sub(r"(?m)^[ ]+$", "", text)).strip() + "\n"
 
 
 def _used(lines: str, body: str) -> str:
@@ -112,6 +139,8 @@ def _used(lines: str, body: str) -> str:
             line = f"from {found[1]} import {', '.join(names)}" if names else ""
         elif found := re.fullmatch(r"import \S+ as (\w+)", line):
             line = line if re.search(rf"\b{found[1]}\b", f"{body} np.") else ""
+        elif (found := re.fullmatch(r"import (\w+)", line)) and found[1] != "os":
+            line = line if re.search(rf"\b{found[1]}\.", body) else ""
         if line or (kept and kept[-1].startswith("os.")):
             kept.append(line)
     return "\n".join(kept).strip()
