@@ -49,12 +49,15 @@ from opera.triage.reproducer import Exhibit
 from opera.triage.scripts import Trial
 from opera.triage.sentence import said, title
 
+REFUSAL = re.compile(r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported only\b", re.IGNORECASE)
 COMMON = ("float32", "int64", "bool")
 """Dtypes that a title needs not name."""
 TITLES = {"onnx": "ONNX", "torch": "PyTorch", "keras": "Keras"}
 """Library → what it is called in prose."""
 FOLD = 60
 """A script of more lines is folded."""
+WIDEST = 1000
+"""Characters of a line of that."""
 PRINTED = 20_000
 """Characters of what a script printed that are looked at; a draft shows HEAD and TAIL lines of the part that matters."""
 HEAD, TAIL = 8, 22
@@ -85,7 +88,8 @@ class Draft(msgspec.Struct, frozen=True):
         reduced: Whether it is of a reduction; `origin` the test that it was made of.
         quotes: Of the documentation.
         others: What other compilers do with the same model.
-        versions: Name → version, the compiler's first; `system`: operating system and Python.
+        versions: Name → version, the compiler's first; `system`: operating system and Python; `opset`: of the model.
+        exporter: Whether it is an exporter that is under test.
         blame: Which part is wrong, with what says so.
         members: How many tests fail alike, and names of some.
         claimed: What the compiler declares to support against its own refusal.
@@ -115,6 +119,8 @@ class Draft(msgspec.Struct, frozen=True):
     others: tuple[str, ...] = ()
     versions: dict[str, str] = {}
     system: str = ""
+    opset: str = ""
+    exporter: bool = False
     blame: str = ""
     members: int = 1
     named: tuple[str, ...] = ()
@@ -147,12 +153,14 @@ def _test(workspace: Workspace, name: str) -> str:
 
 def _of_finding(workspace: Workspace, finding: Finding, tracker: str) -> Draft:
     told = page(workspace, finding)
-    of = list(stored.of_members(workspace, finding.frontend, finding.environment, finding.members))
+    of = list(causes.members(workspace, finding.id, finding.environment))
     chosen = choose(workspace, of)
     shown = chosen or Choice(of[0], of[0])
     outcome, library = shown.verdict.outcome, finding.frontend.rpartition("-")[2]
     program = workspace.instance(tests.test(workspace, shown.verdict.test).instance)
+    exporter = compilers.exporter(finding.frontend.rpartition("-")[0], library)
     wanted = tracker or default(finding.frontend, told.blame.verdict if told.blame else "")
+    line = title(_what(program, told, shown), outcome, shown.deciding, exporter=exporter)
     environment = workspace.environments()[finding.environment]
     script, trial, short = _script(workspace, finding, chosen)
     hidden = _private(workspace, workspace.interpreter(finding.environment))
@@ -161,14 +169,14 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str) -> Draft:
         finding=finding.id,
         tracker=wanted,
         form=_tracker(wanted).form,
-        title=hide(f"{_prefix(wanted, finding.frontend)}{title(_what(program), outcome, shown.deciding)}", hidden),
-        sentence=hide(told.sentence, hidden).rstrip("."),
+        title=hide(_prefix(wanted, finding.frontend) + line, hidden),
+        sentence=re.sub(r"(?<!\.)\.$", "", hide(told.sentence, hidden)),
         library=TITLES.get(library, library),
         frontend=finding.frontend,
         shows=outcome,
         not_to_file=tuple(_objections(finding, told, chosen, trial)),
         expected=tuple(f"{x.name} = {x.expected}" for x in told.outputs),
-        actual=tuple(_actual(told, outcome)),
+        actual=(*_route(finding, shown), *_actual(told, outcome)),
         says=hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
         model=told.model,
         script=script,
@@ -182,9 +190,11 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str) -> Draft:
         others=tuple(_others(told)),
         versions=_versions(environment),
         system=_system(environment),
+        opset=_opset(program),
+        exporter=exporter,
         blame=_laid(told),
         members=len(finding.members),
-        named=tuple(names[:LISTED]),
+        named=tuple(names[:LISTED]) if len(names) > 1 else (),
         claimed=str(outcome.details.get("claimed", "")),
         reference=_reference(workspace, shown, library),
     )
@@ -226,21 +236,27 @@ def _tracker(name: str) -> Tracker:
 
 
 def _prefix(name: str, frontend: str) -> str:
-    """Return what titles begin with: the tracker's own word, and the frontend, or the exporter of its own library."""
+    """Return what titles begin with: the tracker's own word, and which frontend of several, or which exporter."""
     tracker, (compiler, _, library) = _tracker(name), frontend.rpartition("-")
-    own = library in tracker.libraries
-    return (
-        f"{tracker.title}[{compilers.title(compiler).removeprefix('The ') if own else TITLES.get(library, library)}] "
-    )
+    if library in tracker.libraries:
+        return f"{tracker.title}[{compilers.title(compiler).removeprefix('The ')}] "
+    several = len(compilers.get(compiler).FRONTENDS) > 1
+    return tracker.title + (f"[{TITLES.get(library, library)}] " if several else "")
 
 
-def _what(program: Program) -> str:
-    """Return the operator, with what is uncommon about its inputs: dtypes, or that one is empty."""
+def _what(program: Program, told: Page, shown: Choice) -> str:
+    """Return the operator, with what is uncommon in what it is given: dtypes, an empty input, parameters other than the default.
+
+    These stand in brackets: nothing says that they decide.
+    """
     tensors = [x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)]
     dtypes = list(dict.fromkeys(x.dtype for x in tensors))
-    rare = [] if set(dtypes) <= set(COMMON) else dtypes
-    empty = ["empty input"] if any(0 in x.shape for x in tensors) else []
-    return f"{program.operator} ({', '.join([*rare, *empty])})" if rare or empty else program.operator
+    rare = [] if not dtypes or (dtypes[0] == COMMON[0] and set(dtypes) <= set(COMMON)) else dtypes
+    given = [*rare, *(["empty input"] if tensors and 0 in tensors[0].shape else [])]
+    decided = {x.partition("=")[0].rpartition(".")[2].strip() for x in shown.deciding}
+    others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default") and x.name not in decided]
+    given += others if len(others) <= 2 and told.reduced else []
+    return f"{program.operator} ({', '.join(given)})" if given else program.operator
 
 
 def _objections(finding: Finding, told: Page, chosen: Choice | None, trial: Trial | None) -> Iterator[str]:
@@ -249,6 +265,8 @@ def _objections(finding: Finding, told: Page, chosen: Choice | None, trial: Tria
         yield "no test shows it alone: it fails only after others in the same process, or its tests were deleted"
     elif trial is None or not trial.shown:
         yield f"its script does not show it here and now: {_last(trial.text) if trial else 'it could not be run'}"
+    if finding.verdict == CRASH and REFUSAL.search(told.says):
+        yield "its words read as a refusal: if the documentation does not promise it, this asks for a feature"
     if not finding.confirmed:
         yield "it was not confirmed in a fresh process"
     if NEWER in finding.tags:
@@ -261,6 +279,15 @@ def _last(text: str) -> str:
     return next((x for x in reversed(text.splitlines()) if x.strip()), "it printed nothing")[:200]
 
 
+def _route(finding: Finding, shown: Choice) -> Iterator[str]:
+    """Say by which route the model was loaded, where it is not the frontend's first."""
+    compiler, _, library = finding.frontend.rpartition("-")
+    first, *others = compilers.frontend(compiler, library).VARIANTS
+    for x in others:
+        if x.name == shown.verdict.variant:
+            yield f"the model is given as {x.artefact} (the other route: {first.artefact})"
+
+
 def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
     for x in told.outputs:
         if x.actual:
@@ -271,19 +298,28 @@ def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
         yield outcome.message
 
 
-def _others(told: Page) -> Iterator[str]:
-    """Yield what others make of the same model: what blame asked of the reduced one, else the verdicts on the whole test."""
+def _others(told: Page) -> list[str]:
+    """Return what others make of the same model, as blame asked of it; else, told so, of the test before it was reduced."""
+    found = []
     if told.blame is not None and told.blame.test == told.test:
         for row in told.blame.evidence:
             name, _, version = row.way.partition(" ")
             if name in compilers.registered() and version[:1].isdigit() and (does := _does(row.shows)):
-                yield f"{compilers.title(name)} {version} {does}{f' ({row.remark})' if row.remark else ''}"
-        return
-    whole = " (asked with the test before it was reduced)" if told.reduced else ""
+                found.append(f"{_called(name, version)} {does}{f' ({row.remark})' if row.remark else ''}")
+    if found:
+        return found
     for where, shown in told.elsewhere.items():
         frontend, _, rest = where.partition(" ")
         if does := _does(shown):
-            yield f"{compilers.title(frontend.rpartition('-')[0])} {rest} {does}{whole}"
+            whole = " the test before it was reduced" if told.reduced else ""
+            found.append(f"{_called(frontend.rpartition('-')[0], rest)} {does}{f', given{whole}' if whole else ''}")
+    return found
+
+
+def _called(name: str, version: str) -> str:
+    """Return what a compiler is called, with its version, and with what the version is of where that has another name."""
+    of = _declared()["version_of"].get(name, "")
+    return f"{compilers.title(name)} ({of} {version})" if of else f"{compilers.title(name)} {version}"
 
 
 def _does(shown: str) -> str:
@@ -291,7 +327,8 @@ def _does(shown: str) -> str:
     verdict, _, rest = shown.partition(":")
     words = {
         PASS: "gives the expected outputs", "passes": "gives the expected outputs", INCONSISTENT: "is wrong, too",
-        UNSUPPORTED: "does not support it", REFUSED: "refuses it", ABORT: "dies of it", UNSTABLE: "gives varying outputs",
+        UNSUPPORTED: "does not support it", REFUSED: "refuses it", ABORT: "kills the process",
+        UNSTABLE: "gives varying outputs",
     }  # fmt: skip
     kind = verdict.split(" ")[0]
     return f"fails otherwise: {' '.join(rest.split())[:110]}" if kind == CRASH else words.get(kind, "")
@@ -337,6 +374,16 @@ def _file(workspace: Workspace, shown: Choice) -> str:
     return seen[0].file if seen else ""
 
 
+def _opset(program: Program) -> str:
+    """Return the opset that a call states, of its own domain."""
+    for call in program.instances():
+        stated: Any = call.context.get("opset", {})
+        domain = call.operator.rpartition("::")[0]
+        if isinstance(stated, dict) and domain in stated:
+            return f"opset {stated[domain]}{f' of {domain}' if domain else ''}"
+    return ""
+
+
 def _system(environment: dict[str, Any]) -> str:
     machine, python = environment.get("machine", ""), environment.get("python", "")
     return f"{platform.system()} {machine}, Python {python}"
@@ -374,13 +421,15 @@ def excerpt(text: str) -> str:
     lines = messages.COLOURS.sub("", text).strip().splitlines()
     begin = max((place for place, line in enumerate(lines) if line.startswith("Traceback (most recent")), default=0)
     told = [line for line in lines[:begin] if re.match(r"\S+: expected ", line)]
-    rest = lines[begin:]
+    rest = [line for line in lines[begin:] if line.strip(" ^~") or not line]
     failed = next((place for place, line in enumerate(rest) if line.startswith("AssertionError")), 0)
     if told and failed:  # where a comparison was made says nothing
         rest = rest[failed:]
+    if not begin and not told:
+        return "\n".join(line[:WIDEST] for line in rest[-HEAD:])
     if len(rest) > HEAD + TAIL:
         rest = [*rest[:HEAD], f"[{len(rest) - HEAD - TAIL} lines left out]", *rest[-TAIL:]]
-    return "\n".join([*told, *(line[:300] for line in rest)])
+    return "\n".join([*told, *(line[:WIDEST] for line in rest)])
 
 
 def _fails_so(exhibit: Exhibit, trial: Trial) -> bool:

@@ -205,7 +205,7 @@ def _suite(name: str, title: str, parts: list[_Part]) -> Suite:
     return Suite(
         name=name,
         camel="".join(x.capitalize() for x in name.split("_")),
-        title=_wrapped(f"{title.rstrip('.')}."),
+        title=_wrapped(title if title.endswith(".") else f"{title}."),
         provenance=_wrapped(f"Found by opera with {versions}, from the library's own tests."),
         lines="\n".join(dict.fromkeys(line for x in parts for line in x.brief.imports.splitlines())),
         helpers="\n\n\n".join(dict.fromkeys(x.brief.helpers for x in parts if x.brief.helpers)),

@@ -12,6 +12,12 @@ from opera.programs.verdicts import Outcome
 
 VERBS = {"load": ("load", "loading"), "compile": ("compile", "compiling"), "infer": ("run", "running")}
 """Stage → what a compiler did not manage, and what it was about."""
+EXPORTING = {
+    "load": "cannot export {}",
+    "compile": "makes of {} a model that does not load",
+    "infer": "makes of {} a model that does not run",
+}
+"""Stage → what an exporter did that is under test: what follows the export only shows what it is worth."""
 TELLS_NOTHING = {
     "RuntimeError",
     "InternalError",
@@ -29,7 +35,9 @@ LENGTH = 160
 """Characters of a message that a sentence quotes."""
 
 
-def sentence(compiler: str, operator: str, outcome: Outcome, deciding: Iterable[str] = ()) -> str:
+def sentence(
+    compiler: str, operator: str, outcome: Outcome, deciding: Iterable[str] = (), *, exporter: bool = False
+) -> str:
     """Return what is wrong, on one line, without a full stop.
 
     Args:
@@ -37,6 +45,7 @@ def sentence(compiler: str, operator: str, outcome: Outcome, deciding: Iterable[
         operator: What is computed: an operator, or several.
         outcome: What the member showed that is told of.
         deciding: Parameters without which it does not fail: `ceil_mode=True`.
+        exporter: Whether an exporter is under test (`EXPORTER` of the frontend).
     """
     what = operator + _inner(operator, outcome.conversion_function)
     decided = " and ".join(deciding)
@@ -45,6 +54,8 @@ def sentence(compiler: str, operator: str, outcome: Outcome, deciding: Iterable[
     match outcome.verdict:
         case verdicts.INCONSISTENT:
             return _wrong(compiler, what, outcome)
+        case verdicts.CRASH if exporter and outcome.stage in EXPORTING:
+            return f"{compiler} {EXPORTING[outcome.stage].format(what)}: {said(outcome)}"
         case verdicts.CRASH:
             return f"{compiler} cannot {verb} {what}: {said(outcome)}"
         case verdicts.REFUSED:
@@ -60,12 +71,19 @@ def sentence(compiler: str, operator: str, outcome: Outcome, deciding: Iterable[
     return f"{outcome.verdict} of {compiler} on {what}: {said(outcome)}"
 
 
-def title(operator: str, outcome: Outcome, deciding: Iterable[str] = ()) -> str:
-    """Return the title of an issue: operator, parameters that decide, symptom. Whoever reads it knows which compiler it is."""
+def title(operator: str, outcome: Outcome, deciding: Iterable[str] = (), *, exporter: bool = False) -> str:
+    """Return the title of an issue: operator, parameters that decide, symptom. Its readers know which compiler it is about."""
     what = operator + _inner(operator, outcome.conversion_function)
     decided = " and ".join(deciding)
     what += f" with {decided}" if decided else ""
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
+    if exporter and outcome.verdict == verdicts.CRASH:
+        made = {
+            "load": "is not exported",
+            "compile": "exported model does not load",
+            "infer": "exported model does not run",
+        }
+        return f"{what}: {made.get(outcome.stage, 'fails')}: {_begins(outcome)}"
     return f"{what}: {_symptom(outcome, verb, doing)}"
 
 
@@ -93,7 +111,14 @@ def _symptom(outcome: Outcome, verb: str, doing: str) -> str:
         case verdicts.UNSTABLE:
             return "output varies from run to run"
     how = "is refused" if outcome.verdict == verdicts.REFUSED else f"fails to {verb}"
-    return f"{how}: {said(outcome, SHORT)}"
+    return f"{how}: {_begins(outcome)}"
+
+
+def _begins(outcome: Outcome) -> str:
+    """Return the first sentence of what a crash says, shortened."""
+    text = said(outcome, LENGTH)
+    first = re.split(r"(?<=\w\w[.;])\s", text)[0].rstrip(".;") if len(text) > SHORT else text.rstrip(".")
+    return first if len(first) <= SHORT else first[:SHORT].rsplit(" ", 1)[0].rstrip(" ,:;") + "…"
 
 
 def said(outcome: Outcome, most: int = LENGTH) -> str:

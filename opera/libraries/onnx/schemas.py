@@ -9,7 +9,7 @@ from opera.libraries.documented import Quote, about_value, quoted, sentence_on, 
 from opera.programs.program import Instance
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 
-COMMON = ("float32", "int64", "bool")
+COMMON = ("float32", "int64")
 """Dtypes of which nobody doubts that an operator takes them."""
 
 
@@ -76,7 +76,7 @@ def quotes(call: Instance, parameters: list[str], output: str) -> list[Quote]:
                 )
             )
     for item, given in zip(schema.inputs, call.inputs, strict=False):
-        dtype = given.value.dtype if isinstance(given.value, Tensor) else "bool"
+        dtype = given.value.dtype if isinstance(given.value, Tensor) else COMMON[0]
         written = "tensor(" + {"float64": "double"}.get(dtype, dtype) + ")"
         if dtype not in COMMON and written in item.types:
             found.append(Quote(f"input `{item.name}`", f"Among the types of {item.type_str} is {written}.", address))
