@@ -72,11 +72,6 @@ def counted(workspace: Workspace, frontend: str = "", environment: str = "") -> 
     )
 
 
-def of_finding(workspace: Workspace, finding: str, environment: str) -> Iterator[Verdict]:
-    """Yield the members of a finding in an environment."""
-    return workspace.verdicts("finding = ? AND environment = ?", (finding, environment))
-
-
 def of_members(workspace: Workspace, frontend: str, environment: str, tests: Iterable[str]) -> Iterator[Verdict]:
     """Yield the verdicts that make findings of these tests on a frontend."""
     names = msgspec.json.encode(list(tests)).decode()

@@ -230,6 +230,34 @@ def test_two_routes_to_one_translator_may_fail_at_two_places(variant: str, trans
     assert bool(concluded(found, {"F1": ["t1"], "F2": ["t2"]}).names) == one
 
 
+@pytest.mark.parametrize(
+    ("operator", "place", "deciding", "shape", "one"),
+    [
+        ("any", "shape_util.cpp:66", ["keepdim=True"], (), True),
+        ("any", "shape_util.cpp:66", ["keepdim=1"], (), True),
+        ("any", "shape_util.cpp:66", ["dim=0"], (), False),
+        ("any", "shape_util.cpp:66", [], (), False),
+        ("any", "shape_util.cpp:67", ["keepdim=True"], (), False),
+        ("any", "shape_util.cpp:66", ["keepdim=True"], (1,), False),
+    ],
+)
+def test_one_place_that_one_parameter_leads_to_is_one_cause(
+    operator: str, place: str, deciding: list[str], shape: tuple[int, ...], one: bool
+) -> None:
+    def crash(of: str, at: str) -> Outcome:
+        return Outcome(CRASH, "load", "RuntimeError", f"while {of}", conversion_function=f"aten::{of}@{at}")
+
+    def shown(of: str, size: tuple[int, ...]) -> Instance:
+        return program(of, value=Tensor.of(np.ones(size, "f4")))
+
+    first = reduced(
+        "F1", "t1", shown("sum", ()), "keepdim=True", outcome=crash("sum", "shape_util.cpp:66"), nondefault=1
+    )
+    other = reduced("F2", "t2", shown(operator, shape), *deciding, outcome=crash(operator, place), nondefault=1)
+    found = concluded([first, other], {"F1": ["t1"], "F2": ["t2"]})
+    assert (found.of("F2", "t2") == "F1") is one
+
+
 def test_a_part_of_one_finding_may_be_another() -> None:
     crash = Outcome(INCONSISTENT, "infer", "value", VALUE.message)
     found = [
