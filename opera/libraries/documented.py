@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 
 import msgspec
 
@@ -75,7 +76,7 @@ def argument(docstring: str, name: str) -> str:
                 if more.strip() and len(more) - len(more.lstrip()) <= len(found[1]):
                     break
                 rest.append(more)
-            return "\n".join([found[2], *rest]).strip()
+            return "\n".join([found[2], textwrap.dedent("\n".join(rest))]).strip()
     return ""
 
 

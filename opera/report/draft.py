@@ -27,6 +27,7 @@ from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import (
     ABORT,
     CRASH,
+    DISPUTED,
     INCONSISTENT,
     NEWER,
     PASS,
@@ -45,6 +46,7 @@ from opera.store.workspace import Workspace
 from opera.triage import blame, brief, causes, disputed, reproducer, scripts
 from opera.triage.choice import Choice, choose
 from opera.triage.findings import Finding, findings
+from opera.triage.known import Entry, Known
 from opera.triage.reproducer import Exhibit
 from opera.triage.scripts import Trial
 from opera.triage.sentence import said, title
@@ -93,6 +95,7 @@ class Draft(msgspec.Struct, frozen=True):
         blame: Which part is wrong, with what says so.
         members: How many tests fail alike, and names of some.
         claimed: What the compiler declares to support against its own refusal.
+        reference: Whose the expected outputs are; `since`: since which release it fails, where that was asked.
     """
 
     finding: str
@@ -126,12 +129,13 @@ class Draft(msgspec.Struct, frozen=True):
     named: tuple[str, ...] = ()
     claimed: str = ""
     reference: str = ""
+    since: str = ""
 
 
-def draft(workspace: Workspace, name: str, tracker: str = "") -> Draft:
+def draft(workspace: Workspace, name: str, tracker: str = "", issues: Known | None = None) -> Draft:
     """Return the draft of a finding, or of a test of the library's own whose expectation is disputed.
 
-    Raises UsageError for what is neither, with what became of it, and for an unknown tracker.
+    Raises UsageError for what is neither, with what became of it, and for an unknown tracker. `issues` are the known ones.
     """
     members = scripts.members(workspace)
     known = [x for x in causes.resolve(workspace, name) if x in members]
@@ -139,7 +143,8 @@ def draft(workspace: Workspace, name: str, tracker: str = "") -> Draft:
         return _of_disputed(workspace, found, tracker)
     chosen = causes.named(workspace, name, members)
     finding = findings(workspace, only=chosen)[0]
-    return _of_finding(workspace, finding, tracker)
+    entry = issues.within_workspace(workspace).of(finding) if issues is not None else None
+    return _of_finding(workspace, finding, tracker, entry)
 
 
 def _test(workspace: Workspace, name: str) -> str:
@@ -151,7 +156,7 @@ def _test(workspace: Workspace, name: str) -> str:
 # ---------------------------------------------------------------------- a finding
 
 
-def _of_finding(workspace: Workspace, finding: Finding, tracker: str) -> Draft:
+def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Entry | None) -> Draft:
     told = page(workspace, finding)
     of = list(causes.members(workspace, finding.id, finding.environment))
     chosen = choose(workspace, of)
@@ -174,7 +179,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str) -> Draft:
         library=TITLES.get(library, library),
         frontend=finding.frontend,
         shows=outcome,
-        not_to_file=tuple(_objections(finding, told, chosen, trial)),
+        not_to_file=tuple(_objections(finding, told, chosen, trial, entry)),
         expected=tuple(f"{x.name} = {x.expected}" for x in told.outputs),
         actual=(*_route(finding, shown), *_actual(told, outcome)),
         says=hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
@@ -197,6 +202,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str) -> Draft:
         named=tuple(names[:LISTED]) if len(names) > 1 else (),
         claimed=str(outcome.details.get("claimed", "")),
         reference=_reference(workspace, shown, library),
+        since=getattr(told, "since", ""),
     )
 
 
@@ -245,13 +251,14 @@ def _prefix(name: str, frontend: str) -> str:
 
 
 def _what(program: Program, told: Page, shown: Choice) -> str:
-    """Return the operator, with what is uncommon in what it is given: dtypes, an empty input, parameters other than the default.
+    """Return the operator, with what is uncommon in what it is given: dtypes, an empty input, parameters not the default.
 
     These stand in brackets: nothing says that they decide.
     """
     tensors = [x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)]
     dtypes = list(dict.fromkeys(x.dtype for x in tensors))
-    rare = [] if not dtypes or (dtypes[0] == COMMON[0] and set(dtypes) <= set(COMMON)) else dtypes
+    common = not dtypes or (dtypes[0] == COMMON[0] and set(dtypes) <= set(COMMON))
+    rare = [] if common or any(x in text for x in dtypes for text in shown.deciding) else dtypes
     given = [*rare, *(["empty input"] if tensors and 0 in tensors[0].shape else [])]
     decided = {x.partition("=")[0].rpartition(".")[2].strip() for x in shown.deciding}
     others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default") and x.name not in decided]
@@ -259,8 +266,13 @@ def _what(program: Program, told: Page, shown: Choice) -> str:
     return f"{program.operator} ({', '.join(given)})" if given else program.operator
 
 
-def _objections(finding: Finding, told: Page, chosen: Choice | None, trial: Trial | None) -> Iterator[str]:
+def _objections(
+    finding: Finding, told: Page, chosen: Choice | None, trial: Trial | None, entry: Entry | None
+) -> Iterator[str]:
     """Yield why a finding should not be filed as it stands."""
+    if entry is not None:
+        more = ": ".join(filter(None, (entry.status, entry.issue or entry.reason or entry.note)))
+        yield f"it is known ({more})"
     if chosen is None:
         yield "no test shows it alone: it fails only after others in the same process, or its tests were deleted"
     elif trial is None or not trial.shown:
@@ -346,7 +358,7 @@ def _quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
     library: Any = libraries.get(program.library)
     if len(calls) != 1 or not hasattr(library, "documented"):
         return []
-    parameters = [x.partition("=")[0].strip() for x in shown.deciding]
+    parameters = [x.partition("=")[0].strip() for x in shown.deciding if "=" in x]
     output = str(outcome.details.get("output", "")) if outcome.symptom in ("shape", "dtype") else ""
     try:
         return list(library.documented(calls[0], parameters, output))
@@ -485,7 +497,7 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
             f"test {test} makes no issue: {_why(stored.of_test(workspace, test))}",
             fix="`opera findings` lists what does",
         )
-    verdict = next(x for x in stored.of_test(workspace, test) if x.outcome.details.get("screen") == disputed.DISPUTED)
+    verdict = next(x for x in stored.of_test(workspace, test) if x.outcome.details.get("screen") == DISPUTED)
     wanted = tracker or next((name for name, of in trackers().items() if found.library in of.libraries), "")
     program = workspace.instance(tests.test(workspace, test).instance)
     choice = Choice(verdict, verdict)
