@@ -432,7 +432,7 @@ def excerpt(text: str) -> str:
     """Return what a script printed of its failure: comparisons, and the last traceback, its middle left out."""
     lines = messages.COLOURS.sub("", text).strip().splitlines()
     begin = max((place for place, line in enumerate(lines) if line.startswith("Traceback (most recent")), default=0)
-    told = [line for line in lines[:begin] if re.match(r"\S+: expected ", line)]
+    told = [line for line in lines[:begin] if re.match(r"\S+: (?:expected|got) ", line)]
     rest = [line for line in lines[begin:] if line.strip(" ^~") or not line]
     failed = next((place for place, line in enumerate(rest) if line.startswith("AssertionError")), 0)
     if told and failed:  # where a comparison was made says nothing
@@ -514,12 +514,11 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
         finding=f"test {test}",
         tracker=wanted,
         form=_tracker(wanted).form,
-        title=hide(f"{_tracker(wanted).title}{found.where}: expected output contradicted by {' and '.join(agreeing)}", hidden),
-        sentence=f"{found.where} states outputs that {' and '.join(agreeing)} agree to contradict",
+        title=hide(f"{_tracker(wanted).title}{found.where}: expected output contradicted by {_and(agreeing)}", hidden),
+        sentence=f"{found.where} states outputs that {_and(agreeing)} agree to contradict",
         library=library,
         frontend=verdict.frontend,
         shows=verdict.outcome,
-        expected=(f"the test states, and {' and '.join(agreeing)} return otherwise: {found.message}",),
         actual=(found.message,),
         script=text,
         folded=len(text.splitlines()) > FOLD,
@@ -534,6 +533,10 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
         named=found.names[:LISTED],
         reference="the expected outputs are stated by that test",
     )  # fmt: skip
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def _why(seen: Iterable[Verdict]) -> str:

@@ -49,7 +49,7 @@ def test_a_finding_becomes_an_issue_whose_script_fails_as_pasted(workspace, tmp_
         assert part in text, part
     (tmp_path / "pasted.py").write_text(sections(text))
     done = subprocess.run([sys.executable, "pasted.py"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1 and "C: expected float32[3] [15. 23. 33.], got float32[3] [15. 22. 33.]" in done.stdout
+    assert done.returncode == 1 and "C: got float32[3] [15.0, 22.0, 33.0]" in done.stdout
     assert len(sections(text).splitlines()) < 40
     for private in (str(workspace.root), tempfile.gettempdir(), str(Path.home()), sys.prefix, str(Path.cwd())):
         assert private not in text, private
@@ -115,7 +115,7 @@ def test_a_disputed_test_is_drafted_against_the_librarys_tests(workspace):
     text = stage.render(found)
     assert found.tracker == "onnx" and "test_add_planted" in found.title and "# Bug Report" in text
     assert "OpenVINO and ONNX Runtime agree to contradict" in text or "ONNX Runtime and OpenVINO agree" in text
-    assert "got float32[3] [15. 22. 33.]" in text
+    assert "C: got float32[3] [15.0, 22.0, 33.0]" in text
 
 
 @pytest.mark.parametrize(
@@ -169,13 +169,8 @@ def test_docstrings_are_quoted_by_parameter():
 
 def test_what_a_script_printed_is_cut_to_its_failure():
     noise = "\n".join(f"W1 loading {place}" for place in range(50))
-    compared = (
-        "Y: expected float32[1] [1.], got float32[1] [2.]\nTraceback (most recent call last):\nAssertionError: \nno"
-    )
-    assert (
-        stage.excerpt(f"{noise}\n{compared}")
-        == "Y: expected float32[1] [1.], got float32[1] [2.]\nAssertionError: \nno"
-    )
+    compared = "Y: got float32[1] [2.0]\nTraceback (most recent call last):\nAssertionError: \nno"
+    assert stage.excerpt(f"{noise}\n{compared}") == "Y: got float32[1] [2.0]\nAssertionError: \nno"
     raised = "Traceback (most recent call last):\n  File a\n    f()\n    ^^^\n" + "  deep\n" * 60 + "ValueError: bad"
     told = stage.excerpt(f"{noise}\n{raised}").splitlines()
     assert (
