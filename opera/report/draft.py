@@ -22,7 +22,7 @@ from opera.errors import UsageError
 from opera.libraries.documented import Quote
 from opera.oracle import messages
 from opera.programs import migrated
-from opera.programs.program import Program
+from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import (
     ABORT,
@@ -359,11 +359,20 @@ def _quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
     if len(calls) != 1 or not hasattr(library, "documented"):
         return []
     parameters = [x.partition("=")[0].strip() for x in shown.deciding if "=" in x]
+    parameters += [x for x in _mentioned(calls[0], outcome) if x not in parameters]
     output = str(outcome.details.get("output", "")) if outcome.symptom in ("shape", "dtype") else ""
     try:
         return list(library.documented(calls[0], parameters, output))
     except ImportError:
         return []
+
+
+def _mentioned(call: Instance, outcome: Outcome) -> Iterator[str]:
+    """Yield what of a call a crash names: words that are no others' stand in quotes, or have an underscore."""
+    text = said(outcome, 1500) if outcome.verdict in (CRASH, REFUSED) else ""
+    for name in (*call.params, *(x.name for x in call.inputs if x.value is not None)):
+        if re.search(rf"['`\"]{re.escape(name)}['`\"]" + (rf"|\b{re.escape(name)}\b" if "_" in name else ""), text):
+            yield name
 
 
 def _reference(workspace: Workspace, shown: Choice, library: str) -> str:

@@ -150,6 +150,12 @@ def test_the_specification_is_quoted_where_it_speaks_of_what_decides():
     [found] = library.documented(call, ["keep_aspect_ratio_policy"], "")
     assert '"not_smaller"' in found.text and "no extent of the output is smaller" in found.text
     assert found.address == "https://onnx.ai/onnx/operators/onnx__Resize.html#l-onnx-op-resize-19"
+    message = "inconsistent total_sequence_length (between attn_mask and past_key), bad input"
+    operands = tuple(Operand(name, Tensor("float32", (1,), bytes(4))) for name in ("input", "attn_mask"))
+    mentioned = stage._mentioned(
+        Instance("onnx", "A", {"axis": 1}, operands, ("Y",), {}), Outcome(CRASH, message=message)
+    )
+    assert list(mentioned) == ["attn_mask"]
     assert library.documented(call, [], "Y") == [] == library.documented(call, ["no_such"], "")
     empty = Operand("data", Tensor("float32", (0,), b""))
     call = Instance("onnx", "ReduceMax", {}, (empty,), ("reduced",), {"opset": {"": 20}})

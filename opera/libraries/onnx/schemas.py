@@ -51,8 +51,10 @@ def _plain(value: Value) -> Value:
 
 
 def quotes(call: Instance, parameters: list[str], output: str) -> list[Quote]:
-    """Return what the schema of a call says of attributes, of the type of an output, of its inputs' types where these are less
-    common, and of what is special about the inputs. Empty for an operator that onnx does not know."""
+    """Return what the schema of a call says of attributes and inputs, of an output's type, and of uncommon types and inputs.
+
+    Empty for an operator that onnx does not know.
+    """
     import onnx.defs
 
     domain, _, name = call.operator.rpartition("::")
@@ -68,6 +70,7 @@ def quotes(call: Instance, parameters: list[str], output: str) -> list[Quote]:
         if key in schema.attributes:
             text = about_value(schema.attributes[key].description, call.params.get(key))
             found.append(Quote(f"attribute `{key}`", text, address))
+        found += [Quote(f"input `{key}`", quoted(x.description), address) for x in schema.inputs if x.name == key]
     for item in schema.outputs:
         if item.name == output and len(item.types) == 1:
             found.append(
