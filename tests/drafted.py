@@ -40,6 +40,6 @@ def drafted(workspace: Workspace, outcome: Outcome | None = None, finding: str =
     seen = outcome or Outcome(INCONSISTENT, "infer", "value", "output 'C': 1 of 3 elements", details=WRONG)
     name = workspace.save_environment(ABOUT)
     fields: dict[str, Any] = {"finding": finding, "confirmation": "confirmed" if finding else ""}
-    verdict = Verdict(test, "onnxruntime-onnx", "inputs", name, seen, **(fields | more))
+    verdict = Verdict(test, "onnxruntime-onnx", more.pop("variant", "inputs"), name, seen, **(fields | more))
     workspace.save_verdicts(workspace.start_run({"workers": 1}), [verdict], {finding: b"{}"} if finding else {})
     return test

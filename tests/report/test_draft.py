@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from commands import opera
-from drafted import FINDING, drafted
+from drafted import FINDING, WRONG, drafted
 
 from opera import resources
 from opera.errors import UsageError
@@ -19,8 +19,11 @@ from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, DISPUTED, INCONSISTENT, NEWER, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.report import draft as stage
 from opera.report.draft import Draft
+from opera.report.page import page
+from opera.store.rows import Verdict
 from opera.triage import blame
 from opera.triage.blame import Blame
+from opera.triage.findings import findings
 from opera.triage.known import Entry, Known
 
 HEADINGS = {
@@ -192,3 +195,16 @@ def test_wrong_outputs_alone_are_compared_in_the_script(workspace):
     drafted(workspace, Outcome(CRASH, "infer", "Fail", "something else that is nowhere said"))
     found = stage.draft(workspace, FINDING)
     assert found.exit_codes and found.not_to_file and found.shows.verdict != INCONSISTENT
+
+
+def test_a_finding_is_shown_by_its_own_verdict_and_not_by_another_of_the_same_test(workspace):
+    """A test may fail in two ways by two routes, which are two findings."""
+    test = drafted(workspace, Outcome(CRASH, "infer", "Fail", "the second"), finding="F89abcdef", variant="constants")
+    first = Outcome(INCONSISTENT, "infer", "value", "output 'C': 1 of 3 elements", details=WRONG)
+    run, name = workspace.start_run({"workers": 1}), next(iter(workspace.environments()))
+    verdict = Verdict(test, "onnxruntime-onnx", "inputs", name, first, FINDING, "confirmed")
+    workspace.save_verdicts(run, [verdict], {FINDING: b"{1}"})
+    for finding, said in ((FINDING, ""), ("F89abcdef", "the second")):
+        [found] = findings(workspace, only=finding)
+        assert page(workspace, found).says == said
+    assert "the model is given as onnx-constants" in stage.draft(workspace, "F89abcdef").actual[0]
