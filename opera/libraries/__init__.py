@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from opera import plugins
 from opera.errors import CorpusError, NotInstalled
+from opera.libraries.documented import Quote
 from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Artefact, Manifest
 from opera.programs.program import Captured, Graph, Instance, Program
@@ -91,6 +92,16 @@ class Expanding(Library, Protocol):
         Empty where it is one call itself.
 
         Raises InvalidTest where that cannot be told.
+        """
+
+
+class Documenting(Library, Protocol):
+    """What a library has beside that if its documentation can be quoted."""
+
+    def documented(self, call: Instance, parameters: list[str], output: str) -> list[Quote]:
+        """Return what it says of parameters and inputs of these names, an output's type, and what is special about the inputs.
+
+        What it does not speak of is left out. ImportError where the library is not here to ask.
         """
 
 

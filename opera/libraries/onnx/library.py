@@ -14,6 +14,7 @@ import msgspec
 from opera import resources
 from opera.capture.recorder import LeftOut
 from opera.errors import InvalidTest
+from opera.libraries.documented import Quote
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import opsets as onnx_opsets
 from opera.libraries.onnx import references as onnx_reference
@@ -187,6 +188,13 @@ def reproducer(manifest: Manifest, directory: Path, program: Program, variant: s
 def specification(operator: str) -> str:
     """Return the address of an operator's documentation, or nothing for one that ONNX does not document."""
     return onnx_source.specification(operator)
+
+
+def documented(call: Instance, parameters: list[str], output: str) -> list[Quote]:
+    """Return what the specification says of attributes, of an output's type, and of what is special about the inputs."""
+    from opera.libraries.onnx import schemas as onnx_schemas
+
+    return onnx_schemas.quotes(call, parameters, output)
 
 
 def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from opera import precision, resources
 from opera.libraries import exported
+from opera.libraries.documented import Quote, of_docstring
 from opera.libraries.torch import api as torch_api
 from opera.libraries.torch import export as torch_export
 from opera.libraries.torch import references as torch_reference
@@ -123,6 +124,11 @@ def reproducer(manifest: Manifest, directory: Path, program: Program, variant: s
 def specification(operator: str) -> str:
     """Return the address of an operator's documentation."""
     return torch_source.specification(operator)
+
+
+def documented(call: Instance, parameters: list[str], output: str) -> list[Quote]:
+    """Return what the documentation says of parameters, and of what is special about the inputs."""
+    return of_docstring(call, torch_api.resolve(call.operator).__doc__ or "", parameters, specification(call.operator))
 
 
 def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
