@@ -8,6 +8,7 @@ from typing import Any
 
 from opera.oracle.messages import cause, one_line
 from opera.programs import verdicts
+from opera.programs.program import JOINED
 from opera.programs.verdicts import Outcome
 
 VERBS = {"load": ("load", "loading"), "compile": ("compile", "compiling"), "infer": ("run", "running")}
@@ -152,7 +153,7 @@ def _wrong(compiler: str, what: str, outcome: Outcome) -> str:
 def _inner(operator: str, function: str) -> str:
     """Return which operator within the one that was called it is about, where the conversion function names another."""
     if function == f"expanded {operator}":
-        return " (expanded to its function body)"
+        return "" if JOINED in operator else " (expanded to its function body)"
     name, at, _ = function.partition("@")
     inner = re.fullmatch(r"[\w.:]+", name) is not None and at and name.rpartition(":")[2] not in operator
     return f" (at its {name})" if inner else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from opera.programs.verdicts import ABORT, CRASH, FAILURES, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, Outcome
@@ -64,3 +65,9 @@ def test_a_title_ends_with_a_sentence_or_a_word() -> None:
     assert cut == "Add: fails to load: No such pass here"
     cut = title("Add", Outcome(CRASH, "load", "RuntimeError", "word " * 60))
     assert cut.endswith("word…") and len(cut) < SHORT + 25
+
+
+def test_several_calls_have_no_function_body():
+    outcome = Outcome(CRASH, "load", "ValueError", "no", conversion_function="expanded Shape + Max")
+    assert sentence("TVM", "Shape + Max", outcome) == "TVM cannot load Shape + Max: no"
+    assert "expanded" in sentence("TVM", "Elu", msgspec.structs.replace(outcome, conversion_function="expanded Elu"))
