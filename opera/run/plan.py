@@ -62,7 +62,8 @@ class Item(msgspec.Struct, frozen=True):
 class Selection(msgspec.Struct, frozen=True):
     """What of a ranking is wanted: the best `limit` tests of each frontend, by operator glob and by test or instance id.
 
-    With `balance`, the same number of tests of each family of migration sources (opera.store.families).
+    With `balance`, the same number of tests of each family of migration sources (opera.store.families). `instances` are the ids
+    that are wanted, empty for all.
     """
 
     limit: int | None = None
@@ -70,6 +71,7 @@ class Selection(msgspec.Struct, frozen=True):
     test: str = ""
     rerun: bool = False
     balance: bool = False
+    instances: frozenset[str] = frozenset()
 
 
 def exporter_id(library: str) -> str:
@@ -124,6 +126,8 @@ def items(
             ranked = [pair for pair in ranked if matches(pair[1], selection.operator)]
         if selection.test:
             ranked = [pair for pair in ranked if _chosen(pair[0], target.exporter, selection.test)]
+        if selection.instances:
+            ranked = [pair for pair in ranked if pair[0] in selection.instances]
         if selection.balance:
             queues.append(
                 _turns(number, target, ranked, sources[target.library], tests.rejected(workspace, target.exporter))

@@ -302,13 +302,15 @@ def test_documents_of_schema_3_which_hold_a_whole_verdict_are_read(workspace: Wo
                 "UPDATE verdicts SET document = ? WHERE test = ? AND frontend = ? AND variant = ? AND environment = ?",
                 (document, *where),
             )
-        for table in ("examined", "aliases"):
+        for table in ("examined", "aliases", "sites", "defaults"):
             database.execute(f"DROP TABLE {table}")
         database.execute("PRAGMA user_version = 3")
         database.commit()
     with Workspace.open(workspace.root, write=write) as found:
         assert list(found.verdicts()) == told
         assert examined.aliases(found) == {}
+        assert sites.of_instances(found, ["i1"]) == []
+        assert defaults.known(found, "torch", "x") == {}
         assert found.query("PRAGMA user_version") == [(SCHEMA_VERSION if write else 3,)]
 
 
