@@ -18,6 +18,7 @@ from opera.store.verdicts import First
 from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import causes, partners, reduction
 from opera.triage.choice import Choice, choose
+from opera.triage.known import Mark
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import sentence
 
@@ -38,6 +39,7 @@ class Finding(msgspec.Struct, frozen=True):
         numbers: What the oracle and the screens measured of the first member.
         sentence: What is wrong, of the member that its script shows.
         aliases: Other ids that it has, or had.
+        known: What the file of known issues says of it (opera.triage.known), None where it is not in it or none was read.
     """
 
     id: str
@@ -61,6 +63,12 @@ class Finding(msgspec.Struct, frozen=True):
     numbers: dict[str, str | int | float | bool]
     aliases: tuple[str, ...] = ()
     sentence: str = ""
+    known: Mark | None = None
+
+    @property
+    def new(self) -> bool:
+        """Whether no known issue accounts for it: none was written down, or it was fixed and is back."""
+        return self.known is None or self.known.regression
 
 
 class _Known(msgspec.Struct):
