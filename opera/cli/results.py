@@ -1,7 +1,8 @@
-"""Commands that tell what is stored: findings, show, repro, report, benchmark."""
+"""Commands that tell what is stored: findings, show, operators, repro, report, benchmark."""
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -58,6 +59,37 @@ def show(
 
     with Workspace.open(workspace, write=False) as opened:
         stage.show(opened, name)
+
+
+@app.command()
+def operators(
+    library: Annotated[list[str] | None, typer.Option(help="Only this library (repeatable).")] = None,
+    frontend: Annotated[list[str] | None, typer.Option(help="Only this frontend (repeatable).")] = None,
+    operator: Annotated[str, typer.Option(help="Only operators that match this glob: 'Conv*'.")] = "*",
+    shows: Annotated[
+        str,
+        typer.Option(help="Only operators that show this somewhere: fails, partly, unsupported, passes, 'not run'."),
+    ] = "",
+    format: Annotated[str, typer.Option(help="terminal, markdown, csv or json.")] = "terminal",
+    output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
+    workspace: Root = RESULTS,
+) -> None:
+    """Show operators × frontends: which pass, which fail, which are unsupported, by the tests that were run.
+
+    Example: opera operators --library keras
+
+    Example: opera operators --frontend tvm-onnx --shows fails
+
+    Example: opera operators --format csv --output operators.csv
+    """
+    from opera import report
+    from opera.report import support
+    from opera.store.workspace import Workspace
+
+    with Workspace.open(workspace, write=False) as opened:
+        found = support.support(opened, library or [], frontend or [], operator, shows)
+    colour = output is None and sys.stdout.isatty()
+    report.put(support.render(found, format, colour=colour), output)
 
 
 @app.command()
@@ -158,6 +190,7 @@ def report(
     from opera.store.workspace import Workspace
 
     chosen = stage.get(format)
+    stage.check(format, output)
     with Workspace.open(workspace, write=False) as opened:
         stage.write(chosen, summarise(opened, balance=balance, pages=format == "html"), output)
 

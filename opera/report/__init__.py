@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from opera import temporary
-from opera.errors import UsageError
+from opera.errors import UsageError, near
 
 if TYPE_CHECKING:
     from opera.report.summary import Report
@@ -31,14 +31,28 @@ class Format(Protocol):
 def get(name: str) -> Format:
     """Import a format. Raises UsageError for an unknown name."""
     if name not in FORMATS:
-        raise UsageError(f"there is no report format called {name!r}", fix=f"choose from {', '.join(FORMATS)}")
+        raise UsageError(
+            f"there is no report format called {name!r}",
+            cause=near(name, FORMATS),
+            fix=f"choose from {', '.join(FORMATS)}",
+        )
     module: Format = import_module(FORMATS[name])
     return module
 
 
+def check(name: str, output: Path | None) -> None:
+    """Raise UsageError where a terminal would be filled with what is no text for people."""
+    if name in ("html",) and output is None and sys.stdout.isatty():
+        raise UsageError(f"{name} is not for a terminal", fix=f"opera report --format {name} --output report.{name}")
+
+
 def write(format: Format, report: Report, output: Path | None) -> None:
     """Write a report to a file, whole or not at all, or to standard output."""
-    text = format.render(report)
+    put(format.render(report), output)
+
+
+def put(text: str, output: Path | None) -> None:
+    """Write a text to a file, whole or not at all, or to standard output."""
     if output is None:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         return
@@ -49,4 +63,4 @@ def write(format: Format, report: Report, output: Path | None) -> None:
         raise UsageError(
             f"{output} cannot be written: {error.strerror}", fix="free some room, or choose another file"
         ) from None
-    print(f"report written to {output}")
+    print(f"written to {output}")

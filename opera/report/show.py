@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from opera.errors import UsageError, WorkspaceError
+from opera.errors import UsageError, WorkspaceError, near
 from opera.programs import migrated
 from opera.programs.program import Graph
 from opera.report.operators import Operator, operators
@@ -103,16 +102,17 @@ def _matches(workspace: Workspace, name: str) -> list[tuple[str, str]]:
 
 
 def _unclear(workspace: Workspace, name: str, matches: list[tuple[str, str]]) -> UsageError:
-    listed = ", ".join(f"{kind} {found}" for kind, found in matches[:5])
-    told = f"{len(matches)} things have an id that begins with {name!r}" + (f": {listed}" if matches else "")
     if matches:
-        return UsageError(told, fix="give more of the id")
+        listed = ", ".join(f"{kind} {found}" for kind, found in matches[:5])
+        return UsageError(
+            f"{len(matches)} things have an id that begins with {name!r}: {listed}{', …' if len(matches) > 5 else ''}",
+            fix="give more of the id",
+        )
     names = {operator for library in workspace.libraries() for operator in workspace.operators(library)}
-    near = [x for x in names if x.rpartition(".")[2].lower() == name.lower()] or difflib.get_close_matches(name, names)
     return UsageError(
-        f"{told}, and no operator is called so",
-        cause=f"operators of a similar name: {', '.join(sorted(near)[:8])}" if near else "",
-        fix="`opera findings` lists findings, `opera show FINDING` their tests and operators",
+        f"nothing in {workspace.root} is called {name!r}: no operator, and no finding, test or instance",
+        cause=near(name, names) or "another --workspace holds it, or its failures are gone",
+        fix="`opera findings` and `opera operators` list what there is",
     )
 
 

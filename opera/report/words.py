@@ -36,11 +36,20 @@ MEANINGS = {
 """Verdict → what it means."""
 SOURCE_COLUMNS = ("instances", "operators", "only it", "tests", "failing", "findings", "only it")
 """What tables say of a migration source."""
-NOTHING_YET = "Nothing was run yet. Next: opera extract onnx && opera prioritize && opera run"
 CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 """Escape sequences of terminals: colours, titles, links."""
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that act instead of being shown, among them those that turn the direction of text."""
+
+
+def nothing_yet(report: Report) -> str:
+    """Say what comes next where nothing was run: nothing need be extracted again that is there."""
+    steps = (
+        ["opera prioritize", "opera run"]
+        if report.instances
+        else ["opera extract onnx", "opera prioritize", "opera run"]
+    )
+    return f"Nothing was run yet. Next: {' && '.join(steps)}"
 
 
 def share(count: int, total: int) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
 
 from opera import compilers, libraries
 from opera.compilers import Variant
+from opera.errors import UsageError, near
 from opera.programs.program import identity, matches
 from opera.programs.verdicts import OBSERVATION_VERSION
 from opera.run import rules
@@ -138,6 +140,27 @@ def items(
             unranked[target.name] = rest
     merged = heapq.merge(*queues, key=lambda pair: pair[0])
     return (item for _, item in merged), unranked
+
+
+def check(workspace: Workspace, libraries_of: list[str], selection: Selection) -> None:
+    """Raise UsageError where no instance of these libraries is what is asked for, however much was run before."""
+    operators = {name: workspace.operators(name) for name in libraries_of}
+    everything = set[str]().union(*operators.values())
+    if selection.operator != "*" and not any(fnmatchcase(x, selection.operator) for x in everything):
+        raise UsageError(
+            f"no operator in the workspace matches {selection.operator!r}",
+            cause=near(selection.operator, everything),
+            fix="give a glob of whole names, as 'Conv*' or '*.conv2d'; `opera operators` lists them",
+        )
+    if selection.test:
+        made = ((instance, name) for name in libraries_of for instance, _ in workspace.corpus(name).values())
+        exporters = {name: exporter_id(name) for name in libraries_of}
+        if not any(_chosen(instance, exporters[name], selection.test) for instance, name in made):
+            raise UsageError(
+                f"no test or instance in the workspace has an id that begins with {selection.test!r}",
+                cause="another workspace, or a test that another version of the library made",
+                fix="`opera show OPERATOR` and `opera show FINDING` tell ids",
+            )
 
 
 def _chosen(instance: str, exporter: str, name: str) -> bool:

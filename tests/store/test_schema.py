@@ -16,7 +16,7 @@ from filled import fill, judged
 from opera.errors import WorkspaceError
 from opera.report.summary import summarise
 from opera.sources.deeprel import relations
-from opera.store import examined
+from opera.store import defaults, examined, sites
 from opera.store.rows import Covered, Crash
 from opera.store.schema import APPLICATION_ID, SCHEMA_VERSION
 from opera.store.workspace import Workspace
