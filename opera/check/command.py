@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -20,13 +19,13 @@ from opera.check.lines import NOT_RUN, Call, Line
 from opera.errors import UsageError
 from opera.prioritize import order
 from opera.programs.verdicts import Limits
-from opera.report.words import clean, one_line
+from opera.report.words import clean, near_path, one_line
 from opera.run import driver
 from opera.run.driver import Options
 from opera.run.plan import Selection
 from opera.run.progress import reporter
 from opera.sources import record
-from opera.store import sites
+from opera.store import runs, sites
 from opera.store.workspace import Workspace
 from opera.triage import scripts
 
@@ -127,9 +126,7 @@ def _check(workspace: Workspace, wanted: Wanted, command: Command) -> Check:
         progress.say(f"{ending}; {len(instances)} different calls to be run")
         summary = driver.run(workspace, options, progress)
     scripts.write_all(workspace)
-    environments = dict(
-        workspace.query("SELECT frontend, environment FROM run_frontends WHERE run = ?", (summary.run,))
-    )
+    environments = runs.environments(workspace, summary.run)
     versions = workspace.environments()
     stopped = "; ".join([summary.stopped, *(f"{name}: {why}" for name, why in sorted(summary.lost.items()))]).strip(
         "; "
@@ -185,12 +182,12 @@ def where(line: Line) -> str:
     """Return `model.py:23`, the path as seen from the working directory where it is below it."""
     if not line.file:
         return "(no line of the program)"
-    near = os.path.relpath(line.file)
-    return f"{line.file if near.startswith('..') else near}:{line.line}"
+    return f"{near_path(line.file)}:{line.line}"
 
 
 def _call(console: Console, call: Call) -> None:
     several = f", {len(call.instances)} parameter settings" if len(call.instances) > 1 else ""
+    several += ", in training mode" if call.training else ""
     finding = f"  {call.finding}" if call.finding else ""
     console.print(
         f"  [red]{call.verdict}[/red]  {escape(clean(call.operator))} on {escape(call.frontend)}{several}{finding}",

@@ -11,7 +11,7 @@ from opera import compilers
 from opera.programs.program import Graph
 from opera.programs.verdicts import ERROR, FAILURES, FLAKY, INVALID, PASS, SCREENED, UNEXPORTED, UNSUPPORTED, Outcome
 from opera.report.programs import lines
-from opera.store import sites, tests
+from opera.store import sites, tests, verdicts
 from opera.store.sites import Seen
 from opera.store.workspace import COMBINED, Workspace
 from opera.triage import causes
@@ -33,6 +33,7 @@ class Call(msgspec.Struct, frozen=True):
         modules: Paths of the modules or layers that the call is in.
         instances: Ids: a line calls an operator with several parameter settings.
         call: The call as a developer would write it.
+        training: Whether it was made in training mode alone.
     """
 
     operator: str
@@ -43,6 +44,7 @@ class Call(msgspec.Struct, frozen=True):
     modules: tuple[str, ...]
     instances: tuple[str, ...]
     call: tuple[str, ...]
+    training: bool = False
 
     @property
     def bad(self) -> bool:
@@ -101,6 +103,7 @@ def _calls(
             tuple(dict.fromkeys(x.module for x in members if x.module)),
             tuple(dict.fromkeys(x.instance for x in members)),
             tuple(lines(program)) if not isinstance(program, Graph) else (),
+            all(call.context.get("training") is True for x in members for call in operators[x.instance].instances()),
         )  # fmt: skip
 
 
@@ -119,11 +122,9 @@ def _shown(workspace: Workspace, instances: set[str], environments: dict[str, st
             stored = [
                 x
                 for test in held
-                for x in workspace.verdicts(
-                    "test = ? AND frontend = ? AND environment = ?", (test.id, frontend, environment)
-                )
+                for x in verdicts.of_test(workspace, test.id)
+                if (x.frontend, x.environment) == (frontend, environment)
             ]
-            # What one variant supports is supported: a pass is told before another variant's refusal.
             for x in sorted(stored, key=lambda x: rank[x.outcome.verdict])[:1]:
                 finding = called.of(x.finding, x.test) if x.finding else ""
                 sentence = sentences.get((finding, environment), "") or _why(x.outcome, frontend)

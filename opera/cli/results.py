@@ -16,6 +16,12 @@ from opera.errors import NEW_FINDINGS, OK, UsageError
 @app.command()
 def findings(
     frontend: Annotated[str, typer.Option(help="Only this frontend (tvm-onnx).")] = "",
+    operator: Annotated[str, typer.Option(help="Only findings of operators that match this glob: 'Conv*'.")] = "*",
+    status: Annotated[
+        list[str] | None,
+        typer.Option(help="Only those that are so (repeatable): new, known, confirmed, unconfirmed, a verdict, a tag."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array instead.")] = False,
     by: Annotated[str, typer.Option(help="`cause`: what findings of several frontends have in common.")] = "",
     disputed: Annotated[
         bool, typer.Option("--disputed", help="Instead: tests of the library whose expectation others contradict.")
@@ -26,19 +32,32 @@ def findings(
 
     Example: opera findings --frontend openvino-onnx
 
+    Example: opera findings --operator '*conv*' --status inconsistent --status confirmed
+
+    Example: opera findings --json
+
     Example: opera findings --by cause
+
     Example: opera findings --disputed
     """
     from opera.report import show
+    from opera.report.chosen import Wanted
     from opera.store.workspace import Workspace
 
     if by not in ("", "cause"):
         raise UsageError(f"findings are not grouped by {by!r}", fix="give --by cause, or leave it out")
+    if (by or disputed) and (as_json or status or operator != "*"):
+        raise UsageError(
+            f"{'--by' if by else '--disputed'} goes with --frontend alone",
+            fix="leave out --operator, --status and --json",
+        )
     with Workspace.open(workspace, write=False) as opened:
         if disputed:
             show.disputed(opened, frontend)
+        elif by:
+            show.by_cause(opened, frontend)
         else:
-            (show.by_cause if by else show.findings)(opened, frontend)
+            show.findings(opened, Wanted(frontend, operator, tuple(status or ())), as_json=as_json)
 
 
 @app.command()

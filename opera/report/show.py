@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 
+import msgspec
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from opera import libraries
 from opera.errors import UsageError, WorkspaceError, near
 from opera.programs import migrated
-from opera.programs.program import Graph
+from opera.programs.program import Graph, Program
+from opera.programs.values import Value
+from opera.report.chosen import Wanted, choose
 from opera.report.operators import Operator, operators
 from opera.report.page import Output, page
 from opera.report.programs import short
+from opera.report.snippet import snippet
 from opera.report.terminal import findings_table
-from opera.report.words import clean, gist, one_line, status
-from opera.store import instances, tests, verdicts
+from opera.report.words import clean, gist, near_path, one_line, status
+from opera.store import defaults, instances, sites, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import across, causes
@@ -25,19 +31,26 @@ from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
 
 MEMBERS = 10
+MODULES = 4
+"""Modules that are named of a line."""
 
 
-def findings(workspace: Workspace, frontend: str) -> None:
-    """Print a line for each finding."""
+def findings(workspace: Workspace, wanted: Wanted, *, as_json: bool = False) -> None:
+    """Print a line for each finding that is wanted; with `as_json`, a JSON array of all that is known of each."""
+    everything = all_findings(workspace)
+    found = choose(everything, wanted, verdicts.frontends(workspace))
+    if as_json:
+        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+        return
     console = _console()
-    found = all_findings(workspace, frontend)
     if not found:
-        console.print("No findings." if not frontend else f"No findings of {escape(frontend)}.")
+        console.print(f"None of the {len(everything)} findings is so." if everything else "No findings.")
         return
     console.print(findings_table(found, console.width))
     unconfirmed = sum(not x.confirmed for x in found)
     told = f", {unconfirmed} of them not yet confirmed (marked ?)" if unconfirmed else ""
-    console.print(f"{len(found)} findings{told}. opera show ID tells all of one; opera repro ID writes its script")
+    count = f"{len(found)} of {len(everything)}" if len(found) < len(everything) else str(len(found))
+    console.print(f"{count} findings{told}. opera show ID tells all of one; opera repro ID writes its script")
 
 
 def by_cause(workspace: Workspace, frontend: str) -> None:
@@ -153,6 +166,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     )
     shown = f"reduced from {told.origin}" if told.reduced else told.origin
     _section(console, f"The model ({shown or told.test})", told.model)
+    _called(console, workspace, (tests.test(workspace, name).instance for name in x.members))
     marked = tuple(f"{p.name}={p.value}  ({p.mark})" for p in told.parameters)
     _section(console, "Parameters that decide, or are not the default", marked)
     for output in told.outputs:
@@ -180,6 +194,32 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
 
 def _answers(output: Output) -> tuple[str, ...]:
     return (f"expected  {output.expected}", *((f"actual    {output.actual}",) if output.actual else ()))
+
+
+def _called(console: Console, workspace: Workspace, instances: Iterable[str]) -> None:
+    """Print the lines of programs that call these instances, each with the modules that do."""
+    lines: dict[tuple[str, int, str], dict[str, None]] = {}
+    for x in sites.of_instances(workspace, instances):
+        if x.file:
+            lines.setdefault((x.file, x.line, x.text), {})[x.module] = None
+    told = []
+    for (file, line, text), modules in lines.items():
+        names = [name for name in modules if name]
+        more = f" and {len(names) - MODULES} more" if len(names) > MODULES else ""
+        told.append(f"{near_path(file)}:{line}  {text}" + (f"  in {', '.join(names[:MODULES])}{more}" if names else ""))
+    _section(console, "Called by", tuple(told[:MEMBERS]))
+
+
+def _defaults(workspace: Workspace, program: Program) -> Mapping[str, Value]:
+    """Return what parameters default to, as far as it is stored: asking would import the library."""
+    module = libraries.get(program.library) if program.library in libraries.registered() else None
+    if module is None:
+        return {}
+    try:
+        known = defaults.known(workspace, program.library, defaults.version(program.library, module.exporter()))
+    except ImportError:  # the library is not installed here
+        return {}
+    return known.get(program.operator) or {}
 
 
 def _section(console: Console, title: str, lines: tuple[str, ...]) -> None:
@@ -258,6 +298,10 @@ def _instance(console: Console, workspace: Workspace, name: str) -> None:
         _pairs(console, *inputs, *params, ("outputs", ", ".join(call.outputs)), *context)
     if isinstance(program, Graph):
         _pairs(console, ("returns", ", ".join(program.outputs)))
+    _called(console, workspace, [name])
+    if text := snippet(program, _defaults(workspace, program)):
+        _section(console, "To paste", tuple(text.splitlines()))
+        console.print()
     for at in workspace.provenances(name)[:MEMBERS]:
         console.print(f"  from {escape(clean(f'{at.source}: {at.test} ({at.file})'))}")
     for test in tests.of_instance(workspace, name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from opera.oracle.messages import cause
@@ -81,6 +82,12 @@ def where(finding: Finding) -> str:
 def clean(text: str) -> str:
     """Return a text without terminal codes and other control characters, which a compiler's message may hold."""
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", CODES.sub("", text)).strip("\r\n")
+
+
+def near_path(path: str) -> str:
+    """Return a path as seen from the working directory where it is below that."""
+    near = os.path.relpath(path)
+    return path if near.startswith("..") else near
 
 
 def number(value: str | int | float | bool) -> str:

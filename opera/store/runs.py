@@ -47,3 +47,8 @@ def newest(workspace: Workspace) -> dict[str, Any]:
     rows = workspace.query("SELECT document FROM runs ORDER BY id DESC LIMIT 1")
     document: dict[str, Any] = msgspec.json.decode(rows[0][0]) if rows else {}
     return document
+
+
+def environments(workspace: Workspace, run: int) -> dict[str, str]:
+    """Return frontend → the environment that a run ran it in."""
+    return dict(workspace.query("SELECT frontend, environment FROM run_frontends WHERE run = ?", (run,)))

@@ -144,6 +144,11 @@ def first(workspace: Workspace) -> Iterator[First]:
     return (First(*row[:3]) for row in rows)
 
 
+def frontends(workspace: Workspace) -> list[str]:
+    """Return the frontends that something was run on."""
+    return [row[0] for row in workspace.query("SELECT DISTINCT frontend FROM verdicts ORDER BY 1")]
+
+
 def tests(workspace: Workspace, frontend: str, environment: str) -> set[str]:
     """Return the tests that were run on a frontend."""
     rows = workspace.query(
