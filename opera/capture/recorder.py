@@ -95,6 +95,7 @@ class Recorder:
         self._sites: _Spool | None = None
         self._calls: dict[Any, int] = {}  # key → what it is called in the file of sites
         self._marks: set[Any] = set()
+        self._recorded: set[int] = set()
         self._busy = threading.Lock()
 
     def begin(self, file: str, spool: Path, sites: Path | None = None) -> None:
@@ -106,6 +107,7 @@ class Recorder:
         self._deferred.clear()
         self._calls.clear()
         self._marks.clear()
+        self._recorded.clear()
         self._spool = _Spool(spool)
         self._sites = _Spool(sites) if sites is not None and self.sited else None
 
@@ -168,14 +170,25 @@ class Recorder:
         for look in deferred:
             self.observe(look)
 
-    def came(self, key: Any, place: Any, site: Callable[[], Site | None]) -> None:
-        """Note where the call of this key comes from; `place` tells calls of different lines or modules apart, cheaply."""
-        mark = (key, place)
-        if self._sites is None or mark in self._marks:
-            return
-        self._marks.add(mark)
-        if found := site():
-            self._write(self._sites, Line(self._calls.setdefault(key, len(self._calls)), site=found))
+    def came(self, key: Any, place: Any, site: Callable[[], Site | None]) -> bool:
+        """Note where the call of this key comes from; return whether it was recorded before.
+
+        `place` tells calls of different lines or modules apart, and is hashed at each of them; `site` is asked once for each.
+        """
+        if self._sites is None:
+            return False
+        number = self._number(key)
+        if (number, place) not in self._marks:
+            self._marks.add((number, place))
+            if found := site():
+                self._write(self._sites, Line(number, site=found))
+        return number in self._recorded
+
+    def _number(self, key: Any) -> int:
+        number = self._calls.get(key)
+        if number is None:
+            number = self._calls[key] = len(self._calls)
+        return number
 
     def record(
         self,
@@ -197,7 +210,9 @@ class Recorder:
         if self._sites is not None:
             key = ("recorded", self.recorded) if key is None else key
             name = identity(msgspec.json.encode(form["instance"], order="sorted"))
-            self._write(self._sites, Line(self._calls.setdefault(key, len(self._calls)), name))
+            number = self._number(key)
+            self._recorded.add(number)
+            self._write(self._sites, Line(number, name))
 
     def _write(self, spool: _Spool, line: Any) -> None:
         try:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from opera.cli.app import CORES, RESULTS, Root, Workers, app
+from opera.cli.app import CORES, RESULTS, KnownFile, Root, Workers, app
 from opera.errors import NEW_FINDINGS, OK, UsageError
 
 
@@ -26,6 +26,8 @@ def findings(
     disputed: Annotated[
         bool, typer.Option("--disputed", help="Instead: tests of the library whose expectation others contradict.")
     ] = False,
+    new: Annotated[bool, typer.Option("--new", help="Only what --known does not list.")] = False,
+    known: KnownFile = None,
     workspace: Root = RESULTS,
 ) -> None:
     """List the findings: each a set of failing tests of one cause, one suspected bug.
@@ -43,6 +45,7 @@ def findings(
     from opera.report import show
     from opera.report.chosen import Wanted
     from opera.store.workspace import Workspace
+    from opera.triage.known import Known
 
     if by not in ("", "cause"):
         raise UsageError(f"findings are not grouped by {by!r}", fix="give --by cause, or leave it out")
@@ -57,7 +60,8 @@ def findings(
         elif by:
             show.by_cause(opened, frontend)
         else:
-            show.findings(opened, Wanted(frontend, operator, tuple(status or ())), as_json=as_json)
+            words = (*(status or ()), *(["new"] if new else []))
+            show.findings(opened, Wanted(frontend, operator, words), Known.beside(known), as_json=as_json)
 
 
 @app.command()
@@ -65,6 +69,7 @@ def show(
     name: Annotated[
         str, typer.Argument(metavar="ID", help="A finding, test or instance, or how its id begins; or an operator.")
     ],
+    known: KnownFile = None,
     workspace: Root = RESULTS,
 ) -> None:
     """Show all that is known of a finding, a test, an operator instance or an operator.
@@ -75,9 +80,10 @@ def show(
     """
     from opera.report import show as stage
     from opera.store.workspace import Workspace
+    from opera.triage.known import Known
 
     with Workspace.open(workspace, write=False) as opened:
-        stage.show(opened, name)
+        stage.show(opened, name, Known.beside(known))
 
 
 @app.command()
@@ -196,6 +202,7 @@ def report(
             "--balance", help="Compare migration sources by the same number of tests each, best-ranked first."
         ),
     ] = False,
+    known: KnownFile = None,
     workspace: Root = RESULTS,
 ) -> None:
     """Report from what is stored, also while a run goes on: verdicts, findings, efficiency, what each source found.
@@ -207,11 +214,13 @@ def report(
     from opera import report as stage
     from opera.report.summary import summarise
     from opera.store.workspace import Workspace
+    from opera.triage.known import Known
 
     chosen = stage.get(format)
     stage.check(format, output)
+    issues = Known.beside(known)
     with Workspace.open(workspace, write=False) as opened:
-        stage.write(chosen, summarise(opened, balance=balance, pages=format == "html"), output)
+        stage.write(chosen, summarise(opened, balance=balance, pages=format == "html", known=issues), output)
 
 
 @app.command()

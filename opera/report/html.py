@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +13,20 @@ import msgspec
 from opera.programs.verdicts import FAILURES
 from opera.report.summary import FrontendSummary, Report
 from opera.report.venn import venn
-from opera.report.words import LETTERS, MEANINGS, clean, gist, number, share, shown_verdicts, where
+from opera.report.words import (
+    LETTERS,
+    MEANINGS,
+    clean,
+    gist,
+    in_words,
+    number,
+    severity,
+    share,
+    shown_verdicts,
+    standing,
+    where,
+    worst_first,
+)
 from opera.resources import content
 from opera.store.workspace import COMBINED
 
@@ -81,6 +95,7 @@ def render(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    report = msgspec.structs.replace(report, findings=worst_first(report.findings))
     style, script = ((folder / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     return environment.get_template("report.html.j2").render(
         report=report,
@@ -106,7 +121,16 @@ def render(report: Report) -> str:
         where=where,
         gist=gist,
         number=number,
+        standing=standing,
+        in_words=in_words,
+        severity=severity,
+        link=link,
     )
+
+
+def link(address: str) -> bool:
+    """Whether an address may be followed: others might run something."""
+    return re.match(r"https?://", address) is not None
 
 
 def chart(frontends: list[FrontendSummary]) -> Chart:

@@ -21,7 +21,7 @@ from opera.report.page import Output, page
 from opera.report.programs import short
 from opera.report.snippet import snippet
 from opera.report.terminal import findings_table
-from opera.report.words import clean, gist, near_path, one_line, status
+from opera.report.words import clean, gist, in_words, near_path, one_line, status
 from opera.store import defaults, instances, sites, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -29,15 +29,16 @@ from opera.triage import across, causes
 from opera.triage.disputed import disputed as all_disputed
 from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
+from opera.triage.known import NONE, Known
 
 MEMBERS = 10
 MODULES = 4
 """Modules that are named of a line."""
 
 
-def findings(workspace: Workspace, wanted: Wanted, *, as_json: bool = False) -> None:
-    """Print a line for each finding that is wanted; with `as_json`, a JSON array of all that is known of each."""
-    everything = all_findings(workspace)
+def findings(workspace: Workspace, wanted: Wanted, known: Known = NONE, *, as_json: bool = False) -> None:
+    """Print a line for each finding that is wanted, new ones first; with `as_json`, an array of all that is known of each."""
+    everything = known.within_workspace(workspace).marked(all_findings(workspace))
     found = choose(everything, wanted, verdicts.frontends(workspace))
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
@@ -47,8 +48,9 @@ def findings(workspace: Workspace, wanted: Wanted, *, as_json: bool = False) -> 
         console.print(f"None of the {len(everything)} findings is so." if everything else "No findings.")
         return
     console.print(findings_table(found, console.width))
-    unconfirmed = sum(not x.confirmed for x in found)
+    unconfirmed, listed = sum(not x.confirmed for x in found), sum(not x.new for x in found)
     told = f", {unconfirmed} of them not yet confirmed (marked ?)" if unconfirmed else ""
+    told += f", {listed} known" if listed else ""
     count = f"{len(found)} of {len(everything)}" if len(found) < len(everything) else str(len(found))
     console.print(f"{count} findings{told}. opera show ID tells all of one; opera repro ID writes its script")
 
@@ -90,18 +92,22 @@ def disputed(workspace: Workspace, frontend: str) -> None:
     console.print(f"{len(found)} {told}" if found else "No test's expectation is disputed.")
 
 
-def show(workspace: Workspace, name: str) -> None:
+def show(workspace: Workspace, name: str, known: Known = NONE) -> None:
     """Print all that is known of the operator of that name, or of the finding, test or instance whose id begins so."""
     console = _console()
-    if known := operators(workspace, name):
-        for operator in known:
-            _operator(console, workspace, operator)
+    known = known.within_workspace(workspace)
+    if called := operators(workspace, name):
+        for operator in called:
+            _operator(console, workspace, operator, known)
         return
     matches = _matches(workspace, name)
     if len(matches) != 1:
         raise _unclear(workspace, name, matches)
     kind, found = matches[0]
-    {"finding": _finding, "test": _test, "instance": _instance}[kind](console, workspace, found)
+    if kind == "finding":
+        _finding(console, workspace, found, known)
+    else:
+        {"test": _test, "instance": _instance}[kind](console, workspace, found)
 
 
 def _console() -> Console:
@@ -129,7 +135,7 @@ def _unclear(workspace: Workspace, name: str, matches: list[tuple[str, str]]) ->
     )
 
 
-def _operator(console: Console, workspace: Workspace, x: Operator) -> None:
+def _operator(console: Console, workspace: Workspace, x: Operator, known: Known) -> None:
     console.print(f"[bold]{escape(clean(x.name))}[/bold]  {escape(x.library)}")
     related: dict[str, list[str]] = {"value": [], "status": []}
     for other in x.related:
@@ -144,11 +150,11 @@ def _operator(console: Console, workspace: Workspace, x: Operator) -> None:
     found = [finding for finding in all_findings(workspace) if x.name in finding.operators]
     found = [finding for finding in found if finding.frontend.rpartition("-")[2] == x.library]
     if found:
-        console.print(findings_table(found, console.width))
+        console.print(findings_table(known.marked(found), console.width))
 
 
-def _finding(console: Console, workspace: Workspace, name: str) -> None:
-    found = all_findings(workspace, only=name)
+def _finding(console: Console, workspace: Workspace, name: str, known: Known) -> None:
+    found = known.marked(all_findings(workspace, only=name))
     if not found:
         console.print(f"{name}: its failures are gone (flaky, or run again with another outcome)")
         return
@@ -184,6 +190,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     console.print()
     _pairs(
         console,
+        ("known", in_words(x.known) if x.known else ""),
         ("also called", ", ".join(x.aliases)),
         ("converter", told.converter),
         ("specification", ", ".join(told.specification)),

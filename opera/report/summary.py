@@ -24,6 +24,7 @@ from opera.store.workspace import COMBINED, Workspace
 from opera.triage.across import Cause, across
 from opera.triage.disputed import Disputed, disputed
 from opera.triage.findings import Finding, findings, first_tests, version_key
+from opera.triage.known import NONE, Known
 
 CURVE_POINTS = 200
 """A curve is thinned to about this many points."""
@@ -123,12 +124,14 @@ class Report(msgspec.Struct, frozen=True):
     pages: dict[str, Page] = {}
 
 
-def summarise(workspace: Workspace, *, balance: bool = False, pages: bool = False) -> Report:
+def summarise(workspace: Workspace, *, balance: bool = False, pages: bool = False, known: Known = NONE) -> Report:
     """Compute the report of a workspace in a fixed number of queries, and some a finding where its `pages` are wanted.
 
-    With `balance`, sources are compared by the same number of tests each (opera.report.sources.compare).
+    With `balance`, sources are compared by the same number of tests each (opera.report.sources.compare). Findings that are
+    `known` come after those that are not.
     """
-    found, verdicts, newest = findings(workspace), _test_verdicts(workspace), tests.newest(workspace)
+    found = known.within_workspace(workspace).marked(findings(workspace))
+    verdicts, newest = _test_verdicts(workspace), tests.newest(workspace)
     counted = held(workspace)
     families = migration.by_family(counted)
     frontends = _frontends(workspace, found, verdicts, newest, migration.by_library(counted))

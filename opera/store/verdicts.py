@@ -49,6 +49,12 @@ def of_test(workspace: Workspace, test: str) -> Iterator[Verdict]:
     return workspace.verdicts("test = ?", (test,))
 
 
+def of_tests(workspace: Workspace, tests: Iterable[str]) -> Iterator[Verdict]:
+    """Yield the verdicts of any number of tests."""
+    names = msgspec.json.encode(list(tests)).decode()
+    return workspace.verdicts("test IN (SELECT value FROM json_each(?))", (names,))
+
+
 def of_variant(workspace: Workspace, variant: str) -> Iterator[Verdict]:
     """Yield the verdicts that were reached through a variant."""
     return workspace.verdicts("variant = ?", (variant,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -108,7 +109,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
             groups[name, verdict.environment].append(verdict)
     found = [_finding(workspace, name, group, known) for (name, _), group in groups.items()]
     found.sort(key=lambda x: (NEWER in x.tags, -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
-    age = _ages(found)
+    age = ages(found)
     return sorted(found, key=lambda x: age[x.frontend, x.compiler_version])
 
 
@@ -117,7 +118,7 @@ def version_key(version: str) -> tuple[tuple[int, ...], str]:
     return tuple(int(digits) for digits in re.findall(r"\d+", version)), version
 
 
-def _ages(found: list[Finding]) -> dict[tuple[str, str], int]:
+def ages(found: Iterable[Finding]) -> dict[tuple[str, str], int]:
     """Return (frontend, compiler version) → 0 for the frontend's newest version, 1 for the one before, ..."""
     versions: dict[str, set[str]] = defaultdict(set)
     for finding in found:

@@ -129,22 +129,25 @@ class Known(msgspec.Struct, frozen=True):
         One that names the finding comes first, then one that some of its tests belong to, then one that describes it; one that
         allows for it before one by which it should be gone. Where operators are given, entries together must match all.
         """
+        matching = self.all_of(finding)
+        whole = all(any(_calls(x, finding, name) for x in matching) for name in finding.operators)
+        return matching[0] if matching and whole else None
+
+    def all_of(self, finding: Finding) -> list[Entry]:
+        """Return the entries that match a finding or some of its operators, the one that it belongs to first."""
         found = sorted(
             (rank, regressed(x, finding.compiler_version), place)
             for place, x in enumerate(self.entries)
             if (rank := self._rank(x, finding)) is not None
         )
-        matching = [self.entries[place] for _, _, place in found]
-        whole = all(any(_calls(x, finding, name) for x in matching) for name in finding.operators)
-        return matching[0] if matching and whole else None
+        return [self.entries[place] for _, _, place in found]
 
     def mark(self, finding: Finding) -> Mark | None:
         """Return what the file says of a finding, None for a new one."""
         entry = self.of(finding)
         if entry is None:
             return None
-        back = regressed(entry, finding.compiler_version)
-        return Mark(entry.status, entry.issue, entry.note, entry.reason, entry.fixed_in, back)
+        return mark(entry, regression=regressed(entry, finding.compiler_version))
 
     def marked(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings with what the file says of each, new ones (and regressions) before known ones."""
@@ -169,6 +172,15 @@ class Known(msgspec.Struct, frozen=True):
     def holds(self, entry: Entry, members: Iterable[str]) -> bool:
         """Whether one of these tests is among those that failed when the entry was added."""
         return bool(entry.tests) and any(self.instances.get(test) in entry.tests for test in members)
+
+
+def mark(entry: Entry, *, regression: bool = False) -> Mark:
+    """Return what an entry says."""
+    return Mark(entry.status, entry.issue, entry.note, entry.reason, entry.fixed_in, regression)
+
+
+NONE = Known()
+"""No file: every finding is new."""
 
 
 def signature(finding: Finding) -> str:
@@ -250,7 +262,7 @@ def parse(text: str, name: str = FILE) -> tuple[Entry, ...]:
     tables = document.get(KEY, [])
     if not isinstance(tables, list) or not all(isinstance(x, dict) for x in tables):
         raise _wrong(name, f"{KEY!r} is no array of tables", "single brackets", f"begin every issue with [[{KEY}]]")
-    heads = [number for number, line in enumerate(text.splitlines(), 1) if HEAD.match(line)]
+    heads = [number for number, line in enumerate(text.split("\n"), 1) if HEAD.match(line)]
     places = [f"{name}:{number}" for number in heads]
     if len(places) != len(tables):  # tables that are written inline, or a head within a string
         places = [f"{name}: entry {number}" for number in range(1, len(tables) + 1)]
@@ -274,12 +286,11 @@ def entry(table: Mapping[str, Any], place: str) -> Entry:
             raise _wrong(place, f"{key} is no list of texts", "missing brackets or quotes", f'write {key} = ["…"]')
         if key not in LISTS and not isinstance(value, str):
             raise _wrong(place, f"{key} is no text: {value!r}", "missing quotes", f'write {key} = "{value}"')
-    made = msgspec.convert(dict(table), Entry)
-    _check(made, place)
-    return made
+    return checked(msgspec.convert(dict(table), Entry), place)
 
 
-def _check(x: Entry, place: str) -> None:
+def checked(x: Entry, place: str) -> Entry:
+    """Return an entry that can be meant. Raises UsageError, which begins with `place`."""
     for name in x.findings:
         if not ID.fullmatch(name):
             cause = "a spelling mistake: an id is F and 8 of the digits 0-9a-f"
@@ -316,6 +327,7 @@ def _check(x: Entry, place: str) -> None:
     except re.error as error:
         cause = "message is a regular expression; brackets and the like need a backslash"
         raise _wrong(place, f"message cannot be read: {error}", cause, "write \\( for (, or '…' around it") from None
+    return x
 
 
 def _check_versions(x: Entry, place: str) -> None:

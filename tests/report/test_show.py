@@ -148,7 +148,7 @@ def test_an_instance_shows_inputs_params_and_where_it_was_seen(workspace, enviro
 
 @pytest.mark.parametrize("name", ["zzz", "F", "", "%", "t1"])
 def test_unknown_and_ambiguous_ids_are_told(workspace, environments, name):
-    with pytest.raises(UsageError, match="have an id that begins with|nothing in .* is called"):
+    with pytest.raises(UsageError, match=r"have an id that begins with|nothing in .* is called"):
         show.show(workspace, name)
 
 

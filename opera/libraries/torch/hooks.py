@@ -236,19 +236,20 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
 
     def _new(self, operator: str, args: Any, kwargs: Any, frame: FrameType | None) -> tuple[Any, Instance] | None:
         key = calls.key(operator, args, kwargs)
-        self.came(key, frame)
-        if key in self.recorder.keys:
+        if self.came(key, frame) or key in self.recorder.keys:
             return None
         if transformed():
             raise NotRepresentable(TRANSFORMED)
         with off():
             return key, calls.instance(operator, args, kwargs)
 
-    def came(self, key: Any, frame: FrameType | None) -> None:
-        """Note which line and which module make a call, or which module is called."""
-        if (paths := self.paths) is not None and frame is not None:
-            place = frame.f_code, frame.f_lineno, paths.current()
-            self.recorder.came(key, place, lambda: self._frames.site(frame, paths.path()))
+    def came(self, key: Any, frame: FrameType | None) -> bool:
+        """Note which line and which module make a call, or which module is called; return whether it was recorded before."""
+        paths = self.paths
+        if paths is None or frame is None:
+            return False
+        place = frame.f_code, frame.f_lasti, paths.current()
+        return self.recorder.came(key, place, lambda: self._frames.site(frame, paths.path()))
 
     def keep(self, seen: tuple[Any, Instance], result: Any) -> None:
         """Record a call that returned."""
@@ -355,8 +356,7 @@ def _hook_modules(watch: Watch) -> None:
             with off():
                 made = constructors.of(module)
                 key = modules.module_key(operator, module, made, args, kwargs)
-                watch.came(key, frame)
-                if key in recorder.keys:
+                if watch.came(key, frame) or key in recorder.keys:
                     return None
                 return key, modules.module_instance(operator, module, made, args, kwargs)
         except Exception as error:
