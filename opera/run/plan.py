@@ -142,9 +142,9 @@ def items(
     return (item for _, item in merged), unranked
 
 
-def check(workspace: Workspace, libraries_of: list[str], selection: Selection) -> None:
+def check(workspace: Workspace, chosen: list[str], selection: Selection) -> None:
     """Raise UsageError where no instance of these libraries is what is asked for, however much was run before."""
-    operators = {name: workspace.operators(name) for name in libraries_of}
+    operators = {name: workspace.operators(name) for name in chosen}
     everything = set[str]().union(*operators.values())
     if selection.operator != "*" and not any(fnmatchcase(x, selection.operator) for x in everything):
         raise UsageError(
@@ -153,8 +153,8 @@ def check(workspace: Workspace, libraries_of: list[str], selection: Selection) -
             fix="give a glob of whole names, as 'Conv*' or '*.conv2d'; `opera operators` lists them",
         )
     if selection.test:
-        made = ((instance, name) for name in libraries_of for instance, _ in workspace.corpus(name).values())
-        exporters = {name: exporter_id(name) for name in libraries_of}
+        made = ((instance, name) for name in chosen for instance, _ in workspace.corpus(name).values())
+        exporters = {name: exporter_id(name) for name in chosen}
         if not any(_chosen(instance, exporters[name], selection.test) for instance, name in made):
             raise UsageError(
                 f"no test or instance in the workspace has an id that begins with {selection.test!r}",
