@@ -248,7 +248,8 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
         paths = self.paths
         if paths is None or frame is None:
             return False
-        place = frame.f_code, frame.f_lasti, paths.current()
+        code = frame.f_code  # whose own hash is slow
+        place = code.co_filename, code.co_firstlineno, frame.f_lasti, paths.current()
         return self.recorder.came(key, place, lambda: self._frames.site(frame, paths.path()))
 
     def keep(self, seen: tuple[Any, Instance], result: Any) -> None:
