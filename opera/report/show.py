@@ -34,6 +34,8 @@ from opera.triage.known import NONE, Known
 MEMBERS = 10
 MODULES = 4
 """Modules that are named of a line."""
+WIDE = 100
+"""Columns that the table of causes needs; where there are fewer, each is two lines."""
 
 
 def findings(workspace: Workspace, wanted: Wanted, known: Known = NONE, *, as_json: bool = False) -> None:
@@ -52,7 +54,9 @@ def findings(workspace: Workspace, wanted: Wanted, known: Known = NONE, *, as_js
     told = f", {unconfirmed} of them not yet confirmed (marked ?)" if unconfirmed else ""
     told += f", {listed} known" if listed else ""
     count = f"{len(found)} of {len(everything)}" if len(found) < len(everything) else str(len(found))
-    console.print(f"{count} findings{told}. opera show ID tells all of one; opera repro ID writes its script")
+    console.print(
+        f"{count} findings{told}. opera show ID tells all of one; opera repro ID writes its script", soft_wrap=True
+    )
 
 
 def by_cause(workspace: Workspace, frontend: str) -> None:
@@ -61,6 +65,13 @@ def by_cause(workspace: Workspace, frontend: str) -> None:
     found = [x for x in across.across(workspace, all_findings(workspace)) if frontend in ("", *x.frontends)]
     if not found:
         console.print("No cause that several frontends share, as far as is known.")
+        return
+    if console.width < WIDE:
+        for x in found:
+            console.print(f"{x.id}  {escape(clean(x.operator))} on {escape(', '.join(x.frontends))}", soft_wrap=True)
+            console.print(f"    findings {', '.join(x.findings)}", soft_wrap=True)
+            console.print(f"    {escape(gist(x.sentence, 160))}")
+        console.print(f"{len(found)} causes of several frontends: look for them in the library, or in its test, first")
         return
     table = Table(box=None, header_style="dim", pad_edge=False)
     for title in ("cause", "frontends", "findings", "operator", "says"):

@@ -109,9 +109,9 @@ def _findings(console: Console, report: Report) -> None:
     told = f" ({listed} known)" if listed else ""
     console.print(f"[bold]Findings[/bold], {min(TOP, len(report.findings))} of {len(report.findings)}{told}:")
     console.print(findings_table(report.findings[:TOP], console.width))
-    console.print(
-        "next: opera findings; opera show ID; opera repro ID --verify; opera report --format html --output FILE"
-    )
+    console.print("next: opera findings")
+    console.print("      opera show ID; opera repro ID --verify")
+    console.print("      opera report --format html --output FILE")
 
 
 def findings_table(findings: list[Finding], width: int) -> Table:
