@@ -1,7 +1,8 @@
-"""Commands that tell what is stored: findings, show, repro, report, benchmark."""
+"""Commands that tell what is stored: findings, show, operators, repro, report, benchmark."""
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,12 @@ from opera.errors import NEW_FINDINGS, OK, UsageError
 @app.command()
 def findings(
     frontend: Annotated[str, typer.Option(help="Only this frontend (tvm-onnx).")] = "",
+    operator: Annotated[str, typer.Option(help="Only findings of operators that match this glob: 'Conv*'.")] = "*",
+    status: Annotated[
+        list[str] | None,
+        typer.Option(help="Only those that are so (repeatable): new, known, confirmed, unconfirmed, a verdict, a tag."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array instead.")] = False,
     by: Annotated[str, typer.Option(help="`cause`: what findings of several frontends have in common.")] = "",
     disputed: Annotated[
         bool, typer.Option("--disputed", help="Instead: tests of the library whose expectation others contradict.")
@@ -27,10 +34,16 @@ def findings(
 
     Example: opera findings --frontend openvino-onnx
 
+    Example: opera findings --operator '*conv*' --status inconsistent --status confirmed
+
+    Example: opera findings --json
+
     Example: opera findings --by cause
+
     Example: opera findings --disputed
     """
     from opera.report import show
+    from opera.report.chosen import Wanted
     from opera.store.workspace import Workspace
     from opera.triage.known import Known
 
@@ -38,13 +51,19 @@ def findings(
         raise UsageError(f"findings are not grouped by {by!r}", fix="give --by cause, or leave it out")
     if new and (by or disputed):
         raise UsageError("--new lists findings, and neither causes nor tests", fix="leave out --by and --disputed")
+    if (by or disputed) and (as_json or status or operator != "*"):
+        raise UsageError(
+            f"{'--by' if by else '--disputed'} goes with --frontend alone",
+            fix="leave out --operator, --status and --json",
+        )
     with Workspace.open(workspace, write=False) as opened:
         if disputed:
             show.disputed(opened, frontend)
         elif by:
             show.by_cause(opened, frontend)
         else:
-            show.findings(opened, frontend, Known.beside(known), new=new)
+            words = (*(status or ()), *(["new"] if new else []))
+            show.findings(opened, Wanted(frontend, operator, words), Known.beside(known), as_json=as_json)
 
 
 @app.command()
@@ -67,6 +86,38 @@ def show(
 
     with Workspace.open(workspace, write=False) as opened:
         stage.show(opened, name, Known.beside(known))
+
+
+@app.command()
+def operators(
+    library: Annotated[list[str] | None, typer.Option(help="Only this library (repeatable).")] = None,
+    frontend: Annotated[list[str] | None, typer.Option(help="Only this frontend (repeatable).")] = None,
+    operator: Annotated[str, typer.Option(help="Only operators that match this glob: 'Conv*'.")] = "*",
+    shows: Annotated[
+        str,
+        typer.Option(help="Only operators that show this somewhere: fails, partly, unsupported, passes, 'not run'."),
+    ] = "",
+    format: Annotated[str, typer.Option(help="terminal, markdown, csv or json.")] = "terminal",
+    output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
+    workspace: Root = RESULTS,
+) -> None:
+    """Show operators × frontends: which pass, which fail, which are unsupported, by the tests that were run.
+
+    Example: opera operators --library keras
+
+    Example: opera operators --frontend tvm-onnx --shows fails
+
+    Example: opera operators --format csv --output operators.csv
+    """
+    from opera import report
+    from opera.report import support
+    from opera.store.workspace import Workspace
+
+    with Workspace.open(workspace, write=False) as opened:
+        found = support.support(opened, library or [], frontend or [], operator, shows)
+    colour = output is None and sys.stdout.isatty()
+    text = support.render(found, format, colour=colour)
+    report.put([text if text.endswith("\n") else text + "\n"], output)
 
 
 @app.command()
@@ -195,6 +246,7 @@ def report(
         raise UsageError(
             f"there is no folder {source}", cause="a wrong path", fix="give --source a checkout of the compiler"
         )
+    stage.check(format, output)
     issues = Known.beside(known)
     if format in stage.STREAMED:
         with Workspace.open(workspace, write=False) as opened:

@@ -148,7 +148,7 @@ def by_test(workspace: Workspace, frontend: str, environment: str, *, rest: bool
 
 def frontends(workspace: Workspace) -> list[tuple[str, str]]:
     """Return the (frontend, environment) that tests were run on."""
-    rows = workspace.query("SELECT DISTINCT frontend, environment FROM verdicts")
+    rows = workspace.query("SELECT DISTINCT frontend, environment FROM verdicts ORDER BY 1, 2")
     return [(frontend, environment) for frontend, environment in rows]
 
 

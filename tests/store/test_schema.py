@@ -17,7 +17,7 @@ import opera
 from opera.errors import WorkspaceError
 from opera.report.summary import summarise
 from opera.sources.deeprel import relations
-from opera.store import examined
+from opera.store import defaults, examined, sites
 from opera.store.rows import Covered, Crash
 from opera.store.schema import APPLICATION_ID, SCHEMA_VERSION
 from opera.store.workspace import Workspace
@@ -314,13 +314,15 @@ def test_documents_of_schema_3_which_hold_a_whole_verdict_are_read(workspace: Wo
                 "UPDATE verdicts SET document = ? WHERE test = ? AND frontend = ? AND variant = ? AND environment = ?",
                 (document, *where),
             )
-        for table in ("examined", "aliases"):
+        for table in ("examined", "aliases", "sites", "defaults"):
             database.execute(f"DROP TABLE {table}")
         database.execute("PRAGMA user_version = 3")
         database.commit()
     with Workspace.open(workspace.root, write=write) as found:
         assert list(found.verdicts()) == told
         assert examined.aliases(found) == {}
+        assert sites.of_instances(found, ["i1"]) == []
+        assert defaults.known(found, "torch", "x") == {}
         assert found.query("PRAGMA user_version") == [(SCHEMA_VERSION if write else 3,)]
 
 
