@@ -163,6 +163,46 @@ def report(
 
 
 @app.command()
+def diff(
+    sides: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[BEFORE AFTER]",
+            help="Environments (openvino=2025.0, or how an id begins), folders of workspaces, or FOLDER@ENVIRONMENT;"
+            " default: the two that a frontend has, the older version before.",
+        ),
+    ] = None,
+    frontend: Annotated[str, typer.Option(help="Only this frontend (openvino-onnx).")] = "",
+    tests: Annotated[bool, typer.Option("--tests", help="List the tests that differ, too.")] = False,
+    format: Annotated[str, typer.Option(help="terminal, json, markdown or html.")] = "terminal",
+    output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
+    workspace: Root = RESULTS,
+) -> None:
+    """Compare two versions of a compiler: what is new, fixed, changed, still there, now or no longer supported.
+
+    Exits with 1 where something has become worse. Only tests that were run on both sides are compared.
+
+    Example: opera diff
+
+    Example: opera diff openvino=2025.0 openvino=2026.4 --format markdown
+
+    Example: opera diff release/results nightly/results --tests
+    """
+    from opera.report import differences
+    from opera.triage import diff as stage
+    from opera.triage.sides import choose
+
+    if len(sides or []) > 2:
+        raise UsageError(f"two sides are compared, not {len(sides or [])}", fix="see `opera diff --help`")
+    if format not in differences.FORMATS:
+        raise UsageError(f"there is no format called {format!r}", fix=f"choose from {', '.join(differences.FORMATS)}")
+    with ExitStack() as stack:
+        found = stage.diff(choose(stack, workspace, sides or [], frontend))
+        differences.write(differences.render(format, found, tests=tests), output)
+    raise typer.Exit(NEW_FINDINGS if found.regressions else OK)
+
+
+@app.command()
 def benchmark(
     strategy: Annotated[list[str] | None, typer.Option(help="Strategy to score (repeatable); default: all.")] = None,
     seeds: Annotated[

@@ -38,7 +38,11 @@ def get(name: str) -> Format:
 
 def write(format: Format, report: Report, output: Path | None) -> None:
     """Write a report to a file, whole or not at all, or to standard output."""
-    text = format.render(report)
+    write_text(format.render(report), output, "report")
+
+
+def write_text(text: str, output: Path | None, what: str) -> None:
+    """Write a text to a file, whole or not at all, and say so, or to standard output."""
     if output is None:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         return
@@ -49,4 +53,4 @@ def write(format: Format, report: Report, output: Path | None) -> None:
         raise UsageError(
             f"{output} cannot be written: {error.strerror}", fix="free some room, or choose another file"
         ) from None
-    print(f"report written to {output}")
+    print(f"{what} written to {output}")

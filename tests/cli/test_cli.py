@@ -22,6 +22,7 @@ COMMANDS = [
     "repro",
     "report",
     "benchmark",
+    "diff",
 ]
 COMMANDS += ["corpus export", "corpus import", "corpus merge"]
 

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+
+import jsonschema
+import msgspec
+import pytest
+from commands import opera
+from filled import document, judged
+
+from opera.errors import UsageError
+from opera.oracle.signature import Signature
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Tensor
+from opera.programs.verdicts import Outcome
+from opera.report import differences
+from opera.store.rows import Test as MigratedTest
+from opera.store.workspace import Workspace
+from opera.triage import diff, sides
+from opera.triage.alike import alike
+
+FRONTEND = "openvino-onnx"
+TRANSLATED = "Errors during ONNX translation: Requested output shape [2,1,1] is incompatible with input shape"
+REWORDED = (
+    "While validating ONNX node '<Node(Op6): y>': Requested output shape [2,1,1] is incompatible with input shape"
+)
+
+
+def crash(message: str, at: str = "Op") -> Outcome:
+    return Outcome("crash", "load", "RuntimeError", message, conversion_function=at)
+
+
+def wrong(symptom: str = "value") -> Outcome:
+    return Outcome("inconsistent", "infer", symptom, "Y: 1 of 2", details={})
+
+
+PASS, UNSUPPORTED = Outcome("pass"), Outcome("unsupported", "load", "RuntimeError", "no conversion rule for Op")
+SCREENED = Outcome("screened", "infer", "value", details={"screen": "ill-conditioned"})
+SIDES: dict[str, tuple[Outcome, Outcome]] = {
+    "still": (wrong(), wrong()),
+    "fixed": (wrong("dtype"), PASS),
+    "new": (PASS, wrong("shape")),
+    "met": (UNSUPPORTED, wrong("nan-mask")),
+    "lost": (PASS, UNSUPPORTED),
+    "gained": (UNSUPPORTED, PASS),
+    "reworded": (crash(TRANSLATED, "Op6@frontend.cpp:124"), crash(REWORDED, "Op6@split.cpp:41")),
+    "changed": (crash("one_1d node not found in graph cache"), crash("axis 7 is out of the range of the tensor")),
+    "refused": (crash("unordered_map::at"), UNSUPPORTED),
+    "gone": (crash("layout of the cell was not deduced"), SCREENED),
+    "passes": (PASS, PASS),
+}
+"""Name of a test → what it shows in the older version and in the newer one."""
+
+
+def fill(
+    workspace: Workspace, shown: dict[str, tuple[Outcome, Outcome]], versions=("2025.0.0", "2026.4.1")
+) -> list[str]:
+    """Store tests with what they show in two versions, the newer one first; return the ids of the environments."""
+    made = {}
+    for number, name in enumerate(shown):
+        operator = f"Op{number}"
+        instance = Instance("onnx", operator, {}, (Operand("X", Tensor.of([1.0])),), ("Y",), {"opset": {"": 14}})
+        workspace.add_captured([Captured(instance, Provenance("node-tests", "cases.py", f"test_{name}"), None)])
+        made[name] = (operator, MigratedTest(name, instance.id, "valid"))
+    workspace.save_tests("exporter", [test for _, test in made.values()])
+    environments = [workspace.save_environment(document("openvino", version)) for version in versions]
+    run = workspace.start_run({})
+    for side in (1, 0):
+        verdicts, signatures = [], {}
+        for name, both in shown.items():
+            found, outcome = "", both[side]
+            if outcome.verdict in ("crash", "inconsistent"):
+                signature = Signature.of(FRONTEND, made[name][0], outcome)
+                found, signatures[signature.id] = signature.id, msgspec.json.encode(signature)
+            confirmed = "confirmed" if found else ""
+            fields = msgspec.structs.asdict(outcome)
+            place = (fields.pop("stage"), fields.pop("symptom"))
+            del fields["seen"]
+            verdicts.append(
+                judged(name, FRONTEND, "inputs", environments[side], fields.pop("verdict"), *place, finding=found,
+                       confirmation=confirmed, **fields)
+            )  # fmt: skip
+        workspace.save_verdicts(run, verdicts, signatures)
+    return environments
+
+
+@pytest.fixture
+def filled(workspace) -> Workspace:
+    fill(workspace, SIDES)
+    return workspace
+
+
+def compared(workspace: Workspace, *named: str) -> diff.Between:
+    with ExitStack() as stack:
+        (found,) = diff.diff(sides.choose(stack, workspace.root, list(named))).frontends
+    return found
+
+
+def test_every_kind_is_told_of_findings_and_of_tests(filled):
+    found = compared(filled)
+    assert (found.before, found.after, found.compared) == ("2025.0.0", "2026.4.1", len(SIDES))
+    kinds = {x.test: x.kind for x in found.tests}
+    assert kinds == {
+        "still": diff.STILL, "fixed": diff.FIXED, "new": diff.NEW, "met": diff.NEW, "lost": diff.LOST, "gained": diff.GAINED,
+        "reworded": diff.STILL, "changed": diff.CHANGED, "refused": diff.REFUSED, "gone": diff.GONE, "passes": diff.SAME,
+    }  # fmt: skip
+    of = {x.members[0]: x for x in found.findings}
+    assert {name: x.kind for name, x in of.items()} == {
+        name: kind for name, kind in kinds.items() if name not in ("lost", "gained", "passes")
+    }
+    assert of["met"].moves == {"unsupported → inconsistent in infer (nan-mask)": 1}
+    assert [(x.kind, x.tests, x.reason) for x in found.support] == [
+        (diff.LOST, ("lost",), "no conversion rule for Op"), (diff.GAINED, ("gained",), "no conversion rule for Op"),
+    ]  # fmt: skip
+    assert found.regressions == 3  # two findings, and what is no longer supported
+
+
+def test_a_finding_worded_anew_is_matched_by_its_tests_and_is_not_new(filled):
+    (found,) = [x for x in compared(filled).findings if x.members == ("reworded",)]
+    assert found.kind == diff.STILL
+    assert len(found.also) == 1 and found.also != (found.finding,)
+
+
+def test_a_finding_of_more_tests_has_grown_where_they_passed(workspace):
+    fill(workspace, {"one": (wrong(), wrong())})
+    _, after = fill(workspace, {"one": (wrong(), wrong()), "two": (PASS, wrong())})
+    (row,) = workspace.query("SELECT finding FROM verdicts WHERE test = 'one' AND environment = ?", (after,))
+    with workspace.transaction():  # of one converter, so of one finding
+        workspace.write("UPDATE verdicts SET finding = ? WHERE test = 'two' AND finding != ''", row)
+    found = compared(workspace)
+    assert [(x.kind, x.finding, x.tests) for x in found.findings] == [(diff.GROWN, row[0], 2)]
+    assert found.counts == {diff.NEW: (0, 1), diff.GROWN: (1, 0), diff.STILL: (0, 1)} and found.regressions == 1
+
+
+def test_tests_of_one_side_are_not_compared(filled):
+    with filled.transaction():
+        filled.write("DELETE FROM verdicts WHERE test = 'new' AND verdict = 'pass'")
+        filled.write("DELETE FROM verdicts WHERE test = 'fixed' AND verdict = 'pass'")
+    found = compared(filled)
+    assert (found.compared, found.only_before, found.only_after) == (len(SIDES) - 2, 1, 1)
+    assert not {"new", "fixed"} & {x.test for x in found.tests}
+    assert not {"new", "fixed"} & {test for x in found.findings for test in x.members}
+
+
+def test_an_unconfirmed_timeout_says_nothing(workspace):
+    late = Outcome("timeout", "infer", "timeout")
+    fill(workspace, {"late": (PASS, late)})
+    with workspace.transaction():
+        workspace.write("UPDATE verdicts SET finding = 'Flate', confirmation = 'unconfirmed' WHERE verdict = 'timeout'")
+    assert compared(workspace).regressions == 0
+
+
+@pytest.mark.parametrize(
+    "named", [("openvino=2025.0", "openvino=2026"), ("openvino-onnx=2025", "openvino-onnx=2026.4.1"), ()]
+)
+def test_sides_are_named_by_version(filled, named):
+    assert compared(filled, *named).after == "2026.4.1"
+    assert not named or compared(filled, *reversed(named)).after == "2025.0.0"
+
+
+def test_sides_are_named_by_id_and_by_folder(filled, tmp_path):
+    one, other = filled.environments()
+    assert compared(filled, one[:6], other[:6]).compared == len(SIDES)
+    with Workspace.open(tmp_path / "nightly", write=True) as nightly:
+        fill(nightly, SIDES, ("2026.4.1", "2027.0.0"))
+        found = compared(filled, str(filled.root), str(nightly.root))
+        assert (found.before, found.after) == ("2026.4.1", "2027.0.0")
+        found = compared(filled, "openvino=2025", f"{nightly.root}@openvino=2027")
+        assert (found.before, found.after, found.regressions) == ("2025.0.0", "2027.0.0", 3)
+
+
+def test_unclear_names_are_one_line_of_cause_and_fix(filled, tmp_path):
+    def refused(*named: str) -> UsageError:
+        with pytest.raises(UsageError) as raised:
+            compared(filled, *named)
+        assert "\n" not in raised.value.what + raised.value.cause + raised.value.fix
+        return raised.value
+
+    assert "openvino=2025.0.0, openvino=2026.4.1" in refused("openvino=2024", "openvino=2026").cause
+    assert "same environment" in refused("openvino=2026", "openvino=2026.4").what
+    assert "the other one" in refused("openvino=2026").fix
+    fill(filled, SIDES, ("2025.0.0", "2027.0.0"))
+    error = refused()
+    assert "openvino=2025.0.0, openvino=2026.4.1, openvino=2027.0.0" in error.cause
+    assert "opera diff openvino=2026.4.1 openvino=2027.0.0" in error.fix
+    twin = filled.save_environment(document("openvino", "2027.0.0", numpy="1.26"))
+    filled.save_verdicts(filled.start_run({}), [judged("new", FRONTEND, "inputs", twin, "pass")], {})
+    assert f"{twin}: numpy 1.26" in refused("openvino=2025", "openvino=2027").cause
+    with Workspace.open(tmp_path / "other", write=True) as other:
+        environment = other.save_environment(document("tvm", "0.27.0"))
+        other.add_captured(
+            [Captured(other_instance := Instance("torch", "relu", {}, (), ("y",), {}), Provenance("s", "f", "t"))]
+        )
+        other.save_tests("exporter", [MigratedTest("t", other_instance.id, "valid")])
+        other.save_verdicts(other.start_run({}), [judged("t", "tvm-torch", "inputs", environment, "pass")], {})
+        assert "has tvm-torch" in refused(str(filled.root), str(other.root)).cause
+
+
+def test_formats_tell_the_same(filled):
+    with ExitStack() as stack:
+        found = diff.diff(sides.choose(stack, filled.root, []))
+    for format in differences.FORMATS:
+        text = differences.render(format, found, tests=True)
+        assert all(x.finding in text for x in found.frontends[0].findings if x.kind != diff.STILL), format
+        assert "3 regressions" in text or format == "json"
+        assert "test_changed" in text.replace("\\", ""), format
+    text = differences.render("json", found, tests=False)
+    jsonschema.validate(json.loads(text), json.loads(differences.schema_text()))
+    assert "test_changed" not in text and not json.loads(text)["frontends"][0]["tests"]
+
+
+def test_the_published_schema_is_that_of_the_code(request):
+    published = request.config.rootpath / "docs" / "diff.schema.json"
+    assert published.read_text(encoding="utf-8").strip() == differences.schema_text().strip()
+
+
+def test_the_command_exits_with_1_on_regressions_alone(filled):
+    filled.close()
+    done = opera("diff", "--workspace", str(filled.root), "--tests")
+    assert done.returncode == 1 and "3 regressions" in done.stdout, done.stderr
+    done = opera("diff", "openvino=2025", "openvino=2026", "--workspace", str(filled.root), "--frontend", "tvm-onnx")
+    assert done.returncode == 2 and "called tvm-onnx" in done.stderr
+
+
+def test_nothing_is_worse_where_all_is_as_it_was(workspace):
+    fill(workspace, {name: (after, after) for name, (_, after) in SIDES.items()})
+    assert compared(workspace).regressions == 0
+
+
+def test_failures_are_alike_however_they_are_worded():
+    assert alike(crash(TRANSLATED), crash(REWORDED))
+    assert alike(crash("a", "Conv@conv.cpp:12"), crash("b", "Conv@conv.cpp:90"))
+    assert not alike(crash("one_1d node not found"), crash("axis is out of range"))
+    assert not alike(crash("x"), wrong()) and not alike(wrong(), wrong("shape")) and alike(wrong(), wrong())
