@@ -28,4 +28,4 @@ def alike(one: Outcome, other: Outcome) -> bool:
     if places[0] and places[1] and places[0][1] == places[1][1]:
         return True
     words = [normalise(cause(x.message)).lower().split() for x in (one, other)]
-    return difflib.SequenceMatcher(None, *words, autojunk=False).ratio() >= SIMILAR
+    return difflib.SequenceMatcher(a=words[0], b=words[1], autojunk=False).ratio() >= SIMILAR
