@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from opera.cli.app import CORES, RESULTS, Root, Workers, app
-from opera.errors import NEW_FINDINGS, OK, UsageError
+from opera.errors import NEW_FINDINGS, OK, USAGE, UsageError
 
 
 @app.command()
@@ -133,6 +133,29 @@ def blame(
     budget = seconds(time_budget) if time_budget else None
     with Workspace.open(workspace, write=True) as opened:
         stage.show(opened, name, budget=budget, again=again, workers=workers)
+
+
+@app.command()
+def bisect(
+    name: Annotated[str, typer.Argument(metavar="ID", help="A finding, or how its id begins.")],
+    versions: Annotated[
+        str, typer.Option(help="Versions of its compiler to ask, as the package index has them: 2024.0,2025.0.")
+    ],
+    workspace: Root = RESULTS,
+) -> None:
+    """Find out since which release of its compiler a finding fails, and in which newer one it is gone.
+
+    Environments are made by uv, or pip, and kept in the user's cache folder. Exits with 2 where no release can tell.
+
+    Example: opera bisect F3a09c11 --versions 2023.1,2024.0,2024.3,2025.0,2026.0
+    """
+    from opera.store.workspace import Workspace
+    from opera.triage import bisect as stage
+
+    names = [x.strip() for x in versions.split(",") if x.strip()]
+    with Workspace.open(workspace, write=True) as opened:
+        told = stage.show(opened, name, names)
+    raise typer.Exit(OK if told else USAGE)
 
 
 @app.command()

@@ -170,6 +170,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     console.print()
     _pairs(
         console,
+        ("since when", told.since),
         ("also called", ", ".join(x.aliases)),
         ("converter", told.converter),
         ("specification", ", ".join(told.specification)),

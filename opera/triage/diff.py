@@ -11,9 +11,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from opera import __version__
+from opera import __version__, compilers
 from opera.programs.program import operators_of
 from opera.programs.verdicts import FAILURES, PASS, SCREENED, TIMEOUT, UNSUPPORTED
+from opera.run import rules
+from opera.run.rules import Rules
 from opera.store import tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.tests import Origin
@@ -202,7 +204,7 @@ def between(pair: Pair) -> Between:
         only_before=len(shown[0]) - len(both),
         only_after=len(shown[1]) - len(both),
         differs=tuple(_differs(pair)),
-        notes=tuple(_notes(pair, len(both))),
+        notes=tuple(_notes(pair, moved.values())),
         verdicts=dict(
             Counter(f"{one.verdict.outcome.verdict} → {two.verdict.outcome.verdict}" for one, two in moved.values())
         ),
@@ -326,6 +328,11 @@ def _move(
     )
 
 
+def _stale(verdict: Verdict, now: Rules) -> bool:
+    """Whether a verdict would be judged anew; one whose rules are not known (it was imported, or made by hand) is left."""
+    return bool(verdict.rules) and not Rules.parse(verdict.rules).hold(verdict.outcome.verdict, now)
+
+
 def _support(told: Iterable[Test], moved: dict[str, tuple[Shown, Shown]]) -> list[Support]:
     """Return what is supported on one side only, those that were lost first, then by how many tests."""
     groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
@@ -348,13 +355,16 @@ def _differs(pair: Pair) -> Iterable[str]:
             yield f"{name} {one.get(name, 'not stated')} → {two.get(name, 'not stated')}"
 
 
-def _notes(pair: Pair, compared: int) -> Iterable[str]:
+def _notes(pair: Pair, moved: Iterable[tuple[Shown, Shown]]) -> Iterable[str]:
     """Yield what the reader must know of how far the sides can be compared."""
-    before, after = pair.before, pair.after
-    rules = [set(verdicts.rules(x, y.frontend, y.environment)) for x, y in ((pair.one, before), (pair.other, after))]
-    if rules[0] != rules[1]:
-        yield "the verdicts were concluded by different rules; the same `opera run` again judges them anew, and runs no test"
-    if not compared:
+    before, after, moved = pair.before, pair.after, list(moved)
+    if before.compiler in compilers.registered():
+        now = rules.of(before.compiler, before.frontend.rpartition("-")[2])
+        for side, shown in zip((before, after), zip(*moved, strict=True), strict=False):
+            stale = sum(_stale(x.verdict, now) for x in shown)
+            if stale:
+                yield f"{stale} verdicts of {side.version} are of older rules: the same `opera run` again judges them anew"
+    if not moved:
         made = [", ".join(f"{k} {v}" for k, v in x.document.get("exporter", {}).items()) for x in (before, after)]
         why = f": the tests were made by {made[0]} and by {made[1]}" if made[0] != made[1] else ""
         yield f"no test was run on both sides{why}. `opera run --limit N` takes the same ones where the ranking is the same"

@@ -22,6 +22,7 @@ COMMANDS = [
     "repro",
     "report",
     "benchmark",
+    "bisect",
     "diff",
 ]
 COMMANDS += ["corpus export", "corpus import", "corpus merge"]

@@ -4,15 +4,13 @@ import json
 from contextlib import ExitStack
 
 import jsonschema
-import msgspec
 import pytest
 from commands import opera
 from filled import document, judged
+from two_versions import FRONTEND, crash, fill, wrong
 
 from opera.errors import UsageError
-from opera.oracle.signature import Signature
-from opera.programs.program import Captured, Instance, Operand, Provenance
-from opera.programs.values import Tensor
+from opera.programs.program import Captured, Instance, Provenance
 from opera.programs.verdicts import Outcome
 from opera.report import differences
 from opera.store.rows import Test as MigratedTest
@@ -20,21 +18,10 @@ from opera.store.workspace import Workspace
 from opera.triage import diff, sides
 from opera.triage.alike import alike
 
-FRONTEND = "openvino-onnx"
 TRANSLATED = "Errors during ONNX translation: Requested output shape [2,1,1] is incompatible with input shape"
 REWORDED = (
     "While validating ONNX node '<Node(Op6): y>': Requested output shape [2,1,1] is incompatible with input shape"
 )
-
-
-def crash(message: str, at: str = "Op") -> Outcome:
-    return Outcome("crash", "load", "RuntimeError", message, conversion_function=at)
-
-
-def wrong(symptom: str = "value") -> Outcome:
-    return Outcome("inconsistent", "infer", symptom, "Y: 1 of 2", details={})
-
-
 PASS, UNSUPPORTED = Outcome("pass"), Outcome("unsupported", "load", "RuntimeError", "no conversion rule for Op")
 SCREENED = Outcome("screened", "infer", "value", details={"screen": "ill-conditioned"})
 SIDES: dict[str, tuple[Outcome, Outcome]] = {
@@ -51,38 +38,6 @@ SIDES: dict[str, tuple[Outcome, Outcome]] = {
     "passes": (PASS, PASS),
 }
 """Name of a test → what it shows in the older version and in the newer one."""
-
-
-def fill(
-    workspace: Workspace, shown: dict[str, tuple[Outcome, Outcome]], versions=("2025.0.0", "2026.4.1")
-) -> list[str]:
-    """Store tests with what they show in two versions, the newer one first; return the ids of the environments."""
-    made = {}
-    for number, name in enumerate(shown):
-        operator = f"Op{number}"
-        instance = Instance("onnx", operator, {}, (Operand("X", Tensor.of([1.0])),), ("Y",), {"opset": {"": 14}})
-        workspace.add_captured([Captured(instance, Provenance("node-tests", "cases.py", f"test_{name}"), None)])
-        made[name] = (operator, MigratedTest(name, instance.id, "valid"))
-    workspace.save_tests("exporter", [test for _, test in made.values()])
-    environments = [workspace.save_environment(document("openvino", version)) for version in versions]
-    run = workspace.start_run({})
-    for side in (1, 0):
-        verdicts, signatures = [], {}
-        for name, both in shown.items():
-            found, outcome = "", both[side]
-            if outcome.verdict in ("crash", "inconsistent"):
-                signature = Signature.of(FRONTEND, made[name][0], outcome)
-                found, signatures[signature.id] = signature.id, msgspec.json.encode(signature)
-            confirmed = "confirmed" if found else ""
-            fields = msgspec.structs.asdict(outcome)
-            place = (fields.pop("stage"), fields.pop("symptom"))
-            del fields["seen"]
-            verdicts.append(
-                judged(name, FRONTEND, "inputs", environments[side], fields.pop("verdict"), *place, finding=found,
-                       confirmation=confirmed, **fields)
-            )  # fmt: skip
-        workspace.save_verdicts(run, verdicts, signatures)
-    return environments
 
 
 @pytest.fixture
