@@ -1,12 +1,13 @@
-"""Record what releases say where they refuse or fail: `python benchmarks/old_words.py WORKSPACE ... > tests/compilers/old_words.json`.
+"""Record what releases say where they refuse or fail: `python benchmarks/old_words.py WORKSPACE ... > old_words.json`.
 
 WORKSPACE holds runs of several releases, each run into it with its own interpreter:
 
     opera run --library onnx --limit 500 --no-reduce --compiler openvino --python ENVIRONMENT/bin/python
 
-Of each way of saying it (a frontend, a verdict, a stage, and the row of refusals that decides, or else the normalised message)
-one message is kept, as it was said by the oldest release, and another one where the newest words it otherwise. Rows hold what the
-rules of today conclude of it, to be read before they are committed: tests/compilers/test_old_words.py holds later rules to them.
+Of each way of saying it (a frontend, a verdict, a stage, and the row of refusals that decides, or else the normalised
+message) one message is kept, as the oldest release said it, and another one where the newest words it otherwise. Rows hold
+what the rules of today conclude of it, to be read before they are committed as tests/compilers/old_words.json, which
+tests/compilers/test_old_words.py holds later rules to.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from opera.run import judge
 
 RECORDED: list[dict[str, Any]] = json.loads(Path(__file__).with_name("old_words.json").read_text(encoding="utf-8"))
 BETWEEN = {
-    "openvino-onnx": ("2023.1.0", "2023.3.0", "2024.0.0", "2024.3.0", "2024.6.0", "2025.0.0", "2025.4.1", "2026.0.0", "2026.4.1"),
+    "openvino-onnx": ("2023.1.0", "2023.3.0", "2024.0.0", "2024.3.0", "2024.6.0", "2025.0.0", "2026.0.0", "2026.4.1"),
     "onnxruntime-onnx": ("1.17.0", "1.18.1", "1.19.2", "1.20.1", "1.22.0", "1.24.4", "1.27.0", "1.29.0", "1.31.1"),
     "tvm-onnx": ("0.25.0.post1", "0.26.0", "0.27.0.post1"),
 }  # fmt: skip
