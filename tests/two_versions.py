@@ -40,7 +40,7 @@ def fill(
         verdicts, signatures = [], {}
         for name, both in shown.items():
             found, outcome = "", both[side]
-            if outcome.verdict in ("crash", "inconsistent"):
+            if outcome.verdict in ("crash", "inconsistent", "unstable"):
                 signature = Signature.of(FRONTEND, made[name][0], outcome)
                 found, signatures[signature.id] = signature.id, msgspec.json.encode(signature)
             confirmed = "confirmed" if found else ""

@@ -53,7 +53,8 @@ def verdict(diff: Diff) -> str:
     """Say whether there are regressions."""
     if not diff.regressions:
         return "no regressions"
-    return f"{diff.regressions} regression{'s' if diff.regressions > 1 else ''} (new, grown or no longer supported)"
+    several = "s" if diff.regressions > 1 else ""
+    return f"{diff.regressions} regression{several} (new, newly reached, grown or no longer supported)"
 
 
 def moves(x: Move) -> str:

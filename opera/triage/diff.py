@@ -13,7 +13,7 @@ import msgspec
 
 from opera import __version__, compilers
 from opera.programs.program import operators_of
-from opera.programs.verdicts import FAILURES, PASS, SCREENED, TIMEOUT, UNSUPPORTED
+from opera.programs.verdicts import FAILURES, PASS, SCREENED, TIMEOUT, UNSTABLE, UNSUPPORTED
 from opera.run import rules
 from opera.run.rules import Rules
 from opera.store import tests, verdicts
@@ -24,19 +24,21 @@ from opera.triage.alike import alike
 from opera.triage.findings import Finding, findings
 from opera.triage.sides import Chosen, Pair, flat
 
-NEW, GROWN, LOST, CHANGED, REFUSED, GONE, STILL, FIXED, GAINED = (
-    "new", "grown", "no longer supported", "changed", "refused now", "gone", "still there", "fixed", "now supported",
+NEW, REACHED, GROWN, LOST, CHANGED, REFUSED, GONE, STILL, FIXED, GAINED = (
+    "new", "newly reached", "grown", "no longer supported", "changed", "refused now", "gone", "still there", "fixed",
+    "now supported",
 )  # fmt: skip
-KINDS = (NEW, GROWN, LOST, CHANGED, REFUSED, GONE, STILL, FIXED, GAINED)
+KINDS = (NEW, REACHED, GROWN, LOST, CHANGED, REFUSED, GONE, STILL, FIXED, GAINED)
 """What became of a finding or a test, the worst first."""
-REGRESSIONS = (NEW, GROWN, LOST)
+REGRESSIONS = (NEW, REACHED, GROWN, LOST)
 MEANINGS = {
-    NEW: "a finding that was not there: its tests passed before, or were unsupported",
+    NEW: "a finding that was not there: of its tests some passed before",
+    REACHED: "a finding whose tests were unsupported before, or that varies from run to run: the fault itself may be older",
     GROWN: "a finding that was there, and by now has tests that passed before",
     LOST: "passed before, and is unsupported by now",
     CHANGED: "still fails, in another way",
     REFUSED: "failed before, and is unsupported by now: neither fixed nor found",
-    GONE: "failed before, and neither passes nor fails by now (screened, not exported, flaky)",
+    GONE: "failed before, and neither passes nor fails by now (screened, not exported, flaky), or passes where it varied",
     STILL: "fails as it did",
     FIXED: "failed before, and passes by now",
     GAINED: "was unsupported before, and passes by now",
@@ -150,7 +152,7 @@ class Between(msgspec.Struct, frozen=True):
 
     @property
     def regressions(self) -> int:
-        """Findings that are new or have grown, and operators that are no longer supported."""
+        """Findings that are new, newly reached or have grown, and what is no longer supported."""
         return sum(x.kind in REGRESSIONS for x in self.findings) + sum(x.kind in REGRESSIONS for x in self.support)
 
 
@@ -185,7 +187,7 @@ def between(pair: Pair) -> Between:
     )
     both = [test for test in shown[1] if test in shown[0]]
     origins = tests.origins(pair.other)
-    moved = {test: (shown[0][test], shown[1][test]) for test in both}
+    moved = {test: _sight(shown[0][test], shown[1][test]) for test in both}
     moves = matched(moved, *found)
     told = [_test(name, origins[name], *sight) for name, sight in moved.items() if name in origins]
     numbers = Counter(x.kind for x in moves), Counter(x.kind for x in told)
@@ -223,15 +225,31 @@ def _findings(workspace: Workspace, frontend: str, environment: str) -> dict[str
     return {x.id: x for x in findings(workspace, frontend, environment)}
 
 
-def _shown(workspace: Workspace, frontend: str, environment: str, found: dict[str, Finding]) -> dict[str, Shown]:
-    """Return test → what it showed, in the order in which they were run: the worst over the variants."""
+def _shown(workspace: Workspace, frontend: str, environment: str, found: dict[str, Finding]) -> dict[str, list[Shown]]:
+    """Return test → what it showed through each variant, the worst first; tests in the order in which they were run."""
     of = {test: x.id for x in found.values() for test in x.members}
     rank = {verdict: place for place, verdict in enumerate(COMBINED)}
-    worst: dict[str, Verdict] = {}
+    shown: dict[str, list[Shown]] = defaultdict(list)
     for x in verdicts.of_frontend(workspace, frontend, environment):
-        if x.test not in worst or rank[x.outcome.verdict] < rank[worst[x.test].outcome.verdict]:
-            worst[x.test] = x
-    return {test: Shown(state(x), says(x), x, of.get(test, "")) for test, x in worst.items()}
+        shown[x.test].append(Shown(state(x), says(x), x, of.get(x.test, "")))
+    return {test: sorted(own, key=lambda x: rank[x.verdict.outcome.verdict]) for test, own in shown.items()}
+
+
+def _sight(before: list[Shown], after: list[Shown]) -> tuple[Shown, Shown]:
+    """Return what a test showed on both sides: of one that failed, through the variant that did, where both were run.
+
+    Else what only moved from one route to another would count as fixed. What varies from run to run may be right by chance.
+    """
+    one, two = before[0], after[0]
+    if one.state == FAILS and two.state != FAILS:
+        two = next((x for x in after if x.verdict.variant == one.verdict.variant), two)
+    elif two.state == FAILS and one.state != FAILS:
+        one = next((x for x in before if x.verdict.variant == two.verdict.variant), one)
+    if one.verdict.outcome.verdict == UNSTABLE and two.state == PASSES:
+        two = msgspec.structs.replace(two, state=UNCLEAR)
+    if two.verdict.outcome.verdict == UNSTABLE and one.state == PASSES:
+        one = msgspec.structs.replace(one, state=NONE)
+    return one, two
 
 
 def state(verdict: Verdict) -> str:
@@ -254,7 +272,7 @@ def says(verdict: Verdict) -> str:
 
 def _test(name: str, origin: Origin, before: Shown, after: Shown) -> Test:
     kind = {
-        (PASSES, FAILS): NEW, (NONE, FAILS): NEW, (PASSES, NONE): LOST, (NONE, PASSES): GAINED, (FAILS, PASSES): FIXED,
+        (PASSES, FAILS): NEW, (NONE, FAILS): REACHED, (PASSES, NONE): LOST, (NONE, PASSES): GAINED, (FAILS, PASSES): FIXED,
         (FAILS, NONE): REFUSED, (FAILS, UNCLEAR): GONE, (UNCLEAR, FAILS): CHANGED,
     }.get((before.state, after.state), SAME)  # fmt: skip
     if (before.state, after.state) == (FAILS, FAILS):
@@ -286,8 +304,9 @@ def matched(moved: dict[str, tuple[Shown, Shown]], before: dict[str, Finding], a
         came = {moved[test][0].finding for test in failed}
         known = name in before
         if not known and 2 * len(failed) < len(own):
-            clear = any(moved[test][0].state in (PASSES, NONE) for test in own)
-            moves.append(_move(NEW if clear else CHANGED, after[name], own, moved, came, before))
+            unsupported = any(moved[test][0].state == NONE for test in own)
+            kind = NEW if passed else REACHED if unsupported else CHANGED
+            moves.append(_move(kind, after[name], own, moved, came, before))
             continue
         accounted |= came | {name}
         same = known or all(alike(moved[x][0].verdict.outcome, moved[x][1].verdict.outcome) for x in failed)

@@ -57,9 +57,18 @@ def test_every_kind_is_told_of_findings_and_of_tests(filled):
     assert (found.before, found.after, found.compared) == ("2025.0.0", "2026.4.1", len(SIDES))
     kinds = {x.test: x.kind for x in found.tests}
     assert kinds == {
-        "still": diff.STILL, "fixed": diff.FIXED, "new": diff.NEW, "met": diff.NEW, "lost": diff.LOST, "gained": diff.GAINED,
-        "reworded": diff.STILL, "changed": diff.CHANGED, "refused": diff.REFUSED, "gone": diff.GONE, "passes": diff.SAME,
-    }  # fmt: skip
+        "still": diff.STILL,
+        "fixed": diff.FIXED,
+        "new": diff.NEW,
+        "met": diff.REACHED,
+        "lost": diff.LOST,
+        "gained": diff.GAINED,
+        "reworded": diff.STILL,
+        "changed": diff.CHANGED,
+        "refused": diff.REFUSED,
+        "gone": diff.GONE,
+        "passes": diff.SAME,
+    }
     of = {x.members[0]: x for x in found.findings}
     assert {name: x.kind for name, x in of.items()} == {
         name: kind for name, kind in kinds.items() if name not in ("lost", "gained", "passes")
@@ -96,6 +105,25 @@ def test_tests_of_one_side_are_not_compared(filled):
     assert (found.compared, found.only_before, found.only_after) == (len(SIDES) - 2, 1, 1)
     assert not {"new", "fixed"} & {x.test for x in found.tests}
     assert not {"new", "fixed"} & {test for x in found.findings for test in x.members}
+
+
+def test_what_passes_by_another_route_only_is_not_fixed(workspace):
+    """It failed with inputs, which are refused now; that it passes with constants says nothing of the failure."""
+    before, after = fill(workspace, {"moved": (wrong(), UNSUPPORTED), "older": (UNSUPPORTED, wrong())})
+    passes = [
+        judged("moved", FRONTEND, "constants", after, "pass"),
+        judged("older", FRONTEND, "constants", before, "pass"),
+    ]
+    workspace.save_verdicts(workspace.start_run({}), passes, {})
+    found = compared(workspace)
+    assert {x.test: x.kind for x in found.tests} == {"moved": diff.REFUSED, "older": diff.REACHED}
+
+
+def test_what_varies_may_be_right_by_chance(workspace):
+    varies = Outcome("unstable", "infer", "unstable")
+    fill(workspace, {"before": (varies, PASS), "after": (PASS, varies), "both": (varies, varies)})
+    kinds = {x.test: x.kind for x in compared(workspace).tests}
+    assert kinds == {"before": diff.GONE, "after": diff.REACHED, "both": diff.STILL}
 
 
 def test_an_unconfirmed_timeout_says_nothing(workspace):
