@@ -41,6 +41,10 @@ app = typer.Typer(
 )
 
 Root = Annotated[Path, typer.Option("--workspace", help="Folder that holds everything.", envvar="OPERA_WORKSPACE")]
+KnownFile = Annotated[
+    Path | None,
+    typer.Option("--known", help="File of known issues; default: known.toml, where it is there.", envvar="OPERA_KNOWN"),
+]
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes at a time.")]
 RESULTS = Path("results")
 CORES = min(os.cpu_count() or 1, 16)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from opera.cli.app import CORES, RESULTS, Root, Workers, app
+from opera.cli.app import CORES, RESULTS, KnownFile, Root, Workers, app
 from opera.errors import NEW_FINDINGS, OK, USAGE, UsageError
 
 
@@ -39,8 +39,12 @@ def run(
     ] = 30.0,
     memory: Annotated[float, typer.Option(min=0.1, help="GiB that a worker may grow by in one test.")] = 4.0,
     fail_on_new: Annotated[
-        bool, typer.Option("--fail-on-new", help="Exit with 1 if there are findings that the workspace did not have.")
+        bool,
+        typer.Option(
+            "--fail-on-new", help="Exit with 1 if there are findings that neither the workspace had nor --known lists."
+        ),
     ] = False,
+    known: KnownFile = None,
     reduce: Annotated[
         bool,
         typer.Option("--reduce/--no-reduce", help="Look for the smallest program of each new finding, at the end."),
@@ -61,13 +65,15 @@ def run(
     Example: opera run --library torch --balance --limit 3000
     """
     from opera.programs import verdicts as records
+    from opera.report.known import after_run
     from opera.run import show
     from opera.run.driver import Options
     from opera.run.plan import Selection
     from opera.store.workspace import Workspace
-    from opera.triage import causes
     from opera.triage import reduce as reduction
+    from opera.triage.known import Known
 
+    issues = Known.beside(known)  # a file that cannot be read is told before hours of running, not after
     options = Options(
         compilers=tuple(dict.fromkeys(compiler or ())),
         libraries=tuple(library or ()),
@@ -80,7 +86,7 @@ def run(
     show.check(options)
     given = reduction.Given(reduce, reduce_seconds, options.time_budget, workers)
     with Workspace.open(workspace, write=True) as opened:
-        new = show.run(opened, options, reduction.Afterwards(given), causes.distinct)
+        new = show.run(opened, options, reduction.Afterwards(given), lambda of, names: after_run(of, issues, names))
     raise typer.Exit(NEW_FINDINGS if fail_on_new and new else OK)
 
 

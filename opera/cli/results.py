@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from opera.cli.app import CORES, RESULTS, Root, Workers, app
+from opera.cli.app import CORES, RESULTS, KnownFile, Root, Workers, app
 from opera.errors import NEW_FINDINGS, OK, USAGE, UsageError
 
 
@@ -19,6 +19,8 @@ def findings(
     disputed: Annotated[
         bool, typer.Option("--disputed", help="Instead: tests of the library whose expectation others contradict.")
     ] = False,
+    new: Annotated[bool, typer.Option("--new", help="Only what --known does not list.")] = False,
+    known: KnownFile = None,
     workspace: Root = RESULTS,
 ) -> None:
     """List the findings: each a set of failing tests of one cause, one suspected bug.
@@ -30,14 +32,17 @@ def findings(
     """
     from opera.report import show
     from opera.store.workspace import Workspace
+    from opera.triage.known import Known
 
     if by not in ("", "cause"):
         raise UsageError(f"findings are not grouped by {by!r}", fix="give --by cause, or leave it out")
     with Workspace.open(workspace, write=False) as opened:
         if disputed:
             show.disputed(opened, frontend)
+        elif by:
+            show.by_cause(opened, frontend)
         else:
-            (show.by_cause if by else show.findings)(opened, frontend)
+            show.findings(opened, frontend, Known.beside(known), new=new)
 
 
 @app.command()
@@ -45,6 +50,7 @@ def show(
     name: Annotated[
         str, typer.Argument(metavar="ID", help="A finding, test or instance, or how its id begins; or an operator.")
     ],
+    known: KnownFile = None,
     workspace: Root = RESULTS,
 ) -> None:
     """Show all that is known of a finding, a test, an operator instance or an operator.
@@ -55,9 +61,10 @@ def show(
     """
     from opera.report import show as stage
     from opera.store.workspace import Workspace
+    from opera.triage.known import Known
 
     with Workspace.open(workspace, write=False) as opened:
-        stage.show(opened, name)
+        stage.show(opened, name, Known.beside(known))
 
 
 @app.command()
@@ -160,7 +167,7 @@ def bisect(
 
 @app.command()
 def report(
-    format: Annotated[str, typer.Option(help="terminal, json, markdown or html.")] = "terminal",
+    format: Annotated[str, typer.Option(help="terminal, json, markdown, html, junit or sarif.")] = "terminal",
     output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
     balance: Annotated[
         bool,
@@ -168,21 +175,39 @@ def report(
             "--balance", help="Compare migration sources by the same number of tests each, best-ranked first."
         ),
     ] = False,
+    source: Annotated[
+        Path | None, typer.Option(help="With sarif: a checkout of the compiler, for its files to be found there.")
+    ] = None,
+    known: KnownFile = None,
     workspace: Root = RESULTS,
 ) -> None:
     """Report from what is stored, also while a run goes on: verdicts, findings, efficiency, what each source found.
 
     Example: opera report --format html --output report.html
 
+    Example: opera report --format junit --output junit.xml && opera report --format sarif --output opera.sarif
+
     Example: opera report --balance
     """
     from opera import report as stage
     from opera.report.summary import summarise
     from opera.store.workspace import Workspace
+    from opera.triage.findings import findings as all_findings
+    from opera.triage.known import Known
 
+    if source is not None and not source.is_dir():
+        raise UsageError(
+            f"there is no folder {source}", cause="a wrong path", fix="give --source a checkout of the compiler"
+        )
+    issues = Known.beside(known)
+    if format in stage.STREAMED:
+        with Workspace.open(workspace, write=False) as opened:
+            found = issues.within_workspace(opened).marked(all_findings(opened))
+            stage.put(stage.stream(format).chunks(opened, found, source=source), output)
+        return
     chosen = stage.get(format)
     with Workspace.open(workspace, write=False) as opened:
-        stage.write(chosen, summarise(opened, balance=balance, pages=format == "html"), output)
+        stage.write(chosen, summarise(opened, balance=balance, pages=format == "html", known=issues), output)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -12,6 +13,8 @@ from opera.errors import UsageError
 
 if TYPE_CHECKING:
     from opera.report.summary import Report
+    from opera.store.workspace import Workspace
+    from opera.triage.findings import Finding
 
 FORMATS = {
     "terminal": "opera.report.terminal",
@@ -19,6 +22,9 @@ FORMATS = {
     "markdown": "opera.report.markdown",
     "html": "opera.report.html",
 }
+
+STREAMED = {"junit": "opera.report.junit", "sarif": "opera.report.sarif"}
+"""Formats for other programs: of a workspace with any number of tests, written as it is read."""
 
 
 class Format(Protocol):
@@ -28,27 +34,42 @@ class Format(Protocol):
         """Return the whole report as text."""
 
 
+class Stream(Protocol):
+    """A format that is written as it is read."""
+
+    def chunks(self, workspace: Workspace, findings: Sequence[Finding], *, source: Path | None = None) -> Iterator[str]:
+        """Yield the text; `findings` are those of the workspace, marked, and `source` is a checkout of the compiler."""
+
+
 def get(name: str) -> Format:
     """Import a format. Raises UsageError for an unknown name."""
     if name not in FORMATS:
-        raise UsageError(f"there is no report format called {name!r}", fix=f"choose from {', '.join(FORMATS)}")
+        known = ", ".join((*FORMATS, *STREAMED))
+        raise UsageError(f"there is no report format called {name!r}", fix=f"choose from {known}")
     module: Format = import_module(FORMATS[name])
+    return module
+
+
+def stream(name: str) -> Stream:
+    """Import a format that is written as it is read."""
+    module: Stream = import_module(STREAMED[name])
     return module
 
 
 def write(format: Format, report: Report, output: Path | None) -> None:
     """Write a report to a file, whole or not at all, or to standard output."""
-    write_text(format.render(report), output, "report")
+    text = format.render(report)
+    put([text if text.endswith("\n") or output is not None else text + "\n"], output)
 
 
-def write_text(text: str, output: Path | None, what: str) -> None:
-    """Write a text to a file, whole or not at all, and say so, or to standard output."""
+def put(chunks: Iterable[str], output: Path | None, what: str = "report") -> None:
+    """Write pieces of a text to a file, whole or not at all, and say so, or to standard output."""
     if output is None:
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.writelines(chunks)
         return
     try:
-        with temporary.beside(output) as part:
-            part.write_text(text, encoding="utf-8")
+        with temporary.beside(output) as part, part.open("w", encoding="utf-8") as file:
+            file.writelines(chunks)
     except OSError as error:
         raise UsageError(
             f"{output} cannot be written: {error.strerror}", fix="free some room, or choose another file"

@@ -33,9 +33,9 @@ def render(format: str, diff: Diff, *, tests: bool) -> str:
 
 def write(text: str, output: Path | None) -> None:
     """Write a diff to a file, whole or not at all, or to standard output."""
-    from opera.report import write_text
+    from opera.report import put
 
-    write_text(text, output, "diff")
+    put([text if text.endswith("\n") else text + "\n"], output, "diff")
 
 
 def title(x: Between) -> str:

@@ -13,7 +13,21 @@ import msgspec
 from opera.programs.verdicts import FAILURES
 from opera.report.summary import FrontendSummary, Report
 from opera.report.venn import venn
-from opera.report.words import LETTERS, MEANINGS, clean, gist, number, share, shown_verdicts, where
+from opera.report.words import (
+    LETTERS,
+    MEANINGS,
+    clean,
+    gist,
+    in_words,
+    link,
+    number,
+    severity,
+    share,
+    shown_verdicts,
+    standing,
+    where,
+    worst_first,
+)
 from opera.resources import content
 from opera.store.workspace import COMBINED
 
@@ -76,6 +90,7 @@ def render(report: Report) -> str:
     from markupsafe import Markup
 
     jinja, folder = environment()
+    report = msgspec.structs.replace(report, findings=worst_first(report.findings))
     style, script = ((folder / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     return jinja.get_template("report.html.j2").render(
         report=report,
@@ -101,6 +116,10 @@ def render(report: Report) -> str:
         where=where,
         gist=gist,
         number=number,
+        standing=standing,
+        in_words=in_words,
+        severity=severity,
+        link=link,
     )
 
 

@@ -42,7 +42,8 @@ def render(report: Report) -> str:
     for compared in report.comparisons:
         if len(compared.yields) > 1:
             lines += _sources(report, compared)
-    lines += ["", f"## {len(report.findings)} findings", ""]
+    count = sum(not x.new for x in report.findings)
+    lines += ["", f"## {len(report.findings)} findings" + (f", {count} of them known" if count else ""), ""]
     lines += row("id", "frontend", "stage", "symptom", "tests", "where", "what is wrong", "status"), row(*["---"] * 8)
     for x in report.findings:
         told = (

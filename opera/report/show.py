@@ -16,7 +16,7 @@ from opera.report.operators import Operator, operators
 from opera.report.page import Output, page
 from opera.report.programs import short
 from opera.report.terminal import findings_table
-from opera.report.words import clean, gist, one_line, status
+from opera.report.words import clean, gist, in_words, one_line, status
 from opera.store import instances, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -24,20 +24,24 @@ from opera.triage import across, causes
 from opera.triage.disputed import disputed as all_disputed
 from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
+from opera.triage.known import NONE, Known
 
 MEMBERS = 10
 
 
-def findings(workspace: Workspace, frontend: str) -> None:
-    """Print a line for each finding."""
+def findings(workspace: Workspace, frontend: str, known: Known = NONE, *, new: bool = False) -> None:
+    """Print a line for each finding, new ones first; with `new`, for no other."""
     console = _console()
-    found = all_findings(workspace, frontend)
+    marked = known.within_workspace(workspace).marked(all_findings(workspace, frontend))
+    found = [x for x in marked if x.new or not new]
     if not found:
-        console.print("No findings." if not frontend else f"No findings of {escape(frontend)}.")
+        what = "No findings that are not known" if marked else "No findings"
+        console.print(f"{what}{f' of {escape(frontend)}' if frontend else ''}.")
         return
     console.print(findings_table(found, console.width))
-    unconfirmed = sum(not x.confirmed for x in found)
+    unconfirmed, listed = sum(not x.confirmed for x in found), sum(not x.new for x in found)
     told = f", {unconfirmed} of them not yet confirmed (marked ?)" if unconfirmed else ""
+    told += f", {listed} known" if listed else ""
     console.print(f"{len(found)} findings{told}. opera show ID tells all of one; opera repro ID writes its script")
 
 
@@ -78,18 +82,22 @@ def disputed(workspace: Workspace, frontend: str) -> None:
     console.print(f"{len(found)} {told}" if found else "No test's expectation is disputed.")
 
 
-def show(workspace: Workspace, name: str) -> None:
+def show(workspace: Workspace, name: str, known: Known = NONE) -> None:
     """Print all that is known of the operator of that name, or of the finding, test or instance whose id begins so."""
     console = _console()
-    if known := operators(workspace, name):
-        for operator in known:
-            _operator(console, workspace, operator)
+    known = known.within_workspace(workspace)
+    if called := operators(workspace, name):
+        for operator in called:
+            _operator(console, workspace, operator, known)
         return
     matches = _matches(workspace, name)
     if len(matches) != 1:
         raise _unclear(workspace, name, matches)
     kind, found = matches[0]
-    {"finding": _finding, "test": _test, "instance": _instance}[kind](console, workspace, found)
+    if kind == "finding":
+        _finding(console, workspace, found, known)
+    else:
+        {"test": _test, "instance": _instance}[kind](console, workspace, found)
 
 
 def _console() -> Console:
@@ -116,7 +124,7 @@ def _unclear(workspace: Workspace, name: str, matches: list[tuple[str, str]]) ->
     )
 
 
-def _operator(console: Console, workspace: Workspace, x: Operator) -> None:
+def _operator(console: Console, workspace: Workspace, x: Operator, known: Known) -> None:
     console.print(f"[bold]{escape(clean(x.name))}[/bold]  {escape(x.library)}")
     related: dict[str, list[str]] = {"value": [], "status": []}
     for other in x.related:
@@ -131,11 +139,11 @@ def _operator(console: Console, workspace: Workspace, x: Operator) -> None:
     found = [finding for finding in all_findings(workspace) if x.name in finding.operators]
     found = [finding for finding in found if finding.frontend.rpartition("-")[2] == x.library]
     if found:
-        console.print(findings_table(found, console.width))
+        console.print(findings_table(known.marked(found), console.width))
 
 
-def _finding(console: Console, workspace: Workspace, name: str) -> None:
-    found = all_findings(workspace, only=name)
+def _finding(console: Console, workspace: Workspace, name: str, known: Known) -> None:
+    found = known.marked(all_findings(workspace, only=name))
     if not found:
         console.print(f"{name}: its failures are gone (flaky, or run again with another outcome)")
         return
@@ -171,6 +179,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     _pairs(
         console,
         ("since when", told.since),
+        ("known", in_words(x.known) if x.known else ""),
         ("also called", ", ".join(x.aliases)),
         ("converter", told.converter),
         ("specification", ", ".join(told.specification)),

@@ -20,6 +20,7 @@ from opera.report.words import (
     share,
     shown_verdicts,
     source_rows,
+    standing,
 )
 from opera.triage.findings import Finding
 
@@ -102,7 +103,9 @@ def _findings(console: Console, report: Report) -> None:
     if not report.findings:
         console.print("No findings.")
         return
-    console.print(f"[bold]Findings[/bold], {min(TOP, len(report.findings))} of {len(report.findings)}:")
+    listed = sum(not x.new for x in report.findings)
+    told = f" ({listed} known)" if listed else ""
+    console.print(f"[bold]Findings[/bold], {min(TOP, len(report.findings))} of {len(report.findings)}{told}:")
     console.print(findings_table(report.findings[:TOP], console.width))
     console.print(
         "next: opera findings; opera show ID; opera repro ID --verify; opera report --format html --output FILE"
@@ -113,11 +116,15 @@ def findings_table(findings: list[Finding], width: int) -> Table:
     """Return a table of findings, one line each, for a terminal of `width` characters: the sentence says the rest."""
     versions = {(x.frontend, x.compiler_version) for x in findings}
     several = len(versions) > len({frontend for frontend, _ in versions})
-    rows = [("id", "frontend", *(["version"] if several else []), "tests", "what is wrong")]
+    noted = any(x.known for x in findings)
+    rows = [
+        ("id", "frontend", *(["version"] if several else []), "tests", *(["known"] if noted else []), "what is wrong")
+    ]
     for x in findings:
         version = [x.compiler_version] if several else []
         count = f"{len(x.members)}{'' if x.confirmed else '?'}"
-        rows.append((x.id, x.frontend, *version, count, one_line(x.sentence, SENTENCE)))
+        known = [standing(x.known) if x.known else "new"] if noted else []
+        rows.append((x.id, x.frontend, *version, count, *known, one_line(x.sentence, SENTENCE)))
     longest = [max(map(len, column)) for column in zip(*rows, strict=True)]
     # Whatever the columns before leave is for the sentence; rich itself would squeeze all alike.
     left = max(20, width - sum(longest[:-1]) - 2 * (len(longest) - 1))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from opera.oracle.messages import cause
+from opera.programs.verdicts import NEWER
 from opera.report.sources import Comparison
 from opera.report.summary import FrontendSummary, Report
-from opera.triage.findings import Finding
+from opera.triage.findings import Finding, ages
+from opera.triage.known import Mark
 
 ORDER = (
     "pass", "unsupported", "unexported", "screened", "refused-claimed", "inconsistent", "unstable", "crash", "abort", "timeout",
@@ -34,6 +37,12 @@ MEANINGS = {
     "error": "opera itself failed: neither a pass nor a finding",
 }
 """Verdict → what it means."""
+SILENT, LOUD, LIMITS, REFUSALS = range(4)
+SEVERITY = {
+    "inconsistent": SILENT, "unstable": SILENT, "abort": SILENT, "crash": LOUD, "timeout": LIMITS, "out-of-memory": LIMITS,
+    "refused-claimed": REFUSALS,
+}  # fmt: skip
+"""Failing verdict → how bad, least is worst: what users do not notice or cannot catch, what raises, what takes too much."""
 SOURCE_COLUMNS = ("instances", "operators", "only it", "tests", "failing", "findings", "only it")
 """What tables say of a migration source."""
 NOTHING_YET = "Nothing was run yet. Next: opera extract onnx && opera prioritize && opera run"
@@ -91,6 +100,39 @@ def gist(text: str, length: int) -> str:
 
 
 def status(finding: Finding) -> str:
-    """Return how far a finding is confirmed, and its tags."""
+    """Return whether a finding is known, how far it is confirmed, and its tags."""
+    known = [f"known: {in_words(finding.known)}"] if finding.known else []
     state = f"{finding.confirmed} confirmed" if finding.confirmed else "not yet confirmed"
-    return ", ".join([state, *finding.tags])
+    return ", ".join([*known, state, *finding.tags])
+
+
+def severity(finding: Finding) -> int:
+    """Return how bad a finding is, 0 for the worst."""
+    return SEVERITY.get(finding.verdict, REFUSALS)
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings, new ones before known ones, of a frontend's newest version first, of those the worst first.
+
+    What only operators show that the compiler does not claim to know comes last; else the order stays.
+    """
+    found = list(findings)
+    age = ages(found)
+    return sorted(found, key=lambda x: (not x.new, age[x.frontend, x.compiler_version], NEWER in x.tags, severity(x)))
+
+
+def standing(mark: Mark) -> str:
+    """Return what has become of a known issue, in a few words."""
+    if mark.regression:
+        return f"back, fixed in {mark.fixed_in}"
+    return f"fixed in {mark.fixed_in}" if mark.fixed_in else mark.status.replace("-", " ")
+
+
+def link(address: str) -> bool:
+    """Whether an address may be followed: others might run something, or are none."""
+    return re.fullmatch(r"https?://[^\s\"<>\\^`{|}]+", address) is not None
+
+
+def in_words(mark: Mark) -> str:
+    """Return all that the file of known issues says of a finding, on a line."""
+    return one_line(", ".join(filter(None, (standing(mark), mark.issue, mark.reason, mark.note))), 300)

@@ -20,7 +20,7 @@ from opera.store.workspace import Workspace
 Reproduce: TypeAlias = Callable[[Workspace], tuple[int, Mapping[str, str]]]
 """Writes the missing reproducers of a workspace; returns how many, and finding → why it has none."""
 Distinct: TypeAlias = Callable[[Workspace, list[str]], list[str]]
-"""Returns those of some findings that are none of the others in the workspace."""
+"""Returns those of some findings that are new: none of the others in the workspace, nor known otherwise."""
 
 
 def check(options: Options) -> None:
@@ -42,7 +42,7 @@ def check(options: Options) -> None:
 def run(workspace: Workspace, options: Options, reproduce: Reproduce, distinct: Distinct) -> bool:
     """Run, write the reproducers of new findings, and say what came of it; True if there are new findings.
 
-    `distinct` says which of them are findings of their own, as opera.triage.causes does, which this package does not know.
+    `distinct` says which of them are findings of their own, and not known, which this package cannot tell.
     """
     if options.python:
         # The path is kept as it is but made absolute: resolving links would lose the virtual environment.
@@ -53,12 +53,12 @@ def run(workspace: Workspace, options: Options, reproduce: Reproduce, distinct: 
         if summary.counts:
             progress.say("writing reproducers")
         written, missing = reproduce(workspace)
-    new = distinct(workspace, summary.new_findings)
     for frontend, counts in sorted(summary.counts.items()):
         told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items(), key=lambda x: -x[1]) if count)
         print(f"{frontend}: {told}")
     if not summary.counts:
         print("nothing left to run: every test has its verdict (--rerun runs them again)")
+    new = distinct(workspace, summary.new_findings)
     print(
         f"{len(new)} new findings, {written} reproducers written,"
         f" {summary.seconds:.0f} s, efficiency {summary.efficiency:.2f}"

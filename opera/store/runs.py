@@ -47,3 +47,9 @@ def newest(workspace: Workspace) -> dict[str, Any]:
     rows = workspace.query("SELECT document FROM runs ORDER BY id DESC LIMIT 1")
     document: dict[str, Any] = msgspec.json.decode(rows[0][0]) if rows else {}
     return document
+
+
+def newest_frontends(workspace: Workspace) -> set[tuple[str, str]]:
+    """Return the (frontend, environment) of the newest run."""
+    rows = workspace.query("SELECT frontend, environment FROM run_frontends WHERE run = (SELECT MAX(id) FROM runs)")
+    return {(frontend, environment) for frontend, environment in rows}

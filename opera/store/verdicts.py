@@ -57,6 +57,12 @@ def of_test(workspace: Workspace, test: str) -> Iterator[Verdict]:
     return workspace.verdicts("test = ?", (test,))
 
 
+def of_tests(workspace: Workspace, tests: Iterable[str]) -> Iterator[Verdict]:
+    """Yield the verdicts of any number of tests."""
+    names = msgspec.json.encode(list(tests)).decode()
+    return workspace.verdicts("test IN (SELECT value FROM json_each(?))", (names,))
+
+
 def of_variant(workspace: Workspace, variant: str) -> Iterator[Verdict]:
     """Yield the verdicts that were reached through a variant."""
     return workspace.verdicts("variant = ?", (variant,))
@@ -139,6 +145,37 @@ def shown(workspace: Workspace) -> Iterator[Shown]:
     """Yield every verdict in brief."""
     rows = workspace.stream("SELECT frontend, environment, test, verdict FROM verdicts")
     return map(Shown._make, rows)
+
+
+class Tested(NamedTuple):
+    """What a test showed through one variant of a frontend; `rest` is its document, None of a pass or where not asked for."""
+
+    test: str
+    variant: str
+    verdict: str
+    stage: str
+    symptom: str
+    finding: str
+    confirmation: str
+    seconds: float
+    rest: bytes | None
+
+
+def by_test(workspace: Workspace, frontend: str, environment: str, *, rest: bool) -> Iterator[Tested]:
+    """Yield what a frontend showed, test by test, in the order of their ids; nothing is held but the row."""
+    document = "CASE WHEN verdict = 'pass' THEN NULL ELSE document END" if rest else "NULL"
+    rows = workspace.stream(
+        f"SELECT test, variant, verdict, stage, symptom, finding, confirmation, seconds, {document} FROM verdicts"
+        " WHERE frontend = ? AND environment = ? ORDER BY test, rowid",
+        (frontend, environment),
+    )
+    return map(Tested._make, rows)
+
+
+def frontends(workspace: Workspace) -> list[tuple[str, str]]:
+    """Return the (frontend, environment) that tests were run on."""
+    rows = workspace.query("SELECT DISTINCT frontend, environment FROM verdicts")
+    return [(frontend, environment) for frontend, environment in rows]
 
 
 def of_operator(workspace: Workspace, library: str, operator: str) -> list[Shown]:

@@ -28,6 +28,8 @@ from opera.store.rows import READ, WRITTEN, Covered, Crash, Test, Verdict, colum
 
 REPRODUCERS = "reproducers"
 """The folder of a workspace that holds the scripts of findings."""
+DATABASE = "opera.sqlite"
+"""The file of a workspace that holds the stored facts."""
 COMBINED = (*FAILURES, "error", "flaky", SCREENED, PASS, UNSUPPORTED, UNEXPORTED)
 """A test's verdict on a frontend is the first of these that one of its variants has."""
 
@@ -58,13 +60,13 @@ class Workspace:
             if write:
                 root.mkdir(parents=True, exist_ok=True)
                 lock = database.lock(root)
-            elif not (root / "opera.sqlite").is_file():
+            elif not (root / DATABASE).is_file():
                 raise WorkspaceError(
                     f"there is no workspace in {root}",
                     cause="nothing was extracted yet, or --workspace names another folder",
                     fix="run `opera extract onnx` first, or give --workspace",
                 )
-            connection = database.connect(root / "opera.sqlite", write=write)
+            connection = database.connect(root / DATABASE, write=write)
         except OSError as error:
             raise WorkspaceError(
                 f"the workspace {root} cannot be {'written' if write else 'read'}: {error.strerror}",

@@ -37,6 +37,7 @@ MOST = 5
 """Members of a finding that are worth reducing, for it to be split."""
 
 Key = TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item")
 
 
 class Causes(msgspec.Struct, frozen=True):
@@ -245,12 +246,19 @@ def to_reduce(workspace: Workspace, finding: str, environment: str, most: int = 
     found = list(members(workspace, finding, environment))
     told = features(workspace, {x.test for x in found})
     found.sort(key=lambda x: x.confirmation != "confirmed")  # stable: in the order they were found
-    groups: dict[Called, list[Verdict]] = defaultdict(list)
-    for verdict in found:
-        if verdict.test in told:
-            groups[told[verdict.test]].append(verdict)
+    return spread([(x, told[x.test]) for x in found if x.test in told], most)
+
+
+def spread(members: Iterable[tuple[Item, Called]], most: int = MOST) -> list[Item]:
+    """Return members that call different things: one of each operator first, then one of each set of options.
+
+    The first of all is of what most members call.
+    """
+    groups: dict[Called, list[Item]] = defaultdict(list)
+    for member, called in members:
+        groups[called].append(member)
     operators: set[tuple[str, ...]] = set()
-    first, later = list[Verdict](), list[Verdict]()
+    first, later = list[Item](), list[Item]()
     for called, group in sorted(groups.items(), key=lambda x: -len(x[1])):
         (later if called.operators in operators else first).append(group[0])
         operators.add(called.operators)

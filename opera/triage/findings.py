@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from opera.store.verdicts import First
 from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import causes, partners, reduction
 from opera.triage.choice import Choice, choose
+from opera.triage.known import Mark
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import sentence
 
@@ -38,6 +40,8 @@ class Finding(msgspec.Struct, frozen=True):
         numbers: What the oracle and the screens measured of the first member.
         sentence: What is wrong, of the member that its script shows.
         aliases: Other ids that it has, or had.
+        location: Last line of the compiler's own code in the traceback of the first member, if any.
+        known: What the file of known issues says of it (opera.triage.known), None where it is not in it or none was read.
     """
 
     id: str
@@ -61,6 +65,13 @@ class Finding(msgspec.Struct, frozen=True):
     numbers: dict[str, str | int | float | bool]
     aliases: tuple[str, ...] = ()
     sentence: str = ""
+    location: str = ""
+    known: Mark | None = None
+
+    @property
+    def new(self) -> bool:
+        """Whether no known issue accounts for it: none was written down, or it was fixed and is back."""
+        return self.known is None or self.known.regression
 
 
 class _Known(msgspec.Struct):
@@ -100,7 +111,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
             groups[name, verdict.environment].append(verdict)
     found = [_finding(workspace, name, group, known) for (name, _), group in groups.items()]
     found.sort(key=lambda x: (NEWER in x.tags, -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
-    age = _ages(found)
+    age = ages(found)
     return sorted(found, key=lambda x: age[x.frontend, x.compiler_version])
 
 
@@ -109,7 +120,7 @@ def version_key(version: str) -> tuple[tuple[int, ...], str]:
     return tuple(int(digits) for digits in re.findall(r"\d+", version)), version
 
 
-def _ages(found: list[Finding]) -> dict[tuple[str, str], int]:
+def ages(found: Iterable[Finding]) -> dict[tuple[str, str], int]:
     """Return (frontend, compiler version) → 0 for the frontend's newest version, 1 for the one before, ..."""
     versions: dict[str, set[str]] = defaultdict(set)
     for finding in found:
@@ -167,6 +178,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         numbers=_numbers(shown.details),
         aliases=tuple(known.aliases.get(name, ())),
         sentence=_sentence(chosen, dict(zip(members, told, strict=True)), known),
+        location=shown.location,
     )
 
 

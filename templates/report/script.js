@@ -5,6 +5,8 @@ const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const list = $("list");
 if (list) {
   const findings = all("details.finding", list);
+  const first = [...findings];
+  const onlyNew = () => $("new") !== null && $("new").checked;
   const apply = () => {
     const words = $("q").value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
@@ -14,6 +16,7 @@ if (list) {
         const wanted = $("by-" + key).value;
         return !wanted || (key === "operator" ? data.operators.split("\n").includes(wanted) : data[key] === wanted);
       }) && (!$("confirmed").checked || Number(data.confirmed) > 0)
+        && (!onlyNew() || data.new === "1")
         && words.every((word) => data.text.includes(word));
       item.hidden = !ok;
       shown += ok;
@@ -21,16 +24,19 @@ if (list) {
     $("count").textContent = `${shown} of ${findings.length} shown`;
     $("none").hidden = shown > 0;
   };
-  for (const id of ["q", "by-frontend", "by-operator", "by-symptom", "by-stage", "confirmed"]) {
-    $(id).addEventListener("input", apply);
+  for (const id of ["q", "by-frontend", "by-operator", "by-symptom", "by-stage", "confirmed", "new"]) {
+    if ($(id)) $(id).addEventListener("input", apply);
   }
+  const heads = all(".heads button");
   $("reset").addEventListener("click", () => {
     $("q").value = "";
     $("confirmed").checked = false;
+    if ($("new")) $("new").checked = false;
+    for (const head of heads) delete head.dataset.dir;
+    list.append(...first);
     for (const key of ["frontend", "operator", "symptom", "stage"]) $("by-" + key).value = "";
     apply();
   });
-  const heads = all(".heads button");
   for (const head of heads) {
     head.addEventListener("click", () => {
       const numeric = "numeric" in head.dataset;

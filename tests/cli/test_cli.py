@@ -26,6 +26,7 @@ COMMANDS = [
     "diff",
 ]
 COMMANDS += ["corpus export", "corpus import", "corpus merge"]
+COMMANDS += [f"known {name}" for name in ("add", "list", "check", "remove", "import", "export")]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -66,6 +67,14 @@ def test_other_times_are_refused(text):
 
 
 MISTAKES = [
+    (["known", "check"], "the file of known issues known.toml cannot be read: No such file"),
+    (["known", "list", "--known", "none.toml"], "the file of known issues none.toml cannot be read"),
+    (["known", "list", "--status", "new"], "there is no status 'new'"),
+    (["known", "add", "F00000001"], "there is no workspace in results"),
+    (["known", "add", "F1", "--fixed-in", "1", "--status", "open"], "--fixed-in does not go with --status open"),
+    (["known", "import", "none.json"], "none.json cannot be read: No such file"),
+    (["report", "--format", "sarif", "--source", "none"], "there is no folder none"),
+    (["run", "--known", "none.toml"], "the file of known issues none.toml cannot be read"),
     (["extract", "no-such-library"], "neither a library that opera knows nor a folder"),
     (["extract", "."], "is no checkout that opera knows"),
     (["extract"], "nothing to extract from"),
