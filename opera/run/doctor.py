@@ -18,7 +18,7 @@ import msgspec
 from opera import __version__, compilers, libraries, temporary
 from opera.errors import NoAnswer, NotInstalled, OperaError
 from opera.pool.pool import Pool
-from opera.programs.verdicts import INCONSISTENT, PASS, SCREENED, TIMEOUT, Limits
+from opera.programs.verdicts import INCONSISTENT, PASS, SCREENED, TIMEOUT, UNSUPPORTED, Limits
 from opera.run import driver as stage
 from opera.run.groups import groups
 from opera.sources.suites import suites
@@ -171,8 +171,11 @@ def _canaries(name: str, library: str, own: Workspace, workers: int, pool: Pool,
     options = stage.Options(compilers=(name,), libraries=(library,), python=python, workers=workers, limits=limits)
     stage.run(own, options, _Silent(), pool)
     instances = tests.instances(own, status="valid")
-    shown = verdicts.of_variant(own, _first_variant(name, library))
-    found = {instances[x.test]: x for x in shown if x.frontend == frontend}
+    found: dict[str, Verdict] = {}
+    for variant in compilers.frontend(name, library).VARIANTS[::-1]:
+        for x in verdicts.of_variant(own, variant.name):
+            if x.frontend == frontend and (instances[x.test] not in found or x.outcome.verdict != UNSUPPORTED):
+                found[instances[x.test]] = x  # of the first route that the release supports at all
     version = next((str(x["version"]) for x in own.environments().values() if x["compiler"] == name), "")
     passed, caught = found.get(right.program.id), found.get(wrong.program.id)
     if any(x is not None and x.outcome.verdict == TIMEOUT for x in (passed, caught)):
@@ -186,7 +189,3 @@ def _canaries(name: str, library: str, own: Workspace, workers: int, pool: Pool,
 
 def _seen(verdict: Verdict | None) -> str:
     return " ".join(f"{verdict.outcome.verdict} {verdict.outcome.message}".split())[:200] if verdict else "no verdict"
-
-
-def _first_variant(name: str, library: str) -> str:
-    return compilers.frontend(name, library).VARIANTS[0].name
