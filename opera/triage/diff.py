@@ -38,9 +38,9 @@ MEANINGS = {
     LOST: "passed before, and is unsupported by now",
     CHANGED: "still fails, in another way",
     REFUSED: "failed before, and is unsupported by now: neither fixed nor found",
-    GONE: "failed before, and neither passes nor fails by now (screened, not exported, flaky), or passes where it varied",
+    GONE: "failed before, and is screened, not exported or flaky by now, or passes by chance or by another route alone",
     STILL: "fails as it did",
-    FIXED: "failed before, and passes by now",
+    FIXED: "failed before, and passes by now: all its tests do",
     GAINED: "was unsupported before, and passes by now",
 }
 PASSES, FAILS, NONE, UNCLEAR = "passes", "fails", "unsupported", "unclear"
@@ -242,7 +242,12 @@ def _sight(before: list[Shown], after: list[Shown]) -> tuple[Shown, Shown]:
     """
     one, two = before[0], after[0]
     if one.state == FAILS and two.state != FAILS:
-        two = next((x for x in after if x.verdict.variant == one.verdict.variant), two)
+        other = msgspec.structs.replace(
+            two, state=UNCLEAR
+        )  # it passes by another route, and the one that failed was not asked
+        two = next(
+            (x for x in after if x.verdict.variant == one.verdict.variant), other if two.state == PASSES else two
+        )
     elif two.state == FAILS and one.state != FAILS:
         one = next((x for x in before if x.verdict.variant == two.verdict.variant), one)
     if one.verdict.outcome.verdict == UNSTABLE and two.state == PASSES:
@@ -317,7 +322,7 @@ def matched(moved: dict[str, tuple[Shown, Shown]], before: dict[str, Finding], a
         if name in accounted:
             continue
         ends = {moved[test][1].state for test in own}
-        kind = CHANGED if FAILS in ends else FIXED if PASSES in ends else REFUSED if NONE in ends else GONE
+        kind = CHANGED if FAILS in ends else REFUSED if NONE in ends else GONE if UNCLEAR in ends else FIXED
         into = {moved[test][1].finding for test in own if moved[test][1].state == FAILS}
         moves.append(_move(kind, before[name], own, moved, into, {}))
     return sorted(moves, key=lambda x: (KINDS.index(x.kind), -x.tests, x.finding))

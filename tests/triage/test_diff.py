@@ -4,12 +4,14 @@ import json
 from contextlib import ExitStack
 
 import jsonschema
+import msgspec
 import pytest
 from commands import opera
 from filled import document, judged
 from two_versions import FRONTEND, crash, fill, wrong
 
 from opera.errors import UsageError
+from opera.oracle.signature import Signature
 from opera.programs.program import Captured, Instance, Provenance
 from opera.programs.verdicts import Outcome
 from opera.report import differences
@@ -117,6 +119,36 @@ def test_what_passes_by_another_route_only_is_not_fixed(workspace):
     workspace.save_verdicts(workspace.start_run({}), passes, {})
     found = compared(workspace)
     assert {x.test: x.kind for x in found.tests} == {"moved": diff.REFUSED, "older": diff.REACHED}
+
+
+def test_what_passes_by_a_route_that_was_refused_before_leaves_the_other_open(workspace):
+    """The second route failed; now the first is supported, so that the second is not asked any more."""
+    before, _ = fill(workspace, {"open": (UNSUPPORTED, PASS)})
+    fails = judged(
+        "open",
+        FRONTEND,
+        "constants",
+        before,
+        "inconsistent",
+        "infer",
+        "value",
+        finding="Fopen",
+        confirmation="confirmed",
+    )
+    signature = msgspec.json.encode(Signature.of(FRONTEND, "Op0", wrong()))
+    workspace.save_verdicts(workspace.start_run({}), [fails], {"Fopen": signature})
+    found = compared(workspace)
+    assert [x.kind for x in found.tests] == [x.kind for x in found.findings] == [diff.GONE]
+
+
+def test_a_finding_is_fixed_when_all_its_tests_are(workspace):
+    before, _ = fill(workspace, {"one": (wrong(), PASS), "two": (wrong(), UNSUPPORTED)})
+    (row,) = workspace.query("SELECT finding FROM verdicts WHERE test = 'one' AND environment = ?", (before,))
+    with workspace.transaction():
+        workspace.write("UPDATE verdicts SET finding = ? WHERE test = 'two' AND finding != ''", row)
+    found = compared(workspace)
+    assert [x.kind for x in found.findings] == [diff.REFUSED]
+    assert {x.test: x.kind for x in found.tests} == {"one": diff.FIXED, "two": diff.REFUSED}
 
 
 def test_what_varies_may_be_right_by_chance(workspace):
