@@ -140,6 +140,9 @@ def freeze(workspaces: Sequence[Workspace], file: Path) -> None:
     for name, frontend in frozen.frontends.items():
         counts = ", ".join(f"{len(faults)} by {granularity}" for granularity, faults in frontend.faults.items())
         print(f"  {name}: {frontend.tests} tests, faults: {counts}", file=sys.stderr)
+    older = [name for workspace in workspaces for name in labelling.left_out(workspace)]
+    if older:
+        print(f"  not labelled, for a newer version of the frontend is: {', '.join(older)}", file=sys.stderr)
 
 
 def publish(workspaces: Sequence[Workspace], labels: Path | None, folder: Path) -> None:
@@ -154,7 +157,13 @@ def publish(workspaces: Sequence[Workspace], labels: Path | None, folder: Path) 
 def _tell_unlabelled(workspaces: Sequence[Workspace], frozen: Labels, file: Path, *, must: bool) -> None:
     """Say which frontends with findings the labels leave out. Raises UsageError where they `must` hold all."""
     held = {(x.frontend, x.environment) for x in frozen.frontends.values()}
-    found = {(x.frontend, x.environment, x.compiler_version) for workspace in workspaces for x in findings(workspace)}
+    found = {
+        (x.frontend, x.environment, x.compiler_version)
+        for workspace in workspaces
+        for newest in [labelling.scored(workspace)]
+        for x in findings(workspace)
+        if (x.frontend, x.environment) in newest
+    }
     missing = [f"{name} {version}" for name, environment, version in sorted(found) if (name, environment) not in held]
     if not missing:
         return

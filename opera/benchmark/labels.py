@@ -21,6 +21,7 @@ from opera.errors import CorpusError, UsageError
 from opera.store import verdicts
 from opera.store.workspace import Workspace
 from opera.triage.findings import Finding, findings
+from opera.triage.sides import sides
 
 GRANULARITIES = ("signature", "converter")
 VERSION = 1
@@ -57,8 +58,24 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     frontends: dict[str, LabelledFrontend]
 
 
+def scored(workspace: Workspace) -> set[tuple[str, str]]:
+    """Return the (frontend, environment) of a workspace that are labelled: of several versions of a frontend the newest alone.
+
+    Versions share most of their tests and faults: as subjects of their own, they would have the frontend count twice or more.
+    """
+    return {(frontend, own[-1].environment) for frontend, own in sides(workspace).items()}
+
+
+def left_out(workspace: Workspace) -> list[str]:
+    """Return the versions that are not labelled, as `openvino-onnx 2025.0.0`."""
+    return [f"{frontend} {x.version}" for frontend, own in sides(workspace).items() for x in own[:-1]]
+
+
 def freeze(workspaces: Sequence[Workspace]) -> Labels:
-    """Take the findings of workspaces as labels. Raises UsageError where nothing was run, or nothing found."""
+    """Take the findings of workspaces as labels. Raises UsageError where nothing was run, or nothing found.
+
+    Of a workspace that holds several versions of a frontend, the newest counts.
+    """
     found = [frontend for workspace in workspaces for frontend in _frontends(workspace)]
     several, frontends = Counter(x.frontend for x in found), {}
     for x in sorted(found, key=lambda x: (x.frontend, x.environment)):
@@ -74,14 +91,15 @@ def freeze(workspaces: Sequence[Workspace]) -> Labels:
 
 
 def _frontends(workspace: Workspace) -> list[LabelledFrontend]:
-    environments, superseded = workspace.environments(), workspace.superseded()
+    environments, newest = workspace.environments(), scored(workspace)
     tests: dict[tuple[str, str], set[str]] = defaultdict(set)
     for x in verdicts.shown(workspace):
-        if x.environment not in superseded:
+        if (x.frontend, x.environment) in newest:
             tests[x.frontend, x.environment].add(x.test)
     found: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in findings(workspace):
-        found[finding.frontend, finding.environment].append(finding)
+        if (finding.frontend, finding.environment) in newest:
+            found[finding.frontend, finding.environment].append(finding)
     if not tests:
         raise UsageError(
             f"nothing was run in {workspace.root} yet, so there are no faults to score by", fix="run `opera run` first"

@@ -173,6 +173,9 @@ def doctor(
     quick: Annotated[
         bool, typer.Option("--quick", help="Only what is installed, in a second: no compiler is started.")
     ] = False,
+    python: Annotated[
+        str, typer.Option(help="Interpreter of another environment: the compilers are tried with it.")
+    ] = "",
     workspace: Root = RESULTS,
     workers: Workers = CORES,
 ) -> None:
@@ -183,10 +186,14 @@ def doctor(
     Example: opera doctor --compiler tvm --compiler openvino
 
     Example: opera doctor --quick
+
+    Example: opera doctor --compiler openvino --python ../old/bin/python
     """
     from opera.run import doctor as stage
 
-    raise typer.Exit(OK if stage.show(workspace, workers, compiler or [], quick=quick) else USAGE)
+    if quick and python:
+        raise UsageError("--quick starts no other interpreter", fix="leave --quick or --python out")
+    raise typer.Exit(OK if stage.show(workspace, workers, compiler or [], quick=quick, python=python) else USAGE)
 
 
 def seconds(text: str) -> float:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from opera.cli.app import CORES, RESULTS, KnownFile, Root, Workers, app
-from opera.errors import NEW_FINDINGS, OK, UsageError
+from opera.errors import NEW_FINDINGS, OK, USAGE, UsageError
 
 
 @app.command()
@@ -117,7 +117,7 @@ def operators(
         found = support.support(opened, library or [], frontend or [], operator, shows)
     colour = output is None and sys.stdout.isatty()
     text = support.render(found, format, colour=colour)
-    report.put([text if text.endswith("\n") else text + "\n"], output)
+    report.put([text if text.endswith("\n") else text + "\n"], output, "table")
 
 
 @app.command()
@@ -196,6 +196,29 @@ def blame(
 
 
 @app.command()
+def bisect(
+    name: Annotated[str, typer.Argument(metavar="ID", help="A finding, or how its id begins.")],
+    versions: Annotated[
+        str, typer.Option(help="Versions of its compiler to ask, as the package index has them: 2024.0,2025.0.")
+    ],
+    workspace: Root = RESULTS,
+) -> None:
+    """Find out since which release of its compiler a finding fails, and in which newer one it is gone.
+
+    Environments are made by uv, or pip, and kept in the user's cache folder. Exits with 2 where no release can tell.
+
+    Example: opera bisect F3a09c11 --versions 2023.1,2024.0,2024.3,2025.0,2026.0
+    """
+    from opera.store.workspace import Workspace
+    from opera.triage import bisect as stage
+
+    names = [x.strip() for x in versions.split(",") if x.strip()]
+    with Workspace.open(workspace, write=True) as opened:
+        told = stage.show(opened, name, names)
+    raise typer.Exit(OK if told else USAGE)
+
+
+@app.command()
 def report(
     format: Annotated[
         str, typer.Option(help="terminal, json, markdown, html, junit or sarif; csv or parquet: a table.")
@@ -258,6 +281,46 @@ def report(
     chosen = stage.get(format)
     with Workspace.open(workspace, write=False) as opened:
         stage.write(chosen, summarise(opened, balance=balance, pages=format == "html", known=issues), output)
+
+
+@app.command()
+def diff(
+    sides: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[BEFORE AFTER]",
+            help="Environments (openvino=2025.0, or how an id begins), folders of workspaces, or FOLDER@ENVIRONMENT;"
+            " default: the two that a frontend has, the older version before.",
+        ),
+    ] = None,
+    frontend: Annotated[str, typer.Option(help="Only this frontend (openvino-onnx).")] = "",
+    tests: Annotated[bool, typer.Option("--tests", help="List the tests that differ, too.")] = False,
+    format: Annotated[str, typer.Option(help="terminal, json, markdown or html.")] = "terminal",
+    output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
+    workspace: Root = RESULTS,
+) -> None:
+    """Compare two versions of a compiler: what is new, fixed, changed, still there, now or no longer supported.
+
+    Exits with 1 where something has become worse. Only tests that were run on both sides are compared.
+
+    Example: opera diff
+
+    Example: opera diff openvino=2025.0 openvino=2026.4 --format markdown
+
+    Example: opera diff release/results nightly/results --tests
+    """
+    from opera.report import differences
+    from opera.triage import diff as stage
+    from opera.triage.sides import choose
+
+    if len(sides or []) > 2:
+        raise UsageError(f"two sides are compared, not {len(sides or [])}", fix="see `opera diff --help`")
+    if format not in differences.FORMATS:
+        raise UsageError(f"there is no format called {format!r}", fix=f"choose from {', '.join(differences.FORMATS)}")
+    with ExitStack() as stack:
+        found = stage.diff(choose(stack, workspace, sides or [], frontend))
+        differences.write(differences.render(format, found, tests=tests), output)
+    raise typer.Exit(NEW_FINDINGS if found.regressions else OK)
 
 
 @app.command()

@@ -36,6 +36,8 @@ PREFIXES = (
     r"Exception from \S+?:\d+:",  # OpenVINO
     r"Check 'false' failed at \S+?:\d+:",
     r"FrontEnd API failed with \w+:",
+    r"Errors during ONNX translation:",  # until 2026.0
+    r"\[ GENERAL_ERROR \]",  # until 2023.3
     r"Model wasn't fully converted\. Failed operations detailed log:",
     r"-- .*? with a message:",
     r"Exception happened during conversion of operation .*? with schema .*",

@@ -70,8 +70,8 @@ def write(format: Format, report: Report, output: Path | None) -> None:
     put([text if text.endswith("\n") or output is not None else text + "\n"], output)
 
 
-def put(chunks: Iterable[str], output: Path | None) -> None:
-    """Write pieces of a report to a file, whole or not at all, or to standard output."""
+def put(chunks: Iterable[str], output: Path | None, what: str = "report") -> None:
+    """Write pieces of a text to a file, whole or not at all, and say so, or to standard output."""
     if output is None:
         sys.stdout.writelines(chunks)
         return
@@ -82,4 +82,4 @@ def put(chunks: Iterable[str], output: Path | None) -> None:
         raise UsageError(
             f"{output} cannot be written: {error.strerror}", fix="free some room, or choose another file"
         ) from None
-    print(f"written to {output}")
+    print(f"{what} written to {output}")

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -28,6 +29,9 @@ from opera.report.words import (
 )
 from opera.resources import content
 from opera.store.workspace import COMBINED
+
+if TYPE_CHECKING:
+    import jinja2
 
 MEMBERS = 200
 """Members of a finding that are listed."""
@@ -82,21 +86,12 @@ class Row(msgspec.Struct, frozen=True):
 
 def render(report: Report) -> str:
     """Return the file."""
-    import jinja2
     from markupsafe import Markup
 
-    folder = content("templates") / "report"
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=lambda value: clean(value) if type(value) is str else value,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    jinja, folder = environment()
     report = msgspec.structs.replace(report, findings=worst_first(report.findings))
     style, script = ((folder / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
-    return environment.get_template("report.html.j2").render(
+    return jinja.get_template("report.html.j2").render(
         report=report,
         style=Markup(style),
         script=Markup(script),
@@ -124,6 +119,21 @@ def render(report: Report) -> str:
         severity=severity,
         link=link,
     )
+
+
+def environment() -> tuple[jinja2.Environment, Path]:
+    """Return what renders the templates of reports, every text cleaned and escaped, and their folder."""
+    import jinja2
+
+    folder = content("templates") / "report"
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: clean(value) if type(value) is str else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    ), folder
 
 
 def chart(frontends: list[FrontendSummary]) -> Chart:

@@ -31,20 +31,20 @@ def render(report: Report) -> str:
     if not report.frontends:
         return "\n".join([*lines, nothing_yet(report), ""])
     columns = [x.label for x in report.frontends]
-    lines += _row("", *columns), _row("---", *["---:"] * len(columns))
-    lines.append(_row("tests", *(str(x.tests) for x in report.frontends)))
+    lines += row("", *columns), row("---", *["---:"] * len(columns))
+    lines.append(row("tests", *(str(x.tests) for x in report.frontends)))
     for name in shown_verdicts(report.frontends):
-        lines.append(_row(name, *(share(x.verdicts.get(name, 0), x.tests) for x in report.frontends)))
-    lines.append(_row("seconds inside", *(f"{x.seconds:.1f}" for x in report.frontends)))
-    lines.append(_row("wall seconds × workers", *(f"{x.wall_seconds:.1f} × {x.workers}" for x in report.frontends)))
-    lines.append(_row("efficiency", *(f"{x.efficiency:.2f}" for x in report.frontends)))
-    lines.append(_row("confirmation seconds", *(f"{x.confirmation_seconds:.1f}" for x in report.frontends)))
+        lines.append(row(name, *(share(x.verdicts.get(name, 0), x.tests) for x in report.frontends)))
+    lines.append(row("seconds inside", *(f"{x.seconds:.1f}" for x in report.frontends)))
+    lines.append(row("wall seconds × workers", *(f"{x.wall_seconds:.1f} × {x.workers}" for x in report.frontends)))
+    lines.append(row("efficiency", *(f"{x.efficiency:.2f}" for x in report.frontends)))
+    lines.append(row("confirmation seconds", *(f"{x.confirmation_seconds:.1f}" for x in report.frontends)))
     for compared in report.comparisons:
         if len(compared.yields) > 1:
             lines += _sources(report, compared)
     count = sum(not x.new for x in report.findings)
     lines += ["", f"## {len(report.findings)} findings" + (f", {count} of them known" if count else ""), ""]
-    lines += _row("id", "frontend", "stage", "symptom", "tests", "where", "what is wrong", "status"), _row(*["---"] * 8)
+    lines += row("id", "frontend", "stage", "symptom", "tests", "where", "what is wrong", "status"), row(*["---"] * 8)
     for x in report.findings:
         told = (
             x.id,
@@ -56,7 +56,7 @@ def render(report: Report) -> str:
             one_line(x.sentence, 240),
             status(x),
         )
-        lines.append(_row(*told))
+        lines.append(row(*told))
     listed: tuple[tuple[str, list[Failure] | list[Disputed]], ...] = (
         ("opera's own failures", report.errors),
         ("Not extracted", report.extraction_failures),
@@ -73,13 +73,14 @@ def render(report: Report) -> str:
 def _sources(report: Report, compared: Comparison) -> list[str]:
     each = f", the best-ranked {compared.tests_each} tests of each" if compared.tests_each else ""
     lines = ["", f"## Sources on {_cell(compared.frontend)}{each}", ""]
-    lines += _row("source", *SOURCE_COLUMNS), _row("---", *["---:"] * len(SOURCE_COLUMNS))
-    lines += [_row(*row) for row in source_rows(report, compared)]
-    lines += ["", _row("findings of", "count"), _row("---", "---:")]
-    return lines + [_row(" and ".join(x.sources), str(len(x.findings))) for x in compared.overlaps]
+    lines += row("source", *SOURCE_COLUMNS), row("---", *["---:"] * len(SOURCE_COLUMNS))
+    lines += [row(*cells) for cells in source_rows(report, compared)]
+    lines += ["", row("findings of", "count"), row("---", "---:")]
+    return lines + [row(" and ".join(x.sources), str(len(x.findings))) for x in compared.overlaps]
 
 
-def _row(*cells: str) -> str:
+def row(*cells: str) -> str:
+    """Return a line of a table."""
     return "| " + " | ".join(map(_cell, cells)) + " |"
 
 

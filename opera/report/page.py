@@ -19,7 +19,7 @@ from opera.store import tests, verdicts
 from opera.store.folders import kept_outputs
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import blame, causes
+from opera.triage import blame, causes, since
 from opera.triage.blame import Blame
 from opera.triage.choice import Choice, choose
 from opera.triage.findings import Finding
@@ -64,6 +64,7 @@ class Page(msgspec.Struct, frozen=True):
         variants: Variant of the frontend → what the test showed.
         elsewhere: Frontend and version → what the same test showed there.
         blame: Which part is wrong, where it was asked.
+        since: Since which release it fails, and until which, where `opera bisect` asked.
         converter: The code that converts the operator, with file and line where they are known.
         specification: Addresses.
     """
@@ -80,6 +81,7 @@ class Page(msgspec.Struct, frozen=True):
     variants: dict[str, str] = {}
     elsewhere: dict[str, str] = {}
     blame: Blame | None = None
+    since: str = ""
     converter: str = ""
     specification: tuple[str, ...] = ()
 
@@ -109,6 +111,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         variants={x.variant: told(x.outcome) for x in _of_test(workspace, test) if _here(x, finding)},
         elsewhere=_elsewhere(workspace, test, finding),
         blame=asked[0] if asked else None,
+        since=next((x.sentence for x in reversed(since.stored(workspace, names))), ""),
         converter=_converter(outcome),
         specification=tuple(_specification(program)),
     )

@@ -201,6 +201,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     console.print()
     _pairs(
         console,
+        ("since when", told.since),
         ("known", in_words(x.known) if x.known else ""),
         ("also called", ", ".join(x.aliases)),
         ("converter", told.converter),

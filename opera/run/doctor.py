@@ -18,7 +18,7 @@ import msgspec
 from opera import __version__, compilers, libraries, temporary
 from opera.errors import NoAnswer, NotInstalled, OperaError
 from opera.pool.pool import Pool
-from opera.programs.verdicts import INCONSISTENT, PASS, SCREENED, TIMEOUT, Limits
+from opera.programs.verdicts import INCONSISTENT, PASS, SCREENED, TIMEOUT, UNSUPPORTED, Limits
 from opera.run import driver as stage
 from opera.run.groups import groups
 from opera.sources.suites import suites
@@ -52,8 +52,11 @@ class _Silent:
         return
 
 
-def show(workspace: Path, workers: int, chosen: Sequence[str] = (), *, quick: bool = False) -> bool:
-    """Print a line for each check as it comes; False if a compiler that is installed is judged wrongly or cannot be run."""
+def show(workspace: Path, workers: int, chosen: Sequence[str] = (), *, quick: bool = False, python: str = "") -> bool:
+    """Print a line for each check as it comes; False if a compiler that is installed is judged wrongly or cannot be run.
+
+    `python` is the interpreter that compilers are tried with, where it is not the one that runs opera.
+    """
     from rich.console import Console
     from rich.markup import escape
 
@@ -63,7 +66,7 @@ def show(workspace: Path, workers: int, chosen: Sequence[str] = (), *, quick: bo
     for name in names:
         compilers.get(name)
     with console.status("looking") as status:
-        for check in _quickly(names) if quick else _examined(names, workers, status.update):
+        for check in _quickly(names) if quick else _examined(names, workers, status.update, python):
             seen.append(check)
             text = f"{check.kind:<9} {check.name:<18} {check.version:<14} {check.note}".rstrip()
             console.print(f"[{COLOURS[check.mark]}]{check.mark:<8}[/]{escape(text)}")
@@ -78,7 +81,17 @@ def show(workspace: Path, workers: int, chosen: Sequence[str] = (), *, quick: bo
     return not any(check.mark in (WRONG, SILENT) for check in seen)
 
 
-def _examined(names: Sequence[str], workers: int, tell: Callable[[str], None]) -> Iterator[Check]:
+def examine(compiler: str, library: str, python: str) -> Check:
+    """Run the canaries of one frontend with an interpreter."""
+    with (
+        temporary.folder("doctor") as folder,
+        Workspace.open(folder, write=True) as own,
+        Pool(groups([(compiler, library)], [library], python, own.files), workers=1) as pool,
+    ):
+        return _compiler(compiler, library, own, 1, pool, python)
+
+
+def _examined(names: Sequence[str], workers: int, tell: Callable[[str], None], python: str) -> Iterator[Check]:
     """Yield what is found: libraries, sources, and compilers with their canaries, which take the time."""
     found = [_library(name) for name in libraries.registered()]
     yield from found
@@ -93,14 +106,14 @@ def _examined(names: Sequence[str], workers: int, tell: Callable[[str], None]) -
     with (
         temporary.folder("doctor") as folder,
         Workspace.open(folder, write=True) as own,
-        Pool(groups(pairs, there, "", own.files), workers=workers) as pool,  # a library is imported once for all
+        Pool(groups(pairs, there, python, own.files), workers=workers) as pool,  # a library is imported once for all
     ):
         for place, (name, library) in enumerate(pairs):
             frontend = compilers.frontend_name(name, library)
             tell(f"running the canaries of {frontend}")
             for following in pairs[place + 1 : place + workers]:
                 pool.warm(compilers.frontend_name(*following))
-            yield _compiler(name, library, own, workers, pool)
+            yield _compiler(name, library, own, workers, pool, python)
             pool.release(frontend)
 
 
@@ -134,31 +147,35 @@ def _sources() -> Iterator[Check]:
         yield Check(OK, "source", name, "", f"{'equipped tests' if source.compiler else 'suites'}: {held}")
 
 
-def _compiler(name: str, library: str, own: Workspace, workers: int, pool: Pool) -> Check:
+def _compiler(name: str, library: str, own: Workspace, workers: int, pool: Pool, python: str) -> Check:
     frontend = compilers.frontend_name(name, library)
     started = time.monotonic()
     try:
-        mark, version, note = _canaries(name, library, own, workers, pool)
+        mark, version, note = _canaries(name, library, own, workers, pool, python)
         return Check(mark, "compiler", frontend, version, f"{note} ({time.monotonic() - started:.0f} s)")
-    except NotInstalled:
-        return Check(MISSING, "compiler", frontend, "", f"pip install {compilers.get(name).PACKAGE}")
+    except NotInstalled as error:
+        fix = f"pip install {compilers.get(name).PACKAGE}"
+        return Check(MISSING, "compiler", frontend, "", f"{fix} ({error.what})" if python else fix)
     except NoAnswer as error:
         return Check(SILENT, "compiler", frontend, "", f"{error.what} ({error.cause or 'the machine is busy'})")
     except OperaError as error:
         return Check(WRONG, "compiler", frontend, "", error.what)
 
 
-def _canaries(name: str, library: str, own: Workspace, workers: int, pool: Pool) -> tuple[str, str, str]:
+def _canaries(name: str, library: str, own: Workspace, workers: int, pool: Pool, python: str) -> tuple[str, str, str]:
     """Run the two tests; return a mark, the compiler's version, and what is to be said."""
     right, wrong = libraries.get(library).canaries()
     limits = Limits()
     frontend = compilers.frontend_name(name, library)
     own.add_captured([right, wrong])
-    options = stage.Options(compilers=(name,), libraries=(library,), workers=workers, limits=limits)
+    options = stage.Options(compilers=(name,), libraries=(library,), python=python, workers=workers, limits=limits)
     stage.run(own, options, _Silent(), pool)
     instances = tests.instances(own, status="valid")
-    shown = verdicts.of_variant(own, _first_variant(name, library))
-    found = {instances[x.test]: x for x in shown if x.frontend == frontend}
+    found: dict[str, Verdict] = {}
+    for variant in compilers.frontend(name, library).VARIANTS[::-1]:
+        for x in verdicts.of_variant(own, variant.name):
+            if x.frontend == frontend and (instances[x.test] not in found or x.outcome.verdict != UNSUPPORTED):
+                found[instances[x.test]] = x  # of the first route that the release supports at all
     version = next((str(x["version"]) for x in own.environments().values() if x["compiler"] == name), "")
     passed, caught = found.get(right.program.id), found.get(wrong.program.id)
     if any(x is not None and x.outcome.verdict == TIMEOUT for x in (passed, caught)):
@@ -172,7 +189,3 @@ def _canaries(name: str, library: str, own: Workspace, workers: int, pool: Pool)
 
 def _seen(verdict: Verdict | None) -> str:
     return " ".join(f"{verdict.outcome.verdict} {verdict.outcome.message}".split())[:200] if verdict else "no verdict"
-
-
-def _first_variant(name: str, library: str) -> str:
-    return compilers.frontend(name, library).VARIANTS[0].name

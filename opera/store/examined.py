@@ -11,8 +11,8 @@ from opera.programs.program import Program, identity
 from opera.store.rows import pack, unpack
 from opera.store.workspace import Workspace
 
-REDUCTION, BLAME = "reduction", "blame"
-"""Kinds of documents: opera.triage.reduction.Reduction, opera.triage.blame.Blame, as JSON."""
+REDUCTION, BLAME, SINCE = "reduction", "blame", "since"
+"""Kinds of documents: opera.triage.reduction.Reduction, opera.triage.blame.Blame, opera.triage.since.Since, as JSON."""
 TEST, INSTANCE = "test", "instance"
 """Kinds of documents that stand for rows of `tests` and `instances`: a test that was made of a finding and is no part of
 the corpus, so that no plan, ranking or count knows it. The one holds the id of its instance, the other a canonical form."""

@@ -33,6 +33,14 @@ class OfInstance(NamedTuple):
     verdict: str
 
 
+class Ran(NamedTuple):
+    """How many tests were run on a frontend in an environment."""
+
+    frontend: str
+    environment: str
+    tests: int
+
+
 class First(NamedTuple):
     """That a test was run on a frontend in an environment."""
 
@@ -93,6 +101,11 @@ def of_findings(workspace: Workspace, findings: Iterable[str]) -> Iterator[Verdi
     return workspace.verdicts("finding IN (SELECT value FROM json_each(?))", (names,))
 
 
+def of_frontend(workspace: Workspace, frontend: str, environment: str) -> Iterator[Verdict]:
+    """Yield all verdicts of a frontend in an environment."""
+    return workspace.verdicts("frontend = ? AND environment = ?", (frontend, environment))
+
+
 def concluded_by(
     workspace: Workspace, frontend: str, environment: str, rules: str, kinds: Collection[str]
 ) -> Iterator[Verdict]:
@@ -105,6 +118,14 @@ def concluded_by(
 
 
 # ---------------------------------------------------------------------- a few columns
+
+
+def ran(workspace: Workspace) -> list[Ran]:
+    """Return every frontend in every environment that it was run in, in the order of their newest runs."""
+    rows = workspace.query(
+        "SELECT frontend, environment, COUNT(DISTINCT test) FROM verdicts GROUP BY 1, 2 ORDER BY MAX(run), MIN(rowid)"
+    )
+    return [Ran(*row) for row in rows]
 
 
 def rules(workspace: Workspace, frontend: str, environment: str) -> list[str]:

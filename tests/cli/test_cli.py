@@ -22,6 +22,8 @@ COMMANDS = [
     "repro",
     "report",
     "benchmark",
+    "bisect",
+    "diff",
 ]
 COMMANDS += ["corpus export", "corpus import", "corpus merge"]
 COMMANDS += [f"known {name}" for name in ("add", "list", "check", "remove", "import", "export")]

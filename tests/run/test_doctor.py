@@ -69,7 +69,9 @@ def test_missing_silent_and_wrong_are_told_apart(
 ) -> None:
     error, mark, note, fine = FAILURES[name]
 
-    def canaries(compiler: str, library: str, own: object, workers: int, pool: object) -> tuple[str, str, str]:
+    def canaries(
+        compiler: str, library: str, own: object, workers: int, pool: object, python: str
+    ) -> tuple[str, str, str]:
         if compiler == "openvino":
             return doctor.OK, "1", "canaries"
         raise error

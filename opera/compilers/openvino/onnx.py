@@ -38,6 +38,9 @@ UNSUPPORTED = messages.table("openvino", "core")
 GENERIC = r"core/src/node\.cpp|inference/src/|unconverted_ops_report"
 """Files that stand in every trace and tell nothing about the operator."""
 
+VALIDATED = r"While validating ONNX node '<Node\((\w+)\)"
+"""How releases up to 2026.0 name the operator that they fail to translate; later ones list it (`-- Conv-22 with a message`)."""
+
 BEFORE_OPERATORS = r"(?:frontend|translate_session|input_model)\.cpp:"
 """Places that fail for whatever operator the model has."""
 
@@ -112,11 +115,12 @@ class Onnx:
         """
         message = "" if error is None else str(error)
         named = re.findall(r"^-- (\S[^\n]*?)(?:-\d+)? with a message", message, re.MULTILINE)
-        named = named or re.findall(r"with friendly_name '(aten::\w+)/", message)
+        named = named or re.findall(r"with friendly_name '(aten::\w+)/", message) or re.findall(VALIDATED, message)
         operator = next((name for name in reversed(named) if not re.match(INNER, name)), (named or [""])[-1])
         operator, place = self.translator(operator), last_location(message, GENERIC)
-        if place and not operator and re.match(BEFORE_OPERATORS, place):
-            return place
+        if place and re.match(BEFORE_OPERATORS, place):
+            # Where an operator is named, the place is that of the loop over all of them: it tells nothing.
+            return operator or place
         if error is not None and not place and not operator:
             return self.raised(error) or case.operator
         return f"{operator or case.operator}@{place}" if place else operator or case.operator

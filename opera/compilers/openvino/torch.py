@@ -17,13 +17,7 @@ from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import Refusal
 from opera.programs.values import Tensor
 
-PRELOAD = (
-    precision.PRELOAD,
-    "opera.libraries.torch.preload",
-    "openvino.frontend.pytorch.fx_decoder",
-    "openvino.frontend.pytorch.ts_decoder",
-    "openvino.frontend.pytorch.torchdynamo.export_decompositions",
-)
+PRELOAD = (precision.PRELOAD, "opera.libraries.torch.preload", "opera.compilers.openvino.torch_modules")
 
 UNSUPPORTED = messages.table("openvino", "core", "pytorch")
 """The words of every route, and of its translators."""

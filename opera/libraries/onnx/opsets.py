@@ -7,11 +7,15 @@ that knows no newer one can be asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from opera.libraries.onnx import codec
+
+MIN_IR_VERSION = 4
+"""Since then an initializer need not be a graph input as well, so that compilers see a constant (ONNX, docs/IR.md)."""
 OLDEST = "onnx-oldest-opset"
 """The artefact: the model with the oldest opset that has its operators' versions."""
 
@@ -35,6 +39,16 @@ def needed(nodes: Iterable[Any], versions: Mapping[str, int]) -> dict[str, int]:
     return {domain: version for domain, version in found.items() if domain not in unknown}
 
 
+def _dtypes(message: Any) -> Iterator[str]:
+    """Yield the dtypes of all tensors, and types of tensors, in a message of ONNX's."""
+    for field, value in message.ListFields():
+        if field.name in ("elem_type", "data_type") and isinstance(value, int):
+            yield codec.DTYPES.get(value, "")
+        elif field.message_type is not None:
+            for part in [value] if hasattr(value, "ListFields") else value:
+                yield from _dtypes(part)
+
+
 @cache
 def since(operator: str, version: int, domain: str) -> int | None:
     """Return the version of an operator in an opset, None where onnx does not know the operator."""
@@ -47,12 +61,18 @@ def since(operator: str, version: int, domain: str) -> int | None:
 
 
 def stamped(model: Path, versions: Mapping[str, int]) -> bytes:
-    """Return a model with these opsets in place of its own. Raises what onnx's checker raises where that is no model."""
+    """Return a model with these opsets in place of its own, and the IR version that was released with them.
+
+    A runtime of their time refuses a newer IR version, too. Raises what onnx's checker raises where that is no model.
+    """
     import onnx
 
     proto = onnx.load(model)
     for item in proto.opset_import:
         item.version = versions.get("" if item.domain == "ai.onnx" else item.domain, item.version)
+    released = int(onnx.helper.find_min_ir_version_for(proto.opset_import, ignore_unknown=True))
+    needed = max((codec.ir_version(name) for name in _dtypes(proto)), default=0)
+    proto.ir_version = min(proto.ir_version, max(MIN_IR_VERSION, released, needed))
     onnx.checker.check_model(proto)
     data: bytes = proto.SerializeToString(deterministic=True)
     return data

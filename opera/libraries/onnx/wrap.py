@@ -9,14 +9,13 @@ import msgspec
 
 from opera.errors import InvalidTest
 from opera.libraries.onnx import codec as onnx_values
+from opera.libraries.onnx.opsets import MIN_IR_VERSION
 from opera.programs.program import Graph, Instance, Program
 from opera.programs.values import Message, Optional, RandomTensor, Sequence, Tensor, Value
 
 MAX_IR_VERSION = 13
 """No model states a newer IR version unless its dtypes need it: runtimes refuse one that they do not know, even where
 the model uses nothing of it (ONNX Runtime 1.31 knows 13, and opset 28 was released with 14)."""
-MIN_IR_VERSION = 4
-"""Since then an initializer need not be a graph input as well, so that compilers see a constant (ONNX, docs/IR.md)."""
 
 
 class Parts(msgspec.Struct):

@@ -37,8 +37,18 @@ def test_the_oldest_opset_means_the_same(tmp_path) -> None:
     old, new = (onnx.load(tmp_path / file) for file in (made.file, manifest.artefacts["onnx"].file))
     assert [item.version for item in old.opset_import] == [13]
     assert old.graph == new.graph and made.feeds == ("X",)
+    assert (old.ir_version, new.ir_version) == (7, 9), "a runtime of opset 13 knows no newer IR"
     with pytest.raises(LookupError):
         library.export(manifest, tmp_path, "onnx-newest")
+
+
+def test_the_ir_version_stays_that_of_its_dtypes(tmp_path) -> None:
+    tensor = helper.make_tensor("c", onnx.TensorProto.INT4, [2], [1, 2])
+    node = helper.make_node("Constant", [], ["y"], value=tensor)
+    output = helper.make_tensor_value_info("y", onnx.TensorProto.INT4, [2])
+    graph = helper.make_graph([node], "g", [], [output])
+    onnx.save(helper.make_model(graph, ir_version=12, opset_imports=[helper.make_opsetid("", 25)]), tmp_path / "m.onnx")
+    assert onnx.load_from_string(opsets.stamped(tmp_path / "m.onnx", {"": 13})).ir_version == 10
 
 
 def test_operators_of_subgraphs_and_other_domains_count() -> None:
