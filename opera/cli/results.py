@@ -54,6 +54,8 @@ def findings(
             f"{'--by' if by else '--disputed'} goes with --frontend alone",
             fix="leave out --operator, --status and --json",
         )
+    if new and (by or disputed):
+        raise UsageError("--new lists findings, and neither causes nor tests", fix="leave out --by and --disputed")
     with Workspace.open(workspace, write=False) as opened:
         if disputed:
             show.disputed(opened, frontend)
@@ -114,7 +116,7 @@ def operators(
     with Workspace.open(workspace, write=False) as opened:
         found = support.support(opened, library or [], frontend or [], operator, shows)
     colour = output is None and sys.stdout.isatty()
-    report.put(support.render(found, format, colour=colour), output)
+    report.put([support.render(found, format, colour=colour)], output)
 
 
 @app.command()
@@ -194,7 +196,9 @@ def blame(
 
 @app.command()
 def report(
-    format: Annotated[str, typer.Option(help="terminal, json, markdown or html.")] = "terminal",
+    format: Annotated[
+        str, typer.Option(help="terminal, json, markdown, html, junit or sarif; csv or parquet: a table.")
+    ] = "terminal",
     output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
     balance: Annotated[
         bool,
@@ -202,6 +206,12 @@ def report(
             "--balance", help="Compare migration sources by the same number of tests each, best-ranked first."
         ),
     ] = False,
+    table: Annotated[
+        str, typer.Option(help="With csv and parquet: verdicts (the default), findings, instances or rankings.")
+    ] = "",
+    source: Annotated[
+        Path | None, typer.Option(help="With sarif: a checkout of the compiler, for its files to be found there.")
+    ] = None,
     known: KnownFile = None,
     workspace: Root = RESULTS,
 ) -> None:
@@ -209,16 +219,42 @@ def report(
 
     Example: opera report --format html --output report.html
 
+    Example: opera report --format junit --output junit.xml && opera report --format sarif --output opera.sarif
+
     Example: opera report --balance
+
+    Example: opera report --format csv --table findings --output findings.csv
     """
     from opera import report as stage
-    from opera.report.summary import summarise
+    from opera.data import formats
     from opera.store.workspace import Workspace
+    from opera.triage.findings import findings as all_findings
     from opera.triage.known import Known
 
-    chosen = stage.get(format)
     stage.check(format, output)
+    if format in formats.FORMATS:
+        if balance:
+            raise UsageError(
+                "--balance compares sources, and a table does not", fix="leave it out, or use --format json"
+            )
+        formats.show(workspace, table or "verdicts", format, output)
+        return
+    if table:
+        told = " and ".join(formats.FORMATS)
+        raise UsageError(f"--table goes with --format {told}", fix="see `opera report --help`")
+    if source is not None and not source.is_dir():
+        raise UsageError(
+            f"there is no folder {source}", cause="a wrong path", fix="give --source a checkout of the compiler"
+        )
     issues = Known.beside(known)
+    if format in stage.STREAMED:
+        with Workspace.open(workspace, write=False) as opened:
+            found = issues.within_workspace(opened).marked(all_findings(opened))
+            stage.put(stage.stream(format).chunks(opened, found, source=source), output)
+        return
+    from opera.report.summary import summarise
+
+    chosen = stage.get(format)
     with Workspace.open(workspace, write=False) as opened:
         stage.write(chosen, summarise(opened, balance=balance, pages=format == "html", known=issues), output)
 
@@ -236,8 +272,11 @@ def benchmark(
     freeze: Annotated[
         Path | None, typer.Option(help="Only write the labels of the workspace to this new file.")
     ] = None,
+    publish: Annotated[
+        Path | None, typer.Option(help="Only write rows, labels and costs to this new folder, for --instances.")
+    ] = None,
     held_out: Annotated[Path | None, typer.Option(help="TOML that names the frontends that were tuned on.")] = None,
-    instances: Annotated[Path | None, typer.Option(help="JSON lines of operator instances: a labelled corpus.")] = None,
+    instances: Annotated[Path | None, typer.Option(help="JSON lines of instances: a labelled corpus.")] = None,
     equipped: Annotated[Path | None, typer.Option(help="With --instances: JSON lines of the compiler's tests.")] = None,
     costs: Annotated[Path | None, typer.Option(help="With --instances: JSON object, id → seconds, for APFDc.")] = None,
     format: Annotated[str, typer.Option(help="terminal, markdown or json.")] = "terminal",
@@ -258,6 +297,8 @@ def benchmark(
 
     Example: opera benchmark --workspace onnx-runs --workspace torch-runs --output report
 
+    Example: opera benchmark --publish onnx-labels
+
     Example: opera benchmark --instances onnx.jsonl --equipped tvm.jsonl --labels bugs.json --format json
     """
     from opera import prioritize as strategies
@@ -269,8 +310,8 @@ def benchmark(
     names = list(dict.fromkeys(strategy or strategies.registered()))
     settings = Settings(names, bool(strategy), seeds, workers, baseline)
     if instances is not None:
-        if labels is None or freeze is not None or held_out is not None:
-            why = "without --freeze and --held-out, which are about workspaces"
+        if labels is None or freeze is not None or publish is not None or held_out is not None:
+            why = "without --freeze, --publish and --held-out, which are about workspaces"
             raise UsageError(f"--instances goes with --labels, {why}", fix="see `opera benchmark --help`")
         command.show_corpus(instances, equipped, labels, costs, settings, format, output)
         return
@@ -280,5 +321,7 @@ def benchmark(
         opened = [stack.enter_context(Workspace.open(root, write=False)) for root in workspace or [RESULTS]]
         if freeze is not None:
             command.freeze(opened, freeze)
+        elif publish is not None:
+            command.publish(opened, labels, publish)
         else:
             command.show_live(opened, labels, held_out, settings, format, output)

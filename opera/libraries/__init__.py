@@ -85,8 +85,10 @@ class Weighing(Library, Protocol):
 class Expanding(Library, Protocol):
     """What a library has beside that if an instance may hold what its operator is made of."""
 
-    def expanded(self, instance: Instance) -> list[Instance]:
-        """Return the calls that an instance is made of, each with the values of its arguments; empty where it is one itself.
+    def expanded(self, instance: Instance) -> list[Program]:
+        """Return the calls that an instance is made of, each with the values of its arguments, and the graph that they make.
+
+        Empty where it is one call itself.
 
         Raises InvalidTest where that cannot be told.
         """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from opera.report.words import (
     clean,
     gist,
     in_words,
+    link,
     number,
     severity,
     share,
@@ -126,11 +126,6 @@ def render(report: Report) -> str:
         severity=severity,
         link=link,
     )
-
-
-def link(address: str) -> bool:
-    """Whether an address may be followed: others might run something."""
-    return re.match(r"https?://", address) is not None
 
 
 def chart(frontends: list[FrontendSummary]) -> Chart:

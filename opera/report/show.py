@@ -41,7 +41,7 @@ WIDE = 100
 def findings(workspace: Workspace, wanted: Wanted, known: Known = NONE, *, as_json: bool = False) -> None:
     """Print a line for each finding that is wanted, new ones first; with `as_json`, an array of all that is known of each."""
     everything = known.within_workspace(workspace).marked(all_findings(workspace))
-    found = choose(everything, wanted, verdicts.frontends(workspace))
+    found = choose(everything, wanted, (name for name, _ in verdicts.frontends(workspace)))
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
         return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -14,6 +13,7 @@ from opera.programs import values
 from opera.programs.program import operators_of
 from opera.programs.verdicts import ERROR, SCREENED, UNEXPORTED, UNSUPPORTED
 from opera.report import sources as migration
+from opera.report.labels import labels, ordered
 from opera.report.page import Page, page
 from opera.report.sources import Comparison, SourceSummary
 from opera.store import instances, runs, tests
@@ -23,7 +23,7 @@ from opera.store.tests import Newest
 from opera.store.workspace import COMBINED, Workspace
 from opera.triage.across import Cause, across
 from opera.triage.disputed import Disputed, disputed
-from opera.triage.findings import Finding, findings, first_tests, version_key
+from opera.triage.findings import Finding, findings, first_tests
 from opera.triage.known import NONE, Known
 
 CURVE_POINTS = 200
@@ -185,8 +185,8 @@ def _frontends(
     strategies = runs.strategies(workspace)
     corpus = Counter(instances)
     corpus.subtract(library for library, _, status, _ in newest if status == "invalid")
-    keys = sorted(verdicts, key=lambda key: (key[0], version_key(environments[key[1]]["version"]), key[1]))
-    labels = _labels(keys, environments)
+    keys = ordered(verdicts, environments)
+    named = labels(keys, environments)
     reasons = _reasons(workspace, verdicts)
     first_found: dict[tuple[str, str], list[int]] = defaultdict(list)
     for finding in found:
@@ -201,7 +201,7 @@ def _frontends(
         listed.append(
             FrontendSummary(
                 name=key[0],
-                label=labels[key],
+                label=named[key],
                 compiler=environment["compiler"],
                 library=environment["library"],
                 compiler_version=environment["version"],
@@ -238,34 +238,11 @@ def _runs(
         yield migration.Run(x.label, x.library, x.compiler, verdicts[key], groups[key])
 
 
-def _labels(keys: list[tuple[str, str]], environments: dict[str, dict[str, Any]]) -> dict[tuple[str, str], str]:
-    """Return (frontend, environment) → `tvm-onnx 0.27.0`, with what differs where several would be called so."""
-    groups: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for key in keys:
-        groups[f"{key[0]} {environments[key[1]]['version']}"].append(key)
-    labels = {}
-    for label, group in groups.items():
-        facts = {key: set(_flat(environments[key[1]])) for key in group}
-        common = set.intersection(*facts.values())
-        for key in group:
-            own = ", ".join(f"{name} {value}" for name, value in sorted(facts[key] - common))
-            labels[key] = label if len(group) == 1 else f"{label} ({own or key[1]})"
-    return labels
-
-
-def _flat(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, value in document.items():
-        if isinstance(value, dict):
-            yield from _flat(value)
-        else:
-            yield name, str(value)
-
-
 def _curve(places: list[int], tests: int) -> list[tuple[int, int]]:
     """Return [tests run, findings found]: a point before and at each finding, thinned, and the end."""
     steps = [(0, 0)]
     for number, place in enumerate(places, 1):
-        steps += [(max(place - 1, 0), number - 1), (place, number)]
+        steps += [(max(place - 1, steps[-1][0]), number - 1), (place, number)]
     stride = max(1, len(steps) // CURVE_POINTS)
     return [*steps[::stride], (tests, len(places))]
 

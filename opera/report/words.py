@@ -144,6 +144,11 @@ def standing(mark: Mark) -> str:
     return f"fixed in {mark.fixed_in}" if mark.fixed_in else mark.status.replace("-", " ")
 
 
+def link(address: str) -> bool:
+    """Whether an address may be followed: others might run something, or are none."""
+    return re.fullmatch(r"https?://[^\s\"<>\\^`{|}]+", address) is not None
+
+
 def in_words(mark: Mark) -> str:
     """Return all that the file of known issues says of a finding, on a line."""
     return one_line(", ".join(filter(None, (standing(mark), mark.issue, mark.reason, mark.note))), 300)

@@ -78,11 +78,6 @@ def counted(workspace: Workspace, frontend: str = "", environment: str = "") -> 
     )
 
 
-def of_finding(workspace: Workspace, finding: str, environment: str) -> Iterator[Verdict]:
-    """Yield the members of a finding in an environment."""
-    return workspace.verdicts("finding = ? AND environment = ?", (finding, environment))
-
-
 def of_members(workspace: Workspace, frontend: str, environment: str, tests: Iterable[str]) -> Iterator[Verdict]:
     """Yield the verdicts that make findings of these tests on a frontend."""
     names = msgspec.json.encode(list(tests)).decode()
@@ -126,6 +121,37 @@ def shown(workspace: Workspace) -> Iterator[Shown]:
     return map(Shown._make, rows)
 
 
+class Tested(NamedTuple):
+    """What a test showed through one variant of a frontend; `rest` is its document, None of a pass or where not asked for."""
+
+    test: str
+    variant: str
+    verdict: str
+    stage: str
+    symptom: str
+    finding: str
+    confirmation: str
+    seconds: float
+    rest: bytes | None
+
+
+def by_test(workspace: Workspace, frontend: str, environment: str, *, rest: bool) -> Iterator[Tested]:
+    """Yield what a frontend showed, test by test, in the order of their ids; nothing is held but the row."""
+    document = "CASE WHEN verdict = 'pass' THEN NULL ELSE document END" if rest else "NULL"
+    rows = workspace.stream(
+        f"SELECT test, variant, verdict, stage, symptom, finding, confirmation, seconds, {document} FROM verdicts"
+        " WHERE frontend = ? AND environment = ? ORDER BY test, rowid",
+        (frontend, environment),
+    )
+    return map(Tested._make, rows)
+
+
+def frontends(workspace: Workspace) -> list[tuple[str, str]]:
+    """Return the (frontend, environment) that tests were run on."""
+    rows = workspace.query("SELECT DISTINCT frontend, environment FROM verdicts")
+    return [(frontend, environment) for frontend, environment in rows]
+
+
 def of_operator(workspace: Workspace, library: str, operator: str) -> list[Shown]:
     """Return the verdicts of the tests that call an operator."""
     rows = workspace.query(
@@ -148,11 +174,6 @@ def first(workspace: Workspace) -> Iterator[First]:
     """Yield every test that was run on a frontend, once, in the order in which they were first run."""
     rows = workspace.stream("SELECT frontend, environment, test, MIN(rowid) FROM verdicts GROUP BY 1, 2, 3 ORDER BY 4")
     return (First(*row[:3]) for row in rows)
-
-
-def frontends(workspace: Workspace) -> list[str]:
-    """Return the frontends that something was run on."""
-    return [row[0] for row in workspace.query("SELECT DISTINCT frontend FROM verdicts ORDER BY 1")]
 
 
 def tests(workspace: Workspace, frontend: str, environment: str) -> set[str]:

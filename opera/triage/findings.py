@@ -40,6 +40,7 @@ class Finding(msgspec.Struct, frozen=True):
         numbers: What the oracle and the screens measured of the first member.
         sentence: What is wrong, of the member that its script shows.
         aliases: Other ids that it has, or had.
+        location: Last line of the compiler's own code in the traceback of the first member, if any.
         known: What the file of known issues says of it (opera.triage.known), None where it is not in it or none was read.
     """
 
@@ -64,6 +65,7 @@ class Finding(msgspec.Struct, frozen=True):
     numbers: dict[str, str | int | float | bool]
     aliases: tuple[str, ...] = ()
     sentence: str = ""
+    location: str = ""
     known: Mark | None = None
 
     @property
@@ -176,6 +178,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         numbers=_numbers(shown.details),
         aliases=tuple(known.aliases.get(name, ())),
         sentence=_sentence(chosen, dict(zip(members, told, strict=True)), known),
+        location=shown.location,
     )
 
 

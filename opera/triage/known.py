@@ -11,13 +11,17 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from opera.errors import UsageError
+from opera.oracle import messages
+from opera.oracle.signature import normalise
 from opera.programs.program import JOINED
+from opera.programs.verdicts import CRASH, REFUSED
 from opera.store import tests
 from opera.store.workspace import Workspace
 
@@ -35,6 +39,11 @@ EXCUSED = (BY_DESIGN, NOT_A_BUG)
 """Statuses that need a reason. Findings of them stay listed."""
 KEY = "known"
 """The array of tables that holds the entries."""
+SAYS = ": "
+"""Between what fails and what it says, in a signature."""
+MESSAGE = 160
+"""Characters of a message that stand in a signature."""
+LINE = re.compile(r":\d+$")
 ID = re.compile(r"F[0-9a-f]{8}")
 INSTANCE = re.compile(r"[0-9a-f]{20}")
 
@@ -44,8 +53,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         findings: Ids; where there are none, `signature`, `operator` and `message` describe the findings.
-        signature: `frontend stage symptom place`, as `signature` below gives it: what the findings looked like when they were
-            added, and the key by which the file is ordered; of an entry without `findings`, a glob.
+        signature: `frontend stage symptom place: message`, as `signature` below gives it: what the findings looked like when
+            they were added, and the key by which the file is ordered; of an entry without `findings`, a glob.
         frontend: Glob (`tvm-*`); empty for all.
         operator: Glob (`Conv*`) that every operator of a finding matches, by this entry or another one of the same finding.
         message: Regular expression that is searched in what the first member says.
@@ -135,10 +144,13 @@ class Known(msgspec.Struct, frozen=True):
 
     def all_of(self, finding: Finding) -> list[Entry]:
         """Return the entries that match a finding or some of its operators, the one that it belongs to first."""
+        if not self.entries:
+            return []
+        looks, held = signature(finding), {self.instances[test] for test in finding.members if test in self.instances}
         found = sorted(
             (rank, regressed(x, finding.compiler_version), place)
             for place, x in enumerate(self.entries)
-            if (rank := self._rank(x, finding)) is not None
+            if (rank := _rank(x, finding, looks, held)) is not None
         )
         return [self.entries[place] for _, _, place in found]
 
@@ -154,25 +166,6 @@ class Known(msgspec.Struct, frozen=True):
         found = [msgspec.structs.replace(x, known=self.mark(x)) for x in findings]
         return sorted(found, key=lambda x: not x.new)
 
-    def _rank(self, entry: Entry, finding: Finding) -> int | None:
-        """Return how an entry matches: 0 by id, 1 by tests, 2 by description; None where it does not."""
-        if not entry.covers(finding.frontend, finding.compiler_version):
-            return None
-        if not any(_calls(entry, finding, name) for name in finding.operators):
-            return None
-        if entry.message and not re.search(entry.message, finding.message):
-            return None
-        if not entry.findings:
-            return 2 if not entry.signature or fnmatchcase(signature(finding), entry.signature) else None
-        if not {finding.id, *finding.aliases}.isdisjoint(entry.findings):
-            return 0
-        alike = signature(finding).split(" ")[:3] == entry.signature.split(" ")[:3]
-        return 1 if alike and self.holds(entry, finding.members) else None
-
-    def holds(self, entry: Entry, members: Iterable[str]) -> bool:
-        """Whether one of these tests is among those that failed when the entry was added."""
-        return bool(entry.tests) and any(self.instances.get(test) in entry.tests for test in members)
-
 
 def mark(entry: Entry, *, regression: bool = False) -> Mark:
     """Return what an entry says."""
@@ -184,10 +177,52 @@ NONE = Known()
 
 
 def signature(finding: Finding) -> str:
-    """Return what a finding is ordered and described by: frontend, stage, symptom, and the code or operator that fails."""
+    """Return what a finding is ordered and described by: `frontend stage symptom place`, of what was raised `: message`, too.
+
+    The message is normalised (opera.oracle.signature), its compiler's boilerplate cut (opera.oracle.messages), and shortened.
+    """
     place = finding.conversion_function or finding.operator
     words = ("-".join(text.split()) or "-" for text in (finding.frontend, finding.stage, finding.symptom))
-    return " ".join((*words, " ".join(place.split())))
+    said = messages.cause(finding.message) or finding.message if finding.verdict in (CRASH, REFUSED) else ""
+    message = normalise(said)[:MESSAGE]
+    return " ".join((*words, *place.split())) + (f"{SAYS}{' '.join(message.split())}" if message else "")
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two signatures look alike enough for the same test to fail by the same cause.
+
+    The same symptom; of an exception also the same code, whatever line of it, or the same message: compilers raise one type for
+    everything. So what only moved, or is worded anew, is alike.
+    """
+    (what, _, says), (what_other, _, says_other) = one.partition(SAYS), other.partition(SAYS)
+    if what.split(" ")[:3] != what_other.split(" ")[:3] or bool(says) != bool(says_other):
+        return False
+    return not says or says == says_other or LINE.sub("", what) == LINE.sub("", what_other)
+
+
+def _rank(entry: Entry, finding: Finding, looks: str, held: set[str]) -> int | None:
+    """Return how an entry matches: 0 by id, 1 by tests, 2 by description; None where it does not.
+
+    Args:
+        looks: The finding's signature.
+        held: The instances that its members were made of.
+    """
+    rank = _name(entry, finding, looks, held)  # first, for it leaves few entries of many
+    if rank is None or not entry.covers(finding.frontend, finding.compiler_version):
+        return None
+    if not any(_calls(entry, finding, name) for name in finding.operators):
+        return None
+    return None if entry.message and not re.search(entry.message, finding.message) else rank
+
+
+def _name(entry: Entry, finding: Finding, looks: str, held: set[str]) -> int | None:
+    """As `_rank`, before what narrows an entry is looked at."""
+    if not entry.findings:
+        described = any(fnmatchcase(text, entry.signature or "*") for text in (looks, looks.partition(SAYS)[0]))
+        return 2 if described else None
+    if finding.id in entry.findings or any(name in entry.findings for name in finding.aliases):
+        return 0
+    return 1 if not held.isdisjoint(entry.tests) and alike(entry.signature, looks) else None
 
 
 def _calls(entry: Entry, finding: Finding, operator: str) -> bool:
@@ -201,6 +236,7 @@ def _calls(entry: Entry, finding: Finding, operator: str) -> bool:
 # ---------------------------------------------------------------------- versions
 
 
+@cache
 def version(text: str) -> Version | None:
     """Return a version of a compiler; of one that PEP 440 does not know, the numbers that it begins with; None without any."""
     from packaging.version import InvalidVersion, Version
@@ -212,6 +248,7 @@ def version(text: str) -> Version | None:
         return Version(numbers[1]) if numbers else None
 
 
+@cache
 def within(text: str, versions: str) -> bool:
     """Whether a version is one of those; a nightly one (`0.28.dev5`) counts like any other."""
     from packaging.specifiers import SpecifierSet

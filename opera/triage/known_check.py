@@ -14,7 +14,7 @@ from opera.store import tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage.findings import Finding
-from opera.triage.known import Entry, Known, regressed
+from opera.triage.known import Entry, Known, alike, regressed, signature
 
 HERE, GONE, CHANGED, REGRESSION, STAYS_FIXED, NOT_RUN = "here", "fixed?", "changed", "regression", "fixed", "not run"
 TELLING = (REGRESSION, CHANGED, GONE)
@@ -113,7 +113,7 @@ def _state(
     tests_now = {x.test for x in seen if x.finding}
     others = [(finding, entries) for finding, entries in matching if tests_now & set(finding.members)]
     told = ", ".join(f"{x.id} ({x.verdict} in {x.stage}: {x.symptom})" for x, _ in others[:3])
-    if any(entries and _alike(entry, x) for x, entries in others):
+    if any(entries and alike(entry.signature, signature(x)) for x, entries in others):
         return HERE, f"now a part of {told}"  # of one cause with another known issue, as far as reductions tell
     if fixed:
         return STAYS_FIXED, ""
@@ -124,10 +124,6 @@ def _state(
         return CHANGED, f"its tests are now {now}"
     ran = len({x.test for x in seen})
     return GONE, f"{ran} of its tests were run, and pass"
-
-
-def _alike(entry: Entry, finding: Finding) -> bool:
-    return entry.signature.split(" ")[:3] == [finding.frontend, finding.stage, finding.symptom]
 
 
 def wrong(states: Sequence[State]) -> Iterator[State]:

@@ -128,7 +128,7 @@ def editing(path: Path, *, make: bool = False) -> Iterator[Document]:
         document = Document.of(before.replace("\r\n", "\n"), str(path))
         yield document
         after = document.text()
-        if after != before:
+        if after != before or not path.exists():
             _write(path, after.replace("\n", "\r\n") if windows else after)
     finally:
         os.close(folder)

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from filled import fill, judged
 
+import opera
 from opera.errors import WorkspaceError
 from opera.report.summary import summarise
 from opera.sources.deeprel import relations
@@ -279,6 +280,17 @@ def test_an_earlier_workspace_is_read_where_nothing_may_be_written(
     monkeypatch.setattr("opera.store.database.os.access", lambda path, mode: False)
     with Workspace.open(earlier, write=False) as found:
         assert list(found.crashes()) == CRASHES
+
+
+def test_an_earlier_workspace_is_read_as_tables(earlier: Path) -> None:
+    before = (earlier / "opera.sqlite").read_bytes()
+    with opera.open(earlier) as results:
+        assert results.verdicts().test.tolist() == ["t7", "t1"]
+        assert results.findings().finding.tolist() == ["F1"]
+        assert results.instances().instance.tolist() == ["i1", "i7"]
+        assert results.rankings().instance.tolist() == ["i7", "i1"]
+        assert results.coverage().empty
+    assert (earlier / "opera.sqlite").read_bytes() == before
 
 
 def test_a_reader_of_an_earlier_schema_goes_on_while_a_writer_brings_it_up_to_date(earlier: Path) -> None:

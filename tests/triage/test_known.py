@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import msgspec
 import pytest
 
 from opera.errors import UsageError
 from opera.triage.findings import Finding
-from opera.triage.known import Entry, Known, parse, regressed, signature, within
+from opera.triage.known import Entry, Known, alike, parse, regressed, signature, within
 
 ONE = Finding(
     "F00000001", "tvm-onnx", "0.27.0", "e", "crash", "load", "KeyError", "Conv", ("Conv",), "onnx_frontend:Conv._impl_v1",
     "no 'X' in 3 things", ("t1", "t2"), ("test_a", "test_b"), ("inputs",), 1, (), 1, None, {}, ("F0000000a",),
 )  # fmt: skip
-SIGNATURE = "tvm-onnx load KeyError onnx_frontend:Conv._impl_v1"
+PLACE = "tvm-onnx load KeyError onnx_frontend:Conv._impl_v1"
+SIGNATURE = f"{PLACE}: no @ in # things"
 TEST = "0123456789abcdef0123"
 
 
@@ -34,8 +37,12 @@ def changed(**fields: object) -> Finding:
         Entry(
             findings=("F00000001",), frontend="tvm-*", operator="Con*", message=r"in \d things", versions=">=0.25,<0.28"
         ),
-        Entry(findings=("F0000ffff",), signature="tvm-onnx load KeyError elsewhere:7", tests=(TEST,)),  # it has moved
+        Entry(
+            findings=("F0000ffff",), signature="tvm-onnx load KeyError else: no @ in # things", tests=(TEST,)
+        ),  # moved
+        Entry(findings=("F0000ffff",), signature=f"{PLACE}: worded anew", tests=(TEST,)),
         Entry(signature=SIGNATURE),
+        Entry(signature=PLACE),
         Entry(signature="tvm-onnx load KeyError onnx_frontend:*"),
         Entry(operator="Conv"),
         Entry(message="no 'X'"),
@@ -56,7 +63,10 @@ def test_an_entry_knows_the_finding(entry):
         Entry(findings=("F00000001",), message="no 'Y'"),
         Entry(findings=("F00000001",), versions="<0.27"),
         Entry(findings=("F0000ffff",), signature=SIGNATURE),  # its own id, and none of its tests
-        Entry(findings=("F0000ffff",), signature="tvm-onnx load ValueError x", tests=(TEST,)),  # another symptom
+        Entry(findings=("F0000ffff",), signature=SIGNATURE.replace("Key", "Value"), tests=(TEST,)),  # another symptom
+        Entry(
+            findings=("F0000ffff",), signature="tvm-onnx load KeyError else: too many", tests=(TEST,)
+        ),  # another exception
         Entry(findings=("F0000ffff",), signature=SIGNATURE, tests=("0" * 20,)),
         Entry(signature="tvm-onnx compile *"),
     ],
@@ -105,7 +115,25 @@ def test_new_findings_come_before_known_ones():
 
 def test_a_signature_has_its_words():
     assert signature(ONE) == SIGNATURE
-    assert signature(changed(symptom="exit  code 3", conversion_function="")) == "tvm-onnx load exit-code-3 Conv"
+    died = {"verdict": "abort", "symptom": "exit  code 3", "conversion_function": ""}
+    assert signature(changed(**died)) == "tvm-onnx load exit-code-3 Conv"
+    assert signature(changed(message="")) == PLACE
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("a load E Op@x.hpp:36: m", "a load E Op@x.hpp:41: other", True),  # a line further down
+        ("a load E Op@x.hpp:36: m", "a load E Op@y.hpp:36: other", False),
+        ("a load E Op@x.hpp:36: m", "a load E Other@y.hpp:41: m", True),
+        ("a infer value Cast", "a infer value CastLike", True),
+        ("a infer value Cast", "a infer nan-mask Cast", False),
+        ("a load E Op", "a load E Op: m", False),
+        ("a load E Op: m", "b load E Op: m", False),
+    ],
+)
+def test_what_is_alike(one, other, same):
+    assert alike(one, other) is alike(other, one) is same
 
 
 GOOD = '[[known]]\nfindings = ["F00000001"]\n'
@@ -159,3 +187,17 @@ def test_a_file_that_is_named_must_be_there(tmp_path, monkeypatch):
         Known.beside(None)
     (tmp_path / "known.toml").write_text(GOOD)
     assert Known.beside(None).of(ONE) is not None
+
+
+def test_a_thousand_findings_among_a_thousand_entries_take_seconds():
+    names = [f"F{n:08x}" for n in range(1000)]
+    entries = tuple(
+        Entry(findings=(name,), signature=f"{PLACE}: {name}", versions=">=0.20,<0.28", tests=(f"{n:020x}",))
+        for n, name in enumerate(names)
+    )
+    found = [changed(id=f"F1{name[2:]}", aliases=(), message=name, members=(name,)) for name in names]
+    instances = {name: f"{n:020x}" for n, name in enumerate(names)}
+    began = process_time()
+    marked = Known(entries, instances=instances).marked(found)
+    assert process_time() - began < 10
+    assert not any(x.new for x in marked)

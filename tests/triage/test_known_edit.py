@@ -192,6 +192,12 @@ def test_a_broken_file_is_not_overwritten(tmp_path):
     assert path.read_text() == "<<<<<<< ours\n"
 
 
+def test_a_new_file_is_there_whether_anything_is_in_it_or_not(tmp_path):
+    with editing(tmp_path / "known.toml", make=True):
+        pass
+    assert Known.load(tmp_path / "known.toml").entries == ()
+
+
 def test_a_missing_folder_is_told(tmp_path):
     with pytest.raises(UsageError, match="cannot be written: No such file"), editing(tmp_path / "no" / "k.toml"):
         pass

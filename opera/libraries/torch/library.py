@@ -108,6 +108,13 @@ def steps(program: Graph) -> list[tuple[Instance, list[Value]]]:
     return torch_module.steps(program)
 
 
+def expanded(instance: Instance) -> list[Program]:
+    """Return the calls that PyTorch's exporter makes of one call; empty where it stays one."""
+    from opera.libraries.torch import expansion as torch_expansion  # reduction alone needs it
+
+    return list(torch_expansion.expanded(instance))
+
+
 def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:
     """Return the code of the module and its inputs; `variant` is the name of the artefact to show."""
     return torch_source.reproducer(manifest, *torch_module.load(directory), variant)
