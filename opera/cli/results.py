@@ -49,13 +49,13 @@ def findings(
 
     if by not in ("", "cause"):
         raise UsageError(f"findings are not grouped by {by!r}", fix="give --by cause, or leave it out")
-    if new and (by or disputed):
-        raise UsageError("--new lists findings, and neither causes nor tests", fix="leave out --by and --disputed")
     if (by or disputed) and (as_json or status or operator != "*"):
         raise UsageError(
             f"{'--by' if by else '--disputed'} goes with --frontend alone",
             fix="leave out --operator, --status and --json",
         )
+    if new and (by or disputed):
+        raise UsageError("--new lists findings, and neither causes nor tests", fix="leave out --by and --disputed")
     with Workspace.open(workspace, write=False) as opened:
         if disputed:
             show.disputed(opened, frontend)
@@ -255,6 +255,7 @@ def report(
     from opera.triage.findings import findings as all_findings
     from opera.triage.known import Known
 
+    stage.check(format, output)
     if format in formats.FORMATS:
         if balance:
             raise UsageError(
@@ -269,7 +270,6 @@ def report(
         raise UsageError(
             f"there is no folder {source}", cause="a wrong path", fix="give --source a checkout of the compiler"
         )
-    stage.check(format, output)
     issues = Known.beside(known)
     if format in stage.STREAMED:
         with Workspace.open(workspace, write=False) as opened:

@@ -52,16 +52,16 @@ def get(name: str) -> Format:
     return module
 
 
+def check(name: str, output: Path | None) -> None:
+    """Raise UsageError where a terminal would be filled with what is no text for people."""
+    if name in ("html", "parquet") and output is None and sys.stdout.isatty():
+        raise UsageError(f"{name} is not for a terminal", fix=f"opera report --format {name} --output report.{name}")
+
+
 def stream(name: str) -> Stream:
     """Import a format that is written as it is read."""
     module: Stream = import_module(STREAMED[name])
     return module
-
-
-def check(name: str, output: Path | None) -> None:
-    """Raise UsageError where a terminal would be filled with what is no text for people."""
-    if name in ("html",) and output is None and sys.stdout.isatty():
-        raise UsageError(f"{name} is not for a terminal", fix=f"opera report --format {name} --output report.{name}")
 
 
 def write(format: Format, report: Report, output: Path | None) -> None:
