@@ -117,7 +117,7 @@ class Recipe(msgspec.Struct, frozen=True):
 class Frontend(Protocol):
     """A compiler's loader for the models of one library. All its functions may raise anything: that is what is being tested.
 
-    A failure is the compiler's only if its own packages raised it, or native code that they hold (opera.run.blame).
+    A failure is the compiler's only if its own packages raised it, or native code that they hold (opera.run.culprit).
     They are named by an attribute `PACKAGES`, a tuple; without one they are the top-level packages of PRELOAD and of the
     variants' preloads. A frontend that refuses a test on purpose raises a subclass of shared.packing.Refusal, and one whose
     compiler returned nothing at all raises NoAnswer: what else it raises itself is counted as opera's `error`.

@@ -92,7 +92,7 @@ class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         raised: The exception, then what caused it, and so on; empty where none was raised.
-        blame: Where the traceback leads: see opera.run.blame.
+        blame: Where the traceback leads: see opera.run.culprit.
         frames: The last frames of the traceback, `module:function:line`.
         identical: Whether the outputs are bit for bit the expected ones; None where there are none to be compared.
         margins: Of outputs that agree and are not identical.

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from opera import compilers
-from opera.run import blame
+from opera.run import culprit
 from opera.triage.findings import Finding
 
 AT_LINE = re.compile(r"@([\w.+-]+\.\w+):(\d+)$")
@@ -139,7 +139,7 @@ def _packages(frontend: str) -> tuple[str, ...]:
     if compiler not in compilers.registered() or library not in compilers.get(compiler).FRONTENDS:
         return ()
     adapter = compilers.get(compiler)
-    return blame.packages_of(adapter, compilers.frontend_of(adapter, library))
+    return culprit.packages_of(adapter, compilers.frontend_of(adapter, library))
 
 
 def _installed(frontend: str) -> Iterable[tuple[Path, Path]]:

@@ -16,7 +16,7 @@ from opera.compilers import Case, Frontend
 from opera.compilers.shared.messages import Claimed
 from opera.compilers.shared.packing import NoAnswer, Refusal
 from opera.programs.verdicts import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, UNEXPORTED, UNSUPPORTED, Raised, Seen
-from opera.run import blame
+from opera.run import culprit
 
 TEXT = 1 << 16
 """Characters of an exception's text that are kept."""
@@ -80,20 +80,20 @@ def conclude(frontend: Frontend, case: Case, stage: str, seen: Seen, error: Base
         return Conclusion(OUT_OF_MEMORY, "MemoryError" if isinstance(error, MemoryError) else symptom, message)
     if isinstance(error, NoAnswer):
         return Conclusion(CRASH, "no-answer", message)
-    if seen.blame == blame.OPERA and not isinstance(error, Refusal):
+    if seen.blame == culprit.OPERA and not isinstance(error, Refusal):
         return Conclusion(ERROR, symptom, cut(f"{message}\n" + "\n".join(seen.frames)))
     reason, hooks = None, {}
     try:
         reason = frontend.unsupported(case, stage, error)
     except Exception as failure:
         hooks = {"unsupported": f"{type(failure).__name__}: {cut(said(failure), 300)}"}
-    if isinstance(reason, Claimed) and seen.blame != blame.OPERA:
+    if isinstance(reason, Claimed) and seen.blame != culprit.OPERA:
         return Conclusion(REFUSED, symptom, message, hooks, claimed=cut(reason))
     if reason is not None:
         return Conclusion(UNSUPPORTED, symptom.rpartition(".")[2], cut(reason), hooks)
-    if seen.blame == blame.OPERA:
+    if seen.blame == culprit.OPERA:
         return Conclusion(ERROR, symptom, message, hooks)
-    if seen.blame == blame.LIBRARY:
+    if seen.blame == culprit.LIBRARY:
         return Conclusion(UNEXPORTED, symptom, cut(f"the library cannot read what it exported: {message}"), hooks)
     return Conclusion(CRASH, symptom, message, hooks)
 
@@ -147,7 +147,7 @@ def _known(module: str, name: str) -> type[BaseException] | None:
     """Return a class of Python's or of opera's own by name."""
     if name.endswith("ExceptionGroup"):  # it is made of other exceptions, not of a text
         return None
-    if module != "builtins" and not blame.within(module, ("opera",)):
+    if module != "builtins" and not culprit.within(module, ("opera",)):
         return None
     try:
         found = getattr(import_module(MOVED.get(module, module)), name, None)

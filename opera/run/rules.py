@@ -19,9 +19,9 @@ from opera import compilers, libraries, resources
 from opera.compilers.shared import messages
 from opera.oracle import comparison as oracle
 from opera.programs import verdicts as records
-from opera.run import blame
+from opera.run import culprit
 
-REFUSALS = ("opera.run.judge", "opera.run.blame")
+REFUSALS = ("opera.run.judge", "opera.run.culprit")
 COMPARISON = ("opera.oracle.comparison",)
 SCREENS = ("opera.oracle.screens", "opera.oracle.randomness", "opera.oracle.ties", "opera.oracle.domains")
 """Modules that hold rules of every frontend; those of a compiler's adapter and of a library's module come with them."""
@@ -67,7 +67,7 @@ class Rules(msgspec.Struct, frozen=True):
 def of(compiler: str, library: str) -> Rules:
     """Return the rules of a frontend, as they stand."""
     frontend = compilers.frontend(compiler, library)
-    own = blame.adapter_of(frontend)
+    own = culprit.adapter_of(frontend)
     modules = closure(own, _home(own))
     judged = libraries.get(library)
     tables = [oracle.TOLERANCES, compilers.computes_in(frontend)]
@@ -75,7 +75,7 @@ def of(compiler: str, library: str) -> Rules:
         refusals=_digest((*REFUSALS, *modules), more=_said(tables_of(modules))),
         comparison=_digest(COMPARISON, "TOLERANCES"),
         tolerances=_short(msgspec.json.encode(tables, order="sorted")),
-        screens=_digest((*SCREENS, *closure(blame.adapter_of(judged), "opera.libraries")), "", _declared(library)),
+        screens=_digest((*SCREENS, *closure(culprit.adapter_of(judged), "opera.libraries")), "", _declared(library)),
     )
 
 
@@ -92,7 +92,7 @@ def closure(module: str, package: str) -> tuple[str, ...]:
     left = [module]
     while left:
         name = left.pop()
-        if name not in found and blame.within(name, (package,)) and _file(name) is not None:
+        if name not in found and culprit.within(name, (package,)) and _file(name) is not None:
             found.add(name)
             left.extend(_imports(name))
     return tuple(sorted(found))
@@ -119,7 +119,7 @@ def _said(tables: tuple[str, ...]) -> bytes:
 
 def _home(module: str) -> str:
     """Return the package whose modules belong to an adapter: opera's own adapters share one with much else."""
-    return "opera.compilers" if blame.within(module, ("opera",)) else module.partition(".")[0]
+    return "opera.compilers" if culprit.within(module, ("opera",)) else module.partition(".")[0]
 
 
 @cache
@@ -172,7 +172,7 @@ def _file(module: str) -> Path | None:
         return None
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return None
-    own = blame.within(module, ("opera",)) and spec.submodule_search_locations is not None
+    own = culprit.within(module, ("opera",)) and spec.submodule_search_locations is not None
     return None if own else Path(spec.origin)
 
 

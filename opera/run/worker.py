@@ -30,7 +30,7 @@ from opera.programs.migrated import LIVE, Manifest
 from opera.programs.program import operators_of
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor, Value
 from opera.programs.verdicts import ERROR, FAILURES, INCONSISTENT, NEWER, OUT_OF_MEMORY, PASS, Job, Outcome, Seen
-from opera.run import blame, judge, poison
+from opera.run import culprit, judge, poison
 from opera.run.judge import cut, said
 from opera.store import folders
 
@@ -261,9 +261,9 @@ def _failure(
         return Outcome(ERROR, stage, type(error).__qualname__, cut(text), seconds=seconds)
     ours = isinstance(error, NotRebuilt | BadAnswer)
     exported = (manifest.library,) if case.artefact in manifest.offers else ()
-    packages = blame.packages_of(compiler, frontend)
-    whose = blame.OPERA if ours else blame.blame(error, packages, blame.adapter_of(frontend), exported)
-    seen = Seen(raised, whose, blame.frames(error))
+    packages = culprit.packages_of(compiler, frontend)
+    whose = culprit.OPERA if ours else culprit.blame(error, packages, culprit.adapter_of(frontend), exported)
+    seen = Seen(raised, whose, culprit.frames(error))
     found = judge.conclude(frontend, case, stage, seen, error)
     if found.verdict in (ERROR, OUT_OF_MEMORY):
         return Outcome(found.verdict, stage, found.symptom, found.message, seconds=seconds, seen=seen)
@@ -328,7 +328,7 @@ def _location(error: BaseException, packages: tuple[str, ...]) -> str:
     """Return `file:function` of the last frame that is in one of the compiler's own packages."""
     found = ""
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        if blame.within(str(frame.f_globals.get("__name__", "")), packages):
+        if culprit.within(str(frame.f_globals.get("__name__", "")), packages):
             found = f"{Path(frame.f_code.co_filename).name}:{frame.f_code.co_name}"
     return found
 

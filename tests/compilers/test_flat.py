@@ -12,7 +12,7 @@ from opera.compilers import Variant
 from opera.compilers.shared.packing import of_numpy
 from opera.programs.case import remembered
 from opera.programs.values import Tensor
-from opera.run import blame
+from opera.run import culprit
 
 X = Tensor.of(np.float32([1, -2]))
 VARIANTS = {"onnx": (Variant("inputs", "onnx"),), "torch": (Variant("program", "pt2"), Variant("live", "live"))}
@@ -49,5 +49,5 @@ def test_what_it_says_of_a_library_is_its_frontends() -> None:
     assert (getattr(onnx, "UNPATCHED", None), getattr(torch, "UNPATCHED", None)) == ({}, {"QUICK": "0"})
     assert (getattr(onnx, "PYTHON", None), getattr(torch, "PYTHON", None)) == (("mine.onnx",), ())
     assert compilers.computes_in(torch) == {"float64": "float32"}
-    assert blame.packages_of(FLAT, torch) == ("mine",)
+    assert culprit.packages_of(FLAT, torch) == ("mine",)
     assert not hasattr(torch, "recipe") and not hasattr(torch, "PACKAGES")

@@ -14,7 +14,7 @@ from opera.compilers.shared.messages import Claimed, Rule
 from opera.compilers.tvm import compiler as tvm
 from opera.programs.case import remembered
 from opera.programs.verdicts import CRASH, REFUSED, UNSUPPORTED, Raised, Seen
-from opera.run import blame, judge
+from opera.run import culprit, judge
 
 FILES = sorted(messages.file_of("tvm").parent.glob("*.toml"))
 READ = {
@@ -49,7 +49,7 @@ def raised(rule: Rule) -> Seen:
     kinds = (named or "compiler:CompilerError", "builtins:Exception", "builtins:BaseException")
     if named == "builtins:KeyError":
         kinds = (named, "builtins:LookupError", *kinds[1:])
-    return Seen((Raised(kinds, rule.example),), blame.COMPILER)
+    return Seen((Raised(kinds, rule.example),), culprit.COMPILER)
 
 
 @pytest.mark.parametrize(("file", "part", "place"), ROWS)
@@ -90,7 +90,7 @@ def test_every_part_is_read_by_somebody() -> None:
 )
 def test_what_says_nothing_of_support_is_a_crash(text: str) -> None:
     kind = "builtins:KeyError" if text == "'axis'" else "tvm:Error"
-    seen = Seen((Raised((kind, "builtins:Exception"), text),), blame.COMPILER)
+    seen = Seen((Raised((kind, "builtins:Exception"), text),), culprit.COMPILER)
     found = judge.conclude(tvm.FRONTENDS["onnx"], remembered("onnx", "Foo", "", "onnx"), "load", seen)
     assert found.verdict == CRASH
 
@@ -100,11 +100,11 @@ def test_what_an_adapter_itself_claims_is_no_finding() -> None:
         def unsupported(self, *_: Any) -> str:
             return Claimed("declares it")
 
-    seen = Seen((Raised(("builtins:RuntimeError", "builtins:Exception"), "no"),), blame.OPERA)
+    seen = Seen((Raised(("builtins:RuntimeError", "builtins:Exception"), "no"),), culprit.OPERA)
     case = remembered("onnx", "Foo", "", "onnx")
     refused: Any = Claims()
     assert judge.conclude(refused, case, "load", seen).verdict != REFUSED
-    theirs = judge.conclude(refused, case, "load", Seen(seen.raised, blame.COMPILER))
+    theirs = judge.conclude(refused, case, "load", Seen(seen.raised, culprit.COMPILER))
     assert (theirs.verdict, theirs.claimed) == (REFUSED, "declares it")
     assert theirs.details({"tags": ["x"], "claimed": "before"}) == {"tags": ["x"], "claimed": "declares it"}
 

@@ -1,4 +1,4 @@
-"""What the compilers of faults do wrong: their own code, of which `opera.run.blame` knows that it is the compiler's."""
+"""What the compilers of faults do wrong: their own code, of which `opera.run.culprit` knows that it is the compiler's."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from opera.compilers.tvm import compiler as tvm
 from opera.programs.case import remembered
 from opera.programs.migrated import Manifest
 from opera.programs.verdicts import CRASH, ERROR, OUT_OF_MEMORY, UNEXPORTED, UNSUPPORTED, Raised, Seen
-from opera.run import blame, judge, worker
+from opera.run import culprit, judge, worker
 
 
 class Theirs(RuntimeError):
@@ -28,7 +28,7 @@ class TheirsToo(Theirs, KeyError):
     """Of two builtins."""
 
 
-def seen(error: BaseException, whose: str = blame.COMPILER) -> Seen:
+def seen(error: BaseException, whose: str = culprit.COMPILER) -> Seen:
     return Seen(judge.observed(error, "/tests/ab/"), whose)
 
 
@@ -105,14 +105,14 @@ def test_refusals_by_class_are_known_again() -> None:
 @pytest.mark.parametrize(
     ("error", "whose", "verdict", "symptom"),
     [
-        (Theirs("x"), blame.COMPILER, CRASH, "Theirs"),
-        (Theirs("x"), blame.OPERA, ERROR, "Theirs"),
-        (Theirs("x is not supported"), blame.OPERA, ERROR, "Theirs"),
-        (Theirs("x"), blame.LIBRARY, UNEXPORTED, "Theirs"),
-        (CannotCarry("int2"), blame.OPERA, UNSUPPORTED, "CannotCarry"),
-        (NoAnswer("None"), blame.OPERA, CRASH, "no-answer"),
-        (MemoryError(), blame.OPERA, OUT_OF_MEMORY, "MemoryError"),
-        (Theirs("std::bad_alloc"), blame.COMPILER, OUT_OF_MEMORY, "Theirs"),
+        (Theirs("x"), culprit.COMPILER, CRASH, "Theirs"),
+        (Theirs("x"), culprit.OPERA, ERROR, "Theirs"),
+        (Theirs("x is not supported"), culprit.OPERA, ERROR, "Theirs"),
+        (Theirs("x"), culprit.LIBRARY, UNEXPORTED, "Theirs"),
+        (CannotCarry("int2"), culprit.OPERA, UNSUPPORTED, "CannotCarry"),
+        (NoAnswer("None"), culprit.OPERA, CRASH, "no-answer"),
+        (MemoryError(), culprit.OPERA, OUT_OF_MEMORY, "MemoryError"),
+        (Theirs("std::bad_alloc"), culprit.COMPILER, OUT_OF_MEMORY, "Theirs"),
     ],
 )
 def test_blame_comes_before_words(error, whose, verdict, symptom) -> None:
@@ -123,7 +123,7 @@ def test_blame_comes_before_words(error, whose, verdict, symptom) -> None:
 def test_a_refusal_of_an_adapter_is_one_whoever_raised_it() -> None:
     from opera.compilers import xla
 
-    found = judge.conclude(xla.FRONTENDS["keras"], CASE, "load", seen(NoGraph("control flow"), blame.OPERA))
+    found = judge.conclude(xla.FRONTENDS["keras"], CASE, "load", seen(NoGraph("control flow"), culprit.OPERA))
     assert found.verdict == UNSUPPORTED
 
 

@@ -12,7 +12,7 @@ from opera import compilers
 from opera.compilers.shared import messages
 from opera.oracle import comparison as oracle
 from opera.programs import verdicts as records
-from opera.run import blame, rules
+from opera.run import culprit, rules
 from opera.run.rules import Rules
 
 CODE = '''"""Says something."""
@@ -124,7 +124,7 @@ def test_tables_of_refusals_are_rules_and_their_remarks_are_not(
 
 def test_every_table_is_of_some_frontend() -> None:
     frontends = [compilers.frontend(x, y) for x in compilers.registered() for y in compilers.get(x).FRONTENDS]
-    own = {blame.adapter_of(x) for x in frontends if blame.adapter_of(x).startswith("opera.")}
+    own = {culprit.adapter_of(x) for x in frontends if culprit.adapter_of(x).startswith("opera.")}
     found = {table for name in own for table in rules.tables_of(rules.closure(name, "opera.compilers"))}
     assert found == {file.stem for file in FOLDER.glob("*.toml")}
 

@@ -13,8 +13,8 @@ from faults import engine
 from opera.compilers import Variant, onnxexport
 from opera.compilers.openvino import compiler as openvino
 from opera.compilers.tvm import compiler as tvm
-from opera.run import blame
-from opera.run.blame import COMPILER, LIBRARY, OPERA
+from opera.run import culprit
+from opera.run.culprit import COMPILER, LIBRARY, OPERA
 
 ENGINE = ("faults.engine",)
 HERE = __name__
@@ -29,7 +29,7 @@ def caught(function: Callable[[], Any]) -> BaseException:
 
 
 def whose(function: Callable[[], Any], packages: tuple[str, ...] = ENGINE, library: tuple[str, ...] = ()) -> str:
-    return blame.blame(caught(function), packages, HERE, library)
+    return culprit.blame(caught(function), packages, HERE, library)
 
 
 def asserts() -> None:
@@ -114,11 +114,11 @@ def test_an_exported_file_that_cannot_be_read_is_the_librarys(tmp_path: Any) -> 
 
 
 def test_packages_are_declared_or_preloaded() -> None:
-    assert blame.packages_of(openvino, openvino.FRONTENDS["torch"]) == ("openvino",)
-    assert blame.packages_of(tvm, tvm.FRONTENDS["onnx"]) == ("tvm", "tvm_ffi")
-    assert "onnxscript" in blame.packages_of(onnxexport, onnxexport.FRONTENDS["torch"])
+    assert culprit.packages_of(openvino, openvino.FRONTENDS["torch"]) == ("openvino",)
+    assert culprit.packages_of(tvm, tvm.FRONTENDS["onnx"]) == ("tvm", "tvm_ffi")
+    assert "onnxscript" in culprit.packages_of(onnxexport, onnxexport.FRONTENDS["torch"])
     adapter = SimpleNamespace(PRELOAD=("mine", "theirs.core"))
-    assert blame.packages_of(adapter, SimpleNamespace(VARIANTS=(Variant("a", "onnx", preload=("x.y",)),))) == (
+    assert culprit.packages_of(adapter, SimpleNamespace(VARIANTS=(Variant("a", "onnx", preload=("x.y",)),))) == (
         "mine",
         "theirs",
         "x",
@@ -126,6 +126,6 @@ def test_packages_are_declared_or_preloaded() -> None:
 
 
 def test_frames_are_told_outermost_first() -> None:
-    found = blame.frames(caught(lambda: engine.fail(ValueError("x"))))
+    found = culprit.frames(caught(lambda: engine.fail(ValueError("x"))))
     assert found[-1].startswith("faults.engine:fail:")
     assert found[0].startswith(f"{HERE}:caught:")
