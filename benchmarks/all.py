@@ -16,6 +16,7 @@ ALL = (
     ["probe.py"],
     ["capture.py"],
     ["scale.py"],
+    ["data.py"],
 )
 
 

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 OK, NEW_FINDINGS, USAGE, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: nothing new; new findings (only where the user asked to fail on them); opera or its use was wrong; Ctrl-C."""
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """Return which of the names somebody may have meant, for an error's cause; empty where none is near.
+
+    The last part of a dotted name counts as the name: who writes `conv2d` means `torch.nn.functional.conv2d`.
+    """
+    names = sorted(set(names))
+    plain = name.strip("*?").lower()
+    alike = [x for x in names if x.rpartition(".")[2].lower() == plain]
+    alike += difflib.get_close_matches(name, names, 3, 0.6) if len(alike) < 3 else []
+    found = list(dict.fromkeys(alike))[:8]
+    return f"did you mean {' or '.join(found)}?" if found else ""
 
 
 class OperaError(Exception):

@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from opera.errors import UsageError
+from opera.errors import UsageError, near
 
 
 @cache
@@ -33,7 +33,7 @@ def load(group: str, kind: str, name: str) -> Any:
     if name not in registered(group):
         raise UsageError(
             f"there is no {kind} called {name!r}",
-            cause="a spelling mistake, or a plugin that is not installed",
+            cause=near(name, registered(group)) or "a spelling mistake, or a plugin that is not installed",
             fix=f"choose from {', '.join(registered(group))}; `opera doctor` shows what is installed",
         )
     return registered(group)[name].load()

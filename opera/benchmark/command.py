@@ -15,6 +15,7 @@ import msgspec
 
 from opera import libraries
 from opera.benchmark import labels as labelling
+from opera.benchmark import publish as publishing
 from opera.benchmark import result
 from opera.benchmark.labels import Labels
 from opera.benchmark.result import Benchmark, Settings
@@ -89,12 +90,13 @@ def show_corpus(
     format: str,
     output: Path | None,
 ) -> None:
-    """Score a labelled corpus of ONNX instances, and print strategy → metric → figures, or a table."""
+    """Score a labelled corpus, and print strategy → metric → figures, or a table."""
     loaded = labelled.load(instances, equipped, labels, costs)
     operators = {row.operator for row in (*loaded.rows, *loaded.equipped)}
-    defaults = libraries.get(labelled.LIBRARY).equipped_defaults(operators)
+    defaults = libraries.get(loaded.library).equipped_defaults(operators)
     asked = settings.strategies if settings.strict else []
-    found = corpus(loaded, labels.stem, defaults, asked, seeds=settings.seeds, workers=settings.workers)
+    name = labels.name.removesuffix(".gz").removesuffix(".json")
+    found = corpus(loaded, name, defaults, asked, seeds=settings.seeds, workers=settings.workers)
     _print(found, format, json_of=table(found))
     if output is not None:
         _write(found, output)
@@ -141,6 +143,15 @@ def freeze(workspaces: Sequence[Workspace], file: Path) -> None:
     older = [name for workspace in workspaces for name in labelling.left_out(workspace)]
     if older:
         print(f"  not labelled, for a newer version of the frontend is: {', '.join(older)}", file=sys.stderr)
+
+
+def publish(workspaces: Sequence[Workspace], labels: Path | None, folder: Path) -> None:
+    """Write the rows, labels and costs of workspaces to a new folder, and how they are scored without them."""
+    frozen = labelling.freeze(workspaces) if labels is None else labelling.read(labels)
+    labelling.write(frozen, folder / "labels.json")
+    for subject in live(workspaces, frozen):
+        for command in publishing.publish(subject, folder):
+            print(command)
 
 
 def _tell_unlabelled(workspaces: Sequence[Workspace], frozen: Labels, file: Path, *, must: bool) -> None:

@@ -33,6 +33,7 @@ class Subject(msgspec.Struct, frozen=True):
         same: Subjects with the same key are ranked alike by strategies that need nothing more.
         corpus: Instances of which `rows` were run, the first by `chosen_by`; 0 where that is all there is to know.
         chosen_by: The strategy that the workspace holds a ranking of.
+        tests, library: Ids of what `rows` are of, and its library, where it is of a workspace.
     """
 
     name: str
@@ -47,6 +48,8 @@ class Subject(msgspec.Struct, frozen=True):
     same: str = ""
     corpus: int = 0
     chosen_by: str = ""
+    tests: Sequence[str] = ()
+    library: str = ""
 
 
 def live(workspaces: Sequence[Workspace], labels: Labels) -> list[Subject]:
@@ -93,6 +96,8 @@ def live(workspaces: Sequence[Workspace], labels: Labels) -> list[Subject]:
                 f"{workspace.root} {frontend.library} {frontend.tests_digest} {frontend.compiler if equipped else ''}",
                 len(corpus),
                 runs.strategies(workspace).get((frontend.library, frontend.compiler), ""),
+                ran,
+                frontend.library,
             )
         )
     return subjects

@@ -15,8 +15,9 @@ from typing import Any
 
 import msgspec
 
+from opera.capture.sites import Line, Site
 from opera.errors import OperaError
-from opera.programs.program import Captured, Instance, Provenance
+from opera.programs.program import Captured, Instance, Provenance, identity
 from opera.programs.values import Value
 
 MAX_DEFERRED = 10_000
@@ -77,9 +78,13 @@ class Recorder:
         unwritten: Why something that was seen in this file is lost; such a file is not done.
         keys: What a capture module has seen in this file, for its own duplicate checks.
         around: Makers of contexts in which a capture module wants tests and scripts to run.
+        sited: Whether it is wanted which line of the program makes a call (opera.capture.sites).
+        operators: What was recorded since the process began.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, sited: bool = False) -> None:
+        self.sited = sited
+        self.operators: set[str] = set()
         self.source, self.file, self.test, self.unwritten = source, "", "", ""
         self.calls = self.recorded = 0
         self.left_out: Counter[str] = Counter()
@@ -87,22 +92,31 @@ class Recorder:
         self.around: list[Callable[[], AbstractContextManager[None]]] = []
         self._deferred: list[Callable[[], None]] = []
         self._spool: _Spool | None = None
+        self._sites: _Spool | None = None
+        self._calls: dict[Any, int] = {}  # key → what it is called in the file of sites
+        self._marks: set[Any] = set()
+        self._recorded: set[int] = set()
         self._busy = threading.Lock()
 
-    def begin(self, file: str, spool: Path) -> None:
-        """Start a file; counts and duplicate checks begin anew."""
+    def begin(self, file: str, spool: Path, sites: Path | None = None) -> None:
+        """Start a file; counts and duplicate checks begin anew. Where calls come from is written to `sites`."""
         self.close()
         self.file, self.test, self.unwritten, self.calls, self.recorded = file, "", "", 0, 0
         self.left_out.clear()
         self.keys.clear()
         self._deferred.clear()
+        self._calls.clear()
+        self._marks.clear()
+        self._recorded.clear()
         self._spool = _Spool(spool)
+        self._sites = _Spool(sites) if sites is not None and self.sited else None
 
     def close(self) -> None:
-        """Close the spool of the current file."""
-        if self._spool is not None:
-            self._spool.close()
-            self._spool = None
+        """Close the spools of the current file."""
+        for spool in (self._spool, self._sites):
+            if spool is not None:
+                spool.close()
+        self._spool = self._sites = None
 
     def observe(self, look: Callable[[], None]) -> None:
         """Run `look`, which inspects a call and records what it finds. Whatever it raises is counted, never passed on.
@@ -156,25 +170,56 @@ class Recorder:
         for look in deferred:
             self.observe(look)
 
+    def came(self, key: Any, place: Any, site: Callable[[], Site | None]) -> bool:
+        """Note where the call of this key comes from; return whether it was recorded before.
+
+        `place` tells calls of different lines or modules apart, and is hashed at each of them; `site` is asked once for each.
+        """
+        if self._sites is None:
+            return False
+        number = self._number(key)
+        if (number, place) not in self._marks:
+            self._marks.add((number, place))
+            if found := site():
+                self._write(self._sites, Line(number, site=found))
+        return number in self._recorded
+
+    def _number(self, key: Any) -> int:
+        number = self._calls.get(key)
+        if number is None:
+            number = self._calls[key] = len(self._calls)
+        return number
+
     def record(
         self,
         instance: Instance,
         *,
+        key: Any = None,
         test: str | None = None,
         expected: tuple[Value, ...] | None = None,
         rtol: float | None = None,
         atol: float | None = None,
     ) -> None:
-        """Write one captured instance."""
+        """Write one captured instance, and that calls of `key` (see `came`) are it."""
         provenance = Provenance(self.source, self.file, self.test if test is None else test)
-        line = msgspec.json.encode(Captured(instance, provenance, expected, rtol, atol).form())
+        form = Captured(instance, provenance, expected, rtol, atol).form()
         assert self._spool is not None
+        self._write(self._spool, form)
+        self.recorded += 1
+        self.operators.add(instance.operator)
+        if self._sites is not None:
+            key = ("recorded", self.recorded) if key is None else key
+            name = identity(msgspec.json.encode(form["instance"], order="sorted"))
+            number = self._number(key)
+            self._recorded.add(number)
+            self._write(self._sites, Line(number, name))
+
+    def _write(self, spool: _Spool, line: Any) -> None:
         try:
-            self._spool.write(line)
+            spool.write(msgspec.json.encode(line))
         except OSError as error:
             self.unwritten = f"what was captured could not be written: {error.strerror}"
             raise
-        self.recorded += 1
 
 
 def replace(point: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:

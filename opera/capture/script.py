@@ -1,7 +1,8 @@
 """A child process that runs a script or test suite of the user's own as if opera were not there, and records what it calls.
 
 Its working directory, environment, standard streams, configuration and plugins are the user's. The argument is a folder:
-`command.json` (Command) is read from it, `spool.jsonl` and, once the program ended, `answer.json` (Ran) are written into it.
+`command.json` (Command) is read from it; `spool.jsonl`, `sites.jsonl` (opera.capture.sites) and, once the program ended,
+`defaults.json` (what its operators' parameters default to) and `answer.json` (Ran) are written into it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -19,11 +20,12 @@ from typing import Any
 
 import msgspec
 
-from opera import capture, processes
+from opera import capture, plugins, processes
 from opera.capture.child import Hooks, Ran
 from opera.capture.recorder import Recorder
+from opera.programs import values
 
-COMMAND, SPOOL, ANSWER = "command.json", "spool.jsonl", "answer.json"
+COMMAND, SPOOL, SITES, DEFAULTS, ANSWER = "command.json", "spool.jsonl", "sites.jsonl", "defaults.json", "answer.json"
 PROCESSES = "it started processes, which are not followed"
 INTERRUPTED = 130
 
@@ -54,14 +56,14 @@ def main(folder: str) -> None:
     command = msgspec.json.decode((place / COMMAND).read_bytes(), type=Command)
     if command.parent:
         processes.end_with(command.parent)
-    recorder = Recorder(command.hooks.source)
+    recorder = Recorder(command.hooks.source, sited=True)
     try:
         capture.get(command.hooks.library).install(recorder, command.hooks.points)
     except Exception as error:
         reason = f"the points of capture cannot be hooked: {type(error).__name__}: {error}"
         (place / ANSWER).write_bytes(msgspec.json.encode(Ran("failed", reason, 0, 0, 0, 0, {}, 0.0)))
         sys.exit(1)
-    watcher = _Watcher(recorder, command.file, place)
+    watcher = _Watcher(recorder, command, place)
     with recorder.watching():
         RUNNERS[command.kind](command, watcher)
 
@@ -72,11 +74,12 @@ class _Watcher:
     Exit handlers run in reverse order: this one, which is the first, sees the end of all that the program does.
     """
 
-    def __init__(self, recorder: Recorder, file: str, place: Path) -> None:
+    def __init__(self, recorder: Recorder, command: Command, place: Path) -> None:
         self.recorder, self._place, self._pid = recorder, place, os.getpid()
+        self._library = command.hooks.library
         self.tests = self.failed = 0
         self._processes, self._started = _processes(), time.perf_counter()
-        recorder.begin(file, place / SPOOL)
+        recorder.begin(command.file, place / SPOOL, place / SITES)
         os.register_at_fork(after_in_child=recorder.close)
         atexit.register(self._end)
 
@@ -109,7 +112,23 @@ class _Watcher:
         )  # fmt: skip
         # Where no descriptor or no room is left, opera says what it does not know, and the program nothing.
         with suppress(OSError):
+            if defaults := _defaults(self._library, recorder.operators):
+                (self._place / DEFAULTS).write_bytes(msgspec.json.encode(defaults))
             (self._place / ANSWER).write_bytes(msgspec.json.encode(ran))
+
+
+def _defaults(library: str, operators: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return what the operators' parameters default to, for the library is imported here; nothing where it cannot tell.
+
+    A program may leave a library behind in any state; whoever ranks asks a library of its own then.
+    """
+    try:
+        found = plugins.load("opera.libraries", "library", library).equipped_defaults(sorted(operators))
+        return {
+            operator: {name: values.encode(value) for name, value in known.items()} for operator, known in found.items()
+        }
+    except Exception:
+        return {}
 
 
 def _processes() -> int:

@@ -1,8 +1,9 @@
-"""Commands that run compilers: run, coverage, doctor."""
+"""Commands that run compilers: run, check, coverage, doctor."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -88,6 +89,55 @@ def run(
     with Workspace.open(workspace, write=True) as opened:
         new = show.run(opened, options, reduction.Afterwards(given), lambda of, names: after_run(of, issues, names))
     raise typer.Exit(NEW_FINDINGS if fail_on_new and new else OK)
+
+
+@app.command()
+def check(
+    program: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SCRIPT [-- ARGUMENTS]",
+            help="A script, an .onnx file, or python or pytest with what follows; arguments of the script after `--`.",
+        ),
+    ],
+    compiler: Annotated[
+        list[str] | None, typer.Option(help="Only this compiler (repeatable); default: all installed ones.")
+    ] = None,
+    library: Annotated[
+        str, typer.Option(help="The library whose operators are checked (onnx, torch, keras); default: by the imports.")
+    ] = "",
+    workspace: Annotated[
+        Path | None,
+        typer.Option("--workspace", help="Folder that keeps what was found; default: results/check/SCRIPT."),
+    ] = None,
+    temporary: Annotated[bool, typer.Option("--temporary", help="Keep nothing.")] = False,
+    time_budget: Annotated[str, typer.Option(help="Begin no test after this time: seconds, or 30m, 2h.")] = "",
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one test may take.")] = 30.0,
+    workers: Workers = CORES,
+    format: Annotated[str, typer.Option(help="terminal or json.")] = "terminal",
+) -> None:
+    """Tell which lines of a program fail on a compiler: run it, record what it calls, and try each call on the compiler.
+
+    Exits with 0 if every call passes, 1 if one fails, 2 if the program cannot be checked.
+
+    Example: opera check train.py --compiler openvino
+
+    Example: opera check train.py --compiler openvino --compiler tvm --library torch -- --epochs 1
+
+    Example: opera check model.onnx --compiler onnxruntime
+    """
+    from opera.check import command
+
+    if workspace is not None and temporary:
+        raise UsageError("--temporary keeps nothing, and --workspace says where to", fix="leave one of them out")
+    fails = command.check(
+        command.Wanted(
+            library=library, words=tuple(program), compilers=tuple(dict.fromkeys(compiler or ())), workspace=workspace,
+            temporary=temporary, workers=workers, time_budget=seconds(time_budget) if time_budget else None,
+            timeout=timeout, format=format,
+        )
+    )  # fmt: skip
+    raise typer.Exit(NEW_FINDINGS if fails else OK)
 
 
 @app.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from opera.errors import UsageError
+from opera.errors import UsageError, near
 
 if TYPE_CHECKING:
     from opera.sources import Option
@@ -58,9 +58,11 @@ class Extract(TyperCommand):
             if type(error).__name__ != "NoSuchOption":
                 raise
             whose = f"the source {source!r}" if source else "`opera extract`"
+            nearest = near(name, [x for param in self.get_params(ctx) for x in param.opts if x.startswith("--")])
+            told = "a spelling mistake, or it is another source's" if source else "it may be an option of a source"
             raise UsageError(
                 f"{whose} has no option {name}",
-                cause="a spelling mistake, or it is another source's" if source else "it may be an option of a source",
+                cause=nearest or told,
                 fix=f"see `opera extract {f'--source {source} ' if source else ''}--help`"
                 + ("" if source else "; a source is named by --source NAME"),
             ) from None

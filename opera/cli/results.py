@@ -1,7 +1,8 @@
-"""Commands that tell what is stored: findings, show, repro, report, benchmark."""
+"""Commands that tell what is stored: findings, show, operators, repro, report, benchmark."""
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,12 @@ from opera.errors import NEW_FINDINGS, OK, USAGE, UsageError
 @app.command()
 def findings(
     frontend: Annotated[str, typer.Option(help="Only this frontend (tvm-onnx).")] = "",
+    operator: Annotated[str, typer.Option(help="Only findings of operators that match this glob: 'Conv*'.")] = "*",
+    status: Annotated[
+        list[str] | None,
+        typer.Option(help="Only those that are so (repeatable): new, known, confirmed, unconfirmed, a verdict, a tag."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array instead.")] = False,
     by: Annotated[str, typer.Option(help="`cause`: what findings of several frontends have in common.")] = "",
     disputed: Annotated[
         bool, typer.Option("--disputed", help="Instead: tests of the library whose expectation others contradict.")
@@ -27,22 +34,36 @@ def findings(
 
     Example: opera findings --frontend openvino-onnx
 
+    Example: opera findings --operator '*conv*' --status inconsistent --status confirmed
+
+    Example: opera findings --json
+
     Example: opera findings --by cause
+
     Example: opera findings --disputed
     """
     from opera.report import show
+    from opera.report.chosen import Wanted
     from opera.store.workspace import Workspace
     from opera.triage.known import Known
 
     if by not in ("", "cause"):
         raise UsageError(f"findings are not grouped by {by!r}", fix="give --by cause, or leave it out")
+    if new and (by or disputed):
+        raise UsageError("--new lists findings, and neither causes nor tests", fix="leave out --by and --disputed")
+    if (by or disputed) and (as_json or status or operator != "*"):
+        raise UsageError(
+            f"{'--by' if by else '--disputed'} goes with --frontend alone",
+            fix="leave out --operator, --status and --json",
+        )
     with Workspace.open(workspace, write=False) as opened:
         if disputed:
             show.disputed(opened, frontend)
         elif by:
             show.by_cause(opened, frontend)
         else:
-            show.findings(opened, frontend, Known.beside(known), new=new)
+            words = (*(status or ()), *(["new"] if new else []))
+            show.findings(opened, Wanted(frontend, operator, words), Known.beside(known), as_json=as_json)
 
 
 @app.command()
@@ -65,6 +86,38 @@ def show(
 
     with Workspace.open(workspace, write=False) as opened:
         stage.show(opened, name, Known.beside(known))
+
+
+@app.command()
+def operators(
+    library: Annotated[list[str] | None, typer.Option(help="Only this library (repeatable).")] = None,
+    frontend: Annotated[list[str] | None, typer.Option(help="Only this frontend (repeatable).")] = None,
+    operator: Annotated[str, typer.Option(help="Only operators that match this glob: 'Conv*'.")] = "*",
+    shows: Annotated[
+        str,
+        typer.Option(help="Only operators that show this somewhere: fails, partly, unsupported, passes, 'not run'."),
+    ] = "",
+    format: Annotated[str, typer.Option(help="terminal, markdown, csv or json.")] = "terminal",
+    output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
+    workspace: Root = RESULTS,
+) -> None:
+    """Show operators × frontends: which pass, which fail, which are unsupported, by the tests that were run.
+
+    Example: opera operators --library keras
+
+    Example: opera operators --frontend tvm-onnx --shows fails
+
+    Example: opera operators --format csv --output operators.csv
+    """
+    from opera import report
+    from opera.report import support
+    from opera.store.workspace import Workspace
+
+    with Workspace.open(workspace, write=False) as opened:
+        found = support.support(opened, library or [], frontend or [], operator, shows)
+    colour = output is None and sys.stdout.isatty()
+    text = support.render(found, format, colour=colour)
+    report.put([text if text.endswith("\n") else text + "\n"], output, "table")
 
 
 @app.command()
@@ -167,7 +220,9 @@ def bisect(
 
 @app.command()
 def report(
-    format: Annotated[str, typer.Option(help="terminal, json, markdown, html, junit or sarif.")] = "terminal",
+    format: Annotated[
+        str, typer.Option(help="terminal, json, markdown, html, junit or sarif; csv or parquet: a table.")
+    ] = "terminal",
     output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
     balance: Annotated[
         bool,
@@ -175,6 +230,9 @@ def report(
             "--balance", help="Compare migration sources by the same number of tests each, best-ranked first."
         ),
     ] = False,
+    table: Annotated[
+        str, typer.Option(help="With csv and parquet: verdicts (the default), findings, instances or rankings.")
+    ] = "",
     source: Annotated[
         Path | None, typer.Option(help="With sarif: a checkout of the compiler, for its files to be found there.")
     ] = None,
@@ -188,23 +246,38 @@ def report(
     Example: opera report --format junit --output junit.xml && opera report --format sarif --output opera.sarif
 
     Example: opera report --balance
+
+    Example: opera report --format csv --table findings --output findings.csv
     """
     from opera import report as stage
-    from opera.report.summary import summarise
+    from opera.data import formats
     from opera.store.workspace import Workspace
     from opera.triage.findings import findings as all_findings
     from opera.triage.known import Known
 
+    if format in formats.FORMATS:
+        if balance:
+            raise UsageError(
+                "--balance compares sources, and a table does not", fix="leave it out, or use --format json"
+            )
+        formats.show(workspace, table or "verdicts", format, output)
+        return
+    if table:
+        told = " and ".join(formats.FORMATS)
+        raise UsageError(f"--table goes with --format {told}", fix="see `opera report --help`")
     if source is not None and not source.is_dir():
         raise UsageError(
             f"there is no folder {source}", cause="a wrong path", fix="give --source a checkout of the compiler"
         )
+    stage.check(format, output)
     issues = Known.beside(known)
     if format in stage.STREAMED:
         with Workspace.open(workspace, write=False) as opened:
             found = issues.within_workspace(opened).marked(all_findings(opened))
             stage.put(stage.stream(format).chunks(opened, found, source=source), output)
         return
+    from opera.report.summary import summarise
+
     chosen = stage.get(format)
     with Workspace.open(workspace, write=False) as opened:
         stage.write(chosen, summarise(opened, balance=balance, pages=format == "html", known=issues), output)
@@ -263,8 +336,11 @@ def benchmark(
     freeze: Annotated[
         Path | None, typer.Option(help="Only write the labels of the workspace to this new file.")
     ] = None,
+    publish: Annotated[
+        Path | None, typer.Option(help="Only write rows, labels and costs to this new folder, for --instances.")
+    ] = None,
     held_out: Annotated[Path | None, typer.Option(help="TOML that names the frontends that were tuned on.")] = None,
-    instances: Annotated[Path | None, typer.Option(help="JSON lines of operator instances: a labelled corpus.")] = None,
+    instances: Annotated[Path | None, typer.Option(help="JSON lines of instances: a labelled corpus.")] = None,
     equipped: Annotated[Path | None, typer.Option(help="With --instances: JSON lines of the compiler's tests.")] = None,
     costs: Annotated[Path | None, typer.Option(help="With --instances: JSON object, id → seconds, for APFDc.")] = None,
     format: Annotated[str, typer.Option(help="terminal, markdown or json.")] = "terminal",
@@ -285,6 +361,8 @@ def benchmark(
 
     Example: opera benchmark --workspace onnx-runs --workspace torch-runs --output report
 
+    Example: opera benchmark --publish onnx-labels
+
     Example: opera benchmark --instances onnx.jsonl --equipped tvm.jsonl --labels bugs.json --format json
     """
     from opera import prioritize as strategies
@@ -296,8 +374,8 @@ def benchmark(
     names = list(dict.fromkeys(strategy or strategies.registered()))
     settings = Settings(names, bool(strategy), seeds, workers, baseline)
     if instances is not None:
-        if labels is None or freeze is not None or held_out is not None:
-            why = "without --freeze and --held-out, which are about workspaces"
+        if labels is None or freeze is not None or publish is not None or held_out is not None:
+            why = "without --freeze, --publish and --held-out, which are about workspaces"
             raise UsageError(f"--instances goes with --labels, {why}", fix="see `opera benchmark --help`")
         command.show_corpus(instances, equipped, labels, costs, settings, format, output)
         return
@@ -307,5 +385,7 @@ def benchmark(
         opened = [stack.enter_context(Workspace.open(root, write=False)) for root in workspace or [RESULTS]]
         if freeze is not None:
             command.freeze(opened, freeze)
+        elif publish is not None:
+            command.publish(opened, labels, publish)
         else:
             command.show_live(opened, labels, held_out, settings, format, output)

@@ -213,6 +213,12 @@ def title(name: str) -> str:
     return str(getattr(get(name), "TITLE", name)) if name in registered() else name
 
 
+def exporter(name: str, library: str) -> bool:
+    """Whether an exporter is what a frontend tests; False for one that is not registered here."""
+    known = get(name).FRONTENDS if name in registered() else {}
+    return library in known and bool(getattr(frontend_of(get(name), library), "EXPORTER", False))
+
+
 def frontend(name: str, library: str) -> Frontend:
     """Return the frontend of the compiler called `name` for a library. Raises UsageError, or KeyError where it has none."""
     return frontend_of(get(name), library)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from opera import plugins
 from opera.errors import CorpusError, NotInstalled
+from opera.libraries.documented import Quote
 from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Artefact, Manifest
 from opera.programs.program import Captured, Graph, Instance, Program
@@ -85,10 +86,22 @@ class Weighing(Library, Protocol):
 class Expanding(Library, Protocol):
     """What a library has beside that if an instance may hold what its operator is made of."""
 
-    def expanded(self, instance: Instance) -> list[Instance]:
-        """Return the calls that an instance is made of, each with the values of its arguments; empty where it is one itself.
+    def expanded(self, instance: Instance) -> list[Program]:
+        """Return the calls that an instance is made of, each with the values of its arguments, and the graph that they make.
+
+        Empty where it is one call itself.
 
         Raises InvalidTest where that cannot be told.
+        """
+
+
+class Documenting(Library, Protocol):
+    """What a library has beside that if its documentation can be quoted."""
+
+    def documented(self, call: Instance, parameters: list[str], output: str) -> list[Quote]:
+        """Return what it says of parameters and inputs of these names, an output's type, and what is special about the inputs.
+
+        What it does not speak of is left out. ImportError where the library is not here to ask.
         """
 
 

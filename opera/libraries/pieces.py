@@ -22,7 +22,10 @@ def pieces(library: Library, program: Program) -> list[Program]:
 
 
 def _of_graph(library: Library, graph: Graph) -> Iterator[Program]:
-    """Yield single calls; then halves, and all but the last or the first call: what earlier calls return are inputs then."""
+    """Yield single calls, then each with one that it takes a result of; then halves, three quarters, ... of all.
+
+    What other calls return are inputs then.
+    """
     steps = library.steps(graph)
     known: dict[str, Value] = {operand.name: operand.value for operand in graph.inputs}
     for call, (_, returned) in zip(graph.calls, steps, strict=True):
@@ -31,10 +34,16 @@ def _of_graph(library: Library, graph: Graph) -> Iterator[Program]:
     for instance, _ in steps:
         given = tuple(x for x in instance.inputs if named or x.value is not None)
         yield msgspec.structs.replace(instance, inputs=given, outputs=instance.outputs if named else ())
-    count = len(graph.calls)
-    for begin, end in ((0, count // 2), (count // 2, count), (0, count - 1), (1, count)):
-        if 2 <= end - begin < count:
-            yield _run(graph, graph.calls[begin:end], known)
+    for call in graph.calls:
+        taken = {x.of for x in call.inputs}
+        for earlier in graph.calls:
+            if taken & set(earlier.outputs) - {""} and len(graph.calls) > 2:
+                yield _run(graph, (earlier, call), known)
+    count = dropped = len(graph.calls)
+    while dropped := dropped // 2:
+        for begin, end in ((0, count - dropped), (dropped, count)):
+            if end - begin >= 2:
+                yield _run(graph, graph.calls[begin:end], known)
 
 
 def _run(graph: Graph, calls: tuple[Call, ...], known: dict[str, Value]) -> Graph:

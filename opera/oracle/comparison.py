@@ -46,7 +46,7 @@ and 4-bit floats get one step (its relative size, and the smallest subnormal), f
 steps may fall to either side; e8m0 holds powers of two and gets none. What is not listed is compared exactly."""
 
 Array: TypeAlias = np.ndarray[Any, Any]
-Detail: TypeAlias = str | float | int | bool | list[str] | None
+Detail: TypeAlias = str | float | int | bool | list[str] | dict[str, str] | None
 
 SEVERITY = ("count", "size", "nan-mask", "value", "dtype and values", "shape and values", "shape", "dtype")
 """What an output may differ in, worst first: data that is missing, then wrong numbers, which a user does not notice, then
@@ -65,7 +65,8 @@ class Comparison(msgspec.Struct):
             output that differs, else the one that differs most within tolerance: `output`, `max_abs`, `max_rel`,
             `differing`, `elements`, `rtol`, `atol`, and `index`, `expected`, `actual` of the first differing element;
             `values_differ` where dtype or shape differ and values could be compared all the same. `others`: what else
-            differs, a line an output.
+            differs, a line an output. `wrong`: each output that differs → what of SEVERITY it is. `not_finite`: whether NaN or
+            infinity is expected anywhere.
     """
 
     symptom: str = ""
@@ -110,10 +111,25 @@ def compare(
     first = min(failed, key=lambda pair: pair[0].rank) if failed else None
     worst, name = first or max(results, key=lambda pair: pair[0].chebyshev or 0.0)
     details = {**worst.details, "output": name, "chebyshev": chebyshev, "paper_rule": paper_rule}
+    if failed:
+        details["wrong"] = {other: SEVERITY[x.rank] for x, other in failed}
+        details["not_finite"] = not all(map(_finite, expected))
     others = [f"output {other!r}: {x.symptom}: {x.message}"[:200] for x, other in failed if x is not worst]
     if others:
         details["others"] = [*others[:OTHERS], *([f"{len(others) - OTHERS} more"] if len(others) > OTHERS else [])]
     return Comparison(worst.symptom, f"output {name!r}: {worst.message}" if worst.symptom else "", details)
+
+
+def conceals(shown: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether other outputs of a program hide something of what these details of a Comparison show: an output that is wrong
+    now is right then, or less wrong, or must be NaN or infinite, which much agrees with. What says nothing conceals nothing.
+    """
+    wrong, then = shown.get("wrong"), other.get("wrong")
+    if not isinstance(wrong, dict) or not isinstance(then, dict):
+        return False
+    if other.get("not_finite") and not shown.get("not_finite"):
+        return True
+    return any(name not in then or SEVERITY.index(then[name]) > SEVERITY.index(x) for name, x in wrong.items())
 
 
 def margins(expected: list[Value], actual: list[Value]) -> tuple[Margin, ...]:
@@ -347,6 +363,17 @@ def _relative(difference: Array, expected: Tensor) -> float:
     size = np.abs(expected.numbers().astype(np.complex128 if expected.dtype.startswith("complex") else np.float64))
     usable = np.isfinite(size) & (size > 0)
     return float(np.max(difference[usable] / size[usable], initial=0.0))
+
+
+def _finite(value: Value) -> bool:
+    match value:
+        case Tensor(dtype=dtype) if dtype in TOLERANCES:
+            return not _special(np.asarray(value.numbers())).any()
+        case Sequence(items=items):
+            return all(map(_finite, items))
+        case Optional(value=held):
+            return _finite(held)
+    return True
 
 
 def _special(array: Array) -> Array:

@@ -28,6 +28,10 @@ REPETITIONS = 2
 CHANCE = 1e-6
 """A random output is taken for a constant where chance makes it one less often than this."""
 
+FAR = 1e4
+"""A random number is none of its distribution if it is so many times farther from all that the reference drew than they are
+from each other. Of what libraries offer, Cauchy's distribution has the heaviest tail: less than once in 100,000 times."""
+
 ENOUGH = 8
 """Elements that two runs of a reference need to tell how often elements are alike by chance."""
 
@@ -89,6 +93,46 @@ def unvarying(inputs: list[Value], expected: list[Value], again: list[Value], ac
                 told = f"in {given.size - alike} of {given.size} elements"
                 return f"output {place} is the same in every run; two runs of the reference differ {told}"
     return ""
+
+
+def suspicious(expected: list[Value], actual: list[Value]) -> bool:
+    """Whether one run of the reference already is so unlike an answer that more of them should be asked for."""
+    return any(beyond([[want]], [got]) or _single(want) for want, got in zip(expected, actual, strict=False))
+
+
+def _single(value: Value) -> bool:
+    """Whether a tensor has one number only: it tells nothing of how far numbers lie apart."""
+    return isinstance(value, Tensor) and value.dtype != "string" and len(np.unique(value.numbers())) == 1
+
+
+def beyond(drawn: list[list[Value]], actual: list[Value]) -> str:
+    """Return which output of a random program holds what no run of the reference draws, in words; empty where none.
+
+    That is NaN or an infinity where the reference has none, or a number that is FAR from all others. `drawn` are the outputs of
+    runs of the reference, of the form of `actual`; where they hold one number only, nothing is concluded from its size.
+    """
+    for place, got in enumerate(actual):
+        runs = [x[place] for x in drawn if place < len(x)]
+        like = [x for x in runs if isinstance(x, Tensor) and isinstance(got, Tensor) and x.shape == got.shape]
+        if not isinstance(got, Tensor) or got.dtype == "string" or not like or "complex" in got.dtype:
+            continue
+        wanted, given = np.concatenate([_wide(x) for x in like]), _wide(got)
+        if np.isfinite(wanted).all() and not np.isfinite(given).all():
+            return f"output {place} holds {given[~np.isfinite(given)][0]}; no run of the reference draws such a number"
+        wanted, given = wanted[np.isfinite(wanted)], given[np.isfinite(given)]
+        if not wanted.size or not given.size:
+            continue
+        low, high = float(wanted.min()), float(wanted.max())
+        with np.errstate(over="ignore"):
+            outside = np.maximum(given - high, low - given)
+        if high > low and outside.max() > FAR * (high - low):
+            told = f"{len(like)} runs of the reference draw {low:g} to {high:g}"
+            return f"output {place} holds {given[outside.argmax()]:g}; {told}"
+    return ""
+
+
+def _wide(tensor: Tensor) -> Array:
+    return tensor.numbers().astype(np.float64).ravel()
 
 
 def _alike(one: Array, other: Array) -> int:

@@ -21,13 +21,13 @@ from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Graph, Program
 from opera.programs.values import Optional, Sequence, Tensor, Value
-from opera.programs.verdicts import UNSTABLE, Outcome
+from opera.programs.verdicts import DISPUTED, UNSTABLE, Outcome
 
 if TYPE_CHECKING:
     from opera.libraries import Library
 
 NONDETERMINISTIC, UNDEFINED = "nondeterministic", "undefined-behaviour"
-ILL_CONDITIONED, DISPUTED = "ill-conditioned", "reference-disputed"
+ILL_CONDITIONED = "ill-conditioned"
 SINGLE_REFERENCE = "single-reference"
 """Tag of a finding for which no independent implementation could be asked."""
 
@@ -37,6 +37,8 @@ LEFT_OUT = "left-out"
 """Tag of a finding where the compiler computes what the program would with another attribute, or an older operator."""
 CONSTANT = "constant"
 """Tag of a finding where a random operator does not vary."""
+BEYOND = "beyond"
+"""Tag of a finding where a random operator yields what it never draws."""
 NORMWISE = 16.0
 """Rounding errors of this many machine epsilons of the largest element are no finding (long sums reach about 10)."""
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52, "complex64": 2.0**-23}
@@ -80,6 +82,10 @@ def screen(
     if randomness.RANDOM in manifest.tags and not form:
         if same := _unvarying(library, compiler, manifest, directory, inputs, expected, actual, outcome):
             return Screening("", {"why": same}, (CONSTANT,))
+        if randomness.suspicious(expected, actual):
+            drawn = [expected, *_drawn(library, compiler, manifest, directory, inputs)]
+            if why := randomness.beyond(drawn, actual):
+                return Screening("", {"why": why}, (BEYOND,))
         return Screening(NONDETERMINISTIC, {"why": "the operator is declared random, or two reference runs differ"})
     undefined = "" if form else _undefined(library, program, expected)
     if undefined:
@@ -134,12 +140,19 @@ def _unvarying(
     """
     if outcome.details.get(randomness.RANDOM) is not False:
         return ""
-    for _ in range(RUNS):
-        own = (x for x in library.opinions(manifest, directory, inputs, compiler) if not x.independent)
-        again = next((x.outputs for x in own if x.outputs is not None), [])
+    for again in _drawn(library, compiler, manifest, directory, inputs):
         if same := randomness.unvarying(inputs, expected, again, actual):
             return same
     return ""
+
+
+def _drawn(
+    library: Library, compiler: str, manifest: Manifest, directory: Path, inputs: list[Value]
+) -> Iterator[list[Value]]:
+    """Yield the outputs of a few runs of the reference; nothing where it does not run."""
+    for _ in range(RUNS):
+        own = (x for x in library.opinions(manifest, directory, inputs, compiler) if not x.independent)
+        yield next((x.outputs for x in own if x.outputs is not None), [])
 
 
 def _undefined(library: Library, program: Program, expected: list[Value]) -> str:
@@ -303,9 +316,10 @@ def _ill_conditioned(
         return None
     moved = [np.zeros(want.shape) for want, _ in pairs]
     flipped = [np.zeros(want.shape, dtype=bool) for want, _ in pairs]
+    coarsest = max((EPSILON.get(want.dtype, np.inf) for want, _ in pairs))
     for seed in range(SAMPLES):
         generator = np.random.Generator(np.random.PCG64(seed))
-        nudged = [perturb(value, generator) for value in inputs]
+        nudged = [perturb(value, generator, coarsest) for value in inputs]
         if nudged == inputs:
             return None
         again = [x for x in ask(nudged) if x.name == base.name]
@@ -353,10 +367,14 @@ def _verdict(
     }
 
 
-def perturb(value: Value, generator: np.random.Generator) -> Value:
-    """Move every finite, nonzero float of a value by 1 to ULPS units in the last place; its sign and zeros stay."""
+def perturb(value: Value, generator: np.random.Generator, coarsest: float = np.inf) -> Value:
+    """Move every finite, nonzero float of a value by 1 to ULPS units in the last place; its sign and zeros stay.
+
+    Floats whose machine epsilon is above `coarsest` stay: where a result is of a finer dtype than an input, the input is exact
+    in the precision that the result is to have, and a move of it would excuse whoever computes in the input's.
+    """
     match value:
-        case Tensor(dtype=dtype) if dtype in ULPS:
+        case Tensor(dtype=dtype) if dtype in ULPS and EPSILON[dtype] <= coarsest:
             width = 16 if dtype == "bfloat16" else 8 * np.dtype(dtype).itemsize
             mantissa = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[dtype]
             bits = np.frombuffer(value.data, dtype=f"<u{width // 8}").astype(np.uint64)
@@ -368,9 +386,9 @@ def perturb(value: Value, generator: np.random.Generator) -> Value:
             new = np.where(usual, size + steps, size).astype(np.uint64) | (bits & sign)
             return Tensor(dtype, value.shape, new.astype(f"<u{width // 8}").tobytes())
         case Sequence(items=items):
-            return Sequence(value.type, tuple(perturb(item, generator) for item in items))
+            return Sequence(value.type, tuple(perturb(item, generator, coarsest) for item in items))
         case Optional(value=inner) if inner is not None:
-            return Optional(value.type, perturb(inner, generator))
+            return Optional(value.type, perturb(inner, generator, coarsest))
     return value
 
 

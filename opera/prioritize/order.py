@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from opera import libraries
 from opera.compilers import frontend_name, get
 from opera.errors import UsageError
+from opera.prioritize import defaults as known_defaults
 from opera.prioritize import knowledge, needs, rank
 from opera.prioritize.documents import from_document
 from opera.prioritize.subspaces import Defaults, Row
@@ -37,7 +37,7 @@ def prioritize(
     for library in chosen:
         numbers: list[int] = []
         operators = workspace.operators(library)
-        defaults: Defaults = libraries.get(library).equipped_defaults(operators)
+        defaults: Defaults = known_defaults.of(workspace, library, operators)
         ranked: dict[str, list[int]] = {}
         for compiler in compilers:
             if library not in get(compiler).FRONTENDS:

@@ -27,6 +27,8 @@ AGAIN = "again"
 """Detail of an `error` that says nothing of the test, for opera or the machine was too slow: the next run tries again."""
 
 
+DISPUTED = "reference-disputed"
+"""Reason of a screen: independent implementations agree to contradict what the library's own test expects."""
 NEWER = "newer-opset"
 """Tag of a failure of a test that needs newer operators than the compiler declares to know."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from opera import temporary
-from opera.errors import UsageError
+from opera.errors import UsageError, near
 
 if TYPE_CHECKING:
     from opera.report.summary import Report
@@ -44,8 +44,10 @@ class Stream(Protocol):
 def get(name: str) -> Format:
     """Import a format. Raises UsageError for an unknown name."""
     if name not in FORMATS:
-        known = ", ".join((*FORMATS, *STREAMED))
-        raise UsageError(f"there is no report format called {name!r}", fix=f"choose from {known}")
+        known = (*FORMATS, *STREAMED, "csv", "parquet")
+        raise UsageError(
+            f"there is no report format called {name!r}", cause=near(name, known), fix=f"choose from {', '.join(known)}"
+        )
     module: Format = import_module(FORMATS[name])
     return module
 
@@ -54,6 +56,12 @@ def stream(name: str) -> Stream:
     """Import a format that is written as it is read."""
     module: Stream = import_module(STREAMED[name])
     return module
+
+
+def check(name: str, output: Path | None) -> None:
+    """Raise UsageError where a terminal would be filled with what is no text for people."""
+    if name in ("html",) and output is None and sys.stdout.isatty():
+        raise UsageError(f"{name} is not for a terminal", fix=f"opera report --format {name} --output report.{name}")
 
 
 def write(format: Format, report: Report, output: Path | None) -> None:

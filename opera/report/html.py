@@ -18,7 +18,6 @@ from opera.report.words import (
     MEANINGS,
     clean,
     gist,
-    in_words,
     link,
     number,
     severity,
@@ -117,7 +116,6 @@ def render(report: Report) -> str:
         gist=gist,
         number=number,
         standing=standing,
-        in_words=in_words,
         severity=severity,
         link=link,
     )

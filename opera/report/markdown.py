@@ -5,9 +5,9 @@ from __future__ import annotations
 from opera.report.sources import Comparison
 from opera.report.summary import Failure, Report
 from opera.report.words import (
-    NOTHING_YET,
     SOURCE_COLUMNS,
     clean,
+    nothing_yet,
     one_line,
     share,
     shown_verdicts,
@@ -29,7 +29,7 @@ def render(report: Report) -> str:
         lines.append(f"- {count} instances of {library} are invalid (the library itself rejects them)")
     lines.append("")
     if not report.frontends:
-        return "\n".join([*lines, NOTHING_YET, ""])
+        return "\n".join([*lines, nothing_yet(report), ""])
     columns = [x.label for x in report.frontends]
     lines += row("", *columns), row("---", *["---:"] * len(columns))
     lines.append(row("tests", *(str(x.tests) for x in report.frontends)))

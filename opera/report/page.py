@@ -19,7 +19,7 @@ from opera.store import tests, verdicts
 from opera.store.folders import kept_outputs
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import blame, since
+from opera.triage import blame, causes, since
 from opera.triage.blame import Blame
 from opera.triage.choice import Choice, choose
 from opera.triage.findings import Finding
@@ -88,7 +88,7 @@ class Page(msgspec.Struct, frozen=True):
 
 def page(workspace: Workspace, finding: Finding) -> Page:
     """Return what is told of a finding; what its tests' folders would tell is left out where they were deleted."""
-    members = list(verdicts.of_members(workspace, finding.frontend, finding.environment, finding.members))
+    members = list(causes.members(workspace, finding.id, finding.environment))
     shown, member, reduced = choose(workspace, members) or Choice(members[0], members[0])
     test = member.test
     program = reduced.program().program if reduced else workspace.instance(tests.test(workspace, shown.test).instance)

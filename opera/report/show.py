@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import difflib
 import os
+from collections.abc import Iterable, Mapping
 
+import msgspec
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from opera.errors import UsageError, WorkspaceError
+from opera import libraries
+from opera.errors import UsageError, WorkspaceError, near
 from opera.programs import migrated
-from opera.programs.program import Graph
+from opera.programs.program import Graph, Program
+from opera.programs.values import Value
+from opera.report.chosen import Wanted, choose
 from opera.report.operators import Operator, operators
 from opera.report.page import Output, page
 from opera.report.programs import short
+from opera.report.snippet import snippet
 from opera.report.terminal import findings_table
-from opera.report.words import clean, gist, in_words, one_line, status
-from opera.store import instances, tests, verdicts
+from opera.report.words import clean, gist, in_words, near_path, one_line, status
+from opera.store import defaults, instances, sites, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import across, causes
@@ -27,22 +32,31 @@ from opera.triage.findings import findings as all_findings
 from opera.triage.known import NONE, Known
 
 MEMBERS = 10
+MODULES = 4
+"""Modules that are named of a line."""
+WIDE = 100
+"""Columns that the table of causes needs; where there are fewer, each is two lines."""
 
 
-def findings(workspace: Workspace, frontend: str, known: Known = NONE, *, new: bool = False) -> None:
-    """Print a line for each finding, new ones first; with `new`, for no other."""
+def findings(workspace: Workspace, wanted: Wanted, known: Known = NONE, *, as_json: bool = False) -> None:
+    """Print a line for each finding that is wanted, new ones first; with `as_json`, an array of all that is known of each."""
+    everything = known.within_workspace(workspace).marked(all_findings(workspace))
+    found = choose(everything, wanted, dict.fromkeys(name for name, _ in verdicts.frontends(workspace)))
+    if as_json:
+        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+        return
     console = _console()
-    marked = known.within_workspace(workspace).marked(all_findings(workspace, frontend))
-    found = [x for x in marked if x.new or not new]
     if not found:
-        what = "No findings that are not known" if marked else "No findings"
-        console.print(f"{what}{f' of {escape(frontend)}' if frontend else ''}.")
+        console.print(f"None of the {len(everything)} findings is so." if everything else "No findings.")
         return
     console.print(findings_table(found, console.width))
     unconfirmed, listed = sum(not x.confirmed for x in found), sum(not x.new for x in found)
     told = f", {unconfirmed} of them not yet confirmed (marked ?)" if unconfirmed else ""
     told += f", {listed} known" if listed else ""
-    console.print(f"{len(found)} findings{told}. opera show ID tells all of one; opera repro ID writes its script")
+    count = f"{len(found)} of {len(everything)}" if len(found) < len(everything) else str(len(found))
+    console.print(
+        f"{count} findings{told}. opera show ID tells all of one; opera repro ID writes its script", soft_wrap=True
+    )
 
 
 def by_cause(workspace: Workspace, frontend: str) -> None:
@@ -51,6 +65,13 @@ def by_cause(workspace: Workspace, frontend: str) -> None:
     found = [x for x in across.across(workspace, all_findings(workspace)) if frontend in ("", *x.frontends)]
     if not found:
         console.print("No cause that several frontends share, as far as is known.")
+        return
+    if console.width < WIDE:
+        for x in found:
+            console.print(f"{x.id}  {escape(clean(x.operator))} on {escape(', '.join(x.frontends))}", soft_wrap=True)
+            console.print(f"    findings {', '.join(x.findings)}", soft_wrap=True)
+            console.print(f"    {escape(gist(x.sentence, 160))}")
+        console.print(f"{len(found)} causes of several frontends: look for them in the library, or in its test, first")
         return
     table = Table(box=None, header_style="dim", pad_edge=False)
     for title in ("cause", "frontends", "findings", "operator", "says"):
@@ -111,16 +132,17 @@ def _matches(workspace: Workspace, name: str) -> list[tuple[str, str]]:
 
 
 def _unclear(workspace: Workspace, name: str, matches: list[tuple[str, str]]) -> UsageError:
-    listed = ", ".join(f"{kind} {found}" for kind, found in matches[:5])
-    told = f"{len(matches)} things have an id that begins with {name!r}" + (f": {listed}" if matches else "")
     if matches:
-        return UsageError(told, fix="give more of the id")
+        listed = ", ".join(f"{kind} {found}" for kind, found in matches[:5])
+        return UsageError(
+            f"{len(matches)} things have an id that begins with {name!r}: {listed}{', …' if len(matches) > 5 else ''}",
+            fix="give more of the id",
+        )
     names = {operator for library in workspace.libraries() for operator in workspace.operators(library)}
-    near = [x for x in names if x.rpartition(".")[2].lower() == name.lower()] or difflib.get_close_matches(name, names)
     return UsageError(
-        f"{told}, and no operator is called so",
-        cause=f"operators of a similar name: {', '.join(sorted(near)[:8])}" if near else "",
-        fix="`opera findings` lists findings, `opera show FINDING` their tests and operators",
+        f"nothing in {workspace.root} is called {name!r}: no operator, and no finding, test or instance",
+        cause=near(name, names) or "another --workspace holds it, or its failures are gone",
+        fix="`opera findings` and `opera operators` list what there is",
     )
 
 
@@ -161,6 +183,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     )
     shown = f"reduced from {told.origin}" if told.reduced else told.origin
     _section(console, f"The model ({shown or told.test})", told.model)
+    _called(console, workspace, (tests.test(workspace, name).instance for name in x.members))
     marked = tuple(f"{p.name}={p.value}  ({p.mark})" for p in told.parameters)
     _section(console, "Parameters that decide, or are not the default", marked)
     for output in told.outputs:
@@ -190,6 +213,32 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
 
 def _answers(output: Output) -> tuple[str, ...]:
     return (f"expected  {output.expected}", *((f"actual    {output.actual}",) if output.actual else ()))
+
+
+def _called(console: Console, workspace: Workspace, instances: Iterable[str]) -> None:
+    """Print the lines of programs that call these instances, each with the modules that do."""
+    lines: dict[tuple[str, int, str], dict[str, None]] = {}
+    for x in sites.of_instances(workspace, instances):
+        if x.file:
+            lines.setdefault((x.file, x.line, x.text), {})[x.module] = None
+    told = []
+    for (file, line, text), modules in lines.items():
+        names = [name for name in modules if name]
+        more = f" and {len(names) - MODULES} more" if len(names) > MODULES else ""
+        told.append(f"{near_path(file)}:{line}  {text}" + (f"  in {', '.join(names[:MODULES])}{more}" if names else ""))
+    _section(console, "Called by", tuple(told[:MEMBERS]))
+
+
+def _defaults(workspace: Workspace, program: Program) -> Mapping[str, Value]:
+    """Return what parameters default to, as far as it is stored: asking would import the library."""
+    module = libraries.get(program.library) if program.library in libraries.registered() else None
+    if module is None:
+        return {}
+    try:
+        known = defaults.known(workspace, program.library, defaults.version(program.library, module.exporter()))
+    except ImportError:  # the library is not installed here
+        return {}
+    return known.get(program.operator) or {}
 
 
 def _section(console: Console, title: str, lines: tuple[str, ...]) -> None:
@@ -268,6 +317,10 @@ def _instance(console: Console, workspace: Workspace, name: str) -> None:
         _pairs(console, *inputs, *params, ("outputs", ", ".join(call.outputs)), *context)
     if isinstance(program, Graph):
         _pairs(console, ("returns", ", ".join(program.outputs)))
+    _called(console, workspace, [name])
+    if text := snippet(program, _defaults(workspace, program)):
+        _section(console, "To paste", tuple(text.splitlines()))
+        console.print()
     for at in workspace.provenances(name)[:MEMBERS]:
         console.print(f"  from {escape(clean(f'{at.source}: {at.test} ({at.file})'))}")
     for test in tests.of_instance(workspace, name):

@@ -242,7 +242,7 @@ def _curve(places: list[int], tests: int) -> list[tuple[int, int]]:
     """Return [tests run, findings found]: a point before and at each finding, thinned, and the end."""
     steps = [(0, 0)]
     for number, place in enumerate(places, 1):
-        steps += [(max(place - 1, 0), number - 1), (place, number)]
+        steps += [(max(place - 1, steps[-1][0]), number - 1), (place, number)]
     stride = max(1, len(steps) // CURVE_POINTS)
     return [*steps[::stride], (tests, len(places))]
 

@@ -13,9 +13,9 @@ from rich.table import Column, Table
 
 from opera.report.summary import FrontendSummary, Report
 from opera.report.words import (
-    NOTHING_YET,
     SOURCE_COLUMNS,
     clean,
+    nothing_yet,
     one_line,
     share,
     shown_verdicts,
@@ -28,6 +28,8 @@ TOP = 15
 """Findings that the report lists; `opera findings` lists all."""
 NAMES_WIDTH, COLUMN_WIDTH = 17, 20
 """Characters that the table of frontends needs for names, and for each frontend."""
+NARROW = 34
+"""Characters that a sentence needs beside other columns; with fewer it stands below them."""
 SENTENCE = 300
 """Characters of what is wrong that are looked at; the terminal's width cuts further."""
 
@@ -47,7 +49,7 @@ def render(report: Report) -> str:
     if report.unfinished:
         console.print("[bold]The newest run has not ended[/bold]: this is what is stored so far")
     if not report.frontends:
-        console.print(NOTHING_YET)
+        console.print(nothing_yet(report))
     else:
         # As many frontends beside each other as the width holds: squeezed columns cannot be read.
         beside = max(1, (console.width - NAMES_WIDTH) // COLUMN_WIDTH)
@@ -107,9 +109,9 @@ def _findings(console: Console, report: Report) -> None:
     told = f" ({listed} known)" if listed else ""
     console.print(f"[bold]Findings[/bold], {min(TOP, len(report.findings))} of {len(report.findings)}{told}:")
     console.print(findings_table(report.findings[:TOP], console.width))
-    console.print(
-        "next: opera findings; opera show ID; opera repro ID --verify; opera report --format html --output FILE"
-    )
+    console.print("next: opera findings")
+    console.print("      opera show ID; opera repro ID --verify")
+    console.print("      opera report --format html --output FILE")
 
 
 def findings_table(findings: list[Finding], width: int) -> Table:
@@ -127,13 +129,25 @@ def findings_table(findings: list[Finding], width: int) -> Table:
         rows.append((x.id, x.frontend, *version, count, *known, one_line(x.sentence, SENTENCE)))
     longest = [max(map(len, column)) for column in zip(*rows, strict=True)]
     # Whatever the columns before leave is for the sentence; rich itself would squeeze all alike.
-    left = max(20, width - sum(longest[:-1]) - 2 * (len(longest) - 1))
+    left = width - sum(longest[:-1]) - 2 * (len(longest) - 1)
+    if left < NARROW:
+        return _stacked(rows[1:], width)
     table = Table(box=None, header_style="dim", pad_edge=False)
     for title, size in zip(rows[0], [*longest[:-1], left], strict=True):
         justify: JustifyMethod = "right" if title == "tests" else "left"
         table.add_column(title, width=size, no_wrap=True, overflow="ellipsis", justify=justify)
     for row in rows[1:]:
         table.add_row(*map(escape, row))
+    return table
+
+
+def _stacked(rows: list[tuple[str, ...]], width: int) -> Table:
+    """Return a table for a narrow terminal: what is wrong stands below the rest, and no id is cut."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(width=width, no_wrap=True, overflow="ellipsis")
+    for *rest, count, said in rows:
+        table.add_row(escape(f"{'  '.join(rest)}  {count} test{'' if count == '1' else 's'}"))
+        table.add_row(escape(f"    {said}"))
     return table
 
 

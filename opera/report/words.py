@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 
@@ -45,11 +46,20 @@ SEVERITY = {
 """Failing verdict → how bad, least is worst: what users do not notice or cannot catch, what raises, what takes too much."""
 SOURCE_COLUMNS = ("instances", "operators", "only it", "tests", "failing", "findings", "only it")
 """What tables say of a migration source."""
-NOTHING_YET = "Nothing was run yet. Next: opera extract onnx && opera prioritize && opera run"
 CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 """Escape sequences of terminals: colours, titles, links."""
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that act instead of being shown, among them those that turn the direction of text."""
+
+
+def nothing_yet(report: Report) -> str:
+    """Say what comes next where nothing was run: nothing need be extracted again that is there."""
+    steps = (
+        ["opera prioritize", "opera run"]
+        if report.instances
+        else ["opera extract onnx", "opera prioritize", "opera run"]
+    )
+    return f"Nothing was run yet. Next: {' && '.join(steps)}"
 
 
 def share(count: int, total: int) -> str:
@@ -81,6 +91,12 @@ def where(finding: Finding) -> str:
 def clean(text: str) -> str:
     """Return a text without terminal codes and other control characters, which a compiler's message may hold."""
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", CODES.sub("", text)).strip("\r\n")
+
+
+def near_path(path: str) -> str:
+    """Return a path as seen from the working directory where it is below that."""
+    near = os.path.relpath(path)
+    return path if near.startswith("..") else near
 
 
 def number(value: str | int | float | bool) -> str:

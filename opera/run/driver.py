@@ -125,6 +125,7 @@ def run(workspace: Workspace, options: Options, progress: Progress, pool: Pool |
     pairs = [(name, library) for name in names for library in chosen if library in compilers.get(name).FRONTENDS]
     if not pairs:
         raise UsageError(f"none of {', '.join(names)} has a frontend for {', '.join(chosen)}")
+    plan.check(workspace, list(dict.fromkeys(library for _, library in pairs)), options.selection)
     if options.selection.balance:
         quota.check(workspace, list(dict.fromkeys(library for _, library in pairs)), options.selection)
     own = (

@@ -5,12 +5,14 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
 
 from opera import compilers, libraries
 from opera.compilers import Variant
+from opera.errors import UsageError, near
 from opera.programs.program import identity, matches
 from opera.programs.verdicts import OBSERVATION_VERSION
 from opera.run import rules
@@ -62,7 +64,8 @@ class Item(msgspec.Struct, frozen=True):
 class Selection(msgspec.Struct, frozen=True):
     """What of a ranking is wanted: the best `limit` tests of each frontend, by operator glob and by test or instance id.
 
-    With `balance`, the same number of tests of each family of migration sources (opera.store.families).
+    With `balance`, the same number of tests of each family of migration sources (opera.store.families). `instances` are the ids
+    that are wanted, empty for all.
     """
 
     limit: int | None = None
@@ -70,6 +73,7 @@ class Selection(msgspec.Struct, frozen=True):
     test: str = ""
     rerun: bool = False
     balance: bool = False
+    instances: frozenset[str] = frozenset()
 
 
 def exporter_id(library: str) -> str:
@@ -124,6 +128,8 @@ def items(
             ranked = [pair for pair in ranked if matches(pair[1], selection.operator)]
         if selection.test:
             ranked = [pair for pair in ranked if _chosen(pair[0], target.exporter, selection.test)]
+        if selection.instances:
+            ranked = [pair for pair in ranked if pair[0] in selection.instances]
         if selection.balance:
             queues.append(
                 _turns(number, target, ranked, sources[target.library], tests.rejected(workspace, target.exporter))
@@ -134,6 +140,27 @@ def items(
             unranked[target.name] = rest
     merged = heapq.merge(*queues, key=lambda pair: pair[0])
     return (item for _, item in merged), unranked
+
+
+def check(workspace: Workspace, chosen: list[str], selection: Selection) -> None:
+    """Raise UsageError where no instance of these libraries is what is asked for, however much was run before."""
+    operators = {name: workspace.operators(name) for name in chosen}
+    everything = set[str]().union(*operators.values())
+    if selection.operator != "*" and not any(fnmatchcase(x, selection.operator) for x in everything):
+        raise UsageError(
+            f"no operator in the workspace matches {selection.operator!r}",
+            cause=near(selection.operator, everything),
+            fix="give a glob of whole names, as 'Conv*' or '*.conv2d'; `opera operators` lists them",
+        )
+    if selection.test:
+        made = ((instance, name) for name in chosen for instance, _ in workspace.corpus(name).values())
+        exporters = {name: exporter_id(name) for name in chosen}
+        if not any(_chosen(instance, exporters[name], selection.test) for instance, name in made):
+            raise UsageError(
+                f"no test or instance in the workspace has an id that begins with {selection.test!r}",
+                cause="another workspace, or a test that another version of the library made",
+                fix="`opera show OPERATOR` and `opera show FINDING` tell ids",
+            )
 
 
 def _chosen(instance: str, exporter: str, name: str) -> bool:

@@ -10,6 +10,8 @@ from typing import Any
 
 LINE_SECONDS = 5.0
 """Seconds between two plain lines."""
+WIDE = 100
+"""Columns of a terminal that a bar fits into beside the rest."""
 
 
 class Plain:
@@ -53,16 +55,27 @@ class Live:
             BarColumn,
             MofNCompleteColumn,
             Progress,
-            SpinnerColumn,
+            ProgressColumn,
             TextColumn,
             TimeRemainingColumn,
         )
+        from rich.table import Column
 
-        self._bar = Progress(
-            SpinnerColumn(), BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(compact=True), TextColumn("{task.description}"),
-            console=Console(stderr=True), transient=False,
-        )  # fmt: skip
+        console = Console(stderr=True)
+
+        def kept() -> Column:
+            return Column(no_wrap=True)
+
+        # Total, rate and time left first, and never cut; then what they came to; a bar where there is room for it.
+        columns: list[ProgressColumn] = [
+            MofNCompleteColumn(table_column=kept()), TextColumn("{task.fields[rate]}", table_column=kept()),
+            TimeRemainingColumn(compact=True, table_column=kept()),
+        ]  # fmt: skip
+        if console.width >= WIDE:
+            columns.append(BarColumn(bar_width=24))
+        rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        columns.append(TextColumn("{task.description}", table_column=rest))
+        self._bar = Progress(*columns, console=console, transient=False, expand=True)
         self._task: Any = None
         self._started = time.monotonic()
 

@@ -20,14 +20,17 @@ from pathlib import Path
 import msgspec
 
 import opera
-from opera import capture, plugins, processes, temporary
-from opera.capture import script
+from opera import capture, libraries, plugins, processes, temporary
+from opera.capture import script, sites
 from opera.capture.child import Hooks, Ran
 from opera.capture.script import Command
 from opera.errors import SourceError, UsageError, WorkspaceError
 from opera.pool.workers import LOAD
 from opera.sources import DIED, DONE, TIMEOUT, Finished, UnitReport, engine, telling
 from opera.sources.suites import suites
+from opera.store import defaults
+from opera.store import sites as stored_sites
+from opera.store.sites import Seen
 from opera.store.workspace import Workspace
 
 SOURCE = "command"
@@ -106,26 +109,56 @@ def _check_interpreter(program: str) -> None:
 def record(workspace: Workspace, command: Command, *, timeout: float | None) -> bool:
     """Run a command, store what it calls, however it ends, and print a summary; False if nothing came of it.
 
-    Its exit code is told and not taken over. Every run records anew. `timeout` is in wall seconds, as whoever waits for
-    the program counts them.
+    Its exit code is told and not taken over.
+    """
+    report, ending = recorded(workspace, command, timeout=timeout)
+    _tell(report, ending, command.hooks.library)
+    return report.captured > 0 or (report.status == DONE and ending.endswith("exit code 0"))
+
+
+def recorded(workspace: Workspace, command: Command, *, timeout: float | None) -> tuple[UnitReport, str]:
+    """Run a command and store what it calls; return what came of it, and how it ended.
+
+    Every run records anew. `timeout` is in wall seconds, as whoever waits for the program counts them.
     """
     library = command.hooks.library
     version = suites.version_of(library)
-    line = shlex.join([command.file, *command.arguments]) if command.kind != "pytest" else command.file
-    folder_name = str(Path.cwd()).encode("utf-8", "backslashreplace").decode()
-    key = f"{SOURCE} {line} in {folder_name} on {library} {version}"
+    line, key = line_of(command), key_of(command)
     workspace.forget_extraction(key)
     about = {"target": line, "name": SOURCE, "version": version, "installed": version, "equipped": ""}
     workspace.extraction(key, about)
     with temporary.folder("extract") as folder, _outlasting_interrupts() as interrupts:
         report, ending, code = _run(command, line, folder, timeout)
         report = engine.store(workspace, report, Workspace.add_captured)
+        seen = (Seen(name, x.file, x.line, x.module, x.text) for name, x in sites.read(folder / script.SITES))
+        stored_sites.replace(workspace, key, seen)
+        _save_defaults(workspace, library, folder / script.DEFAULTS)
         engine.finish(workspace, key, Finished(report=report))
     _check_still_there(workspace)
-    _tell(report, ending + (", interrupted" if interrupts else ""), library)
     if interrupts and code in BY_INTERRUPT:
+        _tell(report, f"{ending}, interrupted", library)
         raise KeyboardInterrupt
-    return report.captured > 0 or (report.status == DONE and ending.endswith("exit code 0"))
+    return report, ending + (", interrupted" if interrupts else "")
+
+
+def line_of(command: Command) -> str:
+    """Return the program as provenances name it: its file and arguments."""
+    return shlex.join([command.file, *command.arguments]) if command.kind != "pytest" else command.file
+
+
+def key_of(command: Command) -> str:
+    """Return the key of what it calls: the same for the same program in the same folder, of the same version of the library."""
+    library = command.hooks.library
+    folder = str(Path.cwd()).encode("utf-8", "backslashreplace").decode()
+    return f"{SOURCE} {line_of(command)} in {folder} on {library} {suites.version_of(library)}"
+
+
+def _save_defaults(workspace: Workspace, library: str, path: Path) -> None:
+    """Store what the program's process could say of its operators' defaults, so that `opera prioritize` need not ask."""
+    if path.is_file():
+        with suppress(msgspec.DecodeError):  # the process was killed meanwhile
+            exporter = defaults.version(library, libraries.get(library).exporter())
+            defaults.save(workspace, library, exporter, msgspec.json.decode(path.read_bytes()))
 
 
 def _check_still_there(workspace: Workspace) -> None:

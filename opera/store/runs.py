@@ -49,6 +49,11 @@ def newest(workspace: Workspace) -> dict[str, Any]:
     return document
 
 
+def environments(workspace: Workspace, run: int) -> dict[str, str]:
+    """Return frontend → the environment that a run ran it in."""
+    return dict(workspace.query("SELECT frontend, environment FROM run_frontends WHERE run = ?", (run,)))
+
+
 def newest_frontends(workspace: Workspace) -> set[tuple[str, str]]:
     """Return the (frontend, environment) of the newest run."""
     rows = workspace.query("SELECT frontend, environment FROM run_frontends WHERE run = (SELECT MAX(id) FROM runs)")

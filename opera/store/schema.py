@@ -1,12 +1,13 @@
 """The schema of the workspace's SQLite file, numbered; docs/workspace.md shows the same text."""
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 # 1: the first.
 # 2: coverage.
 # 3: what verdicts saw and the rules that concluded them, interpreters; relations, candidates and crashes as rows, not as
 #    text to be searched; ranks with its key first, as PRAGMA integrity_check wants it.
 # 4: the document of a verdict holds only what no column does; older ones, which hold all, are read as they are.
 # 5: what was found out about findings: reductions, blame; findings that are another's.
+# 6: which line of a program calls an instance; what parameters default to.
 
 APPLICATION_ID = 0x6F706572  # "oper"
 
@@ -168,6 +169,22 @@ CREATE TABLE aliases (                      -- findings that turned out to be an
     finding TEXT PRIMARY KEY,
     kept TEXT NOT NULL                      -- the older one, whose id stays
 ) WITHOUT ROWID;
+CREATE TABLE sites (                        -- lines of programs that call an instance (opera record)
+    instance TEXT NOT NULL,
+    extraction TEXT NOT NULL,               -- of the program that was run
+    file TEXT NOT NULL,                     -- absolute path
+    line INTEGER NOT NULL,
+    module TEXT NOT NULL,                   -- path of the module or layer; empty outside of one
+    text TEXT NOT NULL,                     -- the line as it was when it ran
+    PRIMARY KEY (instance, extraction, file, line, module)
+) WITHOUT ROWID;
+CREATE TABLE defaults (                     -- what an operator's parameters default to: asking takes the whole library
+    library TEXT NOT NULL,
+    exporter TEXT NOT NULL,                 -- id of what makes the tests of that library: its version among others
+    operator TEXT NOT NULL,
+    document BLOB NOT NULL,                 -- JSON: parameter -> encoded value; null: the library has no such operator
+    PRIMARY KEY (library, exporter, operator)
+) WITHOUT ROWID;
 """
 
 # What follows is frozen: the text of a step, once published, stays as it is whatever becomes of SCHEMA.
@@ -290,6 +307,24 @@ CREATE TABLE aliases (
     kept TEXT NOT NULL
 ) WITHOUT ROWID;
 """,
+    5: """
+CREATE TABLE sites (
+    instance TEXT NOT NULL,
+    extraction TEXT NOT NULL,
+    file TEXT NOT NULL,
+    line INTEGER NOT NULL,
+    module TEXT NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (instance, extraction, file, line, module)
+) WITHOUT ROWID;
+CREATE TABLE defaults (
+    library TEXT NOT NULL,
+    exporter TEXT NOT NULL,
+    operator TEXT NOT NULL,
+    document BLOB NOT NULL,
+    PRIMARY KEY (library, exporter, operator)
+) WITHOUT ROWID;
+""",
 }
 """Version → what makes a workspace of it one of the next version."""
 
@@ -310,6 +345,11 @@ CREATE TEMP VIEW verdicts AS SELECT rowid, *, '' AS rules, NULL AS seen FROM mai
 CREATE TEMP VIEW examined AS
 SELECT '' AS finding, '' AS environment, '' AS kind, '' AS test, x'' AS document WHERE 0;
 CREATE TEMP VIEW aliases AS SELECT '' AS finding, '' AS kept WHERE 0;
+""",
+    5: """
+CREATE TEMP VIEW sites AS
+SELECT '' AS instance, '' AS extraction, '' AS file, 0 AS line, '' AS module, '' AS text WHERE 0;
+CREATE TEMP VIEW defaults AS SELECT '' AS library, '' AS exporter, '' AS operator, x'' AS document WHERE 0;
 """,
 }
 """Version → views, of one connection, in which it looks like the next version: for who only reads, and may not migrate."""

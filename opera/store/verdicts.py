@@ -86,11 +86,6 @@ def counted(workspace: Workspace, frontend: str = "", environment: str = "") -> 
     )
 
 
-def of_finding(workspace: Workspace, finding: str, environment: str) -> Iterator[Verdict]:
-    """Yield the members of a finding in an environment."""
-    return workspace.verdicts("finding = ? AND environment = ?", (finding, environment))
-
-
 def of_members(workspace: Workspace, frontend: str, environment: str, tests: Iterable[str]) -> Iterator[Verdict]:
     """Yield the verdicts that make findings of these tests on a frontend."""
     names = msgspec.json.encode(list(tests)).decode()
@@ -174,7 +169,7 @@ def by_test(workspace: Workspace, frontend: str, environment: str, *, rest: bool
 
 def frontends(workspace: Workspace) -> list[tuple[str, str]]:
     """Return the (frontend, environment) that tests were run on."""
-    rows = workspace.query("SELECT DISTINCT frontend, environment FROM verdicts")
+    rows = workspace.query("SELECT DISTINCT frontend, environment FROM verdicts ORDER BY 1, 2")
     return [(frontend, environment) for frontend, environment in rows]
 
 

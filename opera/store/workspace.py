@@ -105,6 +105,16 @@ class Workspace:
                 raise
             self._db.execute("COMMIT")
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """What is read inside is of one moment, whatever a run stores meanwhile."""
+        with explained(self.root):
+            self._db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._db.execute("ROLLBACK")
+
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """Return all rows of a query."""
         with explained(self.root):

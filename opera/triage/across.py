@@ -15,10 +15,11 @@ from opera.programs.verdicts import INCONSISTENT, Outcome
 from opera.store import verdicts
 from opera.store.workspace import Workspace
 from opera.triage import causes
+from opera.triage.causes import Causes
 from opera.triage.findings import Finding
 
 SHARE = 0.5
-"""Findings are one cause where they give the same answer to at least this share of what the smaller one has."""
+"""Findings are one cause where they give the same answer to at least this share of the smaller one's tests."""
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -42,23 +43,22 @@ def across(workspace: Workspace, found: Sequence[Finding]) -> list[Cause]:
     Two findings share one where a reduction is the same program with the same wrong answer, or where they gave the same wrong
     answer to the same tests.
     """
-    told, answers = causes.causes(workspace), _answers(workspace, found)
-    for name, x in causes.reduced(workspace):
-        if same := answer(x.outcome):
-            answers[told.of(name, x.test)].add((causes.outline(x.program().program), same))
-    holders: dict[Hashable, set[str]] = defaultdict(set)
-    for name, given in answers.items():
-        for one in given:
-            holders[one].add(name)
+    told, known = causes.causes(workspace), {(x.id, x.environment) for x in found}
+    reduced: dict[str, set[Hashable]] = defaultdict(set)
+    for signature, x in causes.reduced(workspace):
+        name, same = told.of(signature, x.test), answer(x.outcome)
+        if same and (name, x.environment) in known:
+            reduced[name].add((causes.outline(x.program().program), same))
     by_id: dict[str, list[Finding]] = defaultdict(list)
     for finding in found:
         by_id[finding.id].append(finding)
     sizes = {name: len({test for x in of for test in x.members}) for name, of in by_id.items()}
-    shared = Counter(pair for names in holders.values() for pair in combinations(sorted(names), 2))
+    alike, shared = _shared(reduced), _shared(_answers(workspace, found, told))
     pairs = [
         (one, other)
-        for (one, other), count in shared.items()
-        if count >= SHARE * min(sizes[one], sizes[other]) and by_id[one][0].frontend != by_id[other][0].frontend
+        for one, other in alike | shared
+        if ((one, other) in alike or shared[one, other] >= SHARE * min(sizes[one], sizes[other]))
+        and by_id[one][0].frontend != by_id[other][0].frontend
     ]
     made = (_cause([x for name in group for x in by_id[name]]) for group in causes.joined(pairs))
     return sorted((x for x in made if len(x.frontends) > 1), key=lambda x: (-len(x.frontends), x.operator, x.id))
@@ -82,9 +82,18 @@ def _rounded(text: str) -> str:
     return re.sub(r"-?\d+\.\d*(?:e[-+]?\d+)?", lambda x: f"{float(x[0]):.3g}", text)
 
 
-def _answers(workspace: Workspace, found: Sequence[Finding]) -> dict[str, set[Hashable]]:
+def _shared(answers: dict[str, set[Hashable]]) -> Counter[tuple[str, str]]:
+    """Return how many answers two findings share, of those that share any."""
+    holders: dict[Hashable, set[str]] = defaultdict(set)
+    for name, given in answers.items():
+        for one in given:
+            holders[one].add(name)
+    return Counter(pair for names in holders.values() for pair in combinations(sorted(names), 2))
+
+
+def _answers(workspace: Workspace, found: Sequence[Finding], told: Causes) -> dict[str, set[Hashable]]:
     """Return finding → (test, wrong answer)."""
-    told, known = causes.causes(workspace), {(x.id, x.environment) for x in found}
+    known = {(x.id, x.environment) for x in found}
     failing: dict[str, set[str]] = defaultdict(set)
     for x in found:
         for test in x.members:

@@ -27,10 +27,11 @@ from opera.oracle.signature import Signature, normalise
 from opera.programs import values
 from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.programs.verdicts import UNSTABLE, Outcome
+from opera.programs.verdicts import CRASH, UNSTABLE, Outcome
 from opera.store import examined, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
+from opera.triage import reduction
 from opera.triage.reduction import Reduction
 
 MOST = 5
@@ -132,7 +133,7 @@ def kinds_of(found: Iterable[Reduced]) -> dict[str, dict[str, bytes]]:
 
 def reduced(workspace: Workspace) -> list[Reduced]:
     """Return the reductions whose members still fail, in the order of their findings, environments and members."""
-    found = [msgspec.json.decode(x.document, type=Reduction) for x in examined.documents(workspace, examined.REDUCTION)]
+    found = reduction.stored(workspace)
     failing = verdicts.failing(workspace, [x.test for x in found]) if found else {}
     keys = ((x.test, x.frontend, x.variant, x.environment) for x in found)
     return [Reduced(failing[key], x) for key, x in zip(keys, found, strict=True) if key in failing]
@@ -284,6 +285,8 @@ def united(
         translator = location.canonical(shown.conversion_function).partition("@")[0]
         says = "" if varies else normalise(shown.message)
         alike[at].append(_Sight(name, x.variant, says, translator))
+        if where := _place(x):
+            alike[*at[:-1], where].append(_Sight(name, "", "", ""))
     same = [{a.name, b.name} for sights in alike.values() for a in sights for b in sights if a.same(b)]
     return {
         name: min(group, key=age.__getitem__)
@@ -291,6 +294,18 @@ def united(
         for name in group
         if name != min(group, key=age.__getitem__)
     }
+
+
+def _place(x: Reduction) -> Hashable:
+    """Return where a crash is, and what it takes to get there, whatever operator leads there: a `file:line`, the names of the
+    parameters that decide, and the shapes of inputs. Nothing where no parameter decides, for a place alone may check much.
+    """
+    place = x.outcome.conversion_function.partition("@")[2]
+    if x.outcome.verdict != CRASH or not place or not x.deciding:
+        return None
+    given = (operand.value for operand in x.program().program.inputs)
+    shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)
+    return place, frozenset(text.partition("=")[0] for text in x.deciding), shapes
 
 
 def _unwritten(program: Program) -> Hashable:

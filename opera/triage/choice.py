@@ -26,8 +26,8 @@ class Choice(NamedTuple):
 
     @property
     def deciding(self) -> tuple[str, ...]:
-        """The parameters that decide, as far as a reduction told."""
-        return self.reduction.deciding if self.reduction else ()
+        """What decides, as far as a reduction told: parameters, and what else."""
+        return (*self.reduction.deciding, *self.reduction.besides) if self.reduction else ()
 
 
 def choose(

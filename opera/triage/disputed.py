@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from opera.programs.verdicts import SCREENED
+from opera.programs.verdicts import DISPUTED, SCREENED
 from opera.store import tests, verdicts
 from opera.store.workspace import Workspace
-
-DISPUTED = "reference-disputed"
-"""Reason of the screen, opera.oracle.screens.DISPUTED."""
 
 
 class Disputed(msgspec.Struct, frozen=True):

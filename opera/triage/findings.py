@@ -185,9 +185,10 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
 def _sentence(chosen: Choice, told: dict[str, Origin], known: _Known) -> str:
     """Say what is wrong, of the program that the script shows."""
     shown, of = chosen.verdict, chosen.reduction
+    name, _, library = shown.frontend.rpartition("-")
     compiler = compilers.title(known.environments.get(shown.environment, {}).get("compiler", shown.frontend))
     operator = told[chosen.member.test].operator if of is None else of.program().program.operator
-    return sentence(compiler, operator, shown.outcome, chosen.deciding)
+    return sentence(compiler, operator, shown.outcome, chosen.deciding, exporter=compilers.exporter(name, library))
 
 
 def _numbers(details: dict[str, Any]) -> dict[str, str | int | float | bool]:

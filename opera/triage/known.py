@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -144,7 +144,10 @@ class Known(msgspec.Struct, frozen=True):
 
     def all_of(self, finding: Finding) -> list[Entry]:
         """Return the entries that match a finding or some of its operators, the one that it belongs to first."""
-        looks, held = signature(finding), {self.instances[test] for test in finding.members if test in self.instances}
+        if not self.entries:
+            return []
+        held = {self.instances[test] for test in finding.members if test in self.instances}
+        looks = cache(lambda: signature(finding))  # it takes a millisecond, and few need it
         found = sorted(
             (rank, regressed(x, finding.compiler_version), place)
             for place, x in enumerate(self.entries)
@@ -198,11 +201,11 @@ def alike(one: str, other: str) -> bool:
     return not says or says == says_other or LINE.sub("", what) == LINE.sub("", what_other)
 
 
-def _rank(entry: Entry, finding: Finding, looks: str, held: set[str]) -> int | None:
+def _rank(entry: Entry, finding: Finding, looks: Callable[[], str], held: set[str]) -> int | None:
     """Return how an entry matches: 0 by id, 1 by tests, 2 by description; None where it does not.
 
     Args:
-        looks: The finding's signature.
+        looks: Returns the finding's signature.
         held: The instances that its members were made of.
     """
     rank = _name(entry, finding, looks, held)  # first, for it leaves few entries of many
@@ -213,14 +216,18 @@ def _rank(entry: Entry, finding: Finding, looks: str, held: set[str]) -> int | N
     return None if entry.message and not re.search(entry.message, finding.message) else rank
 
 
-def _name(entry: Entry, finding: Finding, looks: str, held: set[str]) -> int | None:
+def _name(entry: Entry, finding: Finding, looks: Callable[[], str], held: set[str]) -> int | None:
     """As `_rank`, before what narrows an entry is looked at."""
     if not entry.findings:
-        described = any(fnmatchcase(text, entry.signature or "*") for text in (looks, looks.partition(SAYS)[0]))
-        return 2 if described else None
+        return 2 if not entry.signature or _described(entry.signature, looks()) else None
     if finding.id in entry.findings or any(name in entry.findings for name in finding.aliases):
         return 0
-    return 1 if not held.isdisjoint(entry.tests) and alike(entry.signature, looks) else None
+    return 1 if not held.isdisjoint(entry.tests) and alike(entry.signature, looks()) else None
+
+
+def _described(pattern: str, looks: str) -> bool:
+    """Whether a glob matches a signature, with what was raised or without."""
+    return fnmatchcase(looks, pattern) or fnmatchcase(looks.partition(SAYS)[0], pattern)
 
 
 def _calls(entry: Entry, finding: Finding, operator: str) -> bool:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from opera.errors import OperaError
+from opera.oracle.comparison import conceals
 from opera.oracle.signature import DTYPE, Signature
 from opera.programs import migrated, values
 from opera.programs.program import Captured, Instance, Program, Provenance, parse
-from opera.programs.values import NO_DEFAULT, Named, Value
 from opera.programs.verdicts import (
     CRASH,
     DEATHS,
@@ -23,6 +22,7 @@ from opera.programs.verdicts import (
     INVALID,
     OUT_OF_MEMORY,
     PASS,
+    REFUSED,
     Limits,
     Outcome,
 )
@@ -32,7 +32,7 @@ from opera.store import examined
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import causes, choice, reduction, scripts, simpler, smaller
+from opera.triage import causes, choice, deciding, reduction, scripts, smaller
 from opera.triage.minimise import Spent, minimise
 from opera.triage.reduction import Reduction
 
@@ -158,9 +158,11 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
         return True
     if not elsewhere and Signature.of(frontend, "", one) != Signature.of(frontend, "", other):
         return False
-    if one.verdict == CRASH:
+    if one.verdict in (CRASH, REFUSED):
         words, others = _words(one.message), _words(other.message)
         return len(words & others) >= ALIKE * len(words | others)
+    if not elsewhere and conceals(one.details, other.details):
+        return False
     return one.symptom != "value" or _severity(other) >= min(_severity(one), GROSS)
 
 
@@ -178,16 +180,14 @@ def _severity(outcome: Outcome) -> float:
 # ---------------------------------------------------------------------- one finding
 
 
-def reduce(
-    workspace: Workspace, probe: Probe, finding: str, verdicts: list[Verdict], seconds: float = SECONDS
-) -> Reduction:
-    """Return the smallest program found that fails as a member of a finding, its test stored. Raises NotReduced."""
+def reduce(workspace: Workspace, probe: Probe, verdicts: list[Verdict], seconds: float = SECONDS) -> Reduction:
+    """Return the smallest program found that fails as one of these verdicts, its test stored. Raises NotReduced."""
     begun = time.monotonic()
     end = begun + SEARCH * seconds
     why = "its members fail only after other tests, or were deleted"
     for verdict in choice.candidates(workspace, verdicts)[:TRIED]:
         try:
-            return _reduced(workspace, probe, finding, verdict, begun, end)
+            return _reduced(workspace, probe, verdict, begun, end)
         except NotReduced as error:
             why = str(error)
         except Spent:
@@ -195,7 +195,7 @@ def reduce(
     raise NotReduced(why)
 
 
-def _reduced(workspace: Workspace, probe: Probe, finding: str, verdict: Verdict, begun: float, end: float) -> Reduction:
+def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float, end: float) -> Reduction:
     manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, verdict.test))
     program = workspace.instance(manifest.instance)
     question = Question(
@@ -214,19 +214,22 @@ def _reduced(workspace: Workspace, probe: Probe, finding: str, verdict: Verdict,
     try:
         known = probe.known(manifest.library, program)
         defaults = {name: {key: values.decode(x) for key, x in table.items()} for name, table in known.defaults.items()}
-        while (piece := _piece(ask, verdict.frontend, known.pieces)) is not None:
+        while (piece := _piece(ask, known.pieces)) is not None:
             kept.append(piece)
             ask.target = ask.outcomes[piece.id]
             known = probe.known(manifest.library, piece)
         minimise(kept[-1], defaults, ask, kept.append)
+        kept += _revealing(ask, kept[-1])
         kept += _oldest(ask, kept[-1])
     except Spent:
         finished = False
     found, outcome = _confirmed(workspace, ask, kept)
+    decided, besides = (tuple(of(ask, found, defaults)) for of in (deciding.parameters, deciding.besides))
     return Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, _captured(found).form(), outcome,
         stored=plan.test_id(found.id, plan.exporter_id(manifest.library)),
-        deciding=tuple(_deciding(ask, found, defaults)),
+        deciding=decided,
+        besides=besides,
         elements=smaller.elements(found),
         nondefault=len(smaller.nondefault(found, defaults)),
         asked=ask.asked,
@@ -242,7 +245,7 @@ def _patient(limits: Limits, outcome: Outcome) -> Limits:
     return msgspec.structs.replace(limits, seconds=min(limits.seconds, PATIENCE))
 
 
-def _piece(ask: _Asker, frontend: str, forms: Iterable[dict[str, Any]]) -> Program | None:
+def _piece(ask: _Asker, forms: Iterable[dict[str, Any]]) -> Program | None:
     """Return the first of the programs that one is made of which fails so; which call is wrong is what we want to know."""
     target = ask.target
     pieces = [parse(form) for form in forms]
@@ -267,6 +270,19 @@ def _witness(workspace: Workspace, verdict: Verdict) -> Question | None:
     if seconds >= WITNESS:
         return None
     return Question(frontend=found.frontend, variant=found.variant, environment=found.environment)
+
+
+def _revealing(ask: _Asker, program: Program) -> list[Program]:
+    """Return the program with other values, with which more of its outputs are wrong, or more so; else nothing.
+
+    Equal values hide what is mixed up, and zeros what is never computed.
+    """
+    made = [x for step in smaller.unlike(program) if (x := smaller.applied(step, program)) is not None and x != program]
+    before = ask.outcomes.get(program.id)
+    if before is None or before.verdict != INCONSISTENT or not made:
+        return []
+    found = [x for x, fails in zip(made, ask(made), strict=True) if fails]
+    return next(([x] for x in found if conceals(ask.outcomes[x.id].details, before.details)), [])
 
 
 def _oldest(ask: _Asker, program: Program) -> list[Program]:
@@ -299,37 +315,6 @@ def _confirmed(workspace: Workspace, ask: _Asker, kept: list[Program]) -> tuple[
     raise NotReduced(f"in a fresh process it is {seen}")
 
 
-def _deciding(ask: _Asker, program: Program, defaults: smaller.Defaults) -> Iterator[str]:
-    """Yield the parameters without which a program passes; what says how large something is decides nothing."""
-    if not isinstance(program, Instance):
-        return
-    known = defaults.get(program.operator, {})
-    for name, value in smaller.nondefault(program, defaults):
-        plain = smaller.default(known, name)
-        other = smaller.without(program, name)
-        if other is None and plain != NO_DEFAULT:
-            other = msgspec.structs.replace(program, params={**program.params, name: plain})
-        if other is None or (plain == NO_DEFAULT and isinstance(value, int) and not simpler.is_type(name)):
-            continue
-        try:
-            [shown] = ask.look([other])
-        except Spent:
-            return
-        if shown.verdict == PASS:
-            yield f"{name}={_said(value)}"
-
-
-def _said(value: Value) -> str:
-    match value:
-        case Named():
-            return value.name
-        case values.Tensor() | values.RandomTensor():
-            return f"{value.dtype}{list(value.shape)}"
-        case list() | tuple():
-            return "[" + ", ".join(map(_said, value)) + "]"
-    return repr(value)[:60]
-
-
 def _brief(outcome: Outcome) -> str:
     return " ".join(f"{outcome.verdict} {outcome.stage} {outcome.symptom} {outcome.message}".split())[:200]
 
@@ -356,50 +341,61 @@ def reduce_all(
     total: float,
     tell: Callable[[str], None],
     workers: int = 2,
+    *,
+    again: bool = False,
 ) -> list[str]:
     """Reduce findings one after the other, write their scripts, and tell of each; return those that were left for want of time.
 
     Args:
         seconds: What one may take; less for the last that `total` leaves time for.
         total: What all may take together.
+        again: Whether further members that have a reduction are reduced once more, too.
     """
     found = scripts.members(workspace, names)
-    end, left = time.monotonic() + total, list(found)
+    end, left, fresh = time.monotonic() + total, list(found), set[str]()
     if not left:
         return []
     with Probe.of(workspace, workers=workers) as probe:
         while left and time.monotonic() < end:
             finding = left.pop(0)
             try:
-                made = reduce(workspace, probe, finding, found[finding], min(seconds, end - time.monotonic()))
+                made = reduce(workspace, probe, found[finding], min(seconds, end - time.monotonic()))
             except (NotReduced, OperaError) as error:
                 tell(f"{finding} is not reduced: {error.what if isinstance(error, OperaError) else error}")
                 continue
             store(workspace, made)
+            fresh.add(made.test)
             tell(told(workspace, finding, made))
             script = workspace.root / REPRODUCERS / f"{finding}.py"
             try:
                 scripts.write(workspace, finding, found[finding], script)
             except OperaError as error:
                 tell(f"no script for {finding}: {error.what}")
-        for finding, verdict in _others(workspace, found):
+        for finding, verdict in _others(workspace, found, fresh if again else None):
             if time.monotonic() > end:
                 break
-            with suppress(NotReduced, OperaError):  # the finding has a reduction; this one only tells whether it is two
-                spare = min(seconds, end - time.monotonic())
-                made = reduce(workspace, probe, finding, [verdict], spare)
-                store(workspace, made)
-                tell(told(workspace, finding, made))
+            try:
+                made = reduce(workspace, probe, [verdict], min(seconds, end - time.monotonic()))
+            except (NotReduced, OperaError):  # the finding has a reduction; this one only tells whether it is two
+                continue
+            store(workspace, made)
+            tell(told(workspace, finding, made))
     return left
 
 
-def _others(workspace: Workspace, found: Mapping[str, list[Verdict]]) -> Iterator[tuple[str, Verdict]]:
-    """Yield further members of findings that have one reduction, which tell whether a finding is several."""
+def _others(
+    workspace: Workspace, found: Mapping[str, list[Verdict]], fresh: Collection[str] | None
+) -> Iterator[tuple[str, Verdict]]:
+    """Yield further members of findings that have one reduction, which tell whether a finding is several.
+
+    Args:
+        fresh: Members that need no other reduction; None: those that have one.
+    """
     done = _done(workspace)
     wanted = {finding: {x.environment for x in of} for finding, of in found.items() if finding in done}
     for finding, environments in wanted.items():
         for environment in sorted(environments):
-            known = {x.test for x in causes.reductions(workspace, finding)}
+            known = {x.test for x in causes.reductions(workspace, finding)} if fresh is None else fresh
             for verdict in causes.to_reduce(workspace, finding, environment):
                 if verdict.test not in known:
                     yield finding, verdict
@@ -410,10 +406,10 @@ def told(workspace: Workspace, finding: str, found: Reduction) -> str:
     manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, found.test))
     before, after = workspace.instance(manifest.instance), found.program().program
     called = before.operator if before.operator == after.operator else f"{before.operator} → {after.operator}"
-    deciding = f", only with {', '.join(found.deciding)}" if found.deciding else ""
+    decided = f", only with {', '.join((*found.deciding, *found.besides))}" if found.deciding or found.besides else ""
     return (
         f"{finding} {found.frontend} {called}: {smaller.elements(before)} → {found.elements} elements,"
-        f" {_count(before)} → {found.nondefault} parameters{deciding}; {found.asked} programs in {found.seconds:.1f} s"
+        f" {_count(before)} → {found.nondefault} parameters{decided}; {found.asked} programs in {found.seconds:.1f} s"
         f"{'' if found.finished else ', not finished'}"
     )
 
@@ -434,15 +430,13 @@ def show(workspace: Workspace, name: str, seconds: float, total: float, workers:
 
     Raises UsageError for a name that no finding, or many, have.
     """
-    if again:
-        reduction.forget(workspace)
     found = list(scripts.members(workspace))
     if name == "all":
-        done = _done(workspace, SEARCH * seconds)
+        done = set() if again else _done(workspace, SEARCH * seconds)
         wanted = [x for x in found if x not in done]
     else:
         wanted = [causes.named(workspace, name, found)]
-    left = reduce_all(workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers)
+    left = reduce_all(workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers, again=again)
     scripts.write_all(workspace)  # of what reductions made findings of their own
     if left:
         print(f"{len(left)} findings are left: the time is over; the same command goes on")

@@ -24,6 +24,7 @@ class Reduction(msgspec.Struct, frozen=True):
         outcome: What it shows.
         stored: Id of the migrated test that was made of it, in the workspace's folder of tests; empty where there is none.
         deciding: Parameters that must keep a value other than the default for it to fail: `ceil_mode=True`.
+        besides: What else must be so, and the program passes without: `input B`, `a 0-d input`, `float16`.
         elements: Of all its tensors together.
         nondefault: Parameters that differ from their defaults.
         asked: Programs that were tried.
@@ -40,6 +41,7 @@ class Reduction(msgspec.Struct, frozen=True):
     outcome: Outcome
     stored: str = ""
     deciding: tuple[str, ...] = ()
+    besides: tuple[str, ...] = ()
     elements: int = 0
     nondefault: int = 0
     asked: int = 0
@@ -59,24 +61,20 @@ def save(workspace: Workspace, found: Reduction) -> None:
     )
 
 
+def stored(workspace: Workspace) -> list[Reduction]:
+    """Return all reductions; several of a finding where members were reduced apart."""
+    return _decoded(examined.documents(workspace, examined.REDUCTION))
+
+
 def by_member(workspace: Workspace, tests: Iterable[str] | None = None) -> dict[str, list[Reduction]]:
     """Return test → its reductions, whatever finding it belongs to by now; of all tests where none are given."""
+    found: dict[str, list[Reduction]] = defaultdict(list)
     kind = examined.REDUCTION
     asked = examined.documents(workspace, kind) if tests is None else examined.of_tests(workspace, kind, tests)
-    found: dict[str, list[Reduction]] = defaultdict(list)
-    for x in asked:
-        found[x.test].append(msgspec.json.decode(x.document, type=Reduction))
+    for x in _decoded(asked):
+        found[x.test].append(x)
     return dict(found)
 
 
-def forget(workspace: Workspace) -> None:
-    """Delete all reductions."""
-    examined.forget(workspace, examined.REDUCTION)
-
-
-def stored(workspace: Workspace, finding: str = "") -> list[Reduction]:
-    """Return the reductions of a finding, of all findings where none is given; several where members were reduced apart."""
-    return [
-        msgspec.json.decode(x.document, type=Reduction)
-        for x in examined.documents(workspace, examined.REDUCTION, finding)
-    ]
+def _decoded(found: Iterable[examined.Examined]) -> list[Reduction]:
+    return [msgspec.json.decode(x.document, type=Reduction) for x in found]

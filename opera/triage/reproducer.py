@@ -94,7 +94,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
     involved = [*expected, *(shown["fed"] if isinstance(shown["fed"], list) else [])]
     environment = _environment(manifest.library)
     frontend: Any = compilers.frontend(exhibit.compiler, manifest.library)
-    kinds = Involved(frozenset(_dtypes(involved)), any(isinstance(value, Sequence | Optional) for value in involved))
+    kinds = kinds_of(involved)
     recipe = BY_PLUGIN
     if hasattr(frontend, "recipe"):
         recipe = _without_known(recipes.printed(frontend.recipe(exhibit.artefact, kinds)), environment)
@@ -108,7 +108,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
         "output": literals.literal(exhibit.output),
         "known_output": exhibit.symptom == "count" or exhibit.output in manifest.outputs,
         "expected": _expected(manifest, expected, exhibit.computes_in) if kind == "inconsistent" else "",
-        "tolerances": literals.literal(_tolerances(manifest, expected, exhibit.computes_in)),
+        "tolerances": literals.literal(tolerances(manifest, expected, exhibit.computes_in)),
         "low_precision": kinds.low,
         "has_lists": any(isinstance(value, Sequence | Optional) for value in expected),
         "has_strings": "string" in _dtypes(expected),
@@ -120,7 +120,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
         "stage": literals.literal(exhibit.stage),
         "identifying": literals.literal(words),
         "has_words": bool(words),
-        "packages": literals.literal(tuple(sorted(_named(exhibit.versions)))),
+        "packages": literals.literal(tuple(sorted(named(exhibit.versions)))),
         "place": _place(exhibit.location, words),
         "seconds": float(exhibit.limits.seconds),
         "memory": int(exhibit.limits.memory) if exhibit.verdict == OUT_OF_MEMORY else 0,
@@ -184,12 +184,13 @@ def _imports(kind: str, body: str, recipe: Printed, *, placed: bool) -> str:
     return "\n".join([f"import {', '.join(sorted(names | plain))}", *sorted(others)])
 
 
-def _named(versions: dict[str, str]) -> dict[str, str]:
+def named(versions: dict[str, str]) -> dict[str, str]:
+    """Return the versions that say something to a maintainer."""
     return {name: version for name, version in versions.items() if INTERNAL.search(name) is None}
 
 
 def _header(exhibit: Exhibit, manifest: Manifest, shown: dict[str, object]) -> list[str]:
-    versions = _named(exhibit.versions)
+    versions = named(exhibit.versions)
     lines = [
         f"{exhibit.id}: {exhibit.sentence or f'{manifest.operator} on {exhibit.frontend}: {exhibit.symptom}'}",
         "found by opera with " + ", ".join(f"{name} {version}" for name, version in sorted(versions.items())),
@@ -209,14 +210,15 @@ def _by(manifest: Manifest) -> str:
 
 def _expected(manifest: Manifest, expected: list[Value], computes_in: dict[str, str]) -> str:
     items = []
-    for value, tolerance in zip(expected, _tolerances(manifest, expected, computes_in), strict=True):
+    for value, tolerance in zip(expected, tolerances(manifest, expected, computes_in), strict=True):
         items.append(literals.fold("(", [literals.source(value), *map(literals.literal, tolerance)], ")"))
     return literals.fold("[", items, "]")
 
 
-def _tolerances(
+def tolerances(
     manifest: Manifest, expected: list[Value], computes_in: dict[str, str]
 ) -> list[tuple[float | None, float | None]]:
+    """Return rtol and atol of each output, None where values must be equal."""
     granted = oracle.granted(computes_in, expected, manifest.rtol, manifest.atol)
     return [_tolerance(value, *granted) for value in expected]
 
@@ -229,6 +231,11 @@ def _tolerance(value: Value, rtol: float | None, atol: float | None) -> tuple[fl
     if not isinstance(value, Tensor) or value.dtype not in oracle.TOLERANCES:
         return None, None
     return oracle.tolerance(value.dtype, rtol, atol)
+
+
+def kinds_of(values: list[Value]) -> Involved:
+    """Return what kinds of values are involved."""
+    return Involved(frozenset(_dtypes(values)), any(isinstance(value, Sequence | Optional) for value in values))
 
 
 def _dtypes(values: list[Value]) -> set[str]:

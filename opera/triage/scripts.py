@@ -17,6 +17,8 @@ from opera import compilers
 from opera.errors import OperaError, UsageError
 from opera.pool import clock
 from opera.programs import migrated
+from opera.programs.migrated import Manifest
+from opera.programs.program import Program
 from opera.run.aftermath import fails_alike
 from opera.run.probe import Probe, Question, limits_of
 from opera.store import tests
@@ -24,7 +26,8 @@ from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import causes, replay, reproducer
-from opera.triage.choice import choose
+from opera.triage.choice import Choice, choose
+from opera.triage.reproducer import Exhibit
 from opera.triage.sentence import sentence
 
 SHOWN, GONE, CANNOT_RUN = 1, 0, 2
@@ -67,6 +70,13 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
     chosen = choose(workspace, verdicts)
     if chosen is None:
         return _write_sequel(workspace, finding, verdicts, path)
+    exhibit, manifest, directory, program = exhibited(workspace, finding, chosen)
+    reproducer.write(exhibit, manifest, directory, program, path)
+    return path
+
+
+def exhibited(workspace: Workspace, finding: str, chosen: Choice) -> tuple[Exhibit, Manifest, Path, Program]:
+    """Return what a script needs of what was chosen: what it shows, and the manifest, folder and program of the test."""
     verdict = chosen.verdict
     directory = migrated.folder(workspace.tests_folder, verdict.test)
     manifest = migrated.read_manifest(directory)
@@ -75,7 +85,7 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
     variants = {x.name: x for x in frontend.VARIANTS}
     seen = workspace.provenances(tests.test(workspace, chosen.member.test).instance)
     options, outcome = limits_of(workspace), verdict.outcome
-    exhibit = reproducer.Exhibit(
+    exhibit = Exhibit(
         id=finding,
         frontend=verdict.frontend,
         compiler=environment["compiler"],
@@ -86,15 +96,20 @@ def write(workspace: Workspace, finding: str, verdicts: list[Verdict], output: P
         symptom=outcome.symptom,
         message=outcome.message,
         location=outcome.location,
-        sentence=sentence(compilers.title(environment["compiler"]), manifest.operator, outcome, chosen.deciding),
+        sentence=sentence(
+            compilers.title(environment["compiler"]),
+            manifest.operator,
+            outcome,
+            chosen.deciding,
+            exporter=compilers.exporter(environment["compiler"], manifest.library),
+        ),
         output=str(outcome.details.get("output", "")),
         came_from=f"{seen[0].test} ({seen[0].file})" if seen else "",
         limits=options,
         computes_in=compilers.computes_in(frontend),
         variant=verdict.variant,
     )
-    reproducer.write(exhibit, manifest, directory, workspace.instance(manifest.instance), path)
-    return path
+    return exhibit, manifest, directory, workspace.instance(manifest.instance)
 
 
 def _write_sequel(workspace: Workspace, finding: str, verdicts: list[Verdict], path: Path) -> Path | None:
@@ -139,8 +154,11 @@ def write_all(workspace: Workspace, names: Iterable[str] = ()) -> tuple[int, dic
     return written, missing
 
 
-def verify(path: Path, finding: str, *, python: str = "", seconds: float = 300.0) -> Trial:
-    """Run a script in a fresh process, for as long as it makes progress: `seconds` are those of opera.pool.clock."""
+def verify(path: Path, finding: str, *, python: str = "", seconds: float = 300.0, keep: int = 2000) -> Trial:
+    """Run a script in a fresh process, for as long as it makes progress: `seconds` are those of opera.pool.clock.
+
+    Of what it prints the last `keep` characters are kept.
+    """
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(
@@ -156,7 +174,7 @@ def verify(path: Path, finding: str, *, python: str = "", seconds: float = 300.0
         return Trial(finding, 124, f"no end after {seconds:g} seconds\n{text[-1000:]}")
     shown = process.returncode == SHOWN and SAYS in text
     ran_with = re.search(r"^with (.*)$", text, re.MULTILINE)
-    return Trial(finding, process.returncode, text[-2000:], shown, ran_with[1] if ran_with else "")
+    return Trial(finding, process.returncode, text[-keep:], shown, ran_with[1] if ran_with else "")
 
 
 def show(workspace: Workspace, name: str, output: Path | None, *, check: bool, python: str = "") -> bool:

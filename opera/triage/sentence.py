@@ -8,10 +8,17 @@ from typing import Any
 
 from opera.oracle.messages import cause, one_line
 from opera.programs import verdicts
+from opera.programs.program import JOINED
 from opera.programs.verdicts import Outcome
 
 VERBS = {"load": ("load", "loading"), "compile": ("compile", "compiling"), "infer": ("run", "running")}
 """Stage → what a compiler did not manage, and what it was about."""
+EXPORTING = {
+    "load": "cannot export {}",
+    "compile": "makes of {} a model that does not load",
+    "infer": "makes of {} a model that does not run",
+}
+"""Stage → what an exporter did that is under test: what follows the export only shows what it is worth."""
 TELLS_NOTHING = {
     "RuntimeError",
     "InternalError",
@@ -23,11 +30,15 @@ TELLS_NOTHING = {
     "ValueError",
 }
 """Types of exceptions that say no more than that something went wrong."""
+SHORT = 90
+"""Characters of a message that a title quotes."""
 LENGTH = 160
 """Characters of a message that a sentence quotes."""
 
 
-def sentence(compiler: str, operator: str, outcome: Outcome, deciding: Iterable[str] = ()) -> str:
+def sentence(
+    compiler: str, operator: str, outcome: Outcome, deciding: Iterable[str] = (), *, exporter: bool = False
+) -> str:
     """Return what is wrong, on one line, without a full stop.
 
     Args:
@@ -35,6 +46,7 @@ def sentence(compiler: str, operator: str, outcome: Outcome, deciding: Iterable[
         operator: What is computed: an operator, or several.
         outcome: What the member showed that is told of.
         deciding: Parameters without which it does not fail: `ceil_mode=True`.
+        exporter: Whether an exporter is under test (`EXPORTER` of the frontend).
     """
     what = operator + _inner(operator, outcome.conversion_function)
     decided = " and ".join(deciding)
@@ -43,6 +55,8 @@ def sentence(compiler: str, operator: str, outcome: Outcome, deciding: Iterable[
     match outcome.verdict:
         case verdicts.INCONSISTENT:
             return _wrong(compiler, what, outcome)
+        case verdicts.CRASH if exporter and outcome.stage in EXPORTING:
+            return f"{compiler} {EXPORTING[outcome.stage].format(what)}: {said(outcome)}"
         case verdicts.CRASH:
             return f"{compiler} cannot {verb} {what}: {said(outcome)}"
         case verdicts.REFUSED:
@@ -56,6 +70,56 @@ def sentence(compiler: str, operator: str, outcome: Outcome, deciding: Iterable[
         case verdicts.UNSTABLE:
             return f"{compiler} returns other outputs of {what} from run to run"
     return f"{outcome.verdict} of {compiler} on {what}: {said(outcome)}"
+
+
+def title(operator: str, outcome: Outcome, deciding: Iterable[str] = (), *, exporter: bool = False) -> str:
+    """Return the title of an issue: operator, parameters that decide, symptom. Its readers know which compiler it is about."""
+    what = operator + _inner(operator, outcome.conversion_function)
+    decided = " and ".join(deciding)
+    what += f" with {decided}" if decided else ""
+    verb, doing = VERBS.get(outcome.stage, ("run", "running"))
+    if exporter and outcome.verdict == verdicts.CRASH:
+        made = {
+            "load": "is not exported",
+            "compile": "exported model does not load",
+            "infer": "exported model does not run",
+        }
+        return f"{what}: {made.get(outcome.stage, 'fails')}: {_begins(outcome)}"
+    return f"{what}: {_symptom(outcome, verb, doing)}"
+
+
+def _symptom(outcome: Outcome, verb: str, doing: str) -> str:
+    """Say what is wrong in the fewest words that tell it from other failures."""
+    seen = outcome.details
+    expected, actual = (number(seen.get(name, "?")) for name in ("expected", "actual"))
+    output = str(seen.get("output", "")) or "output"
+    match outcome.verdict:
+        case verdicts.INCONSISTENT if outcome.symptom in ("value", "nan-mask") and "index" in seen:
+            at = "" if seen["index"] == "[]" else seen["index"]
+            return f"wrong value, {output}{at} is {actual} instead of {expected}"
+        case verdicts.INCONSISTENT if outcome.symptom in ("shape", "dtype") and "expected" in seen:
+            return f"wrong {outcome.symptom} of {output}, {actual} instead of {expected}"
+        case verdicts.INCONSISTENT if outcome.symptom == "count":
+            return f"returns {actual} outputs instead of {expected}"
+        case verdicts.INCONSISTENT:
+            return "wrong output"
+        case verdicts.ABORT:
+            return f"{outcome.symptom} while {doing}"
+        case verdicts.TIMEOUT:
+            return f"{doing} does not end"
+        case verdicts.OUT_OF_MEMORY:
+            return f"{doing} takes all memory"
+        case verdicts.UNSTABLE:
+            return "output varies from run to run"
+    how = "is refused" if outcome.verdict == verdicts.REFUSED else f"fails to {verb}"
+    return f"{how}: {_begins(outcome)}"
+
+
+def _begins(outcome: Outcome) -> str:
+    """Return the first sentence of what a crash says, shortened."""
+    text = said(outcome, LENGTH)
+    first = re.split(r"(?<=\w\w[.;])\s", text)[0].rstrip(".;") if len(text) > SHORT else text.rstrip(".")
+    return first if len(first) <= SHORT else first[:SHORT].rsplit(" ", 1)[0].rstrip(" ,:;") + "…"
 
 
 def said(outcome: Outcome, most: int = LENGTH) -> str:
@@ -89,7 +153,7 @@ def _wrong(compiler: str, what: str, outcome: Outcome) -> str:
 def _inner(operator: str, function: str) -> str:
     """Return which operator within the one that was called it is about, where the conversion function names another."""
     if function == f"expanded {operator}":
-        return " (expanded to its function body)"
+        return "" if JOINED in operator else " (expanded to its function body)"
     name, at, _ = function.partition("@")
     inner = re.fullmatch(r"[\w.:]+", name) is not None and at and name.rpartition(":")[2] not in operator
     return f" (at its {name})" if inner else ""

@@ -60,12 +60,12 @@ def _of_tensor(tensor: Tensor) -> int:
         return 30 * math.prod(tensor.shape)
     if tensor.dtype == "string":
         return sum(len(x) for x in tensor.array().ravel())
-    numbers = _numbers(tensor).ravel()
-    if numbers.dtype.kind == "c":
-        numbers = np.concatenate([numbers.real, numbers.imag])
-    if numbers.dtype.kind != "f":
-        return sum(_of_number(int(x)) for x in numbers)
-    return sum(_of_number(x if x.dtype.itemsize == 8 else _shortest(x)) for x in numbers)
+    items = numbers(tensor).ravel()
+    if items.dtype.kind == "c":
+        items = np.concatenate([items.real, items.imag])
+    if items.dtype.kind != "f":
+        return sum(_of_number(int(x)) for x in items)
+    return sum(_of_number(x if x.dtype.itemsize == 8 else _shortest(x)) for x in items)
 
 
 def _shortest(number: Any) -> float:
@@ -94,7 +94,7 @@ def numbered(array: Array, dtype: str) -> Tensor:
     return Tensor.of(array.astype(CONTAINERS[dtype]).reshape(array.shape), dtype)
 
 
-def _numbers(tensor: Tensor) -> Array:
+def numbers(tensor: Tensor) -> Array:
     """Return the elements as numbers; of a float4, the bits beyond its four are none of it."""
     if tensor.dtype == "float4_e2m1fn":
         return widen(tensor.array() & 15, tensor.dtype)
@@ -105,19 +105,23 @@ def _numeric(leaf: Leaf) -> bool:
     return isinstance(leaf, Tensor) and leaf.dtype not in ("string", "float8_e8m0fnu")
 
 
-def as_float32(leaf: Leaf, dtype: str) -> Leaf:
-    """Return a tensor of another float in float32."""
+def as_dtype(leaf: Leaf, dtype: str, other: str) -> Leaf:
+    """Return a tensor of one dtype in another that numpy has; complex numbers lose their imaginary part, fractions may go."""
     if leaf.dtype != dtype:
         return leaf
     if isinstance(leaf, RandomTensor):
-        return RandomTensor("float32", leaf.shape, leaf.seed, leaf.low, leaf.high)
-    with np.errstate(over="ignore"):
-        return Tensor.of(_numbers(leaf).astype("float32"), "float32")
+        return RandomTensor(other, leaf.shape, leaf.seed, leaf.low, leaf.high)
+    found = numbers(leaf)
+    found = found.real if found.dtype.kind == "c" else found
+    if "int" in other and not np.isfinite(found).all():
+        return leaf
+    with np.errstate(over="ignore", invalid="ignore"):
+        return Tensor.of(found.astype(other), other)
 
 
 def _degenerate(leaf: Leaf, number: float) -> bool:
     """Whether this would be the first 0 of an integer tensor: as a size, a count or a repeat it is another case."""
-    return number == 0 and "int" in leaf.dtype and isinstance(leaf, Tensor) and bool(_numbers(leaf).all())
+    return number == 0 and "int" in leaf.dtype and isinstance(leaf, Tensor) and bool(numbers(leaf).all())
 
 
 def _constant(leaf: Leaf, number: float) -> Leaf:
@@ -128,12 +132,12 @@ def _constant(leaf: Leaf, number: float) -> Leaf:
     return numbered(np.full(leaf.shape, number, dtype=np.float64), leaf.dtype)
 
 
-def _counted(leaf: Leaf) -> Leaf:
-    """1, 2, 3, ... and again from 1 after what every dtype holds."""
+def counted(leaf: Leaf, first: int = 1) -> Leaf:
+    """1, 2, 3, ... and again from 1 after what every dtype holds; `first` is where to begin."""
     if not _numeric(leaf) or leaf.dtype == "bool":
         return leaf
     most = 1 if leaf.dtype in ("int2", "uint2") else 6
-    return numbered(np.arange(math.prod(leaf.shape)).reshape(leaf.shape) % most + 1.0, leaf.dtype)
+    return numbered((np.arange(math.prod(leaf.shape)).reshape(leaf.shape) + first - 1) % most + 1.0, leaf.dtype)
 
 
 def _rounded(leaf: Leaf, digits: int) -> Leaf:
@@ -156,7 +160,7 @@ def _floats(change: Callable[[Leaf], Leaf]) -> Callable[[Leaf], Leaf]:
 ZERO, ONE = partial(_constant, number=0.0), partial(_constant, number=1.0)
 WHOLE: tuple[Callable[[Leaf], Leaf], ...] = (
     _written_out,
-    ONE, ZERO, _floats(ONE), _floats(ZERO), _floats(_counted),
+    ONE, ZERO, _floats(ONE), _floats(ZERO), _floats(counted),
     partial(_rounded, digits=0), partial(_rounded, digits=1), partial(_rounded, digits=2),
 )  # fmt: skip
 """Changes of all tensors of a program."""
@@ -165,7 +169,7 @@ WHOLE: tuple[Callable[[Leaf], Leaf], ...] = (
 def of_leaf(leaf: Leaf) -> Iterator[Callable[[Leaf], Leaf]]:
     """Yield changes of one tensor: of all its elements, of half of them, of each where they are few."""
     yield from [ONE, ZERO]
-    yield _counted
+    yield counted
     yield from [partial(_rounded, digits=digits) for digits in (0, 1, 2)]
     if leaf.dtype == "string":
         yield _shorter
@@ -204,10 +208,10 @@ def _element(leaf: Leaf, place: int) -> Leaf:
     """Make one element a smaller number: half of it, without what is after the point."""
     if not isinstance(leaf, Tensor) or not _numeric(leaf) or place >= math.prod(leaf.shape):
         return leaf
-    numbers = _numbers(leaf).reshape(-1)
-    if numbers.dtype.kind not in "fiu" or not np.isfinite(numbers[place]):
+    items = numbers(leaf).reshape(-1)
+    if items.dtype.kind not in "fiu" or not np.isfinite(items[place]):
         return leaf
-    found = float(numbers[place])
+    found = float(items[place])
     small = math.copysign(min(abs(math.trunc(found / 2)), 100), found)
     return _some(leaf, slice(place, place + 1), small)
 
@@ -220,7 +224,7 @@ def is_type(name: str) -> bool:
 def of_param(name: str, value: Value) -> Iterator[Value]:
     """Yield simpler values of a parameter; what names a type by a number (`to`, `dtype`) has none.
 
-    What is positive stays so: a stride or size of 0 is another case, if it is one.
+    What is positive stays so: a stride, a size or an epsilon of 0 is another case, if it is one.
     """
     if is_type(name):
         return
@@ -232,7 +236,8 @@ def of_param(name: str, value: Value) -> Iterator[Value]:
             least = min(value, 1)
             yield from (x for x in dict.fromkeys((0, 1, 2, value // 2)) if cost(x) < cost(value) and x >= least)
         case float():
-            yield from (x for x in dict.fromkeys((0.0, 1.0, float(f"{value:.1g}"))) if cost(x) < cost(value))
+            found = dict.fromkeys((0.0, 1.0, float(f"{value:.1g}")))
+            yield from (x for x in found if cost(x) < cost(value) and (x > 0 or not value > 0))
         case list() | tuple():
             for place, item in enumerate(value):
                 for other in of_param("", item):

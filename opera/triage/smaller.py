@@ -171,16 +171,17 @@ class Trait(msgspec.Struct, frozen=True):
     def without(self, program: Program) -> Program | None:
         """Return a program that lacks it, None where there is none."""
         if self.kind == "dtype":
-            return _as_float32(program, self.name)
+            return as_dtype(program, self.name, "float32")
+        edit = partial(input_left_out if self.kind == "input" else self._reset, name=self.name)
+        made: Program | None = None
         for place, call in enumerate(program.instances()):
             if call.operator == self.operator:
-                edit = _input_left_out if self.kind == "input" else self._reset
-                return _edited(program, place, partial(edit, name=self.name))
-        return None
+                made = _edited(made or program, place, edit) or made
+        return made
 
     def _reset(self, instance: Instance, name: str) -> Instance | None:
         found = without(instance, name)
-        return found if found is not None or self.default == NO_DEFAULT else _set(instance, name, self.default)
+        return found if found is not None or self.default == NO_DEFAULT else with_param(instance, name, self.default)
 
 
 def traits(program: Program, defaults: Defaults) -> list[Trait]:
@@ -194,7 +195,7 @@ def traits(program: Program, defaults: Defaults) -> list[Trait]:
             for name, value in call.params.items()
             if not same(value, default(known, name)) and not _refers(value, call)
         ]
-    return found
+    return list({(x.operator, x.name, x.kind): x for x in found}.values())  # two calls of one operator have it together
 
 
 # ---------------------------------------------------------------------- what can be left out
@@ -202,7 +203,7 @@ def traits(program: Program, defaults: Defaults) -> list[Trait]:
 
 def structure(program: Program, defaults: Defaults) -> Iterator[Step]:
     """Yield what leaves out parameters, inputs, outputs and remarks of the source."""
-    yield partial(_bare)
+    yield _bare
     calls = range(len(program.instances()))
     for place in calls:
         yield partial(_edited, place=place, edit=partial(_all_default, defaults=defaults))
@@ -212,9 +213,9 @@ def structure(program: Program, defaults: Defaults) -> Iterator[Step]:
             yield partial(_edited, place=place, edit=partial(without, name=name))
             stated = default(defaults.get(call.operator, {}), name)
             if stated != NO_DEFAULT:
-                yield partial(_edited, place=place, edit=partial(_set, name=name, value=stated))
+                yield partial(_edited, place=place, edit=partial(with_param, name=name, value=stated))
         for operand in reversed(call.inputs):
-            yield partial(_edited, place=place, edit=partial(_input_left_out, name=operand.name))
+            yield partial(_edited, place=place, edit=partial(input_left_out, name=operand.name))
     for place in reversed(range(len(_outputs(program)))):
         yield partial(_output_left_out, place=place)
 
@@ -248,18 +249,18 @@ def _all_default(instance: Instance, defaults: Defaults) -> Instance:
     for name in reversed(list(instance.params)):
         found = without(instance, name)
         if found is None and (stated := default(known, name)) != NO_DEFAULT:
-            found = _set(instance, name, stated)
+            found = with_param(instance, name, stated)
         instance = found or instance
     return instance
 
 
-def _set(instance: Instance, name: str, value: Value) -> Instance | None:
+def with_param(instance: Instance, name: str, value: Value) -> Instance | None:
     if name not in instance.params or same(instance.params[name], value):
         return None
     return msgspec.structs.replace(instance, params={**instance.params, name: value})
 
 
-def _input_left_out(instance: Instance, name: str) -> Instance | None:
+def input_left_out(instance: Instance, name: str) -> Instance | None:
     """Leave out an input: the last ones without a trace, others as None."""
     place = next((place for place, x in enumerate(instance.inputs) if x.name == name), None)
     if place is None or instance.inputs[place].value is None:
@@ -512,19 +513,32 @@ def _mapped(program: Program, change: Callable[[Leaf], Leaf]) -> Program:
     return mapped(program, change)
 
 
+def unlike(program: Program) -> Iterator[Step]:
+    """Yield what makes the elements of tensors differ, also from those of other tensors: of all, then of each."""
+    found = [at(place, partial(simpler.counted, first=place + 1)) for place in range(len(leaves(program)))]
+
+    def all_of_them(changed: Program) -> Program:
+        for step in found:
+            changed = step(changed)
+        return changed
+
+    yield from (all_of_them, *found)
+
+
 def dtypes(program: Program, _: Defaults) -> Iterator[Step]:
     """Yield what makes floats float32: all of them, and what names their dtype."""
     for dtype in sorted({x.dtype for x in leaves(program)} & simpler.WIDENED):
-        yield partial(_as_float32, dtype=dtype)
+        yield partial(as_dtype, dtype=dtype, other="float32")
 
 
-def _as_float32(program: Program, dtype: str) -> Program:
-    program = mapped(program, partial(simpler.as_float32, dtype=dtype))
+def as_dtype(program: Program, dtype: str, other: str) -> Program:
+    """Return a program whose tensors of one dtype are of another, and parameters that name it, too."""
+    program = mapped(program, partial(simpler.as_dtype, dtype=dtype, other=other))
 
     def named(value: Value) -> Value:
         if isinstance(value, values.Named) and value.kind.endswith("dtype") and value.name == dtype:
-            return msgspec.structs.replace(value, name="float32")
-        return "float32" if isinstance(value, str) and value == dtype else value
+            return msgspec.structs.replace(value, name=other)
+        return other if isinstance(value, str) and value == dtype else value
 
     return with_params(program, lambda call: {name: named(x) for name, x in call.params.items()})
 
@@ -536,7 +550,7 @@ def values_of_params(program: Program, _: Defaults) -> Iterator[Step]:
         for name, value in call.params.items():
             held = SIZED.search(name.rpartition(".")[2]) and found & set(_integers(value))
             for item in () if held else simpler.of_param(name, value):
-                yield partial(_edited, place=place, edit=partial(_set, name=name, value=item))
+                yield partial(_edited, place=place, edit=partial(with_param, name=name, value=item))
 
 
 PASSES: tuple[Callable[[Program, Defaults], Iterator[Step]], ...] = (

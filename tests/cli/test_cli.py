@@ -108,10 +108,17 @@ MISTAKES = [
     (["report"], "there is no workspace"),
     (["report", "--format", "docx"], "docx"),
     (["findings"], "there is no workspace"),
+    (["findings", "--new", "--disputed"], "--new lists findings, and neither causes nor tests"),
     (["findings", "--by", "colour"], "not grouped by 'colour'"),
     (["show", "F00"], "there is no workspace"),
     (["corpus", "import", "none.jsonl"], "there is no file"),
     (["corpus", "export", "x.jsonl"], "there is no workspace"),
+    (["extract", "onnx", "--wokers", "3"], "did you mean --workers"),
+    (["run", "--compiler", "opnvino"], "did you mean openvino?"),
+    (["operators"], "there is no workspace"),
+    (["findings", "--json", "--disputed"], "--disputed goes with --frontend alone"),
+    (["check", "none.py"], "there is no file none.py"),
+    (["check", "none.py", "--temporary", "--workspace", "x"], "--temporary keeps nothing"),
 ]
 
 

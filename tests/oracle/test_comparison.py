@@ -225,3 +225,21 @@ def test_values_of_another_dtype_are_compared_as_numbers() -> None:
     ):
         assert one(Tensor.of(want), Tensor.of(got)).details["values_differ"] is differ
     assert "values_differ" not in one(Tensor.of(np.array(["1"], object)), Tensor.of([1])).details
+
+
+def test_what_outputs_conceal_is_what_others_show():
+    def f32(*numbers):
+        return Tensor.of(np.float32(numbers))
+
+    def shown(*got, first=1.0):
+        return compare([f32(first, 2), f32(3, 4)], list(got), ("x", "y"), None, None).details
+
+    both = shown(f32(2, 2), f32(3, 5))
+    assert both["wrong"] == {"x": "value", "y": "value"} and both["not_finite"] is False
+    one, cast = shown(f32(2, 2), f32(3, 4)), shown(f32(2, 2), Tensor.of(np.int64([3, 4])))
+    assert oracle.conceals(both, one) and not oracle.conceals(one, both) and not oracle.conceals(both, both)
+    assert oracle.conceals(both, cast), "a wrong dtype is less than wrong values"
+    assert not oracle.conceals(cast, both)
+    nowhere = shown(f32(np.nan, 3), f32(3, 5), first=np.nan)
+    assert oracle.conceals(both, nowhere) and not oracle.conceals(nowhere, nowhere)
+    assert not oracle.conceals({}, both) and not oracle.conceals(both, {}), "a verdict of before says nothing of it"

@@ -6,13 +6,15 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from filled import HOSTILE
+from filled import HOSTILE, captured
 
 from opera import report as reports
 from opera.errors import UsageError
+from opera.programs.verdicts import VERDICTS
 from opera.report.html import chart, ticks
 from opera.report.summary import summarise
-from opera.report.words import clean, gist, one_line
+from opera.report.words import ORDER, clean, gist, one_line
+from opera.resources import content
 
 
 class Page(HTMLParser):
@@ -61,6 +63,11 @@ def test_html_is_one_well_formed_file_that_asks_for_nothing(page):
     policy = next(x["content"] for tag, x in page.elements if tag == "meta" and "http-equiv" in x)
     assert "default-src 'none'" in policy
     assert "script-src 'sha256-" in policy
+
+
+def test_html_has_a_colour_for_every_verdict(page):
+    style = "".join(page.texts["style"])
+    assert [name for name in VERDICTS if f".v-{name} {{ --v: var(--" not in style] == []
 
 
 def test_html_shows_hostile_strings_as_text(page):
@@ -148,6 +155,31 @@ def test_an_empty_workspace_says_what_to_do_next(workspace):
         assert "opera extract onnx" in reports.get(name).render(empty), name
     assert json.loads(reports.get("json").render(empty))["frontends"] == []
     assert Page(reports.get("html").render(empty)).open == []
+
+
+def test_what_is_there_need_not_be_extracted_again(workspace):
+    workspace.add_captured([captured(1, "Conv")])
+    for name in ("terminal", "markdown", "html"):
+        text = reports.get(name).render(summarise(workspace))
+        assert "opera prioritize" in text and "opera extract" not in text, name
+
+
+def test_html_is_not_written_to_a_terminal(monkeypatch, tmp_path):
+    reports.check("html", None)
+    monkeypatch.setattr("opera.report.sys.stdout.isatty", lambda: True)
+    for name in ("terminal", "markdown", "json"):
+        reports.check(name, None)
+    reports.check("html", tmp_path / "report.html")
+    with pytest.raises(UsageError, match="html is not for a terminal") as error:
+        reports.check("html", None)
+    assert "--output report.html" in str(error.value)
+
+
+def test_every_verdict_has_a_colour_of_its_own():
+    style = (content("templates") / "report" / "style.css").read_text()
+    colours = dict(re.findall(r"\.v-([\w-]+) \{ --v: var\(--([\w-]+)\)", style))
+    assert set(colours) == set(ORDER) and len(set(colours.values())) == len(ORDER)
+    assert all(style.count(f"--{name}: #") == 2 for name in colours.values()), "in light and in dark"
 
 
 def test_write_goes_to_a_file_or_to_standard_output(report, tmp_path, capsys):

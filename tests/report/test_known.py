@@ -11,6 +11,7 @@ from opera import report as reports
 from opera.errors import UsageError, WorkspaceError
 from opera.report import known as stage
 from opera.report import show
+from opera.report.chosen import Wanted
 from opera.report.summary import summarise
 from opera.store import database
 from opera.store.rows import Test as MigratedTest
@@ -232,10 +233,10 @@ def test_reports_tell_known_from_new(workspace, path, environments, capsys):
     assert page.count('data-new="0"') == 2
     assert '<a href="https://x/1" rel="noreferrer">' in page
     capsys.readouterr()
-    show.findings(workspace, "", known)
+    show.findings(workspace, Wanted(), known)
     text = capsys.readouterr().out
     assert "2 known" in text and "not a bug" in text
-    show.findings(workspace, "", known, new=True)
+    show.findings(workspace, Wanted(statuses=("new",)), known)
     assert CRASH not in capsys.readouterr().out
     show.show(workspace, CRASH, known)
     assert "not a bug, https://x/1, it is allowed to" in " ".join(capsys.readouterr().out.split())

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import io
+import textwrap
+
+import msgspec
 import numpy as np
 import pytest
 from filled import document, instance_of, judged
+from rich.console import Console
 
 from opera.errors import UsageError
 from opera.programs import migrated
@@ -10,11 +15,16 @@ from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor
 from opera.programs.verdicts import Outcome
 from opera.report import show
+from opera.report.chosen import Wanted
+from opera.report.terminal import findings_table
 from opera.sources.deeprel import relations
 from opera.sources.deeprel.plans import Pair, Tried
+from opera.store import sites
 from opera.store.folders import kept_outputs
+from opera.store.sites import Seen
 from opera.triage import blame, reduction
 from opera.triage.blame import Blame, Evidence
+from opera.triage.findings import findings
 from opera.triage.reduction import Reduction
 
 
@@ -24,13 +34,54 @@ def shown(capsys, workspace, name: str) -> str:
 
 
 def test_findings_are_listed_and_counted(workspace, environments, capsys):
-    show.findings(workspace, "")
+    show.findings(workspace, Wanted())
     text = capsys.readouterr().out
     assert text.index("0.27.0") < text.index("0.9.0")
     assert "6 findings, 2 of them not yet confirmed" in text
     assert max(map(len, text.splitlines())) <= 120
-    show.findings(workspace, "nobody-onnx")
-    assert "No findings of nobody-onnx" in capsys.readouterr().out
+
+
+def listed(capsys, workspace, *statuses: str, **wanted: str) -> list[str]:
+    show.findings(workspace, Wanted(statuses=statuses, **wanted), as_json=True)
+    return [x["id"] for x in msgspec.json.decode(capsys.readouterr().out)]
+
+
+def test_findings_are_chosen_by_frontend_operator_and_status(workspace, environments, capsys):
+    every = listed(capsys, workspace)
+    assert len(every) == 6
+    confirmed, unconfirmed = (listed(capsys, workspace, word) for word in ("confirmed", "unconfirmed"))
+    assert len(unconfirmed) == 2 and sorted([*confirmed, *unconfirmed]) == sorted(every)
+    assert listed(capsys, workspace, "new") == every and listed(capsys, workspace, "known") == []
+    assert 0 < len(listed(capsys, workspace, "crash")) < 6
+    assert listed(capsys, workspace, "crash", "confirmed") == [
+        x for x in listed(capsys, workspace, "crash") if x in confirmed
+    ]
+    conv = listed(capsys, workspace, operator="Con*")
+    assert 0 < len(conv) < 6 and listed(capsys, workspace, operator="con*") == []
+    assert listed(capsys, workspace, "timeout", operator="Conv") == [], (
+        "a word that no finding here has is none that is wrong"
+    )
+    show.findings(workspace, Wanted(operator="con*"))
+    assert "None of the 6 findings is so" in capsys.readouterr().out
+
+
+def test_what_no_finding_could_be_is_refused_with_what_was_perhaps_meant(workspace, environments):
+    with pytest.raises(UsageError, match="nothing was run on a frontend called 'tvm-onx'") as error:
+        show.findings(workspace, Wanted(frontend="tvm-onx"))
+    assert "did you mean tvm-onnx?" in str(error.value)
+    with pytest.raises(UsageError, match="no finding has the status 'crahs'") as error:
+        show.findings(workspace, Wanted(statuses=("crahs",)))
+    assert "did you mean crash?" in str(error.value)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_no_width_cuts_ids_or_frontends(workspace, environments, width):
+    found = findings(workspace)
+    out = io.StringIO()
+    Console(file=out, width=width).print(findings_table(found, width))
+    for x in found:
+        assert x.id in out.getvalue() and f"{x.frontend} " in out.getvalue()
+    assert max(map(len, out.getvalue().splitlines())) <= width
 
 
 def test_a_finding_shows_everything_for_each_version(workspace, environments, capsys):
@@ -97,7 +148,7 @@ def test_an_instance_shows_inputs_params_and_where_it_was_seen(workspace, enviro
 
 @pytest.mark.parametrize("name", ["zzz", "F", "", "%", "t1"])
 def test_unknown_and_ambiguous_ids_are_told(workspace, environments, name):
-    with pytest.raises(UsageError, match="have an id that begins with"):
+    with pytest.raises(UsageError, match=r"have an id that begins with|nothing in .* is called"):
         show.show(workspace, name)
 
 
@@ -159,3 +210,32 @@ def test_values_in_a_few_words():
     assert show.short(Optional("float32", None)) == "optional float32: empty"
     assert show.short(None) == "left out"
     assert len(show.short("x" * 1000)) == 300
+
+
+def test_a_name_that_is_none_is_told_with_what_was_perhaps_meant(workspace, environments):
+    with pytest.raises(UsageError) as error:
+        show.show(workspace, "Cnov")
+    assert "nothing in" in str(error.value) and "is called 'Cnov'" in str(error.value)
+    assert "did you mean Conv" in str(error.value) and "0 things" not in str(error.value)
+
+
+def test_an_instance_shows_which_lines_call_it_and_a_snippet(workspace, environments, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = Operand("input", RandomTensor("float32", (2, 3), 0, -1.0, 1.0))
+    context = {"kind": "function", "call": {"args": ["input"], "kwargs": ["approximate"]}}
+    instance = Instance("torch", "torch.nn.functional.gelu", {"approximate": "tanh"}, (data,), (), context)
+    workspace.add_captured([Captured(instance, Provenance("command", "net.py", ""))])
+    lines = [
+        Seen(instance.id, str(tmp_path / "net.py"), 7, f"Net.blocks.{number}", "return F.gelu(x)")
+        for number in range(6)
+    ]
+    sites.replace(workspace, "command net.py", [*lines, Seen("nobody", "/x.py", 1, "", "")])
+    text = shown(capsys, workspace, instance.id)
+    assert "  net.py:7  return F.gelu(x)  in Net.blocks.0, Net.blocks.1, Net.blocks.2, Net.blocks.3 and 2 more" in text
+    pasted = text.partition("To paste\n")[2].partition("\n\n")[0]
+    found: dict[str, object] = {}
+    exec(textwrap.dedent(pasted).replace("torch.nn.functional.gelu(", "result = torch.nn.functional.gelu("), found)
+    assert found["result"].shape == (2, 3)
+    sites.replace(workspace, "command net.py", lines[:1])
+    assert [x.module for x in sites.of_instances(workspace, [instance.id])] == ["Net.blocks.0"]
+    assert "nobody" not in {x.instance for x in sites.of_extraction(workspace, "command net.py")}

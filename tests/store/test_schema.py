@@ -13,10 +13,11 @@ import msgspec
 import pytest
 from filled import fill, judged
 
+import opera
 from opera.errors import WorkspaceError
 from opera.report.summary import summarise
 from opera.sources.deeprel import relations
-from opera.store import examined
+from opera.store import defaults, examined, sites
 from opera.store.rows import Covered, Crash
 from opera.store.schema import APPLICATION_ID, SCHEMA_VERSION
 from opera.store.workspace import Workspace
@@ -281,6 +282,17 @@ def test_an_earlier_workspace_is_read_where_nothing_may_be_written(
         assert list(found.crashes()) == CRASHES
 
 
+def test_an_earlier_workspace_is_read_as_tables(earlier: Path) -> None:
+    before = (earlier / "opera.sqlite").read_bytes()
+    with opera.open(earlier) as results:
+        assert results.verdicts().test.tolist() == ["t7", "t1"]
+        assert results.findings().finding.tolist() == ["F1"]
+        assert results.instances().instance.tolist() == ["i1", "i7"]
+        assert results.rankings().instance.tolist() == ["i7", "i1"]
+        assert results.coverage().empty
+    assert (earlier / "opera.sqlite").read_bytes() == before
+
+
 def test_a_reader_of_an_earlier_schema_goes_on_while_a_writer_brings_it_up_to_date(earlier: Path) -> None:
     with Workspace.open(earlier, write=False) as reader, Workspace.open(earlier, write=True) as writer:
         told = judged("t1", "tvm-torch", "w", "e", "pass")
@@ -302,13 +314,15 @@ def test_documents_of_schema_3_which_hold_a_whole_verdict_are_read(workspace: Wo
                 "UPDATE verdicts SET document = ? WHERE test = ? AND frontend = ? AND variant = ? AND environment = ?",
                 (document, *where),
             )
-        for table in ("examined", "aliases"):
+        for table in ("examined", "aliases", "sites", "defaults"):
             database.execute(f"DROP TABLE {table}")
         database.execute("PRAGMA user_version = 3")
         database.commit()
     with Workspace.open(workspace.root, write=write) as found:
         assert list(found.verdicts()) == told
         assert examined.aliases(found) == {}
+        assert sites.of_instances(found, ["i1"]) == []
+        assert defaults.known(found, "torch", "x") == {}
         assert found.query("PRAGMA user_version") == [(SCHEMA_VERSION if write else 3,)]
 
 

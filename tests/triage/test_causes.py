@@ -230,6 +230,34 @@ def test_two_routes_to_one_translator_may_fail_at_two_places(variant: str, trans
     assert bool(concluded(found, {"F1": ["t1"], "F2": ["t2"]}).names) == one
 
 
+@pytest.mark.parametrize(
+    ("operator", "place", "deciding", "shape", "one"),
+    [
+        ("any", "shape_util.cpp:66", ["keepdim=True"], (), True),
+        ("any", "shape_util.cpp:66", ["keepdim=1"], (), True),
+        ("any", "shape_util.cpp:66", ["dim=0"], (), False),
+        ("any", "shape_util.cpp:66", [], (), False),
+        ("any", "shape_util.cpp:67", ["keepdim=True"], (), False),
+        ("any", "shape_util.cpp:66", ["keepdim=True"], (1,), False),
+    ],
+)
+def test_one_place_that_one_parameter_leads_to_is_one_cause(
+    operator: str, place: str, deciding: list[str], shape: tuple[int, ...], one: bool
+) -> None:
+    def crash(of: str, at: str) -> Outcome:
+        return Outcome(CRASH, "load", "RuntimeError", f"while {of}", conversion_function=f"aten::{of}@{at}")
+
+    def shown(of: str, size: tuple[int, ...]) -> Instance:
+        return program(of, value=Tensor.of(np.ones(size, "f4")))
+
+    first = reduced(
+        "F1", "t1", shown("sum", ()), "keepdim=True", outcome=crash("sum", "shape_util.cpp:66"), nondefault=1
+    )
+    other = reduced("F2", "t2", shown(operator, shape), *deciding, outcome=crash(operator, place), nondefault=1)
+    found = concluded([first, other], {"F1": ["t1"], "F2": ["t2"]})
+    assert (found.of("F2", "t2") == "F1") is one
+
+
 def test_a_part_of_one_finding_may_be_another() -> None:
     crash = Outcome(INCONSISTENT, "infer", "value", VALUE.message)
     found = [
@@ -362,3 +390,44 @@ def test_the_same_wrong_answer_of_two_compilers_is_one_cause(
                    message="output 'Y': 3 of 4 elements, first at [0]: expected 1.0, got 9.0")  # fmt: skip
     workspace.save_verdicts(5, [other], {})
     assert ("F66666666", "F55555555") not in {x.findings for x in across.across(workspace, findings(workspace))}
+
+
+def test_what_a_later_run_superseded_has_no_part_in_causes(workspace: Workspace) -> None:
+    names = fill(workspace)
+    newer = workspace.save_environment({**workspace.environments()[names["tvm"]], "exporter": {"onnx": "1.3"}})
+    wrong = {"message": VALUE.message}
+    found = [
+        judged("t5", f"{name}-onnx", "inputs", names[name], INCONSISTENT, "infer", "value", finding=finding, **wrong)
+        for name, finding in (("tvm", "F55555555"), ("openvino", "F66666666"))
+    ]
+    workspace.save_verdicts(4, found, {"F55555555": b"{}", "F66666666": b"{}"})
+    store(
+        workspace,
+        reduced("F55555555", "t5", program(), environment=names["tvm"]),
+        reduced("F66666666", "t5", program(), environment=names["openvino"], frontend="openvino-onnx"),
+    )
+    both = [x.findings for x in across.across(workspace, findings(workspace))]
+    assert ("F66666666", "F55555555") in both
+    workspace.save_verdicts(5, [judged("t3", "tvm-onnx", "inputs", newer, "pass")], {})
+    assert {x.id for x in findings(workspace)}.isdisjoint({"F55555555"})
+    assert across.across(workspace, findings(workspace)) == []
+
+
+def test_one_equal_reduction_is_enough_however_many_members_there_are(workspace: Workspace) -> None:
+    names = fill(workspace)
+    tests = {"tvm": ("t4", "t5", "t6"), "openvino": ("t1", "t2", "t3")}
+    ids = {"tvm": "F55555555", "openvino": "F66666666"}
+    found = [
+        judged(test, f"{compiler}-onnx", "more", names[compiler], INCONSISTENT, "infer", "value", finding=ids[compiler],
+               message=f"output 'Y': 3 of 4 elements, first at [0]: expected 1.0, got {test}")
+        for compiler, of in tests.items() for test in of
+    ]  # fmt: skip
+    workspace.save_verdicts(4, found, dict.fromkeys(ids.values(), b"{}"))
+    assert across.across(workspace, findings(workspace)) == []
+    for compiler, of in tests.items():
+        own = reduced(
+            ids[compiler], of[0], program(), environment=names[compiler], frontend=f"{compiler}-onnx"
+        ).reduction
+        reduction.save(workspace, msgspec.structs.replace(own, variant="more"))
+    (cause,) = across.across(workspace, findings(workspace))
+    assert set(cause.findings) == set(ids.values())

@@ -5,7 +5,7 @@ import numpy as np
 from opera.oracle import screens
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
-from opera.programs.verdicts import SCREENED, Outcome
+from opera.programs.verdicts import DISPUTED, SCREENED, Outcome
 from opera.report import html, markdown, show, terminal
 from opera.report.summary import summarise
 from opera.store.rows import Test as MigratedTest
@@ -28,7 +28,7 @@ def filled(workspace):
     about = {"library": "onnx", "library_version": "1", "version": "1", "options": {}, "exporter": {}, "oracle": "1"}
     run = workspace.start_run({"workers": 1})
 
-    def verdict(test, compiler, by, reason=screens.DISPUTED, agrees=True, **more):
+    def verdict(test, compiler, by, reason=DISPUTED, agrees=True, **more):
         environment = workspace.save_environment({"compiler": compiler, **about})
         details = {"screen": reason, "by": by, "agrees_with_compiler": agrees, **more}
         outcome = Outcome(SCREENED, "infer", "value", "output 'y': 1 of 1 elements", details=details)
@@ -50,7 +50,7 @@ def test_each_test_is_told_once_with_all_who_contradict_it(workspace):
     assert (found.test, found.library, found.operator, found.names) == ("t0", "onnx", "Exp", ("test_a",))
     assert found.compilers == ("openvino", "tvm")
     assert found.refused == {"onnxruntime": "NotImplemented: no kernel"}
-    assert stage.DISPUTED == screens.DISPUTED
+    assert stage.DISPUTED == DISPUTED
 
 
 def test_every_report_and_the_command_list_them(workspace, capsys):

@@ -189,8 +189,8 @@ def test_a_file_that_is_named_must_be_there(tmp_path, monkeypatch):
     assert Known.beside(None).of(ONE) is not None
 
 
-def test_a_thousand_findings_among_a_thousand_entries_take_seconds():
-    names = [f"F{n:08x}" for n in range(1000)]
+def test_many_findings_among_many_entries_take_seconds():
+    names = [f"F{n:08x}" for n in range(500)]
     entries = tuple(
         Entry(findings=(name,), signature=f"{PLACE}: {name}", versions=">=0.20,<0.28", tests=(f"{n:020x}",))
         for n, name in enumerate(names)
@@ -199,5 +199,5 @@ def test_a_thousand_findings_among_a_thousand_entries_take_seconds():
     instances = {name: f"{n:020x}" for n, name in enumerate(names)}
     began = process_time()
     marked = Known(entries, instances=instances).marked(found)
-    assert process_time() - began < 10
+    assert process_time() - began < 5
     assert not any(x.new for x in marked)

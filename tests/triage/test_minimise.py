@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from several_calls import ONNX, TORCH
 from strategies import INSTANCES, tensors
 
-from opera.programs.program import Instance, Operand, Program, parse
+from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program, parse
 from opera.programs.values import Named, RandomTensor, Tensor
 from opera.triage import simpler, smaller
 from opera.triage.minimise import minimise
@@ -178,3 +178,28 @@ def test_unused_outputs_and_inputs_go() -> None:
     graph = ONNX["split-add-concat"]
     left = smallest(graph, lambda p: len(p.instances()) == 3)
     assert len(left.outputs) == 1 and msgspec.structs.replace(left, outputs=graph.outputs).calls
+
+
+def test_what_two_calls_have_both_go_without() -> None:
+    def relu(of: str, result: str, **params: float) -> Call:
+        return Call("LeakyRelu", dict(params), (Argument("X", of),), (result,), {"opset": {"": 14}})
+
+    defaults = {"LeakyRelu": {"alpha": 0.01}}
+    given = (Operand("x", Tensor.of(np.ones(2, np.float32))),)
+    for first in ({"alpha": 0.5}, {}):
+        calls = (relu("x", "one", **first), relu("one", "y", alpha=0.25))
+        program = Graph("onnx", given, calls, ("y",))
+        (trait,) = [x for x in smaller.traits(program, defaults) if x.kind == "param"]
+        assert trait.held(program, defaults)
+        made = trait.without(program)
+        assert made is not None and not trait.held(made, defaults)
+        assert trait.without(made) is None
+
+
+def test_a_positive_parameter_stays_positive() -> None:
+    for value in (1e-5, 0.5, 7, (3, 4), [0.25]):
+        items = [
+            x for made in simpler.of_param("p", value) for x in (made if isinstance(made, list | tuple) else [made])
+        ]
+        assert all(x > 0 for x in items), (value, items)
+    assert 0.0 in simpler.of_param("p", -2.5) and 1.0 in simpler.of_param("p", 0.5)

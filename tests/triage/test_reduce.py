@@ -79,6 +79,12 @@ def test_a_planted_fault_is_reduced_and_the_corpus_does_not_know(workspace: Work
     assert "LeakyRelu1 (file)" in text or "LeakyRelu0 (file)" in text, "it says where the member came from"
     shown = scripts.choose(workspace, scripts.members(workspace)[script])
     assert shown is not None and shown.verdict.test == found.stored
+    times = {x.test: x.seconds for x in reduction.stored(workspace)}
+    reduce.show(workspace, "all", 60.0, 0.0, 1, again=True)
+    assert {x.test: x.seconds for x in reduction.stored(workspace)} == times, "the time was over: nothing is lost"
+    reduce.show(workspace, "all", 60.0, 60.0, 1, again=True)
+    later = {x.test: x.seconds for x in reduction.stored(workspace)}
+    assert later.keys() == times.keys() and all(later[x] != times[x] for x in times), "all were reduced once more"
 
 
 @pytest.mark.parametrize(("compiler", "verdict"), [("segfault", ABORT), ("hang", TIMEOUT), ("crash", CRASH)])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from opera.programs.verdicts import ABORT, CRASH, FAILURES, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, Outcome
-from opera.triage.sentence import sentence
+from opera.triage.sentence import SHORT, sentence, title
 
 VALUE = {"differing": 3, "elements": 4, "index": "[0, 1]", "expected": 2.875, "actual": 2.6666665077, "output": "Y"}
 SHAPE = {"expected": "(1, 2)", "actual": "(1, 3)", "output": "Y"}
@@ -36,3 +37,37 @@ def test_it_names_the_compiler_the_operator_and_the_numbers(outcome, deciding, w
 def test_it_is_one_line_even_of_what_is_hardly_known(verdict):
     said = sentence("TVM", "Add", Outcome(verdict, message="a\nb" * 500))
     assert "\n" not in said and "TVM" in said and "Add" in said and len(said) < 300
+
+
+def test_an_exporter_cannot_load_nothing() -> None:
+    for stage, wanted in (
+        ("load", "cannot export Resize: bad"),
+        ("compile", "makes of Resize a model that does not load: bad"),
+    ):
+        outcome = Outcome(CRASH, stage, "RuntimeError", "bad")
+        assert sentence("The exporter", "Resize", outcome, exporter=True) == f"The exporter {wanted}"
+        assert "load" in sentence("TVM", "Resize", Outcome(CRASH, "load", "RuntimeError", "bad"))
+    assert (
+        title("Resize", Outcome(CRASH, "infer", "Fail", "bad"), exporter=True)
+        == "Resize: exported model does not run: bad"
+    )
+
+
+@pytest.mark.parametrize(("outcome", "deciding", "_"), CASES)
+def test_a_title_names_operator_parameter_and_symptom_but_no_compiler(outcome, deciding, _):
+    told = title("Resize", outcome, deciding)
+    assert told.startswith("Resize") and all(x in told for x in deciding) and "OpenVINO" not in told and ": " in told
+    assert len(told) < 120 and "\n" not in told
+
+
+def test_a_title_ends_with_a_sentence_or_a_word() -> None:
+    cut = title("Add", Outcome(CRASH, "load", "RuntimeError", f"No such pass here. {'more ' * 40}"))
+    assert cut == "Add: fails to load: No such pass here"
+    cut = title("Add", Outcome(CRASH, "load", "RuntimeError", "word " * 60))
+    assert cut.endswith("word…") and len(cut) < SHORT + 25
+
+
+def test_several_calls_have_no_function_body():
+    outcome = Outcome(CRASH, "load", "ValueError", "no", conversion_function="expanded Shape + Max")
+    assert sentence("TVM", "Shape + Max", outcome) == "TVM cannot load Shape + Max: no"
+    assert "expanded" in sentence("TVM", "Elu", msgspec.structs.replace(outcome, conversion_function="expanded Elu"))

@@ -21,9 +21,11 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from opera.capture.recorder import LeftOut, Recorder, replace
+from opera.capture.sites import Frames, Site
 from opera.errors import NotInstalled
 from opera.libraries.calls import Watching
 from opera.libraries.keras import api as keras_api
@@ -109,6 +111,8 @@ class _Watch:
         self.inside = threading.local()
         self.symbolic: list[Callable[[], None]] = []  # found by the observation that runs now
         self.arguments: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
+        self.made: weakref.WeakKeyDictionary[Any, Site] = weakref.WeakKeyDictionary()
+        self.frames = Frames(_folders()) if recorder.sited else None
 
     def constructor(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Keep what layers are constructed with."""
@@ -118,6 +122,8 @@ class _Watch:
             try:
                 if keras_api.public_name(cls):
                     self.arguments[made] = (args, kwargs)
+                    if self.frames is not None and (site := self.frames.site(sys._getframe(1))):
+                        self.made[made] = site
             except TypeError:  # not hashable, not weakly referenced: only a fallback is lost
                 pass
             return made
@@ -132,7 +138,11 @@ class _Watch:
             outer: str = getattr(self.inside, "layer", "")
             if operator is None:
                 self._count_unknown(this)
-                return original(this, *args, **kwargs)
+                around, self.inside.own = getattr(self.inside, "own", None), this
+                try:
+                    return original(this, *args, **kwargs)
+                finally:
+                    self.inside.own = around
             self._see(functools.partial(self._layer_call, this, operator, outer, args, kwargs))
             self.inside.layer = outer or operator
             try:
@@ -179,7 +189,7 @@ class _Watch:
         found = calls.describe(layer.call, args, {**kwargs, **_masks(layer, args, kwargs)}, "call.", floatx)
         params, context = self._parameters(layer)
         context |= {"kind": "layer", "training": bool(training)}
-        self._record(found, operator, params, context, outer)
+        self._record(found, operator, params, context, outer, layer)
 
     def _function_call(
         self, original: Callable[..., Any], operator: str, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -192,11 +202,18 @@ class _Watch:
         self._record(found, operator, {}, {"kind": "function"}, "")
 
     def _record(
-        self, found: calls.Call, operator: str, params: dict[str, Value], context: dict[str, Value], outer: str
+        self,
+        found: calls.Call,
+        operator: str,
+        params: dict[str, Value],
+        context: dict[str, Value],
+        outer: str,
+        layer: Any = None,
     ) -> None:
         """Record what is new; symbolic calls only when the test has ended without the same on real tensors."""
         keys, stated = self.recorder.keys, values.dumps([operator, params, context])
         exact, rough = found.key(stated), found.rough_key(stated)
+        self._came(rough, layer)
         if exact in keys:
             return
         keys.add(exact)
@@ -204,7 +221,7 @@ class _Watch:
             context = context | {"inside": outer}
         if not found.symbolic:
             keys.add(rough)
-            self.recorder.record(calls.instance(operator, found, params, context))
+            self.recorder.record(calls.instance(operator, found, params, context), key=rough)
             return
         made = calls.instance(operator, found, params, context)
 
@@ -212,9 +229,19 @@ class _Watch:
             self.recorder.calls -= 1
             if rough not in keys:
                 keys.add(rough)
-                self.recorder.record(made)
+                self.recorder.record(made, key=rough)
 
         self.symbolic.append(later)
+
+    def _came(self, key: Any, layer: Any) -> None:
+        """Note the line that makes a layer, for what calls it is a model of Keras as a rule; of a function, that calls it."""
+        if self.frames is None:
+            return
+        site = self.made.get(layer) if layer is not None else None
+        site = site or self.frames.site(sys._getframe(1))
+        inner = layer if layer is not None else getattr(self.inside, "own", None)
+        path = str(getattr(inner, "path", "") or getattr(inner, "name", ""))
+        self.recorder.came(key, (site, path), lambda: site and msgspec.structs.replace(site, module=path))
 
     def _see(self, look: Callable[[], None]) -> None:
         """Observe a call, and put off what it says is to be recorded at the end of the test."""
@@ -256,6 +283,12 @@ class _Watch:
             return {name: keras.saving.serialize_keras_object(item) for name, item in given.items()}
         except Exception:
             raise LeftOut("layer that cannot be serialised: its constructor arguments cannot be either") from None
+
+
+def _folders() -> list[str]:
+    """Return where Keras and its backend lie."""
+    held = (sys.modules.get(name) for name in ("keras", os.environ["KERAS_BACKEND"]))
+    return [str(Path(module.__file__).parent) for module in held if module and module.__file__]
 
 
 @functools.cache

@@ -14,6 +14,7 @@ import msgspec
 
 from opera import resources
 from opera.errors import CorpusError, InvalidTest
+from opera.libraries.documented import Quote, of_docstring
 from opera.libraries.keras import api as keras_api
 from opera.libraries.keras import codec as keras_values
 from opera.libraries.keras import export as keras_export
@@ -191,6 +192,15 @@ def reproducer(manifest: Manifest, directory: Path, program: Program, variant: s
 def specification(operator: str) -> str:
     """Return the address of an operator's documentation."""
     return keras_source.link(operator)
+
+
+def documented(call: Instance, parameters: list[str], output: str) -> list[Quote]:
+    """Return what the documentation says of parameters, and of what is special about the inputs."""
+    from opera.libraries.keras import backend as keras_backend  # noqa: F401 - never by the user's keras.json
+
+    return of_docstring(
+        call, keras_api.objects().get(call.operator).__doc__ or "", parameters, specification(call.operator)
+    )
 
 
 def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:

@@ -12,17 +12,27 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import onnx
+
 from opera.capture.recorder import LeftOut, Recorder, replace
+from opera.capture.sites import Frames, Site
 from opera.libraries.onnx import nodes
 from opera.libraries.onnx.models import instances_of_model
 from opera.programs.values import Message
 
+_installed: list[Recorder] = []
+_places: dict[bytes, Site] = {}
+"""Node, serialised → its place in the model file that is run."""
+
 
 def install(recorder: Recorder, points: dict[str, list[str]]) -> None:
     """Hook the points; see opera.capture.Capture."""
+    _installed.append(recorder)
     for point in points.get("cases", ()):
         replace(point, functools.partial(_cases, recorder, importlib.import_module(point.partition(":")[0])))
     for point in points.get("evaluators", ()):
@@ -116,9 +126,36 @@ def _execution(recorder: Recorder, node: Any, args: tuple[Any, ...], context: di
     instance = nodes.instance(proto, edges, opset)
     recorder.keys.add(nodes.specification(instance))
     key = nodes.specification(instance, values=True)
+    _came(recorder, key, proto)
     if key not in recorder.keys:
         recorder.keys.add(key)
-        recorder.record(nodes.compact(instance))
+        recorder.record(nodes.compact(instance), key=key)
+
+
+def _came(recorder: Recorder, key: bytes, node: Any) -> None:
+    """Note the line that runs or loads a model, and the node in it."""
+    if recorder.sited:
+        name = node.name or next(filter(None, node.output), "")
+        site = _places.get(node.SerializeToString(deterministic=True)) or _frames().site(sys._getframe(1), name)
+        recorder.came(key, site, lambda: site)
+
+
+def come_from(path: str, model: Any) -> None:
+    """Note that the nodes of a model are those of a file: its lines are its nodes, counted from 1."""
+    for number, node in enumerate(model.graph.node, 1):
+        text = f"{', '.join(node.output)} = {node.op_type}({', '.join(node.input)})"
+        _places[node.SerializeToString(deterministic=True)] = Site(path, number, text, node.name)
+
+
+def take_apart(model: Any) -> None:
+    """Record every node of a model that cannot be run, as far as its inputs can be made up."""
+    for recorder in _installed:
+        recorder.observe(functools.partial(_model, recorder, model, anew=True))
+
+
+@functools.cache
+def _frames() -> Frames:
+    return Frames((str(Path(onnx.__file__).parent),))
 
 
 def _returned_model(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -138,17 +175,18 @@ def _loaded_model(recorder: Recorder, original: Callable[..., Any]) -> Callable[
     return load
 
 
-def _model(recorder: Recorder, model: Any) -> None:
-    """Record every node of a model whose inputs are known or can be made up."""
+def _model(recorder: Recorder, model: Any, *, anew: bool = False) -> None:
+    """Record every node of a model whose inputs are known or can be made up; `anew` one too that was seen executed."""
     raw = model.SerializeToString(deterministic=True)
-    if raw in recorder.keys:
+    if raw in recorder.keys and not anew:
         return
     recorder.keys.add(raw)
-    for found in instances_of_model(model):
+    for place, found in enumerate(instances_of_model(model)):
         if isinstance(found, LeftOut):
             recorder.left_out[str(found)] += 1
             continue
         rough, exact = nodes.specification(found), nodes.specification(found, values=True)
+        _came(recorder, exact, model.graph.node[place])
         if rough not in recorder.keys and exact not in recorder.keys:
             recorder.keys.add(exact)
-            recorder.record(nodes.compact(found))
+            recorder.record(nodes.compact(found), key=exact)

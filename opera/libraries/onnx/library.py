@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import msgspec
 from opera import resources
 from opera.capture.recorder import LeftOut
 from opera.errors import InvalidTest
+from opera.libraries.documented import Quote
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import opsets as onnx_opsets
 from opera.libraries.onnx import references as onnx_reference
@@ -23,7 +24,7 @@ from opera.libraries.onnx import wrap as onnx_model
 from opera.oracle.opinions import Opinion
 from opera.programs import degenerate, migrated, values
 from opera.programs.migrated import Artefact, Manifest
-from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
+from opera.programs.program import Argument, Call, Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Message, Value
 
 NAME = "onnx"
@@ -134,11 +135,11 @@ def steps(program: Graph) -> list[tuple[Instance, list[Value]]]:
     return [(call, [known[name] for name in call.outputs if name]) for call in program.instances(known)]
 
 
-def expanded(instance: Instance) -> list[Instance]:
-    """Return the nodes of an expanded body, each with the values that the reference evaluator gives it; empty without a body.
+def expanded(instance: Instance) -> list[Program]:
+    """Return the nodes of an expanded body, each with the values that the reference evaluator gives it, then the whole graph.
 
-    Nodes that are no operators of ONNX, or whose inputs are not known, are left out. Raises InvalidTest where the evaluator
-    cannot run the body.
+    Empty without a body. Nodes that are no operators of ONNX, or whose inputs are not known, are left out, and then there is no
+    graph. Raises InvalidTest where the evaluator cannot run the body.
     """
     if not isinstance(instance.context.get("body"), Message):
         return []
@@ -149,14 +150,34 @@ def expanded(instance: Instance) -> list[Instance]:
     computed = _reference(instance, msgspec.structs.replace(made, outputs=names))[1]
     edges: dict[str, Value] = dict(zip(made.inputs, made.values, strict=True)) | dict(zip(names, computed, strict=True))
     edges |= {item.name: onnx_values.from_tensor_proto(item) for item in made.initializers}
-    found = []
+    found: list[tuple[Any, Instance]] = []
     for node in made.nodes:
-        if node.op_type != "Constant":
-            try:
-                found.append(onnx_nodes.instance(node, edges, onnx_model.opset(instance)))
-            except LeftOut:
-                continue
-    return found
+        try:
+            found.append((node, onnx_nodes.instance(node, edges, onnx_model.opset(instance))))
+        except LeftOut:
+            continue
+    graph = [_graph(found, edges, made.outputs)] if len(found) == len(made.nodes) > 1 else []
+    return [*(call for _, call in found if call.operator != "Constant"), *graph]
+
+
+def _graph(found: list[tuple[Any, Instance]], edges: Mapping[str, Value], outputs: Iterable[str]) -> Graph:
+    """Return the program of these nodes; what subgraphs take from outside stays what it is called, as every name does."""
+    calls = tuple(
+        Call(
+            call.operator,
+            call.params,
+            tuple(
+                Argument(x.name, name)
+                for x, name in zip(call.inputs, [*node.input, *call.context.get("captured", ())], strict=True)
+            ),
+            tuple(node.output),
+            call.context,
+        )
+        for node, call in found
+    )
+    made = {name for call in calls for name in call.outputs}
+    taken = dict.fromkeys(x.of for call in calls for x in call.inputs if x.of and x.of not in made)
+    return Graph(NAME, tuple(Operand(name, edges[name]) for name in taken), calls, tuple(outputs))
 
 
 def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:
@@ -167,6 +188,13 @@ def reproducer(manifest: Manifest, directory: Path, program: Program, variant: s
 def specification(operator: str) -> str:
     """Return the address of an operator's documentation, or nothing for one that ONNX does not document."""
     return onnx_source.specification(operator)
+
+
+def documented(call: Instance, parameters: list[str], output: str) -> list[Quote]:
+    """Return what the specification says of attributes, of an output's type, and of what is special about the inputs."""
+    from opera.libraries.onnx import schemas as onnx_schemas
+
+    return onnx_schemas.quotes(call, parameters, output)
 
 
 def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:

@@ -32,7 +32,7 @@ def instances_of_model(model: Any) -> Iterator[Instance | LeftOut]:
         yield LeftOut("model of more than 500 nodes")
         return
     try:
-        model = _concrete(model)
+        model = concrete(model)
     except Exception as error:  # inference fails in many ways on the models that tests of it build
         for _ in model.graph.node:
             yield LeftOut(f"types cannot be inferred: {type(error).__name__}")
@@ -47,7 +47,7 @@ def instances_of_model(model: Any) -> Iterator[Instance | LeftOut]:
             yield LeftOut(f"no encoding: {error.what[:60]}")
 
 
-def _concrete(model: Any) -> Any:
+def concrete(model: Any) -> Any:
     """Return a copy in which every dimension of a graph input is a number, with all types that follow from it."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)

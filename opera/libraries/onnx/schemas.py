@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from opera.programs.values import NO_DEFAULT, Value
+from opera.libraries.documented import Quote, about_value, quoted, sentence_on, special
+from opera.programs.program import Instance
+from opera.programs.values import NO_DEFAULT, Tensor, Value
+
+COMMON = ("float32", "int64")
+"""Dtypes of which nobody doubts that an operator takes them."""
 
 
 def attribute_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
@@ -42,3 +48,42 @@ def _plain(value: Value) -> Value:
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def quotes(call: Instance, parameters: list[str], output: str) -> list[Quote]:
+    """Return what the schema of a call says of attributes and inputs, of an output's type, and of uncommon types and inputs.
+
+    Empty for an operator that onnx does not know.
+    """
+    import onnx.defs
+
+    domain, _, name = call.operator.rpartition("::")
+    stated: Any = call.context.get("opset", {})
+    try:
+        schema = onnx.defs.get_schema(name, int(stated.get(domain, 0)) or onnx.defs.onnx_opset_version(), domain)
+    except onnx.defs.SchemaError:
+        return []
+    page = f"https://onnx.ai/onnx/operators/onnx_{domain.replace('.', '')}_{name}.html"
+    address = f"{page}#l-onnx-op{domain.replace('.', '-')}-{name.lower()}-{schema.since_version}"
+    found = []
+    for key in parameters:
+        if key in schema.attributes:
+            text = about_value(schema.attributes[key].description, call.params.get(key))
+            found.append(Quote(f"attribute `{key}`", text, address))
+        found += [Quote(f"input `{key}`", quoted(x.description), address) for x in schema.inputs if x.name == key]
+    for item in schema.outputs:
+        if item.name == output and len(item.types) == 1:
+            found.append(
+                Quote(
+                    f"output `{output}`", f"{quoted(item.description)} Its type is {next(iter(item.types))}.", address
+                )
+            )
+    for item, given in zip(schema.inputs, call.inputs, strict=False):
+        dtype = given.value.dtype if isinstance(given.value, Tensor) else COMMON[0]
+        written = "tensor(" + {"float64": "double"}.get(dtype, dtype) + ")"
+        if dtype not in COMMON and written in item.types:
+            found.append(Quote(f"input `{item.name}`", f"Among the types of {item.type_str} is {written}.", address))
+    for words, pattern in special(call):
+        if text := sentence_on(schema.doc, pattern):
+            found.append(Quote(words, text, address))
+    return found

@@ -30,11 +30,13 @@ from torch.jit._builtins import _register_builtin
 from torch.overrides import TorchFunctionMode, _get_current_function_mode, _get_current_function_mode_stack
 
 from opera.capture.recorder import LeftOut, Recorder
+from opera.capture.sites import Frames
 from opera.libraries.calls import Watching
 from opera.libraries.torch import api as torch_api
 from opera.libraries.torch import calls, modules
 from opera.libraries.torch import exported_programs as torch_exports
 from opera.libraries.torch.codec import NotRepresentable
+from opera.libraries.torch.paths import Paths
 from opera.programs.program import Instance
 
 RAISES = "the library raises"
@@ -103,6 +105,7 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
         recorder: Where instances go.
         drives: Whether `torch.testing` makes the calls that are looked for, as it does when its samples are run.
         on: How often `active` is entered.
+        paths: Which modules are being called, where it is wanted which line makes a call.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -110,6 +113,8 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
         self.recorder, self.drives, self.on = recorder, False, 0
         self._verdicts: dict[Any, tuple[str, str]] = {}
         self._places: dict[str, int] = {}
+        self.paths = Paths() if recorder.sited else None
+        self._frames = Frames((_TORCH,))
         self._makers = frozenset(torch_api.instrumentation().operators.makers)
         self._truthful = self._telling_the_truth(torch.overrides.has_torch_function)
 
@@ -223,20 +228,29 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
                 return None
             if _len_torch_function_stack():  # somebody else's modes are still there
                 with off():
-                    return self._new(operator, args, kwargs)
-            return self._new(operator, args, kwargs)
+                    return self._new(operator, args, kwargs, frame)
+            return self._new(operator, args, kwargs, frame)
         except Exception as error:
             recorder.left_out[reason(error)] += 1
             return None
 
-    def _new(self, operator: str, args: Any, kwargs: Any) -> tuple[Any, Instance] | None:
+    def _new(self, operator: str, args: Any, kwargs: Any, frame: FrameType | None) -> tuple[Any, Instance] | None:
         key = calls.key(operator, args, kwargs)
-        if key in self.recorder.keys:
+        if self.came(key, frame) or key in self.recorder.keys:
             return None
         if transformed():
             raise NotRepresentable(TRANSFORMED)
         with off():
             return key, calls.instance(operator, args, kwargs)
+
+    def came(self, key: Any, frame: FrameType | None) -> bool:
+        """Note which line and which module make a call, or which module is called; return whether it was recorded before."""
+        paths = self.paths
+        if paths is None or frame is None:
+            return False
+        code = frame.f_code  # whose own hash is slow
+        place = code.co_filename, code.co_firstlineno, frame.f_lasti, paths.current()
+        return self.recorder.came(key, place, lambda: self._frames.site(frame, paths.path()))
 
     def keep(self, seen: tuple[Any, Instance], result: Any) -> None:
         """Record a call that returned."""
@@ -250,7 +264,7 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
             self.recorder.keys.add(key)
             if not calls.returned_tensor(result) and not instance.operator.endswith("__setitem__"):
                 raise LeftOut(NO_TENSOR)
-            self.recorder.record(instance)
+            self.recorder.record(instance, key=key)
 
         with off():
             self.recorder.observe(record)
@@ -334,7 +348,7 @@ def _hook_modules(watch: Watch) -> None:
     constructors.hook()
     original: Callable[..., Any] = torch.nn.Module.__call__
 
-    def look(operator: str, module: Any, args: Any, kwargs: Any) -> tuple[Any, Instance] | None:
+    def look(operator: str, module: Any, args: Any, kwargs: Any, frame: FrameType) -> tuple[Any, Instance] | None:
         recorder = watch.recorder
         recorder.calls += 1
         try:
@@ -343,20 +357,19 @@ def _hook_modules(watch: Watch) -> None:
             with off():
                 made = constructors.of(module)
                 key = modules.module_key(operator, module, made, args, kwargs)
-                if key in recorder.keys:
+                if watch.came(key, frame) or key in recorder.keys:
                     return None
                 return key, modules.module_instance(operator, module, made, args, kwargs)
         except Exception as error:
             recorder.left_out[reason(error)] += 1
             return None
 
-    @functools.wraps(original)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def called(self: Any, args: Any, kwargs: Any, frame: FrameType) -> Any:
         __tracebackhide__ = True
-        operator = None if watch.on <= 0 or is_compiling() else torch_api.public_name(type(self))
+        operator = torch_api.public_name(type(self))
         if operator is None:
             return original(self, *args, **kwargs)
-        seen = look(operator, self, args, kwargs) if watch.by_test(sys._getframe(1), module=True) else None
+        seen = look(operator, self, args, kwargs, frame) if watch.by_test(frame, module=True) else None
         with watch.popped():  # modules of PyTorch take other paths where a mode is active
             if seen is None:
                 return original(self, *args, **kwargs)
@@ -367,5 +380,18 @@ def _hook_modules(watch: Watch) -> None:
                 raise
         watch.keep(seen, result)
         return result
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        if watch.on <= 0 or is_compiling():
+            return original(self, *args, **kwargs)
+        if watch.paths is None:
+            return called(self, args, kwargs, sys._getframe(1))
+        modules = watch.paths.enter(self)
+        try:
+            return called(self, args, kwargs, sys._getframe(1))
+        finally:
+            modules.pop()
 
     torch.nn.Module.__call__ = call

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from opera import precision, resources
 from opera.libraries import exported
+from opera.libraries.documented import Quote, of_docstring
 from opera.libraries.torch import api as torch_api
 from opera.libraries.torch import export as torch_export
 from opera.libraries.torch import references as torch_reference
@@ -108,6 +109,13 @@ def steps(program: Graph) -> list[tuple[Instance, list[Value]]]:
     return torch_module.steps(program)
 
 
+def expanded(instance: Instance) -> list[Program]:
+    """Return the calls that PyTorch's exporter makes of one call; empty where it stays one."""
+    from opera.libraries.torch import expansion as torch_expansion  # reduction alone needs it
+
+    return list(torch_expansion.expanded(instance))
+
+
 def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:
     """Return the code of the module and its inputs; `variant` is the name of the artefact to show."""
     return torch_source.reproducer(manifest, *torch_module.load(directory), variant)
@@ -116,6 +124,11 @@ def reproducer(manifest: Manifest, directory: Path, program: Program, variant: s
 def specification(operator: str) -> str:
     """Return the address of an operator's documentation."""
     return torch_source.specification(operator)
+
+
+def documented(call: Instance, parameters: list[str], output: str) -> list[Quote]:
+    """Return what the documentation says of parameters, and of what is special about the inputs."""
+    return of_docstring(call, torch_api.resolve(call.operator).__doc__ or "", parameters, specification(call.operator))
 
 
 def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:

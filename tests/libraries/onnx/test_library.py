@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from opera.errors import InvalidTest
+from opera.libraries import pieces
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import library
 from opera.libraries.onnx import source as onnx_source
@@ -169,6 +170,29 @@ def test_an_expanded_body_is_the_model(tmp_path):
     assert [node.op_type for node in model.graph.node] == ["Neg", "Exp"]
     assert manifest.inputs == ("in",) and manifest.outputs == ("out",) and manifest.operator == "Softsign"
     np.testing.assert_allclose(expected[0].array(), np.exp(-f32(0, 1)), rtol=1e-6)
+
+
+def test_an_expanded_body_is_made_of_nodes_pairs_and_a_graph(tmp_path):
+    """What an earlier node returns is an input of a node alone, and is computed in a pair: some conversions need both."""
+    info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in ("in", "out")]
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value_float=2.0),
+        helper.make_node("Neg", ["in"], ["t"]),
+        helper.make_node("Add", ["t", "c"], ["s"]),
+        helper.make_node("Exp", ["s"], ["out"]),
+    ]
+    body = message(helper.make_graph(nodes, "body", info[:1], info[1:]))
+    whole = captured("Softsign", [("X", f32(0, 1))], body=body).program
+    *singles, graph = pieces.pieces(library, whole)
+    assert [x.operator for x in singles] == ["Neg", "Add", "Exp"]
+    assert [x.value.array().tolist() for x in singles[1].inputs] == [[0, -1], 2], "what the nodes before it return"
+    assert graph.operators == ("Constant", "Neg", "Add", "Exp") and graph.outputs == ("out",)
+    _, model, expected = wrap(Captured(graph, SEEN), tmp_path)
+    np.testing.assert_allclose(expected[0].array(), np.exp(2 - f32(0, 1)), rtol=1e-6)
+    assert [node.op_type for node in model.graph.node] == ["Constant", "Neg", "Add", "Exp"]
+    pairs = [x.operators for x in pieces.pieces(library, graph) if len(x.operators) == 2]
+    assert [len(x.operators) for x in pieces.pieces(library, graph)][-4:] == [2, 2, 3, 3]
+    assert pairs[:3] == [("Constant", "Add"), ("Neg", "Add"), ("Add", "Exp")]
 
 
 VALUES = [

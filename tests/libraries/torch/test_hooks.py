@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from opera.capture import sites
 from opera.programs.program import Instance, parse_captured
 from opera.programs.values import Named, RandomTensor, Tensor
 
@@ -25,10 +26,10 @@ torch.set_num_threads(1)
 points = resources.declaration("instrumentation", "torch")["points"]
 
 def run(script, spool, install):
-    recorder = Recorder("demo")
+    recorder = Recorder("demo", sited=True)
     if install:
         capture.install(recorder, points)
-    recorder.begin("demo.py", spool)
+    recorder.begin("demo.py", spool, spool.with_name(spool.name + ".sites"))
     names = {"__name__": "demo", "torch": torch, "F": torch.nn.functional, "results": []}
     error = ""
     with recorder.watching():
@@ -55,6 +56,30 @@ for script in map(Path, sys.argv[1:]):
 
 
 SCRIPTS = {
+    "places": """
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+    def forward(self, x):
+        y = self.layers(x)
+        return F.hardswish(y) + y
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList([Block(), Block()])
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return torch.nn.functional.softplus(x)
+net, x = Net().eval(), torch.tensor([[1.0, 2.0]])
+for _ in range(3):
+    net(x)
+net.blocks.append(Block().eval())
+net(x)
+torch.nn.ReLU()(x)
+torch.vmap(torch.sin)(x)
+""",
     "calls": """
 x = torch.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, 6.0]])
 y = x @ x.t()
@@ -396,3 +421,21 @@ def test_torch_jit_knows_no_function_that_is_dead() -> None:
         with watch.active(), watch.active():
             assert not torch.overrides.has_torch_function((torch.ones(1),))
     assert len(_builtins._get_builtin_table()) == known
+
+
+def test_each_line_and_module_that_calls_an_instance_is_told(scripts: dict[str, Path]) -> None:
+    script = scripts["places"]
+    lines = SCRIPTS["places"].splitlines()
+    ids: dict[str, str] = {}
+    for line in script.with_suffix(".on").read_bytes().splitlines():
+        program = parse_captured(line).program
+        ids[program.id] = program.operator
+    told: dict[tuple[str, str], set[str]] = {}
+    for name, site in sites.read(script.with_name("places.on.sites")):
+        assert (site.file, lines[site.line - 1].strip()) == (str(script), site.text)
+        told.setdefault((ids[name], site.text), set()).add(site.module)
+    assert told["torch.nn.Linear", "y = self.layers(x)"] == {f"Net.blocks.{n}.layers.0" for n in range(3)}
+    assert told["torch.nn.functional.hardswish", "return F.hardswish(y) + y"] == {f"Net.blocks.{n}" for n in range(3)}
+    assert told["torch.nn.functional.softplus", "return torch.nn.functional.softplus(x)"] == {"Net"}
+    assert told["torch.nn.ReLU", "torch.nn.ReLU()(x)"] == {"ReLU"}
+    assert "torch.sin" not in {operator for operator, _ in told}, "what is left out has no line"

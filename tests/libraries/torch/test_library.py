@@ -1,6 +1,7 @@
 """A PyTorch instance becomes a module that PyTorch itself runs, exports and agrees with."""
 
 import math
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -335,3 +336,23 @@ def test_an_onnx_file_that_computes_something_else_is_the_exporters_failure(tmp_
     monkeypatch.setattr(torch_export, "write", other)
     with pytest.raises(exported.WrongExport, match="something else"):
         library.export(manifest, tmp_path, "onnx")
+
+
+EXPANDED = [
+    ("torch.nn.functional.dropout", (torch.ones(2, 3), 0.5, True), {"torch.native_dropout"}),
+    ("torch.nn.functional.multilabel_soft_margin_loss", (torch.ones(1, 2),) * 2, {"torch.nn.functional.logsigmoid"}),
+    ("torch.nn.functional.interpolate", (torch.ones(1, 1, 4), 2), {"torch.arange"}),
+    ("torch.add", (torch.ones(2), 1), set()),
+]
+
+
+@pytest.mark.parametrize(("operator", "args", "wanted"), EXPANDED, ids=[x[0] for x in EXPANDED])
+def test_what_the_exporter_makes_of_a_call_are_calls_that_run(tmp_path, operator, args, wanted):
+    found = library.expanded(torch_calls.instance(operator, args, {}))
+    assert wanted <= {x.operator for x in found} if wanted else found == []
+    ran = 0
+    for place, program in enumerate(found):
+        with suppress(InvalidTest):  # a public form may take its arguments otherwise
+            library.wrap(Captured(program, SEEN), f"{place:020}", tmp_path / str(place))
+            ran += 1
+    assert ran >= len(found) / 2

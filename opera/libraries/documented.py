@@ -1,0 +1,92 @@
+"""What a library's documentation says of a call: the sentences that a maintainer would look up, with their address.
+
+A sentence is quoted only if it is about a parameter or an output that is asked about, or if it names what is special about the
+inputs (an empty tensor, NaN): nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+
+import msgspec
+
+from opera.programs.program import Instance
+from opera.programs.values import Tensor
+
+LENGTH = 420
+"""Characters of a quotation, to the end of a sentence where there is one."""
+
+
+class Quote(msgspec.Struct, frozen=True):
+    """What is said, of what (`attribute keep_aspect_ratio_policy`), and where."""
+
+    about: str
+    text: str
+    address: str
+
+
+def special(call: Instance) -> list[tuple[str, str]]:
+    """Return (in words, pattern that a sentence on it matches) of what is special about the inputs of a call."""
+    tensors = [x.value for x in call.inputs if isinstance(x.value, Tensor)]
+    numbers = [x.numbers() for x in tensors if x.dtype.startswith(("float", "bfloat"))]
+    found = []
+    if any(0 in x.shape for x in tensors):
+        found.append(("empty inputs", r"\bempty\b"))
+    if any((x != x).any() for x in numbers):
+        found.append(("NaN", r"\bnans?\b"))
+    if any((abs(x) == float("inf")).any() for x in numbers):
+        found.append(("infinities", r"\binf(?:init\w+)?\b"))
+    return found
+
+
+def about_value(text: str, value: object) -> str:
+    """Return the paragraph that names a string value, or the first; quoted as `quoted` does."""
+    paragraphs = [x for x in re.split(r"\n\s*\n", inspect.cleandoc(text)) if x.strip()]
+    named = [x for x in paragraphs if isinstance(value, str) and re.search(rf"\b{re.escape(value)}\b", x)]
+    return quoted((named or paragraphs or [""])[0])
+
+
+def sentence_on(text: str, pattern: str) -> str:
+    """Return the first sentence that matches, or nothing."""
+    flat = " ".join(text.split())
+    return next((quoted(x) for x in re.split(r"(?<=[.!?])\s+(?=[A-Z`*])", flat) if re.search(pattern, x, re.I)), "")
+
+
+def quoted(text: str) -> str:
+    """Return a text on one line without the marks of its markup, cut at the end of a sentence."""
+    flat = " ".join(text.split())
+    flat = re.sub(r":(?:math|attr|class|func|meth|ref):`~?([^`]*)`", r"\1", flat).strip(" -*")
+    flat = re.sub(r"`{2,}", "`", flat)
+    if len(flat) <= LENGTH:
+        return flat
+    cut = flat[:LENGTH]
+    return cut[: cut.rindex(". ") + 1] if ". " in cut else cut.rstrip() + " …"
+
+
+def argument(docstring: str, name: str) -> str:
+    """Return what a docstring in Google's style says of a parameter (`name: …`, `name (type): …`), or nothing."""
+    lines = inspect.cleandoc(docstring).splitlines()
+    for place, line in enumerate(lines):
+        found = re.match(rf"(\s+)\*{{0,2}}{re.escape(name)}\s*(?:\([^)]*\))?\s*:\s*(.*)", line)
+        if found:
+            rest = []
+            for more in lines[place + 1 :]:
+                if more.strip() and len(more) - len(more.lstrip()) <= len(found[1]):
+                    break
+                rest.append(more)
+            return "\n".join([found[2], textwrap.dedent("\n".join(rest))]).strip()
+    return ""
+
+
+def of_docstring(call: Instance, docstring: str, parameters: list[str], address: str) -> list[Quote]:
+    """Return what a docstring says of parameters of a call, then of what is special about its inputs."""
+    found = []
+    for name in parameters:
+        if text := argument(docstring, name):
+            found.append(Quote(f"parameter `{name}`", quoted(text.split("\n\n")[0]), address))
+    for words, pattern in special(call):
+        if text := sentence_on(docstring, pattern):
+            found.append(Quote(words, text, address))
+    return found

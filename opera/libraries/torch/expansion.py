@@ -1,0 +1,87 @@
+"""The operators that PyTorch's exporter makes of a call: compilers convert their chain, and one of them may fail alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from opera.errors import CorpusError, InvalidTest
+from opera.libraries.torch import api as torch_api
+from opera.libraries.torch import wrap as torch_module
+from opera.programs.program import Instance
+
+NAMESPACES = ("torch", "torch.nn.functional", "torch.Tensor", "torch.linalg", "torch.fft", "torch.special")
+"""Where the public form of an ATen operator is looked for, in this order."""
+MOST = 40
+"""Operators of one call that are told."""
+
+
+def expanded(instance: Instance) -> list[Instance]:
+    """Return the calls that torch.export makes of one call, each with the values it was given; empty where it stays one.
+
+    Those of the program as it is exported come first, then those that the default decompositions leave, which compilers ask
+    for. An operator without a public name (`aten._softmax`) is left out. A public form may take its arguments otherwise:
+    whoever runs the call computes its reference anew. Raises InvalidTest where PyTorch cannot export it.
+    """
+    import torch
+
+    from opera.libraries.torch.eager import quiet
+
+    ran = torch_module.run(instance)
+    made = torch_module.Live(torch_module.module(instance, ran.outputs), torch_module.tensors(instance), (), ())
+    seen: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
+
+    class Watch(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed here
+        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+            seen.append((target, torch.utils._pytree.tree_map(_kept, args), dict(kwargs)))
+            return super().call_function(target, args, kwargs)
+
+    try:
+        program = made.program()
+        with quiet():
+            for chain in (program, program.run_decompositions()):
+                Watch(chain.module()).run(*made.args)
+    except Exception as error:
+        raise InvalidTest(f"PyTorch does not export it: {torch_module.brief(error)}") from None
+    found = {x.id: x for target, args, kwargs in seen for x in _instances(target, args, kwargs)}
+    return [x for x in found.values() if x.operator != instance.operator][:MOST]
+
+
+def _kept(item: Any) -> Any:
+    """Return a copy of a tensor: later calls may write into it."""
+    import torch
+
+    return item.detach().clone() if isinstance(item, torch.Tensor) else item
+
+
+def _instances(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Instance]:
+    """Yield the call of the public form of an ATen operator, if it has one."""
+    from opera.libraries.torch import calls as torch_calls
+    from opera.libraries.torch.codec import NotRepresentable
+
+    name = _public(str(getattr(getattr(target, "overloadpacket", None), "__name__", "")))
+    if name:
+        with suppress(NotRepresentable, CorpusError):
+            yield torch_calls.instance(name, args, kwargs)
+
+
+@cache
+def _public(name: str) -> str:
+    """Return the operator that an ATen operator's name is known by, else nothing.
+
+    `linalg_det` is `torch.linalg.det`, and `log_sigmoid` is `torch.nn.functional.logsigmoid`.
+    """
+    known = _squeezed()
+    inner = name.partition("_")[2]
+    names = [f"{space}.{name}" for space in NAMESPACES] + [f"{space}.{inner}" for space in NAMESPACES[3:]]
+    exact = next((x for x in names if x in torch_api.operators()), "")
+    if exact or not name or name.startswith("_"):
+        return exact
+    return next((known[x.replace("_", "")] for x in names if x.replace("_", "") in known), "")
+
+
+@cache
+def _squeezed() -> dict[str, str]:
+    return {name.replace("_", ""): name for name in torch_api.operators()}

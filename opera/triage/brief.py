@@ -1,0 +1,155 @@
+"""A finding in as few lines as a user of the compiler would write: what issue drafts show, and what exported tests are made of.
+
+templates/brief/LIBRARY.j2 defines the model, templates/brief/FRONTEND.j2 runs it. What has no short form (low precision,
+strings, lists, a frontend without a template) is told by the reproducer (opera.triage.reproducer).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import msgspec
+
+from opera import libraries, resources
+from opera.programs import literals
+from opera.programs.migrated import Manifest, read_values
+from opera.programs.program import Program
+from opera.programs.verdicts import INCONSISTENT
+from opera.triage.reproducer import Exhibit, kinds_of, tolerances
+
+UNPACK = """
+def unpack(text, dtype, shape):
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype).reshape(shape).copy()
+"""
+WITH_ATTRIBUTES = """
+def with_attributes(node, *attributes):
+    node.attribute.extend(attributes)
+    return node
+"""
+"""What sources of values and of ONNX's nodes may take for granted."""
+
+
+class Brief(msgspec.Struct, frozen=True):
+    """The parts of a short script, as source.
+
+    Attributes:
+        imports: Lines; `helpers`: functions that `define` calls.
+        define: Lines that define `model` and `feeds`; `arguments`: lines that make of these what `run` needs beside them.
+        run: Lines that make of these `outputs`, a list of arrays. In a test they take `device` and `folder`.
+        reference: Lines that make `expected` of `model` and `feeds`; empty where it has to be written down.
+        outputs: Their names, as source; `expected` is a list of arrays, `rtol` and `atol` hold for all of them (None: equal),
+            unless `tolerances`, a list of pairs, is not empty.
+        values: Each output's array as source, with its own rtol and atol.
+    """
+
+    imports: str
+    helpers: str
+    define: str
+    arguments: str
+    run: str
+    reference: str
+    outputs: str
+    expected: str
+    rtol: float | None
+    atol: float | None
+    tolerances: str = ""
+    values: tuple[tuple[str, float | None, float | None], ...] = ()
+
+    @property
+    def check(self) -> str:
+        """The call that compares `got` and `want`, named `name`."""
+        if self.tolerances:
+            return "np.testing.assert_allclose(got, want, *tolerance, err_msg=name)"
+        if self.rtol is None:
+            return "np.testing.assert_array_equal(got, want, err_msg=name)"
+        return f"np.testing.assert_allclose(got, want, rtol={self.rtol:g}, atol={self.atol:g}, err_msg=name)"
+
+    def script(self, exhibit: Exhibit) -> str:
+        """Return the script."""
+        text = environment().get_template("brief/script.py.j2").render(x=self, compares=exhibit.verdict == INCONSISTENT)
+        return tidied(text)
+
+
+def brief(
+    exhibit: Exhibit,
+    manifest: Manifest,
+    directory: Path,
+    program: Program,
+    *,
+    alone: bool = True,
+    device: str = '"CPU"',
+    folder: str = "",
+) -> Brief | None:
+    """Return a finding's member in a short form, None where there is none.
+
+    Args:
+        alone: Whether it stands alone, and is not in a suite that has set the scene.
+        device, folder: Expressions that tests run it with; files go to the current folder where `folder` is empty.
+    """
+    shown: dict[str, Any] = libraries.get(manifest.library).reproducer(manifest, directory, program, exhibit.artefact)
+    expected = read_values(directory, "expected")
+    kinds = kinds_of([*expected, *(shown["fed"] if isinstance(shown["fed"], list) else [])])
+    known = environment()
+    names = (f"brief/{manifest.library}.j2", f"brief/{exhibit.frontend}.j2")
+    if kinds.low or kinds.lists or "string" in kinds.dtypes or any(x not in known.list_templates() for x in names):
+        return None
+    model, frontend = (known.get_template(name).make_module() for name in names)
+    run = frontend.run(exhibit.artefact, device, folder).strip()  # type: ignore[attr-defined]
+    if not run:
+        return None
+    define = model.define(shown["model"], shown["feeds"], shown.get("training", False)).strip()  # type: ignore[attr-defined]
+    found = tolerances(manifest, expected, exhibit.computes_in)
+    wanted = literals.fold("[", [literals.source(value) for value in expected], "]")
+    body = f"{define}\n{wanted}"
+    helpers = UNPACK if "unpack(" in body else ""
+    helpers += WITH_ATTRIBUTES if "with_attributes(" in body else ""
+    lines = f"{model.imports(alone)}\n{frontend.imports(exhibit.artefact)}"  # type: ignore[attr-defined]
+    rtol, atol = found[0] if found else (None, None)
+    return Brief(
+        imports=("import base64\nimport zlib\n\n" if "unpack(" in body else "") + _used(lines, f"{body}\n{run}"),
+        helpers=helpers.strip(),
+        define=define,
+        arguments=model.arguments().strip(),  # type: ignore[attr-defined]
+        run=run,
+        reference=model.reference().strip(),  # type: ignore[attr-defined]
+        outputs=literals.literal(list(manifest.outputs)),
+        expected=wanted,
+        rtol=rtol,
+        atol=atol,
+        values=tuple((literals.source(value), *pair) for value, pair in zip(expected, found, strict=True)),
+        tolerances="" if len(set(found)) < 2 else literals.literal([(r or 0.0, a or 0.0) for r, a in found]),
+    )
+
+
+def tidied(text: str) -> str:
+    """Return Python source with two empty lines in a row at most, none at its ends, and none that holds spaces."""
+    return re.sub(r"\n{4,}", "\n\n\n", re.sub(r"(?m)^[ ]+$", "", text)).strip() + "\n"
+
+
+def _used(lines: str, body: str) -> str:
+    """Return import lines without the names that nothing in the body uses."""
+    kept: list[str] = []
+    for line in lines.splitlines():
+        if found := re.fullmatch(r"from (\S+) import (.*)", line):
+            names = [name for name in found[2].split(", ") if re.search(rf"\b{name}\b", body)]
+            line = f"from {found[1]} import {', '.join(names)}" if names else ""
+        elif found := re.fullmatch(r"import \S+ as (\w+)", line):
+            line = line if re.search(rf"\b{found[1]}\b", f"{body} np.") else ""
+        elif (found := re.fullmatch(r"import (\w+)", line)) and found[1] != "os":
+            line = line if re.search(rf"\b{found[1]}\.", body) else ""
+        if line or (kept and kept[-1].startswith("os.")):
+            kept.append(line)
+    return "\n".join(kept).strip()
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """Return the environment of templates of Python and Markdown: what is inserted is literals, or is escaped there."""
+    loader = jinja2.FileSystemLoader(resources.content("templates"))
+    return jinja2.Environment(
+        loader=loader, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False
+    )

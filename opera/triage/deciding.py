@@ -1,0 +1,134 @@
+"""What decides that a program fails: take it away, and see whether the program passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+import numpy as np
+
+from opera.programs.program import Instance, Program
+from opera.programs.values import CONTAINERS, NO_DEFAULT, Named, RandomTensor, Tensor, Value
+from opera.programs.verdicts import PASS, Outcome
+from opera.triage import simpler, smaller
+from opera.triage.minimise import Spent
+from opera.triage.smaller import Defaults, Leaf
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+PLAINER = ("float32", "int64", "int32")
+"""Dtypes that tensors are tried in, to see whether their own decides."""
+SPECIAL: dict[str, Callable[[Array], Array]] = {
+    "NaN": np.isnan,
+    "infinity": np.isinf,
+    "a negative number": lambda numbers: np.isfinite(numbers) & (numbers < 0),
+}
+"""What elements may be that decides → which of them are so; 1 takes their place."""
+
+
+class Look(Protocol):
+    """Tells what programs show. Raises Spent."""
+
+    def look(self, programs: Sequence[Program]) -> list[Outcome]:
+        """Return what they show."""
+
+
+def parameters(ask: Look, program: Program, defaults: Defaults) -> Iterator[str]:
+    """Yield the parameters without which a program passes; what says how large something is decides nothing."""
+    if not isinstance(program, Instance):
+        return
+    known = defaults.get(program.operator, {})
+    for name, value in smaller.nondefault(program, defaults):
+        plain = smaller.default(known, name)
+        other = smaller.without(program, name)
+        if other is None and plain != NO_DEFAULT:
+            other = smaller.with_param(program, name, plain)
+        if other is None or (plain == NO_DEFAULT and isinstance(value, int) and not simpler.is_type(name)):
+            continue
+        if _passes(ask, [other]):
+            yield f"{name}={_said(value)}"
+
+
+def besides(ask: Look, program: Program, _: Defaults) -> Iterator[str]:
+    """Yield what else must be so: inputs that may be left out, dtypes, ranks, empty tensors, NaN, infinity, negative numbers.
+
+    Of each, another program is asked about that differs in it alone; nothing is said where its library rejects that.
+    """
+    for says, others in _variations(program):
+        if _passes(ask, [x for x in others if x is not None and x != program]):
+            yield says
+
+
+def _passes(ask: Look, programs: Sequence[Program]) -> bool:
+    """Whether one of the programs passes; not, where there is no time left to ask."""
+    try:
+        return any(shown.verdict == PASS for shown in ask.look(programs))
+    except Spent:
+        return False
+
+
+def _variations(program: Program) -> Iterator[tuple[str, list[Program | None]]]:
+    found = smaller.leaves(program)
+    if isinstance(program, Instance):
+        for operand in program.inputs:
+            if operand.value is not None:
+                yield f"input {operand.name}", [smaller.input_left_out(program, operand.name)]
+    for dtype in sorted({x.dtype for x in found} - {"float32", "string", "bool"}):
+        steps = [partial(smaller.as_dtype, dtype=dtype, other=x) for x in PLAINER if x != dtype]
+        yield f"{dtype} inputs", [smaller.applied(step, program) for step in steps]
+    for rank in sorted({len(x.shape) for x in found}):
+        says = "a 0-d input" if rank == 0 else f"an input of rank {rank}"
+        yield says, [_mapped(partial(change, rank=rank), program) for change in (_one_axis_more, _one_axis_less)]
+    if any(0 in x.shape for x in found):
+        yield "an empty input", [_mapped(_filled, program)]
+    for says, where in SPECIAL.items():
+        yield f"{says} in an input", [_mapped(partial(_plain, where=where), program)]
+
+
+def _mapped(change: Callable[[Leaf], Leaf], program: Program) -> Program | None:
+    """Return the program with all inputs changed: tensors in parameters stay."""
+    return smaller.applied(lambda x: smaller.mapped(x, change), program)
+
+
+def _one_axis_more(leaf: Leaf, rank: int) -> Leaf:
+    return _shaped(leaf, (1, *leaf.shape)) if len(leaf.shape) == rank else leaf
+
+
+def _one_axis_less(leaf: Leaf, rank: int) -> Leaf:
+    if len(leaf.shape) != rank or 1 not in leaf.shape:
+        return leaf
+    place = leaf.shape.index(1)
+    return _shaped(leaf, leaf.shape[:place] + leaf.shape[place + 1 :])
+
+
+def _shaped(leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
+    return msgspec.structs.replace(leaf, shape=shape)
+
+
+def _filled(leaf: Leaf) -> Leaf:
+    if 0 not in leaf.shape or leaf.dtype not in CONTAINERS:
+        return leaf
+    return simpler.numbered(np.ones([x or 1 for x in leaf.shape]), leaf.dtype)
+
+
+def _plain(leaf: Leaf, where: Callable[[Array], Array]) -> Leaf:
+    if not isinstance(leaf, Tensor) or leaf.dtype == "string":
+        return leaf
+    numbers = simpler.numbers(leaf)
+    if numbers.dtype.kind not in "fi" or not (found := where(numbers)).any():
+        return leaf
+    one = simpler.numbered(np.ones(1), leaf.dtype).array()[0]
+    return Tensor.of(np.where(found, one, leaf.array()), leaf.dtype)
+
+
+def _said(value: Value) -> str:
+    match value:
+        case Named():
+            return value.name
+        case Tensor() | RandomTensor():
+            return f"{value.dtype}{list(value.shape)}"
+        case list() | tuple():
+            return "[" + ", ".join(map(_said, value)) + "]"
+    return repr(value)[:60]

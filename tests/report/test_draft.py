@@ -1,0 +1,210 @@
+"""A draft has the form of the tracker whose part is wrong, a script that was run, and nothing of this machine."""
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from commands import opera
+from drafted import FINDING, WRONG, drafted
+
+from opera import resources
+from opera.errors import UsageError
+from opera.libraries.documented import argument, quoted
+from opera.libraries.onnx import library, schemas
+from opera.programs.program import Instance, Operand
+from opera.programs.values import Tensor
+from opera.programs.verdicts import CRASH, DISPUTED, INCONSISTENT, NEWER, PASS, SCREENED, UNSUPPORTED, Outcome
+from opera.report import draft as stage
+from opera.report.draft import Draft
+from opera.report.page import page
+from opera.store.rows import Verdict
+from opera.triage import blame
+from opera.triage.blame import Blame
+from opera.triage.findings import findings
+from opera.triage.known import Entry, Known
+
+HEADINGS = {
+    "tvm": ["### Expected behavior", "### Actual behavior", "### Environment", "### Steps to reproduce", "### Triage"],
+    "openvino": ["### OpenVINO Version", "### Operating System", "### Device used for inference", "### Framework",
+                 "### Issue description", "### Step-by-step reproduction", "### Relevant log output"],
+    "onnxruntime": ["### Describe the issue", "### To reproduce", "### Urgency", "### Platform", "### Execution Provider"],
+    "pytorch": ["### 🐛 Describe the bug", "### Versions"],
+    "keras": ["**Describe the current behavior**", "**Standalone code to reproduce the issue**"],
+    "onnx": ["# Bug Report", "### Is the issue related to model conversion?", "### Reproduction instructions"],
+}  # fmt: skip
+
+
+def sections(text: str) -> str:
+    """Return the script of a draft."""
+    return re.search(r"```python\n(.*?)\n```", text, re.DOTALL)[1]
+
+
+def test_a_finding_becomes_an_issue_whose_script_fails_as_pasted(workspace, tmp_path):
+    drafted(workspace)
+    found = stage.draft(workspace, "F0123")
+    text = stage.render(found)
+    assert found.tracker == "onnxruntime" and not found.not_to_file
+    assert found.title == "Add: wrong value, C[1] is 22 instead of 23"
+    for part in (*HEADINGS["onnxruntime"], "`test_add_planted`", "ONNX's own tests", "1.31", "opset 14", "not reduced"):
+        assert part in text, part
+    (tmp_path / "pasted.py").write_text(sections(text))
+    done = subprocess.run([sys.executable, "pasted.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and "C: got float32[3] [15.0, 22.0, 33.0]" in done.stdout
+    assert len(sections(text).splitlines()) < 40
+    for private in (str(workspace.root), tempfile.gettempdir(), str(Path.home()), sys.prefix, str(Path.cwd())):
+        assert private not in text, private
+
+
+def test_what_should_not_be_filed_says_so_and_why(workspace):
+    message = "there is no kernel of that, it is not supported"
+    drafted(
+        workspace,
+        Outcome(CRASH, "load", "Fail", message, details={"tags": (NEWER, "single-reference")}),
+        confirmation="",
+    )
+    entry = Entry(findings=(FINDING,), issue="https://tracker/1")
+    found = stage.draft(workspace, FINDING, issues=Known((entry,)))
+    told = " ".join(found.not_to_file)
+    for why in ("known (open: https://tracker/1)", "does not show it here and now", "refusal", "not confirmed", "newer opset",
+                "no other implementation"):  # fmt: skip
+        assert why in told, why
+    assert "**Not to be filed as it stands**" in stage.render(found)
+
+
+@pytest.mark.parametrize("tracker", HEADINGS)
+def test_every_tracker_has_its_own_form_and_a_compilers_words_stay_words(tracker):
+    nasty = "`x` </details> @someone #12 <b>*bold*</b>\n```\n# heading"
+    found = Draft(
+        "F1", tracker, "https://form", nasty, nasty, "ONNX", "tvm-onnx", Outcome(CRASH, "load", "E", nasty), (nasty,),
+        expected=(nasty,), actual=(nasty,), says=nasty, script="x = 1\n", log=nasty, origin=nasty, file=nasty, others=(nasty,),
+        versions={"TVM": "1"}, system="Linux x86_64, Python 3", blame=nasty, members=2, named=(nasty,), claimed=nasty,
+    )  # fmt: skip
+    text = stage.render(found)
+    for heading in HEADINGS[tracker]:
+        assert f"\n{heading}\n" in text, heading
+    outside = re.sub(r"(?sm)^(````+)\w*\n.*?\n\1$", "", text)
+    outside = re.sub(r"(``+) .*? \1", "", outside)
+    assert "\n# heading" not in outside and not re.search(r"(?<!\\)<(?:b|/details)>", outside)
+    assert not re.search(r"(?<![\\\w])[@#](?:someone|12)", outside)
+
+
+def test_the_tracker_is_whose_part_is_wrong(workspace):
+    drafted(workspace)
+    assert (
+        stage.default("onnxexport-torch", "exporter") == "pytorch" and stage.default("onnxexport-keras", "") == "keras"
+    )
+    assert stage.default("tvm-onnx", "conversion") == "tvm" and stage.default("tvm-torch", blame.LIBRARY) == "pytorch"
+    with pytest.raises(UsageError, match="no form of a tracker is known for tflite-keras"):
+        stage.default("tflite-keras", "")
+    with pytest.raises(UsageError, match="no form for a tracker called 'jira'"):
+        stage.draft(workspace, FINDING, "jira")
+    environment = next(iter(workspace.environments()))
+    blame.save(
+        workspace, Blame(FINDING, environment, "t", blame.LIBRARY, "openvino and tvm give the same other answer")
+    )
+    assert stage.draft(workspace, FINDING).tracker == "onnx"
+    named = {path.name.partition(".")[0] for path in resources.content("templates/issues").glob("*.md.j2")}
+    assert named == set(stage.trackers()) == set(HEADINGS)
+
+
+def test_a_disputed_test_is_drafted_against_the_librarys_tests(workspace):
+    details = {"screen": DISPUTED, "by": "openvino", "agrees_with_compiler": True}
+    message = "output 'C': 1 of 3 elements, first at [1]: expected 23.0, got 22.0"
+    test = drafted(workspace, Outcome(SCREENED, "infer", "value", message, details=details), finding="")
+    found = stage.draft(workspace, test[:8])
+    text = stage.render(found)
+    assert found.tracker == "onnx" and "test_add_planted" in found.title and "# Bug Report" in text
+    assert "OpenVINO and ONNX Runtime agree to contradict" in text or "ONNX Runtime and OpenVINO agree" in text
+    assert "C: got float32[3] [15.0, 22.0, 33.0]" in text
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        (Outcome(PASS), "it passes"),
+        (Outcome("error", "load", "KeyError", "no such thing"), "opera itself failed"),
+        (Outcome(UNSUPPORTED, "load", "E", "no kernel"), "says that it is not supported"),
+        (Outcome(SCREENED, "infer", "value", details={"screen": "nondeterministic"}), "differs for another reason"),
+    ],
+)
+def test_what_is_no_finding_makes_no_issue_and_it_is_said_why(workspace, outcome, told):
+    test = drafted(workspace, outcome, finding="")
+    with pytest.raises(UsageError, match=told):
+        stage.draft(workspace, test)
+
+
+def test_the_command_writes_a_file_and_an_unknown_id_is_one_line(workspace, tmp_path):
+    drafted(workspace)
+    workspace.close()
+    done = opera(
+        "issue", FINDING, "--output", tmp_path / "issue.md", "--workspace", tmp_path / "workspace", cwd=tmp_path
+    )
+    assert done.returncode == 0 and "wrong value" in (tmp_path / "issue.md").read_text(), done.stderr
+    done = opera("issue", "F9", "--workspace", tmp_path / "workspace", cwd=tmp_path)
+    assert done.returncode == 2 and "no finding has an id that begins with 'F9'" in done.stderr
+
+
+def test_the_specification_is_quoted_where_it_speaks_of_what_decides():
+    data = Operand("X", Tensor("float32", (1,), bytes(4)))
+    call = Instance("onnx", "Resize", {"keep_aspect_ratio_policy": "not_smaller"}, (data,), ("Y",), {"opset": {"": 21}})
+    [found] = library.documented(call, ["keep_aspect_ratio_policy"], "")
+    assert '"not_smaller"' in found.text and "no extent of the output is smaller" in found.text
+    assert found.address == "https://onnx.ai/onnx/operators/onnx__Resize.html#l-onnx-op-resize-19"
+    message = "inconsistent total_sequence_length (between attn_mask and past_key), bad input"
+    operands = tuple(Operand(name, Tensor("float32", (1,), bytes(4))) for name in ("input", "attn_mask"))
+    mentioned = stage._mentioned(
+        Instance("onnx", "A", {"axis": 1}, operands, ("Y",), {}), Outcome(CRASH, message=message)
+    )
+    assert list(mentioned) == ["attn_mask"]
+    assert library.documented(call, [], "Y") == [] == library.documented(call, ["no_such"], "")
+    empty = Operand("data", Tensor("float32", (0,), b""))
+    call = Instance("onnx", "ReduceMax", {}, (empty,), ("reduced",), {"opset": {"": 20}})
+    [found] = schemas.quotes(call, [], "")
+    assert found.about == "empty inputs" and found.text.startswith("Reduction over an empty set of values yields")
+    call = Instance("onnx", "Dropout", {}, (data,), ("output", "mask"), {"opset": {"": 22}})
+    [found] = schemas.quotes(call, [], "mask")
+    assert found.text == "The output mask. Its type is tensor(bool)."
+    assert schemas.quotes(Instance("onnx", "Nothing", {}, (), (), {"opset": {"": 22}}), ["a"], "") == []
+
+
+def test_docstrings_are_quoted_by_parameter():
+    doc = "Pool.\n\nArgs:\n    input: tensor :math:`(N)`\n    size (int): size of the\n      region\n\n    other: no\n"
+    assert argument(doc, "size") == "size of the\nregion" and argument(doc, "missing") == ""
+    assert quoted(argument(doc, "input")) == "tensor (N)"
+
+
+def test_what_a_script_printed_is_cut_to_its_failure():
+    noise = "\n".join(f"W1 loading {place}" for place in range(50))
+    compared = "Y: got float32[1] [2.0]\nTraceback (most recent call last):\nAssertionError: \nno"
+    assert stage.excerpt(f"{noise}\n{compared}") == "Y: got float32[1] [2.0]\nAssertionError: \nno"
+    raised = "Traceback (most recent call last):\n  File a\n    f()\n    ^^^\n" + "  deep\n" * 60 + "ValueError: bad"
+    told = stage.excerpt(f"{noise}\n{raised}").splitlines()
+    assert (
+        told[0].startswith("Traceback") and told[-1] == "ValueError: bad" and len(told) < 40 and "    ^^^" not in told
+    )
+    assert (
+        stage.hide("at /home/me/env/lib/site-packages/tvm/x.py and /home/me", ("/home/me",))
+        == "at …/site-packages/tvm/x.py and …/"
+    )
+
+
+def test_wrong_outputs_alone_are_compared_in_the_script(workspace):
+    drafted(workspace, Outcome(CRASH, "infer", "Fail", "something else that is nowhere said"))
+    found = stage.draft(workspace, FINDING)
+    assert found.exit_codes and found.not_to_file and found.shows.verdict != INCONSISTENT
+
+
+def test_a_finding_is_shown_by_its_own_verdict_and_not_by_another_of_the_same_test(workspace):
+    """A test may fail in two ways by two routes, which are two findings."""
+    test = drafted(workspace, Outcome(CRASH, "infer", "Fail", "the second"), finding="F89abcdef", variant="constants")
+    first = Outcome(INCONSISTENT, "infer", "value", "output 'C': 1 of 3 elements", details=WRONG)
+    run, name = workspace.start_run({"workers": 1}), next(iter(workspace.environments()))
+    verdict = Verdict(test, "onnxruntime-onnx", "inputs", name, first, FINDING, "confirmed")
+    workspace.save_verdicts(run, [verdict], {FINDING: b"{1}"})
+    for finding, said in ((FINDING, ""), ("F89abcdef", "the second")):
+        [found] = findings(workspace, only=finding)
+        assert page(workspace, found).says == said
+    assert "the model is given as onnx-constants" in stage.draft(workspace, "F89abcdef").actual[0]
