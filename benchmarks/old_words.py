@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -24,12 +25,14 @@ from opera.compilers.shared import messages
 from opera.oracle.messages import cause
 from opera.oracle.signature import normalise
 from opera.programs.case import remembered
-from opera.programs.verdicts import CRASH, REFUSED, UNSUPPORTED
+from opera.programs.verdicts import CRASH, REFUSED, UNSUPPORTED, Raised, Seen
 from opera.run import judge
 from opera.store import tests
 from opera.store.workspace import Workspace
 from opera.triage.findings import version_key
 
+FOLDERS = re.compile(r"(?:/[\w.+@-]+)+(?=/site-packages/)")
+"""Where packages were installed."""
 LONGEST = 2500
 """Characters of a message that are kept."""
 
@@ -69,11 +72,12 @@ def rows(workspace: Workspace) -> Any:
         variant = next(x for x in frontend.VARIANTS if x.name == verdict.variant)
         operator = operators.get(verdict.test, "?")
         case = remembered(library, operator, variant.name, variant.artefact)
+        text = FOLDERS.sub("", seen.raised[0].text)
+        seen = Seen((Raised(seen.raised[0].kinds, text),), seen.blame)
         told = judge.conclude(frontend, case, verdict.outcome.stage, seen)
         error = judge.restored(seen.raised)
         place = frontend.conversion_function(case, error) if compiler == "openvino" else ""  # others need the model
         rule = decided(frontend, verdict.outcome.stage, error)
-        text = seen.raised[0].text
         key = (verdict.frontend, told.verdict, verdict.outcome.stage, rule or normalise(cause(text) or text)[:100])
         row = {
             "frontend": verdict.frontend, "operator": operator, "variant": variant.name, "stage": verdict.outcome.stage,

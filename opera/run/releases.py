@@ -51,8 +51,14 @@ def check(compiler: str, version: str) -> None:
     """Raise UsageError for what is no version, or a compiler that is no package with versions of its own."""
     if not VERSION.fullmatch(version):
         raise UsageError(f"{version!r} is no version", fix="give versions as the package index has them: 2024.0,2024.1")
-    if not compilers.get(compiler).PACKAGE.split():
-        raise UsageError(f"the compiler {compiler} has no package", fix="compare its versions by opera run --python")
+    module = compilers.get(compiler)
+    package = module.PACKAGE.split()[0] if module.PACKAGE else ""
+    if not re.fullmatch(r"[\w.-]+", package) or any(getattr(x, "EXPORTER", False) for x in module.FRONTENDS.values()):
+        raise UsageError(
+            f"{compiler} is no package of the index with releases of its own",
+            cause="an exporter, or a part of the library",
+            fix="make an environment by hand: opera run --python ../old/bin/python, then opera diff",
+        )
 
 
 def interpreter(compiler: str, library: str, version: str) -> str:

@@ -25,6 +25,14 @@ def test_what_is_no_version_is_refused(version):
         releases.check("openvino", version)
 
 
+def test_what_is_no_package_of_its_own_is_refused():
+    for compiler in ("onnxexport", "inductor"):
+        with pytest.raises(UsageError, match="no package"):
+            releases.check(compiler, "1.0")
+    for compiler in ("openvino", "onnxruntime", "tvm"):
+        releases.check(compiler, "1.0")
+
+
 def test_the_reason_of_uv_and_of_pip_is_one_line():
     assert releases._reason(UV) == "there is no version of openvino==2099.1"
     assert releases._reason(PIP) == "ERROR: No matching distribution found for openvino==2099.1"
