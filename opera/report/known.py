@@ -192,7 +192,7 @@ def after_run(workspace: Workspace, known: Known, names: Sequence[str]) -> list[
     found = [x for x in known.marked(findings(workspace)) if (x.frontend, x.environment) in ran]
     back = [x.id for x in found if x.known is not None and x.known.regression]
     unknown = [x.id for x in found if x.known is None and (x.id in new or x.id in parts)]
-    states = list(known_check.wrong(known_check.check(workspace, known, found)))
+    states = list(known_check.wrong(known_check.check(workspace, known, found, among=ran)))
     gone = len({x.entry.findings or x.entry.signature for x in states if x.state != known_check.REGRESSION})
     told = f"{sum(not x.new for x in found)} of {len(found)} findings are known ({known.path})"
     told += f", {len(back)} are back though they were fixed: {', '.join(back[:5])}" if back else ""

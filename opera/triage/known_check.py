@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -39,13 +39,20 @@ class State(msgspec.Struct, frozen=True):
     told: str = ""
 
 
-def check(workspace: Workspace, known: Known, found: Sequence[Finding], frontend: str = "") -> list[State]:
+def check(
+    workspace: Workspace,
+    known: Known,
+    found: Sequence[Finding],
+    frontend: str = "",
+    among: Collection[tuple[str, str]] | None = None,
+) -> list[State]:
     """Return what became of each entry in each environment of each frontend that it is about, in the order of the file.
 
     Args:
         known: As `Known.within_workspace` gives it.
         found: The findings of the workspace.
         frontend: Only this one; empty for all.
+        among: Frontends and environments that are asked, all of whose findings are among `found`; None for all there are.
     """
     matching: dict[tuple[str, str], list[tuple[Finding, list[Entry]]]] = defaultdict(list)
     for finding in found:
@@ -59,6 +66,8 @@ def check(workspace: Workspace, known: Known, found: Sequence[Finding], frontend
             if name in superseded or frontend not in ("", frontend_of) or not _about(entry, frontend_of, version):
                 continue
             key = (frontend_of, name)
+            if among is not None and key not in among:
+                continue
             seen = [x for test in entry.tests for x in shown.get((*key, test), ())]
             state, told = _state(entry, version, seen, matching[key])
             if state == NOT_RUN and _described(entry) and any(fnmatchcase(x, entry.operator) for x in ran[key]):
