@@ -39,7 +39,7 @@ from opera.programs.verdicts import (
 )
 from opera.report.page import Page, page
 from opera.report.words import clean
-from opera.store import tests
+from opera.store import instances, tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -139,18 +139,13 @@ def draft(workspace: Workspace, name: str, tracker: str = "", issues: Known | No
     """
     members = scripts.members(workspace)
     known = [x for x in causes.resolve(workspace, name) if x in members]
-    if not known and (found := _test(workspace, name)):
-        return _of_disputed(workspace, found, tracker)
+    meant = [test for kind, test in instances.matching(workspace, name, 2) if kind == "test"] if name else []
+    if not known and len(meant) == 1:
+        return _of_disputed(workspace, meant[0], tracker)
     chosen = causes.named(workspace, name, members)
     finding = findings(workspace, only=chosen)[0]
     entry = issues.within_workspace(workspace).of(finding) if issues is not None else None
     return _of_finding(workspace, finding, tracker, entry)
-
-
-def _test(workspace: Workspace, name: str) -> str:
-    """Return the id of the only test that begins so, empty where there is none."""
-    rows = workspace.query("SELECT id FROM tests WHERE id GLOB ? LIMIT 2", (f"{re.sub(r'[^0-9a-f]', '?', name)}*",))
-    return str(rows[0][0]) if len(rows) == 1 and name else ""
 
 
 # ---------------------------------------------------------------------- a finding

@@ -81,7 +81,7 @@ def test_it_runs_as_a_notebook(filled: Workspace, monkeypatch: pytest.MonkeyPatc
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     monkeypatch.delenv("MPLBACKEND")  # the kernel draws into the notebook
     found = nbformat.read(NOTEBOOK, as_version=4)
-    nbclient.NotebookClient(found, timeout=600, kernel_name="python3").execute()
+    nbclient.NotebookClient(found, kernel_name="python3").execute()
     drawn = [
         output for cell in found.cells for output in cell.get("outputs", ()) if "image/png" in output.get("data", {})
     ]

@@ -35,7 +35,7 @@ def verdicts(root: Path) -> dict[tuple[str, str, str], tuple[str, str]]:
 def test_extract_prioritize_run_report(filled):
     root = filled()
     arguments = [x for name in COMPILERS for x in ("--compiler", name)]
-    done = opera("run", *arguments, "--limit", 80, "--workspace", root)
+    done = opera("run", "--reduce-seconds", 10, *arguments, "--limit", 80, "--workspace", root)
     assert done.returncode == 0, done.stderr
     seen = report(root)
     assert sorted(x["name"] for x in seen["frontends"]) == [f"{name}-onnx" for name in COMPILERS]
@@ -54,7 +54,7 @@ def test_extract_prioritize_run_report(filled):
         assert finding["members"]
 
     before = verdicts(root)
-    again = opera("run", *arguments, "--limit", 80, "--workspace", root)
+    again = opera("run", "--no-reduce", *arguments, "--limit", 80, "--workspace", root)
     assert "nothing left to run" in again.stdout
     assert verdicts(root) == before
 
@@ -175,6 +175,7 @@ def test_a_killed_run_is_finished_by_the_same_command(filled, how):
     root, whole = filled(), filled()
     arguments = [
         "run",
+        "--no-reduce",
         "--compiler",
         "onnxruntime",
         "--limit",
@@ -224,7 +225,9 @@ def test_another_interpreter_runs_its_own_compiler_with_numpy_and_msgspec_alone(
     )
     assert subprocess.run([python, "-c", probe], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     root = filled()
-    done = opera("run", "--compiler", "onnxruntime", "--python", python, "--limit", 60, "--workspace", root)
+    done = opera(
+        "run", "--no-reduce", "--compiler", "onnxruntime", "--python", python, "--limit", 60, "--workspace", root
+    )
     assert done.returncode == 0, done.stderr
     seen = report(root)["frontends"][0]
     assert seen["tests"] == 60

@@ -94,7 +94,13 @@ def test_a_row_of_an_instance_shows_every_operand() -> None:
 
 
 def test_a_record_of_the_artifact_and_an_instance_are_encoded_alike() -> None:
-    record = Record(1, "Op", {"axis": 1}, [[2, 3]], ["float32"], [[2]], ["float32"]).row()
+    shown = {
+        "input_shapes": [[2, 3]],
+        "input_dtypes": ["float32"],
+        "output_shapes": [[2]],
+        "output_dtypes": ["float32"],
+    }
+    record = Record(id="1", op="Op", params={"axis": 1}, **shown).row()
     tensor = Tensor.of(np.zeros((2, 3), np.float32))
     instance = Instance("onnx", "Op", {"axis": 1}, (Operand("x", tensor),), ("y",), {})
     row = from_program(instance, (Tensor.of(np.zeros(2, np.float32)),))
