@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import msgspec
 
 from opera import libraries
-from opera.oracle import comparison
+from opera.oracle import comparison, randomness
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
 from opera.programs.program import Program
 from opera.programs.values import NO_DEFAULT
 from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE, Outcome
-from opera.report.programs import given, lines, short
+from opera.report.programs import drawn, given, lines, short
 from opera.store import tests, verdicts
 from opera.store.folders import kept_outputs
 from opera.store.rows import Verdict
@@ -148,7 +148,8 @@ def _parameters(program: Program, reduced: Reduction | None) -> Iterator[Paramet
 
 
 def _outputs(workspace: Workspace, shown: Verdict, manifest: Manifest) -> Iterator[Output]:
-    """Yield the outputs that differ, where what was returned was kept."""
+    """Yield the outputs that differ, where what was returned was kept; of what is random, dtype and shape."""
+    told = drawn if randomness.RANDOM in manifest.tags else short
     directory = migrated.folder(workspace.tests_folder, shown.test)
     expected = migrated.read_values(directory, "expected")
     name = kept_outputs(shown.test, shown.frontend, shown.variant, shown.environment)
@@ -160,11 +161,11 @@ def _outputs(workspace: Workspace, shown: Verdict, manifest: Manifest) -> Iterat
             for output, want, got in zip(manifest.outputs, expected, actual, strict=True):
                 found = comparison.compare([want], [got], (output,), manifest.rtol, manifest.atol)
                 if found.symptom or output == wrong:
-                    yield Output(output, short(want), short(got))
+                    yield Output(output, told(want), told(got))
             return
     for output, want in list(zip(manifest.outputs, expected, strict=True))[:OUTPUTS]:
         if shown.outcome.verdict != INCONSISTENT or output == wrong or not wrong:
-            yield Output(output, short(want))
+            yield Output(output, told(want))
 
 
 def _agreement(outcome: Outcome, manifest: Manifest | None) -> Iterator[str]:

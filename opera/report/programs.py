@@ -17,6 +17,11 @@ LONG = 300
 """Characters of a value that are shown."""
 
 
+def drawn(value: Value) -> str:
+    """Return what can be said of a value that was drawn at random."""
+    return f"{value.dtype}{list(value.shape)}, random" if isinstance(value, Tensor) else short(value)
+
+
 def short(value: Value) -> str:
     """Return a value in a few words."""
     match value:

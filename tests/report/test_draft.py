@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
 from commands import opera
 from drafted import FINDING, WRONG, drafted
@@ -14,6 +15,7 @@ from opera import resources
 from opera.errors import UsageError
 from opera.libraries.documented import argument, quoted
 from opera.libraries.onnx import library, schemas
+from opera.programs import migrated
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, DISPUTED, INCONSISTENT, NEWER, PASS, SCREENED, UNSUPPORTED, Outcome
@@ -208,3 +210,14 @@ def test_a_finding_is_shown_by_its_own_verdict_and_not_by_another_of_the_same_te
         [found] = findings(workspace, only=finding)
         assert page(workspace, found).says == said
     assert "the model is given as onnx-constants" in stage.draft(workspace, "F89abcdef").actual[0]
+
+
+def test_no_number_that_was_drawn_is_expected(workspace):
+    seen = Outcome(INCONSISTENT, "infer", "dtype", "output 'C': float32 is expected", details={"output": "C"})
+    test = drafted(workspace, seen)
+    [found] = findings(workspace, only=FINDING)
+    assert [x.expected for x in page(workspace, found).outputs] == ["float32[3]: 15, 23, 33"]
+    folder = migrated.folder(workspace.tests_folder, test)
+    manifest = msgspec.structs.replace(migrated.read_manifest(folder), tags=("nondeterministic",))
+    (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+    assert [x.expected for x in page(workspace, found).outputs] == ["float32[3], random"]
