@@ -32,6 +32,10 @@ FAR = 1e4
 """A random number is none of its distribution if it is so many times farther from all that the reference drew than they are
 from each other. Of what libraries offer, Cauchy's distribution has the heaviest tail: less than once in 100,000 times."""
 
+FAR_WHOLE = 100.0
+"""The same, where all that the reference draws are whole numbers: what is offered (uniform, Bernoulli, Poisson, geometric,
+multinomial) has no heavy tail."""
+
 ENOUGH = 8
 """Elements that two runs of a reference need to tell how often elements are alike by chance."""
 
@@ -125,7 +129,8 @@ def beyond(drawn: list[list[Value]], actual: list[Value]) -> str:
         low, high = float(wanted.min()), float(wanted.max())
         with np.errstate(over="ignore"):
             outside = np.maximum(given - high, low - given)
-        if high > low and outside.max() > FAR * (high - low):
+        far = FAR_WHOLE if (wanted == np.round(wanted)).all() else FAR
+        if high > low and outside.max() > far * (high - low):
             told = f"{len(like)} runs of the reference draw {low:g} to {high:g}"
             return f"output {place} holds {given[outside.argmax()]:g}; {told}"
     return ""

@@ -103,6 +103,14 @@ def test_a_random_number_is_one_that_may_be_drawn(tmp_path, shape, drawn, beyond
     assert (found.reason, found.tags) == (("", (screens.BEYOND,)) if beyond else (screens.NONDETERMINISTIC, ()))
 
 
+def test_a_whole_number_need_not_be_as_far_off():
+    def beyond(number, *drawn):
+        return randomness.beyond([[Tensor.of(np.array([x]))] for x in drawn], [Tensor.of(np.array([number]))])
+
+    assert "holds 27995" in beyond(27995, *range(9)) and not beyond(-1, *range(9)), "it could be of the distribution"
+    assert not beyond(27995.0, 0.5, *map(float, range(8))), "Cauchy's may be"
+
+
 def test_a_random_operator_that_is_the_same_in_every_run_is_a_finding(tmp_path):
     """Bernoulli: the reference's two runs differ, the compiler's three do not."""
     manifest, instance = made(tmp_path, "Bernoulli", {"input": np.full(40, 0.5, np.float32)}, opset=15)
