@@ -56,6 +56,19 @@ COMMON = ("float32", "int64", "bool")
 """Dtypes that a title needs not name."""
 TITLES = {"onnx": "ONNX", "torch": "PyTorch", "keras": "Keras"}
 """Library → what it is called in prose."""
+ROUTES = {
+    "inputs": "a model whose tensors are all graph inputs",
+    "constants": "a model that holds shapes, axes and the like as constants",
+    "oldest-opset": "a model of the oldest opset that means the same",
+    "exported-program": "an exported program (torch.export)",
+    "torchscript": "traced TorchScript",
+    "onnx": "an exported ONNX model",
+    "tflite": "an exported TFLite model",
+    "saved-model": "a SavedModel",
+    "live": "the live model",
+    "openvino": "the library's own OpenVINO export",
+}
+"""Variant of a frontend → what the compiler is given, in words."""
 FOLD = 60
 """A script of more lines is folded."""
 WIDEST = 1000
@@ -254,7 +267,10 @@ def _what(program: Program, told: Page, shown: Choice) -> str:
     dtypes = list(dict.fromkeys(x.dtype for x in tensors))
     common = not dtypes or (dtypes[0] == COMMON[0] and set(dtypes) <= set(COMMON))
     rare = [] if common or any(x in text for x in dtypes for text in shown.deciding) else dtypes
-    given = [*rare, *(["empty input"] if tensors and 0 in tensors[0].shape else [])]
+    given = [
+        *rare,
+        *(["empty input"] if tensors and 0 in tensors[0].shape and "an empty input" not in shown.deciding else []),
+    ]
     decided = {x.partition("=")[0].rpartition(".")[2].strip() for x in shown.deciding}
     others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default") and x.name not in decided]
     given += others if len(others) <= 2 and told.reduced else []
@@ -292,7 +308,7 @@ def _route(finding: Finding, shown: Choice) -> Iterator[str]:
     first, *others = compilers.frontend(compiler, library).VARIANTS
     for x in others:
         if x.name == shown.verdict.variant:
-            yield f"the model is given as {x.artefact} (the other route: {first.artefact})"
+            yield f"the model is loaded as {ROUTES.get(x.name, x.name)}, not as {ROUTES.get(first.name, first.name)}"
 
 
 def _actual(told: Page, outcome: Outcome) -> Iterator[str]:

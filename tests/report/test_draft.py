@@ -11,7 +11,7 @@ import pytest
 from commands import opera
 from drafted import FINDING, WRONG, drafted
 
-from opera import resources
+from opera import compilers, resources
 from opera.errors import UsageError
 from opera.libraries.documented import argument, quoted
 from opera.libraries.onnx import library, schemas
@@ -209,7 +209,17 @@ def test_a_finding_is_shown_by_its_own_verdict_and_not_by_another_of_the_same_te
     for finding, said in ((FINDING, ""), ("F89abcdef", "the second")):
         [found] = findings(workspace, only=finding)
         assert page(workspace, found).says == said
-    assert "the model is given as onnx-constants" in stage.draft(workspace, "F89abcdef").actual[0]
+    said = stage.draft(workspace, "F89abcdef").actual[0]
+    assert said.startswith(
+        "the model is loaded as a model that holds shapes, axes and the like as constants, not as a model"
+    )
+
+
+def test_every_route_has_words():
+    for compiler in compilers.registered():
+        for library in compilers.get(compiler).FRONTENDS:
+            names = [x.name for x in compilers.frontend(compiler, library).VARIANTS]
+            assert len(names) == 1 or set(names) <= set(stage.ROUTES), (compiler, library)
 
 
 def test_no_number_that_was_drawn_is_expected(workspace):
