@@ -217,9 +217,9 @@ def test_a_finding_is_shown_by_its_own_verdict_and_not_by_another_of_the_same_te
 
 def test_every_route_has_words():
     for compiler in compilers.registered():
-        for library in compilers.get(compiler).FRONTENDS:
-            names = [x.name for x in compilers.frontend(compiler, library).VARIANTS]
-            assert len(names) == 1 or set(names) <= set(stage.ROUTES), (compiler, library)
+        for of in compilers.get(compiler).FRONTENDS:
+            names = [x.name for x in compilers.frontend(compiler, of).VARIANTS]
+            assert len(names) == 1 or set(names) <= set(stage.ROUTES), (compiler, of)
 
 
 def test_no_number_that_was_drawn_is_expected(workspace):
