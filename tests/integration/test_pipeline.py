@@ -101,12 +101,12 @@ def test_new_findings_fail_a_pipeline_only_where_asked(filled):
 
 def test_a_time_budget_is_kept_and_the_rest_is_run_later(filled):
     root = filled()
-    done = opera("run", "--compiler", "onnxruntime", "--time-budget", 2, "--workspace", root)
+    done = opera("run", "--no-reduce", "--compiler", "onnxruntime", "--time-budget", 2, "--workspace", root)
     assert done.returncode == 0, done.stderr
     assert "time budget" in done.stdout
     first = report(root)["frontends"][0]["tests"]
     assert 0 < first < 1800
-    opera("run", "--compiler", "onnxruntime", "--limit", first + 50, "--workspace", root)
+    opera("run", "--no-reduce", "--compiler", "onnxruntime", "--limit", first + 50, "--workspace", root)
     assert report(root)["frontends"][0]["tests"] == first + 50
 
 
@@ -170,7 +170,8 @@ def test_a_killed_prioritize_leaves_the_old_order_or_the_new_one(filled):
     assert opera(*arguments).returncode == 0
 
 
-@pytest.mark.parametrize("how", [pytest.param(signal.SIGKILL, marks=pytest.mark.full), signal.SIGINT])
+@pytest.mark.full  # tests/integration/test_interrupts.py and tests/faults kill runs, too
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_run_is_finished_by_the_same_command(filled, how):
     root, whole = filled(), filled()
     arguments = [

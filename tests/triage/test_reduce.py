@@ -87,7 +87,10 @@ def test_a_planted_fault_is_reduced_and_the_corpus_does_not_know(workspace: Work
     assert later.keys() == times.keys() and all(later[x] != times[x] for x in times), "all were reduced once more"
 
 
-@pytest.mark.parametrize(("compiler", "verdict"), [("segfault", ABORT), ("hang", TIMEOUT), ("crash", CRASH)])
+@pytest.mark.parametrize(
+    ("compiler", "verdict"),
+    [("segfault", ABORT), pytest.param("hang", TIMEOUT, marks=pytest.mark.full), ("crash", CRASH)],
+)
 def test_what_dies_hangs_or_raises_is_reduced(workspace: Workspace, compiler: str, verdict: str) -> None:
     workspace.add_captured([relu(3, "LeakyRelu")])
     options = stage.Options(compilers=(f"faults.onnx_faults:{compiler}",), workers=1, limits=Limits(1.0))
