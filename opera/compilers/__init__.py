@@ -45,11 +45,15 @@ class Variant(msgspec.Struct, frozen=True):
         name: Short name (`inputs`, `constants`).
         artefact: The artefact of the library that it begins with (`onnx`, `onnx-constants`); `live` is the library's own model
             in the process.
-        after: When it is tried: `always`, or `rejected`: only where the variants before it ended in `unsupported`
-            or failed at load, which decides whether the operator is supported at all.
+        after: When it is tried: `always`; `rejected`: only where the variants before it ended in `unsupported`
+            or failed at load, which decides whether the operator is supported at all; `sampled`: where the one before it did
+            not pass, and for a drawn tenth of the tests that passed.
         preload: Modules imported once, before workers of this frontend are forked, beside the compiler's PRELOAD.
         exports: Name of the file or folder that the frontend's own exporter (`Frontend.export`) makes of the artefact, empty
             where it has none. The exporter belongs to the compiler, and so does its failure: it is part of the stage `load`.
+        trial: A cheaper way to run it (`Case.way`), which differs from `compile` on, and by which most tests are run first.
+            What passes so has passed; what does not is run as users run it, and so is a drawn tenth. The compiler's `options`
+            say it.
     """
 
     name: str
@@ -57,6 +61,7 @@ class Variant(msgspec.Struct, frozen=True):
     after: str = "always"
     preload: tuple[str, ...] = ()
     exports: str = ""
+    trial: str = ""
 
 
 LESS, APART, DECLARED = "optimisation", "ir", "declared"

@@ -72,10 +72,15 @@ class Keras:
         return recipe.allocate(loaded) if not case.way else _resolved(loaded, case.way)
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
-        """Run it: inputs and outputs have their names in the model's signature only, and lie in another order than there."""
+        """Run it: inputs and outputs have their names in the model's signature only, and lie in another order than there.
+
+        What Keras exports for other compilers has no signature: inputs have their own names there, outputs their order.
+        """
         from opera.compilers.recipes import tflite as recipe
 
-        outputs = recipe.infer(compiled, {name: feed(value) for name, value in case.feeds.items()}, case.outputs)
+        feeds = {name: feed(value) for name, value in case.feeds.items()}
+        run = recipe.infer if compiled.get_signature_list() else _by_place
+        outputs = run(compiled, feeds, case.outputs)
         return [of_numpy(array) for array in outputs]
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
@@ -90,6 +95,13 @@ class Keras:
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         own = f"{RECIPES}.tflite"
         return Recipe((f"{own}:export",), (f"{own}:allocate",), (f"{own}:infer",))
+
+
+def _by_place(interpreter: Any, feeds: Mapping[str, Any], outputs: tuple[str, ...]) -> list[Any]:
+    for item in interpreter.get_input_details():
+        interpreter.set_tensor(item["index"], feeds[item["name"]])
+    interpreter.invoke()
+    return [interpreter.get_tensor(item["index"]) for item in interpreter.get_output_details()][: len(outputs)]
 
 
 def _resolved(path: str, way: str) -> Any:

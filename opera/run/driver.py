@@ -322,7 +322,7 @@ class _Run:
         item = task.item
         self.pool.submit(
             item.frontend.name,
-            self._job(item, self._outputs(item)),
+            self._job(item, self._outputs(item), task.way),
             seconds=self.options.limits.seconds,
             memory=self.options.limits.memory,
             fresh=item.alone or task.origin is not None,
@@ -349,9 +349,18 @@ class _Run:
             f"library {item.frontend.library}", request, seconds=120, call="opera.run.library_side:screen", tag=task
         )
 
-    def _job(self, item: Item, save: str = "") -> Job:
-        variant = route(item)
-        return Job(item.test, item.frontend.compiler, item.frontend.library, variant.name, variant.artefact, save)
+    def _job(self, item: Item, save: str = "", way: str = "") -> Job:
+        variant, frontend = route(item), item.frontend
+        return Job(
+            item.test,
+            frontend.compiler,
+            frontend.library,
+            variant.name,
+            variant.artefact,
+            save,
+            repeat=not way,
+            way=way,
+        )
 
     def _outputs(self, item: Item) -> str:
         """Return the name by which a worker leaves outputs that are not the expected ones."""

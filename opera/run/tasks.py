@@ -59,10 +59,15 @@ class Export(msgspec.Struct, frozen=True):
 
 
 class Execute(msgspec.Struct, frozen=True):
-    """Run an item's variant; with `origin`, alone, after opera failed in a worker that had run others."""
+    """Run an item's variant; with `origin`, alone, after opera failed in a worker that had run others.
+
+    `way` is the variant's trial, empty for the way of users; `trial` says how the trial failed that this follows.
+    """
 
     item: Item
     origin: Origin | None = None
+    way: str = ""
+    trial: str = ""
 
 
 class Locate(msgspec.Struct, frozen=True):

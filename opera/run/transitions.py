@@ -5,6 +5,7 @@ Nothing here submits, reads or stores; `driver.py` does what the steps say. Thos
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
@@ -18,6 +19,7 @@ from opera.programs.verdicts import (
     FAILURES,
     INCONSISTENT,
     NEWER,
+    PASS,
     SCREENED,
     UNEXPORTED,
     UNSTABLE,
@@ -45,6 +47,9 @@ from opera.run.tasks import (
 )
 from opera.store.rows import Verdict
 
+DRAWN = 10
+"""One test of this many is run by every route, and as users run it, though a cheaper one has passed."""
+
 Stored = Mapping[tuple[str, str], tuple[str, str]]
 """(test, variant) → (verdict, stage) of one frontend."""
 
@@ -63,12 +68,12 @@ def advanced(
     for place in range(item.variant, len(variants)):
         variant, here = variants[place], msgspec.structs.replace(item, variant=place)
         before = (x for x in variants[:place] if known[x.name] is not None or artefact(x.artefact) is not None)
-        wanted = variant.after == "always" or _rejected(known[x.name] for x in before)
+        wanted = _wanted(variant, item.test, [known[x.name] for x in before])
         if not wanted or (known[variant.name] is not None and not rerun):
             continue
         found = artefact(variant.artefact)
         if isinstance(found, Artefact):
-            return [*steps, Execute(here)]
+            return [*steps, Execute(here, way="" if drawn(item.test) else variant.trial)]
         if found is not None and not found.symptom:
             return [*steps, Need(here, variant.artefact)]
         if found is not None:
@@ -77,6 +82,21 @@ def advanced(
             )
             known[variant.name] = (UNEXPORTED, "export")
     return [*steps, Finish(item)]
+
+
+def _wanted(variant: Variant, test: str, before: list[tuple[str, str] | None]) -> bool:
+    """Whether a variant is tried, from the verdicts and stages of those before it."""
+    match variant.after:
+        case "rejected":
+            return _rejected(before)
+        case "sampled":
+            return drawn(test) or any(found is None or found[0] != PASS for found in before[-1:])
+    return True
+
+
+def drawn(test: str) -> bool:
+    """Whether a test is among the tenth that is drawn; by its id, so that every run draws the same."""
+    return zlib.crc32(test.encode()) % DRAWN == 0
 
 
 def _rejected(before: Iterable[tuple[str, str] | None]) -> bool:
@@ -97,6 +117,11 @@ def executed(task: Execute, outcome: Outcome, here: Origin) -> list[Step]:
     item, origin = task.item, task.origin
     if outcome.verdict == ERROR and here.predecessors and AGAIN not in outcome.details:
         return [Execute(item, msgspec.structs.replace(here, error=outcome))]  # the process may have been spoilt before
+    if task.way and outcome.verdict != PASS and not _loading(outcome):
+        return [Execute(item, trial=f"{outcome.verdict} in {outcome.stage}: {outcome.message[:300]}")]
+    if outcome.verdict == PASS and (task.way or task.trial):
+        told = {"way": task.way} if task.way else {"trial": task.trial}
+        outcome = detailed(outcome, **told)
     steps: list[Step] = []
     if origin is not None and origin.error is not None and outcome.verdict != ERROR:
         blamed = verdict_of(item.frontend, item.test, item.operator, route(item).name, origin.error)
@@ -106,6 +131,11 @@ def executed(task: Execute, outcome: Outcome, here: Origin) -> list[Step]:
     if outcome.verdict in DEATHS and not outcome.conversion_function:
         return [*steps, Locate(item, outcome, here)]
     return [*steps, Conclude(item, outcome, here)]
+
+
+def _loading(outcome: Outcome) -> bool:
+    """Whether it was told by an exception while the model was loaded, which every way to run it does alike."""
+    return outcome.stage == "load" and outcome.verdict not in DEATHS and outcome.verdict != ERROR
 
 
 def located(task: Locate, converter: str) -> list[Step]:

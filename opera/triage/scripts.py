@@ -90,7 +90,7 @@ def exhibited(workspace: Workspace, finding: str, chosen: Choice) -> tuple[Exhib
         frontend=verdict.frontend,
         compiler=environment["compiler"],
         versions={environment["compiler"]: environment["version"], **environment["exporter"]},
-        artefact=variants[verdict.variant].artefact,
+        artefact=variants.get(verdict.variant, frontend.VARIANTS[0]).artefact,
         verdict=outcome.verdict,
         stage=outcome.stage,
         symptom=outcome.symptom,

@@ -70,6 +70,65 @@ def test_the_next_variant_is_one_without_a_verdict_that_is_wanted(stored, place)
         assert step == Execute(msgspec.structs.replace(ITEM, variant=place))
 
 
+SAMPLED = (
+    Variant("live", "live"),
+    Variant("saved", "saved_model", after="sampled"),
+    Variant("onnx", "onnx", after="rejected"),
+)
+TRIED = (Variant("inputs", "onnx", trial="quick"),)
+DRAWN = next(name for name in map(str, range(100)) if transitions.drawn(name))
+
+
+def of(variants: tuple[Variant, ...], test: str = "t") -> Item:
+    return Item(msgspec.structs.replace(FRONTEND, variants=variants), "i", "Conv", test)
+
+
+def test_a_tenth_of_the_tests_is_drawn_always_the_same() -> None:
+    assert 900 < sum(transitions.drawn(f"{number:08x}") for number in range(10_000)) < 1_100
+    assert not transitions.drawn("t") and transitions.drawn(DRAWN)
+
+
+@pytest.mark.parametrize(
+    ("test", "live", "place"),
+    [
+        ("t", ("pass", ""), None),
+        (DRAWN, ("pass", ""), 1),
+        ("t", ("crash", "infer"), 1),
+        ("t", ("unsupported", "load"), 1),
+        ("t", ("screened", "infer"), 1),
+    ],
+)
+def test_a_sampled_variant_follows_what_did_not_pass_and_what_is_drawn(test, live, place) -> None:
+    item = of(SAMPLED, test)
+    [step] = transitions.advanced(item, {(test, "live"): live}, lambda _: THERE)
+    assert step == (Finish(item) if place is None else Execute(msgspec.structs.replace(item, variant=place)))
+
+
+def test_a_trial_that_passes_is_a_pass_and_what_else_it_shows_is_asked_as_users_run_it() -> None:
+    item = of(TRIED)
+    [step] = transitions.advanced(item, {}, lambda _: THERE)
+    assert step == Execute(item, way="quick")
+    [done] = transitions.executed(step, PASS, BEFORE)
+    assert done == Conclude(item, msgspec.structs.replace(PASS, details={"way": "quick"}), BEFORE)
+    for outcome in (WRONG, VARIES, DEAD, msgspec.structs.replace(CRASH, stage="compile")):
+        [again] = transitions.executed(step, outcome, BEFORE)
+        assert again.item == item and not again.way and again.trial.startswith(outcome.verdict)
+        [passed] = transitions.executed(again, PASS, BEFORE)
+        assert passed.outcome.verdict == "pass" and passed.outcome.details == {"trial": again.trial}
+
+
+def test_a_trial_that_fails_while_loading_is_no_other_than_what_users_do() -> None:
+    item = of(TRIED)
+    assert transitions.executed(Execute(item, way="quick"), CRASH, BEFORE) == [Conclude(item, CRASH, BEFORE)]
+    [again] = transitions.executed(Execute(item, way="quick"), DEAD, BEFORE)  # the process died: who knows of what
+    assert again.item == item and not again.way
+
+
+def test_what_is_drawn_is_run_as_users_run_it_at_once() -> None:
+    item = of(TRIED, DRAWN)
+    assert transitions.advanced(item, {}, lambda _: THERE) == [Execute(item)]
+
+
 def test_what_is_run_again_is_run_though_it_has_its_verdict() -> None:
     stored = {("t", "inputs"): ("pass", "")}
     assert transitions.advanced(ITEM, stored, lambda _: THERE, rerun=True) == [Execute(ITEM)]

@@ -20,17 +20,15 @@ TENSORFLOW = ("saved_model", "live")
 
 
 class Keras(Onnx):
-    """OpenVINO's importer of TensorFlow's graphs; its own files and ONNX's it reads as they are."""
+    """OpenVINO's importer of TensorFlow's graphs; ONNX's files it reads as they are."""
 
     VARIANTS = (
-        Variant("saved-model", "saved_model", preload=PRELOAD),
         Variant("live", "live", preload=PRELOAD),
-        Variant("openvino", "openvino", after="rejected"),
+        Variant("saved-model", "saved_model", after="sampled", preload=PRELOAD),
         Variant("onnx", "onnx", after="rejected"),
     )
 
     def load(self, case: Case) -> Any:
-        from opera.compilers.recipes import openvino as of_files
         from opera.compilers.recipes import openvino_keras as recipe
 
         match case.artefact:
@@ -40,8 +38,6 @@ class Keras(Onnx):
                 live = keras_live.rebuilt(case)
                 with keras_live.graph_of(live):
                     return recipe.load_live(live.model, case.outputs)
-            case "openvino":
-                return of_files.load(str(case.model / "model.xml"))
         return super().load(case)
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:

@@ -15,9 +15,13 @@ def load(path):
 
 
 def read_model(path):
-    """Return a model, and names of its inputs and outputs in its own order: only its signature has them."""
+    """Return a model, and names of its inputs and outputs in its own order: its signature has them, if it has one."""
     model = tflite.Model.GetRootAsModel(Path(path).read_bytes(), 0)
-    graph, signature = model.Subgraphs(0), model.SignatureDefs(0)
+    graph = model.Subgraphs(0)
+    if not model.SignatureDefsLength():
+        inputs = [graph.Tensors(place).Name().decode() for place in graph.InputsAsNumpy()]
+        return model, inputs, [f"output_{place}" for place in range(graph.OutputsLength())]
+    signature = model.SignatureDefs(0)
     inputs = [signature.Inputs(place) for place in range(signature.InputsLength())]
     outputs = [signature.Outputs(place) for place in range(signature.OutputsLength())]
     return model, names_of(graph.InputsAsNumpy(), inputs), names_of(graph.OutputsAsNumpy(), outputs)

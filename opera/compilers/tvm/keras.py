@@ -29,8 +29,8 @@ class Keras(Onnx):
     """TVM's importer of TensorFlow Lite models; what Keras exports to ONNX goes through that of ONNX."""
 
     VARIANTS = (
-        Variant("tflite", "tflite", preload=PRELOAD),
-        Variant("onnx", "onnx", after="rejected", preload=importer.PRELOAD),
+        Variant("tflite", "tflite", preload=PRELOAD, trial=importer.QUICK),
+        Variant("onnx", "onnx", after="rejected", preload=importer.PRELOAD, trial=importer.QUICK),
     )
     PYTHON = PRELOAD
 

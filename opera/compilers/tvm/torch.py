@@ -33,8 +33,8 @@ class Torch(Onnx):
     """TVM's importer of exported programs; what PyTorch exports to ONNX goes through that of ONNX."""
 
     VARIANTS = (
-        Variant("exported-program", "pt2", preload=PRELOAD),
-        Variant("onnx", "onnx", after="rejected", preload=importer.PRELOAD),
+        Variant("exported-program", "pt2", preload=PRELOAD, trial=importer.QUICK),
+        Variant("onnx", "onnx", after="rejected", preload=importer.PRELOAD, trial=importer.QUICK),
     )
     PYTHON = ("tvm.relax.frontend.torch",)
 

@@ -16,10 +16,10 @@ from opera.libraries.keras.wrap import Live
 from opera.programs.migrated import Artefact, Manifest
 from opera.programs.values import Value
 
-FILES = {"saved_model": "saved_model", "tflite": "model.tflite", "onnx": "model.onnx", "openvino": "openvino"}
-"""Artefact → its file in the test's folder; two are folders."""
+FILES = {"saved_model": "saved_model", "tflite": "model.tflite", "onnx": "model.onnx"}
+"""Artefact → its file in the test's folder; the first is a folder."""
 CHECKS = {"onnx": exported.check_onnx, "tflite": exported.check_tflite}
-"""Artefact → its check. A SavedModel has no runtime but TensorFlow, and OpenVINO's IR is written by its own compiler."""
+"""Artefact → its check. A SavedModel has no runtime but TensorFlow."""
 
 
 def export(live: Live, manifest: Manifest, directory: Path, artefact: str) -> Artefact:
@@ -51,11 +51,8 @@ def _write(live: Live, artefact: str, path: Path) -> None:
             live.saved_model(path)
         case "tflite":
             path.write_bytes(live.tflite())
-        case "onnx":
-            live.onnx(path)
         case _:
-            path.mkdir()
-            live.openvino(path / "model.xml")
+            live.onnx(path)
 
 
 def _stated(live: Live, manifest: Manifest) -> list[Value] | None:

@@ -32,7 +32,7 @@ from opera.programs.values import NO_DEFAULT, Value
 NAME = "keras"
 PACKAGE = '"opera[keras]"'
 PRELOAD = ("opera.libraries.keras.backend", "ml_dtypes")
-EXPORTER_VERSION = "1"
+EXPORTER_VERSION = "2"
 """Changes whenever `wrap` or `export` makes another model of the same instance."""
 FILE = "instance.json"
 
@@ -121,7 +121,7 @@ def _is_random(instance: Instance) -> bool:
 
 
 def export(manifest: Manifest, directory: Path, artefact: str) -> Artefact:
-    """Write `saved_model` (a folder), `tflite`, `onnx` or `openvino`; raises whatever the exporter raises."""
+    """Write `saved_model` (a folder), `tflite` or `onnx`; raises whatever the exporter raises."""
     return keras_export.export(live(manifest, directory), manifest, directory, artefact)
 
 
