@@ -322,7 +322,9 @@ class _Run:
         item = task.item
         self.pool.submit(
             item.frontend.name,
-            self._job(item, self._outputs(item), task.way),
+            msgspec.structs.replace(
+                self._job(item, self._outputs(item)), way=task.way, repeat=not task.way, insist=bool(task.trial)
+            ),
             seconds=self.options.limits.seconds,
             memory=self.options.limits.memory,
             fresh=item.alone or task.origin is not None,
