@@ -351,18 +351,9 @@ class _Run:
             f"library {item.frontend.library}", request, seconds=120, call="opera.run.library_side:screen", tag=task
         )
 
-    def _job(self, item: Item, save: str = "", way: str = "") -> Job:
+    def _job(self, item: Item, save: str = "") -> Job:
         variant, frontend = route(item), item.frontend
-        return Job(
-            item.test,
-            frontend.compiler,
-            frontend.library,
-            variant.name,
-            variant.artefact,
-            save,
-            repeat=not way,
-            way=way,
-        )
+        return Job(item.test, frontend.compiler, frontend.library, variant.name, variant.artefact, save)
 
     def _outputs(self, item: Item) -> str:
         """Return the name by which a worker leaves outputs that are not the expected ones."""

@@ -61,7 +61,8 @@ class Export(msgspec.Struct, frozen=True):
 class Execute(msgspec.Struct, frozen=True):
     """Run an item's variant; with `origin`, alone, after opera failed in a worker that had run others.
 
-    `way` is the variant's trial, empty for the way of users; `trial` says how the trial failed that this follows.
+    `way` is the variant's trial, empty for the way of users; `trial` says how the trial failed that this follows: right outputs
+    are then computed again, with other patterns in fresh memory, for both may be luck.
     """
 
     item: Item
