@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import tempfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +32,8 @@ PLACES = {
     r"dnn/src/(?:layers|int8layers)/|modules/(?:core|imgproc)/": KERNEL,
 }
 """Folders of its sources. Its switches for optimisations have no effect on the new engine: there are no ways without."""
+NODE = r"Node \[(\w+)@"
+"""How it names the operator of a node that it reads."""
 LOOP = r"dnn/src/(?:onnx/onnx_importer2?|layer|net_impl2?|net)\.[ch]pp|core/src/matrix|core/include/"
 """Where whatever fails in any operator is raised, or raised again."""
 
@@ -62,9 +67,22 @@ class Onnx:
     PLACES: Mapping[str, str] = PLACES
 
     def load(self, case: Case) -> Any:
+        """Read the file; where neither engine does, tell which operators the new one lacks, which it only prints.
+
+        What the classic one says then is of a model that was never meant for it, unless it fails at such an operator itself.
+        """
+        import cv2
+
         from opera.compilers.recipes import opencv as recipe
 
-        return recipe.load(str(case.model))
+        try:
+            return recipe.load(str(case.model))
+        except cv2.error as error:
+            lacking = _lacking(str(case.model))
+            named = re.search(NODE, str(error))
+            if not lacking or (named and named[1] in lacking):
+                raise
+            raise cv2.error(f"{error}\nUnsupported operations: {', '.join(lacking)}") from None
 
     def compile(self, loaded: Any, case: Case) -> Any:
         """Nothing is left to compile once the net is there: the first inference does it."""
@@ -85,7 +103,7 @@ class Onnx:
         The node may be one of a function's expanded body. A place of a layer's own says enough where no node is named.
         """
         message = "" if error is None else str(error)
-        named = re.search(r"Node \[(\w+)@", message)
+        named = re.search(NODE, message)
         place = last_location(message, LOOP)
         if named is None:
             return place or case.operator
@@ -96,6 +114,27 @@ class Onnx:
 
 
 FRONTENDS: Mapping[str, Frontend] = {"onnx": Onnx()}
+
+
+def _lacking(path: str) -> list[str]:
+    """Return the operators that OpenCV prints to be unsupported by its new engine when it reads a file by that one."""
+    import cv2
+
+    levels = cv2.utils.logging
+    before, kept = levels.getLogLevel(), os.dup(2)
+    with tempfile.TemporaryFile() as printed:
+        os.dup2(printed.fileno(), 2)
+        try:
+            levels.setLogLevel(levels.LOG_LEVEL_WARNING)
+            with contextlib.suppress(cv2.error):  # the failure that is known
+                cv2.dnn.readNetFromONNX(path, cv2.dnn.ENGINE_NEW)
+        finally:
+            levels.setLogLevel(before)
+            os.dup2(kept, 2)
+            os.close(kept)
+        printed.seek(0)
+        found = re.search(r"Unsupported operations:\s+((?:\w+\s+)+)", printed.read().decode("utf-8", "replace"))
+    return found[1].split() if found else []
 
 
 def _array(value: Value) -> np.ndarray[Any, Any]:

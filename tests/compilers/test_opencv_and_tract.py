@@ -145,3 +145,31 @@ def test_a_prepared_worker_is_quiet_and_has_one_thread(make: Any) -> None:
     done = subprocess.run([sys.executable, "-c", code, case.model], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["error False", "TractError False", "1 False"]
     assert done.stderr == ""
+
+
+def test_what_opencvs_new_engine_lacks_is_told_where_the_classic_one_fails_elsewhere(make: Any, run: Any) -> None:
+    """The classic engine then says something of another node: it computes no shapes at run time. What it prints is caught."""
+    body = onnx.helper.make_graph(
+        [onnx.helper.make_node("Add", ["a", "b"], ["c"]), onnx.helper.make_node("Identity", ["c"], ["d"])],
+        "body",
+        [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [3]) for name in "ab"],
+        [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [3]) for name in "cd"],
+    )
+    case = make("Scan", [Tensor.of(np.zeros(3, np.float32)), FLOATS], [Tensor.of(np.zeros(3, np.float32)), FLOATS])
+    model = onnx.load(case.model)
+    scan = onnx.helper.make_node("Scan", ["x0", "r"], ["y0", "y1"], body=body, num_scan_inputs=1)
+    steps = [
+        onnx.helper.make_node("Shape", ["x1"], ["s"]),
+        onnx.helper.make_node("Constant", [], ["k"], value_ints=[1]),
+        onnx.helper.make_node("Gather", ["s", "k"], ["g"]),
+        onnx.helper.make_node("Constant", [], ["m"], value=onnx.numpy_helper.from_array(np.int64([-1]))),
+        onnx.helper.make_node("Concat", ["m", "g"], ["t"], axis=0),
+        onnx.helper.make_node("Reshape", ["x1", "t"], ["r"]),
+    ]
+    del model.graph.node[:]
+    model.graph.node.extend([*steps, scan])
+    onnx.save(model, case.model)
+    stage, error = run(opencv, case)
+    frontend = opencv.FRONTENDS["onnx"]
+    assert stage == "load" and isinstance(error, Exception)
+    assert "Scan" in str(frontend.unsupported(case, stage, error)), error
