@@ -7,7 +7,8 @@ WORKSPACE holds runs of several releases, each run into it with its own interpre
 Of each way of saying it (a frontend, a verdict, a stage, and the row of refusals that decides, or else the normalised
 message) one message is kept, as the oldest release said it, and another one where the newest words it otherwise. Rows hold
 what the rules of today conclude of it, to be read before they are committed as tests/compilers/old_words.json, which
-tests/compilers/test_old_words.py holds later rules to.
+tests/compilers/test_old_words.py holds later rules to. Of a compiler that is new here, with `--frontend`, they are
+tests/compilers/words/COMPILER.json, from all node tests on the newest release.
 """
 
 from __future__ import annotations
@@ -41,10 +42,14 @@ def main() -> None:
     """Print the rows as JSON, sorted."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workspaces", nargs="+", type=Path)
+    parser.add_argument("--frontend", default="", help="only this frontend")
+    given = parser.parse_args()
     groups: dict[tuple[str, ...], dict[str, dict[str, Any]]] = defaultdict(dict)
-    for folder in parser.parse_args().workspaces:
+    for folder in given.workspaces:
         with Workspace.open(folder, write=False) as workspace:
             for key, version, row in rows(workspace):
+                if given.frontend not in ("", key[0]):
+                    continue
                 groups[key].setdefault(version, row)
     found = []
     for key in sorted(groups):
@@ -76,7 +81,8 @@ def rows(workspace: Workspace) -> Any:
         seen = Seen((Raised(seen.raised[0].kinds, text),), seen.blame)
         told = judge.conclude(frontend, case, verdict.outcome.stage, seen)
         error = judge.restored(seen.raised)
-        place = frontend.conversion_function(case, error) if compiler == "openvino" else ""  # others need the model
+        # Others need the model, or name the operator alone.
+        place = frontend.conversion_function(case, error) if compiler in ("opencv", "openvino", "tract") else ""
         rule = decided(frontend, verdict.outcome.stage, error)
         key = (verdict.frontend, told.verdict, verdict.outcome.stage, rule or normalise(cause(text) or text)[:100])
         row = {

@@ -64,6 +64,11 @@ PREFIXES = (
     r"<stack traces unavailable>",
     r"\{\{function_node \S+?\}\}",
     r"\{\{node \S+?\}\}",
+    r"OpenCV\([^)\s]+\) \S*:-?\d+: error:",  # OpenCV, each time that it raises it again
+    r"\(-2:Unspecified error\)",
+    r"in function '[^'\n]*'$",
+    r"> Node \[[\w.]+@[\w.]+\]:\(\S*\) parse error:",
+    r">(?= |$)",
 )
 """What a line may begin with that every message of its kind begins with."""
 FRAME = re.compile(
@@ -96,6 +101,8 @@ def cause(message: str) -> str:
     Empty where there is nothing else.
     """
     text = COLOURS.sub("", message)
+    _, told, causes = text.partition("\nCaused by:\n")  # Rust's errors: what was being done, then why, numbered
+    text = re.sub(r"(?m)^\s+(?:\d+: )?", "", causes) if told and causes.strip() else text
     for found in _BEFORE.finditer(text):
         if text[found.end() :].strip():
             text = text[found.end() :]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from opera.compilers import inductor, onnxexport, onnxruntime, tflite, torchexport, xla
+from opera.compilers import inductor, onnxexport, onnxruntime, opencv, tflite, torchexport, tract, xla
 from opera.compilers.openvino import compiler as openvino
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import Claimed, Rule
@@ -19,9 +19,11 @@ from opera.run import culprit, judge
 FILES = sorted(messages.file_of("tvm").parent.glob("*.toml"))
 READ = {
     ("onnxruntime", "reader"): (onnxruntime, "onnx", "onnx", ()),
+    ("opencv", "onnx"): (opencv, "onnx", "onnx", ()),
     ("openvino", "core"): (openvino, "onnx", "onnx", ()),
     ("openvino", "tensorflow"): (openvino, "keras", "saved_model", ("core",)),
     ("openvino", "pytorch"): (openvino, "torch", "pt2", ("core",)),
+    ("tract", "onnx"): (tract, "onnx", "onnx", ()),
     ("tvm", "onnx"): (tvm, "onnx", "onnx", ()),
     ("tvm", "pytorch"): (tvm, "torch", "pt2", ()),
     ("tvm", "tflite"): (tvm, "keras", "tflite", ()),

@@ -53,6 +53,17 @@ REAL = [
         "Exception encountered when calling Dense.call().\n\n\x1b[1mno rank\x1b[0m\n\nArguments received by D:\n  x",
         "no rank",
     ),
+    (
+        "OpenCV(5.0.0) /io/opencv/onnx_importer.cpp:1114: error: (-2:Unspecified error) in function 'handleNode'\n> Node"
+        " [Reshape@ai.onnx]:(onnx_node_output_0!y) parse error: OpenCV(5.0.0) /io/opencv/reshape_layer.cpp:150: error:"
+        " (-1:Backtrace) Can't infer a dim denoted by -1 in function 'computeShape'\n> \n",
+        "( ... :Backtrace) Can't infer a dim denoted by ... in function 'computeShape'",
+    ),
+    (
+        'running pass codegen\n\nCaused by:\n    0: codegen node #6 "Y.sdpa" SDPA\n    1: Mask must be floating point',
+        'codegen node # ... "Y.sdpa" SDPA ... Mask must be floating point',
+    ),
+    ("loading\n\nCaused by:\n    expected axes as a constant", "expected axes as a constant"),
     ("", ""),
     ("12 (3)", ""),
     ("Check 'rank > 0' failed at src/a.cpp:66:", "Check 'rank > ... ' failed"),

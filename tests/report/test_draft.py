@@ -33,6 +33,8 @@ HEADINGS = {
     "openvino": ["### OpenVINO Version", "### Operating System", "### Device used for inference", "### Framework",
                  "### Issue description", "### Step-by-step reproduction", "### Relevant log output"],
     "onnxruntime": ["### Describe the issue", "### To reproduce", "### Urgency", "### Platform", "### Execution Provider"],
+    "opencv": ["### System Information", "### Detailed description", "### Steps to reproduce"],
+    "tract": ["**Expected**", "**To reproduce**", "**Versions**"],
     "pytorch": ["### 🐛 Describe the bug", "### Versions"],
     "keras": ["**Describe the current behavior**", "**Standalone code to reproduce the issue**"],
     "onnx": ["# Bug Report", "### Is the issue related to model conversion?", "### Reproduction instructions"],
