@@ -1,0 +1,101 @@
+"""MNN on the CPU: its converter, and the module that runs what it writes.
+
+MNN's own command `mnnconvert` imports `MNN.tools.utils.log`, which installs a package by pip and reports every conversion to its
+makers. The converter itself is the extension module `_tools`, which does neither; that other module cannot be imported here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opera.compilers import LESS, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
+from opera.compilers.shared import messages
+from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.shared.packing import CannotCarry, of_numpy
+from opera.programs.values import Tensor, Value
+
+NAME = "mnn"
+TITLE = "MNN"
+PACKAGE = "MNN"
+PRELOAD = ("_tools", "MNN")
+
+RECIPE = f"{RECIPES}.mnn"
+UNSUPPORTED = messages.table("mnn", "converter")
+UNOPTIMISED = Way("unoptimised", LESS, "converted without graph optimisations (--optimizeLevel 0)", "load")
+
+
+def version() -> str:
+    return metadata.version("MNN")
+
+
+def options() -> dict[str, str]:
+    return {"precision": "high", "threads": "1", "optimizeLevel": "1"}
+
+
+def prepare() -> None:
+    """Nothing is set for a whole process: threads and precision are the module's."""
+
+
+class Onnx:
+    """MNN's importer of ONNX models."""
+
+    VARIANTS = (
+        Variant("inputs", "onnx", exports="model.mnn"),
+        Variant("constants", "onnx-constants", after="rejected", exports="model.mnn"),
+    )
+    PACKAGES = ("_tools", "MNN", "_mnncengine", f"{RECIPES}.mnn_told")
+    """The last raises what MNN prints."""
+    COMPUTES_IN: Mapping[str, str] = {"float64": "float32"}
+    WAYS = (UNOPTIMISED,)
+
+    def export(self, case: Case, path: Path) -> None:
+        from opera.compilers.recipes import mnn as recipe
+
+        recipe.convert(str(case.model), str(path))
+
+    def load(self, case: Case) -> Any:
+        from opera.compilers.recipes import mnn as recipe
+
+        return recipe.load(str(case.model), case.feeds, list(case.outputs))
+
+    def compile(self, loaded: Any, case: Case) -> Any:
+        """Nothing is left to compile: kernels are chosen when shapes are known."""
+        return loaded
+
+    def infer(self, compiled: Any, case: Case) -> list[Value]:
+        from opera.compilers.recipes import mnn as recipe
+
+        feeds = {name: fed(name, value, recipe.HELD) for name, value in case.feeds.items()}
+        return [of_numpy(array) for array in recipe.infer(compiled, feeds, case.outputs, case.dtypes)]
+
+    def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
+        return first_rule(UNSUPPORTED, stage, error)
+
+    def conversion_function(self, case: Case, error: BaseException | None) -> str:
+        """Return the operator, ONNX's or MNN's own, that a message names, else the case's: it tells no place in its sources."""
+        found = re.search(r"ONNX::(\w+)", "" if error is None else str(error))
+        return found[1] if found else case.operator
+
+    def recipe(self, artefact: str, involved: Involved) -> Recipe:
+        return Recipe((f"{RECIPE}:convert", f"{RECIPE}:load"), (), (f"{RECIPE}:infer",))
+
+
+FRONTENDS: Mapping[str, Frontend] = {"onnx": Onnx()}
+
+
+def fed(name: str, value: Value, held: Mapping[str, str]) -> Any:
+    """Return the array of an input. Raises CannotCarry for what MNN's Python has no way to take."""
+    if not isinstance(value, Tensor):
+        raise CannotCarry(f"opera cannot feed {type(value).__name__.lower()}s to MNN")
+    if value.dtype not in {*held, *held.values(), "uint8"}:
+        raise CannotCarry(f"opera cannot feed {value.dtype} to MNN")
+    array: np.ndarray[Any, Any] = value.array()
+    if value.dtype in ("int64", "uint32", "uint64") and not np.array_equal(array.astype(np.int32), array):
+        raise CannotCarry(f"opera cannot feed {value.dtype} to MNN whose values int32 does not hold")
+    return array

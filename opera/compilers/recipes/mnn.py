@@ -1,0 +1,66 @@
+"""MNN: its converter, and the module that runs what it writes."""
+
+import os
+import sys
+from pathlib import Path
+
+import _tools
+import MNN.expr as F
+import MNN.nn
+import numpy as np
+
+from opera.compilers.recipes.mnn_told import fail, told
+
+# MNN's command mnnconvert imports a module that installs a package by pip and reports each conversion: not so here.
+os.environ["PIP_NO_INDEX"] = "1"
+sys.modules["MNN.tools.utils.log"] = None
+
+# An MNN file states no other dtypes than float32, int32, int8 and uint8: these are held in another one.
+HELD = {"float16": "float32", "float64": "float32"}
+HELD |= dict.fromkeys(["bool", "int16", "int64", "uint16", "uint32", "uint64"], "int32")
+
+
+def convert(model, path):
+    """The converter returns True whatever comes of it: there is a file, or else it printed why there is none."""
+    options = ["-f", "ONNX", "--modelFile", model, "--MNNModel", path, "--bizCode", "MNN"]
+    _, said = told(_tools.mnnconvert, ["mnnconvert", *options])
+    if not Path(path).is_file():
+        fail(said)
+    return path
+
+
+def load(path, feeds, outputs):
+    precise = {"precision_mode": F.PrecisionMode.High, "thread_num": 1}  # else the CPU decides how precisely it computes
+    module, said = told(MNN.nn.load_module_from_file, path, list(feeds), outputs, **precise)
+    return module if module is not None else fail(said)
+
+
+def infer(module, feeds, outputs, dtypes):
+    info = module.get_info()
+    given = [placed(feeds[name], stated.dtype) for name, stated in zip(info["inputNames"], info["inputs"], strict=True)]
+    found, said = told(module.onForward, given)
+    if not found or len(found) != len(outputs):
+        fail(said)
+    return [read(variable, dtype) for variable, dtype in zip(found, dtypes, strict=True)]
+
+
+def placed(array, dtype):
+    """Return an input, in the dtype that the converted model states for it."""
+    kinds = {F.float: "float32", F.int: "int32", F.uint8: "uint8"}
+    variable = F.placeholder(list(array.shape), F.NCHW, dtype)
+    if array.size:
+        variable.write(np.ascontiguousarray(array, kinds[dtype]))
+    return variable
+
+
+def read(variable, dtype):
+    """Return an output, in the dtype that the model declares where MNN has none such."""
+    if variable.data_format == F.NC4HW4:
+        variable = F.convert(variable, F.NCHW)
+    kinds = {F.float: "float32", F.int: "int32", F.uint8: "uint8", F.int8: "int8"}
+    if 0 in variable.shape:  # there is nothing that it could hand out
+        array = np.empty(variable.shape, kinds[variable.dtype])
+    else:
+        array, said = told(variable.read)
+        array = np.array(fail(said) if array is None else array)
+    return array.astype(dtype) if HELD.get(dtype) == array.dtype.name else array
