@@ -26,7 +26,7 @@ PACKAGE = "MNN"
 PRELOAD = ("_tools", "MNN")
 
 RECIPE = f"{RECIPES}.mnn"
-UNSUPPORTED = messages.table("mnn", "converter")
+UNSUPPORTED = messages.table("mnn", "converter", "module")
 UNOPTIMISED = Way("unoptimised", LESS, "converted without graph optimisations (--optimizeLevel 0)", "load")
 
 
@@ -57,7 +57,7 @@ class Onnx:
     def export(self, case: Case, path: Path) -> None:
         from opera.compilers.recipes import mnn as recipe
 
-        recipe.convert(str(case.model), str(path))
+        recipe.convert(str(case.model), str(path), "0" if case.way == UNOPTIMISED.name else "1")
 
     def load(self, case: Case) -> Any:
         from opera.compilers.recipes import mnn as recipe
@@ -71,7 +71,9 @@ class Onnx:
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         from opera.compilers.recipes import mnn as recipe
 
-        feeds = {name: fed(name, value, recipe.HELD) for name, value in case.feeds.items()}
+        if "bfloat16" in case.dtypes:
+            import ml_dtypes  # noqa: F401 - numpy knows the name from then on
+        feeds = {name: fed(value, recipe.HELD) for name, value in case.feeds.items()}
         return [of_numpy(array) for array in recipe.infer(compiled, feeds, case.outputs, case.dtypes)]
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
@@ -89,13 +91,15 @@ class Onnx:
 FRONTENDS: Mapping[str, Frontend] = {"onnx": Onnx()}
 
 
-def fed(name: str, value: Value, held: Mapping[str, str]) -> Any:
-    """Return the array of an input. Raises CannotCarry for what MNN's Python has no way to take."""
+def fed(value: Value, held: Mapping[str, str]) -> Any:
+    """Return the array of an input. Raises CannotCarry for what an MNN file states no dtype for, and what that does not hold."""
     if not isinstance(value, Tensor):
         raise CannotCarry(f"opera cannot feed {type(value).__name__.lower()}s to MNN")
-    if value.dtype not in {*held, *held.values(), "uint8"}:
+    if value.dtype not in {*held, *held.values(), "int8", "uint8"}:
         raise CannotCarry(f"opera cannot feed {value.dtype} to MNN")
     array: np.ndarray[Any, Any] = value.array()
-    if value.dtype in ("int64", "uint32", "uint64") and not np.array_equal(array.astype(np.int32), array):
-        raise CannotCarry(f"opera cannot feed {value.dtype} to MNN whose values int32 does not hold")
+    if value.dtype == "bfloat16":
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    if value.dtype in ("uint32", "int64", "uint64") and not np.array_equal(array.astype(np.int32), array):
+        raise CannotCarry(f"opera cannot feed {value.dtype} to MNN that int32 does not hold")
     return array

@@ -15,14 +15,15 @@ from opera.compilers.recipes.mnn_told import fail, told
 os.environ["PIP_NO_INDEX"] = "1"
 sys.modules["MNN.tools.utils.log"] = None
 
-# An MNN file states no other dtypes than float32, int32, int8 and uint8: these are held in another one.
-HELD = {"float16": "float32", "float64": "float32"}
-HELD |= dict.fromkeys(["bool", "int16", "int64", "uint16", "uint32", "uint64"], "int32")
+# MNN's files state no other dtypes than float32, int32, int8 and uint8: it holds these in another one.
+HELD = dict.fromkeys(["float16", "bfloat16", "float64"], "float32")
+HELD |= dict.fromkeys(["bool", "int16", "uint16", "uint32", "int64", "uint64"], "int32")
+DTYPES_OF = {F.float: "float32", F.int: "int32", F.uint8: "uint8", F.int8: "int8"}
 
 
-def convert(model, path):
+def convert(model, path, level="1"):
     """The converter returns True whatever comes of it: there is a file, or else it printed why there is none."""
-    options = ["-f", "ONNX", "--modelFile", model, "--MNNModel", path, "--bizCode", "MNN"]
+    options = ["-f", "ONNX", "--modelFile", model, "--MNNModel", path, "--bizCode", "MNN", "--optimizeLevel", level]
     _, said = told(_tools.mnnconvert, ["mnnconvert", *options])
     if not Path(path).is_file():
         fail(said)
@@ -46,10 +47,11 @@ def infer(module, feeds, outputs, dtypes):
 
 def placed(array, dtype):
     """Return an input, in the dtype that the converted model states for it."""
-    kinds = {F.float: "float32", F.int: "int32", F.uint8: "uint8"}
+    if dtype == F.int8:  # there is no way to write these
+        return F.cast(placed(array, F.int), dtype)
     variable = F.placeholder(list(array.shape), F.NCHW, dtype)
     if array.size:
-        variable.write(np.ascontiguousarray(array, kinds[dtype]))
+        variable.write(np.asarray(array, DTYPES_OF[dtype], order="C"))
     return variable
 
 
@@ -57,9 +59,8 @@ def read(variable, dtype):
     """Return an output, in the dtype that the model declares where MNN has none such."""
     if variable.data_format == F.NC4HW4:
         variable = F.convert(variable, F.NCHW)
-    kinds = {F.float: "float32", F.int: "int32", F.uint8: "uint8", F.int8: "int8"}
     if 0 in variable.shape:  # there is nothing that it could hand out
-        array = np.empty(variable.shape, kinds[variable.dtype])
+        array = np.empty(variable.shape, DTYPES_OF[variable.dtype])
     else:
         array, said = told(variable.read)
         array = np.array(fail(said) if array is None else array)
