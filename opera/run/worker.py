@@ -327,10 +327,14 @@ def _conversion_function(frontend: Frontend, case: Case, error: BaseException | 
 
 
 def _location(error: BaseException, packages: tuple[str, ...]) -> str:
-    """Return `file:function` of the last frame that is in one of the compiler's own packages."""
+    """Return `file:function` of the last frame that is in one of the compiler's own packages.
+
+    What a recipe raises in the compiler's words is none of them: in a script that function stands in another file.
+    """
     found = ""
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        if culprit.within(str(frame.f_globals.get("__name__", "")), packages):
+        name = str(frame.f_globals.get("__name__", ""))
+        if culprit.within(name, packages) and not culprit.within(name, (compilers.RECIPES,)):
             found = f"{Path(frame.f_code.co_filename).name}:{frame.f_code.co_name}"
     return found
 

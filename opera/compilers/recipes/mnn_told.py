@@ -33,4 +33,5 @@ def told(function, *args, **options):
 
 
 def fail(said):
-    raise RuntimeError(said or "MNN failed without a word")
+    kind = MemoryError if "code=1 in " in said else RuntimeError  # its error code OUT_OF_MEMORY
+    raise kind(said or "MNN failed without a word")
