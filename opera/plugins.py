@@ -16,6 +16,15 @@ def registered(group: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
 
 
+def declared(prefix: str) -> str:
+    """Return the plugins of all groups whose names begin so, as the text of an `entry_points.txt`."""
+    every = entry_points()
+    lines = []
+    for group in sorted(x for x in every.groups if x.startswith(prefix)):
+        lines += [f"[{group}]", *(f"{name} = {point.value}" for name, point in registered(group).items()), ""]
+    return "\n".join(lines)
+
+
 def load(group: str, kind: str, name: str) -> Any:
     """Import a plugin (not what it needs). Raises UsageError for an unknown name.
 

@@ -20,7 +20,7 @@ from opera.errors import UsageError
 from opera.prioritize import order
 from opera.programs.verdicts import Limits
 from opera.report.words import clean, near_path, one_line
-from opera.run import driver
+from opera.run import driver, environments
 from opera.run.driver import Options
 from opera.run.plan import Selection
 from opera.run.progress import reporter
@@ -37,11 +37,15 @@ FORMATS = ("terminal", "json")
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What the user asked for: no `compilers` means all that are installed, no `workspace` one that is named after the file."""
+    """What the user asked for: no `compilers` means all that are installed, no `workspace` one that is named after the file.
+
+    A compiler is given as `NAME` or `NAME=PYTHON`; `pythons` is then compiler → interpreter, and `compilers` names alone.
+    """
 
     library: str
     words: tuple[str, ...]
     compilers: tuple[str, ...] = ()
+    pythons: dict[str, str] = {}
     workspace: Path | None = None
     temporary: bool = False
     workers: int = 2
@@ -78,7 +82,9 @@ def check(wanted: Wanted) -> bool:
     if wanted.format not in FORMATS:
         raise UsageError(f"there is no format {wanted.format!r}", fix=f"choose from {', '.join(FORMATS)}")
     command = program.parse(wanted.library, wanted.words)
-    program.check_compilers(wanted.compilers, command.hooks.library)
+    names, pythons = environments.chosen(wanted.compilers, "", wanted.workspace or FOLDER)
+    program.check_compilers(names, command.hooks.library)
+    wanted = msgspec.structs.replace(wanted, compilers=names, pythons=pythons)
     with _folder(wanted, command) as folder, Workspace.open(folder, write=True) as workspace:
         found = _check(workspace, wanted, command)
         if not wanted.temporary:
@@ -119,8 +125,8 @@ def _check(workspace: Workspace, wanted: Wanted, command: Command) -> Check:
     ):
         pass
     options = Options(
-        compilers=wanted.compilers, libraries=(library,), workers=wanted.workers, time_budget=wanted.time_budget,
-        selection=Selection(instances=instances), limits=Limits(wanted.timeout),
+        compilers=wanted.compilers, libraries=(library,), pythons=wanted.pythons, workers=wanted.workers,
+        time_budget=wanted.time_budget, selection=Selection(instances=instances), limits=Limits(wanted.timeout),
     )  # fmt: skip
     with reporter() as progress:
         progress.say(f"{ending}; {len(instances)} different calls to be run")

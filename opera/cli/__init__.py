@@ -6,11 +6,11 @@ import errno
 import os
 import sys
 
-from opera.cli import interrupts, prepare, execute, results, known, drafts  # isort: skip
+from opera.cli import interrupts, prepare, execute, env, results, known, drafts  # isort: skip
 from opera.cli.app import app
 from opera.errors import INTERRUPTED, USAGE, OperaError, UsageError
 
-__all__ = ["drafts", "execute", "known", "main", "prepare", "results"]
+__all__ = ["drafts", "env", "execute", "known", "main", "prepare", "results"]
 """Modules of commands, imported in the order in which `opera --help` lists them, and what runs them."""
 
 MACHINES = {

@@ -15,7 +15,12 @@ from opera.errors import NEW_FINDINGS, OK, USAGE, UsageError
 @app.command()
 def run(
     compiler: Annotated[
-        list[str] | None, typer.Option(help="Only this compiler (repeatable); default: all installed ones.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[=PYTHON]",
+            help="Only this compiler (repeatable), with the interpreter of an environment of its own;"
+            " default: all installed ones.",
+        ),
     ] = None,
     library: Annotated[list[str] | None, typer.Option(help="Only this library (repeatable).")] = None,
     limit: Annotated[
@@ -33,7 +38,11 @@ def run(
         ),
     ] = False,
     python: Annotated[
-        str, typer.Option(help="Interpreter of another environment (opera and a compiler of another version in it).")
+        str,
+        typer.Option(
+            help="Interpreter of another environment (opera and compilers of other versions in it), for all that have none of"
+            " their own."
+        ),
     ] = "",
     timeout: Annotated[
         float, typer.Option(min=0.1, help="Seconds that one test may take; what a busy machine takes does not count.")
@@ -63,11 +72,13 @@ def run(
 
     Example: opera run --compiler onnxruntime --python ../old/bin/python
 
+    Example: opera run --compiler openvino --compiler mnn=../mnn/bin/python
+
     Example: opera run --library torch --balance --limit 3000
     """
     from opera.programs import verdicts as records
     from opera.report.known import after_run
-    from opera.run import show
+    from opera.run import environments, show
     from opera.run.driver import Options
     from opera.run.plan import Selection
     from opera.store.workspace import Workspace
@@ -75,10 +86,12 @@ def run(
     from opera.triage.known import Known
 
     issues = Known.beside(known)  # a file that cannot be read is told before hours of running, not after
+    compilers, pythons = environments.chosen(compiler or (), python, workspace)
     options = Options(
-        compilers=tuple(dict.fromkeys(compiler or ())),
+        compilers=compilers,
         libraries=tuple(library or ()),
-        python=python,
+        python=environments.interpreter(python) if python else "",
+        pythons=pythons,
         workers=workers,
         time_budget=seconds(time_budget) if time_budget else None,
         selection=Selection(limit, operator, test, rerun, balance),
@@ -101,7 +114,8 @@ def check(
         ),
     ],
     compiler: Annotated[
-        list[str] | None, typer.Option(help="Only this compiler (repeatable); default: all installed ones.")
+        list[str] | None,
+        typer.Option(metavar="NAME[=PYTHON]", help="Only this compiler (repeatable); default: all installed ones."),
     ] = None,
     library: Annotated[
         str, typer.Option(help="The library whose operators are checked (onnx, torch, keras); default: by the imports.")
@@ -132,7 +146,7 @@ def check(
         raise UsageError("--temporary keeps nothing, and --workspace says where to", fix="leave one of them out")
     fails = command.check(
         command.Wanted(
-            library=library, words=tuple(program), compilers=tuple(dict.fromkeys(compiler or ())), workspace=workspace,
+            library=library, words=tuple(program), compilers=tuple(compiler or ()), workspace=workspace,
             temporary=temporary, workers=workers, time_budget=seconds(time_budget) if time_budget else None,
             timeout=timeout, format=format,
         )
@@ -169,7 +183,9 @@ def coverage(
 
 @app.command()
 def doctor(
-    compiler: Annotated[list[str] | None, typer.Option(help="Only this compiler (repeatable); default: all.")] = None,
+    compiler: Annotated[
+        list[str] | None, typer.Option(metavar="NAME[=PYTHON]", help="Only this compiler (repeatable); default: all.")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Only what is installed, in a second: no compiler is started.")
     ] = False,
@@ -190,10 +206,14 @@ def doctor(
     Example: opera doctor --compiler openvino --python ../old/bin/python
     """
     from opera.run import doctor as stage
+    from opera.run import environments
 
     if quick and python:
         raise UsageError("--quick starts no other interpreter", fix="leave --quick or --python out")
-    raise typer.Exit(OK if stage.show(workspace, workers, compiler or [], quick=quick, python=python) else USAGE)
+    names, pythons = environments.chosen(compiler or (), python, workspace)
+    rest = environments.interpreter(python) if python else ""
+    fine = stage.show(workspace, workers, names, quick=quick, interpreter=lambda name: pythons.get(name, rest))
+    raise typer.Exit(OK if fine else USAGE)
 
 
 def seconds(text: str) -> float:

@@ -8,6 +8,7 @@ msgspec. examples/opera-onnx-reference is a worked third-party one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint
@@ -205,6 +206,14 @@ def get(name: str) -> Compiler:
     """Import the module of a compiler (not the compiler itself). Raises UsageError for an unknown name."""
     module: Compiler = plugins.load(GROUP, "compiler", name)
     return module
+
+
+def package(name: str) -> str:
+    """Return the package of the index whose releases are the compiler's, empty for an exporter, or a part of a library."""
+    module = get(name)
+    found = module.PACKAGE.split()[0] if module.PACKAGE else ""
+    parts = any(getattr(x, "EXPORTER", False) for x in module.FRONTENDS.values())
+    return "" if parts or not re.fullmatch(r"[\w.-]+", found) else found
 
 
 @cache

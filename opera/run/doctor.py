@@ -31,6 +31,14 @@ OK, MISSING, WRONG, SILENT = "ok", "missing", "wrong", "silent"
 COLOURS = {OK: "green", MISSING: "yellow", WRONG: "red", SILENT: "red"}
 
 
+Interpreter = Callable[[str], str]
+"""Compiler → the interpreter that runs it, empty for the one that runs opera."""
+
+
+def _here(compiler: str) -> str:
+    return ""
+
+
 class Check(msgspec.Struct, frozen=True):
     """One line of the report."""
 
@@ -52,10 +60,12 @@ class _Silent:
         return
 
 
-def show(workspace: Path, workers: int, chosen: Sequence[str] = (), *, quick: bool = False, python: str = "") -> bool:
+def show(
+    workspace: Path, workers: int, chosen: Sequence[str] = (), *, quick: bool = False, interpreter: Interpreter = _here
+) -> bool:
     """Print a line for each check as it comes; False if a compiler that is installed is judged wrongly or cannot be run.
 
-    `python` is the interpreter that compilers are tried with, where it is not the one that runs opera.
+    `interpreter` says with which one a compiler is tried, where it is not the one that runs opera.
     """
     from rich.console import Console
     from rich.markup import escape
@@ -66,7 +76,7 @@ def show(workspace: Path, workers: int, chosen: Sequence[str] = (), *, quick: bo
     for name in names:
         compilers.get(name)
     with console.status("looking") as status:
-        for check in _quickly(names) if quick else _examined(names, workers, status.update, python):
+        for check in _quickly(names, interpreter) if quick else _examined(names, workers, status.update, interpreter):
             seen.append(check)
             text = f"{check.kind:<9} {check.name:<18} {check.version:<14} {check.note}".rstrip()
             console.print(f"[{COLOURS[check.mark]}]{check.mark:<8}[/]{escape(text)}")
@@ -86,12 +96,14 @@ def examine(compiler: str, library: str, python: str) -> Check:
     with (
         temporary.folder("doctor") as folder,
         Workspace.open(folder, write=True) as own,
-        Pool(groups([(compiler, library)], [library], python, own.files), workers=1) as pool,
+        Pool(groups([(compiler, library)], [library], lambda _: python, own.files), workers=1) as pool,
     ):
         return _compiler(compiler, library, own, 1, pool, python)
 
 
-def _examined(names: Sequence[str], workers: int, tell: Callable[[str], None], python: str) -> Iterator[Check]:
+def _examined(
+    names: Sequence[str], workers: int, tell: Callable[[str], None], interpreter: Interpreter
+) -> Iterator[Check]:
     """Yield what is found: libraries, sources, and compilers with their canaries, which take the time."""
     found = [_library(name) for name in libraries.registered()]
     yield from found
@@ -106,24 +118,29 @@ def _examined(names: Sequence[str], workers: int, tell: Callable[[str], None], p
     with (
         temporary.folder("doctor") as folder,
         Workspace.open(folder, write=True) as own,
-        Pool(groups(pairs, there, python, own.files), workers=workers) as pool,  # a library is imported once for all
+        Pool(
+            groups(pairs, there, interpreter, own.files), workers=workers
+        ) as pool,  # a library is imported once for all
     ):
         for place, (name, library) in enumerate(pairs):
             frontend = compilers.frontend_name(name, library)
             tell(f"running the canaries of {frontend}")
             for following in pairs[place + 1 : place + workers]:
                 pool.warm(compilers.frontend_name(*following))
-            yield _compiler(name, library, own, workers, pool, python)
+            yield _compiler(name, library, own, workers, pool, interpreter(name))
             pool.release(frontend)
 
 
-def _quickly(names: Sequence[str]) -> Iterator[Check]:
+def _quickly(names: Sequence[str], interpreter: Interpreter) -> Iterator[Check]:
     """Yield what is installed as far as files tell: nothing is imported."""
     yield from (_library(name) for name in libraries.registered())
     yield from _sources()
     distributions = importlib.metadata.packages_distributions()
     for name in names:
         module = compilers.get(name)
+        if own := interpreter(name):
+            yield Check(OK, "compiler", name, "", f"in an environment of its own, not tried: {own}")
+            continue
         needed = dict.fromkeys(x.partition(".")[0] for x in module.PRELOAD if not x.startswith("opera."))
         if any(importlib.util.find_spec(package) is None for package in needed):
             yield Check(MISSING, "compiler", name, "", f"pip install {module.PACKAGE}")

@@ -66,15 +66,23 @@ OVERTIME = 0.05
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What the user asked of a run; `compilers` empty means all that are installed, `python` empty this interpreter."""
+    """What the user asked of a run; `compilers` empty means all that are installed, `python` empty this interpreter.
+
+    `pythons` is compiler → interpreter of those that have one of their own.
+    """
 
     compilers: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     python: str = ""
+    pythons: dict[str, str] = {}
     workers: int = 2
     time_budget: float | None = None
     selection: Selection = Selection()
     limits: Limits = Limits()
+
+    def interpreter(self, compiler: str) -> str:
+        """Return the interpreter of a compiler, empty for the one that runs opera."""
+        return self.pythons.get(compiler, self.python)
 
 
 class Progress(Protocol):
@@ -131,7 +139,7 @@ def run(workspace: Workspace, options: Options, progress: Progress, pool: Pool |
     own = (
         nullcontext(pool)
         if pool is not None
-        else Pool(groups(pairs, chosen, options.python, workspace.files), workers=options.workers)
+        else Pool(groups(pairs, chosen, options.interpreter, workspace.files), workers=options.workers)
     )
     with own as opened:
         described, missing = describe(opened, pairs, options.compilers)
@@ -141,7 +149,7 @@ def run(workspace: Workspace, options: Options, progress: Progress, pool: Pool |
             plan.installed(workspace, name, library, described[name]) for name, library in pairs if name in described
         ]
         for target in frontends:
-            workspace.save_interpreter(target.environment, options.python)
+            workspace.save_interpreter(target.environment, options.interpreter(target.compiler))
         return _Run(workspace, options, progress, opened, frontends).go()
 
 
@@ -156,7 +164,7 @@ class _Run:
         self.ledger = Ledger(workspace, frontends, self.accounts, number)
         self.prepare: Preparation[Item] = Preparation(workspace, workspace.files, pool, options.limits)
         self.probe = Probe(
-            workspace.root, interpreter=lambda _: options.python, limits=options.limits, pool=pool, others=self._handle
+            workspace.root, interpreter=self._interpreter, limits=options.limits, pool=pool, others=self._handle
         )
         self.aftermath = Aftermath(pool, self.probe)
         self.members = Members(workspace)
@@ -174,6 +182,11 @@ class _Run:
         self.upcoming = iter(self.items)
         self.quota = Quota(self.items, options.selection)
         self.rejudging = Rejudging(pool, self.ledger, self.by_test, self._perform)
+
+    def _interpreter(self, environment: str) -> str:
+        """Return the interpreter of one of the run's environments."""
+        compiler = next(x.compiler for x in self.frontends.values() if x.environment == environment)
+        return self.options.interpreter(compiler)
 
     # ------------------------------------------------------------------ the loop
 
@@ -465,7 +478,7 @@ class _Run:
         pairs = [pair for pair in wrong if compilers.frontend_name(*pair) not in self.frontends]
         if not pairs or self._over():
             return
-        for name, group in groups(pairs, [], self.options.python, self.workspace.files).items():
+        for name, group in groups(pairs, [], self.options.interpreter, self.workspace.files).items():
             if name not in self.pool.groups:
                 self.pool.add(name, group)
         try:
@@ -477,7 +490,7 @@ class _Run:
             if compiler not in described:
                 continue
             target = plan.installed(self.workspace, compiler, library, described[compiler])
-            self.workspace.save_interpreter(target.environment, self.options.python)
+            self.workspace.save_interpreter(target.environment, self.options.interpreter(compiler))
             self.frontends[target.name] = target
             self.ledger.admit(target)
             for item in exporters.items(wrong[compiler, library], target):
@@ -501,7 +514,9 @@ class _Run:
         for result in self.pool.results():
             self._handle(result)
         test, _, variant = culprit.name.partition("/")
-        where = self.probe.locate(Question(frontend=target.name, variant=variant, test=test))
+        where = self.probe.locate(
+            Question(frontend=target.name, variant=variant, test=test, environment=target.environment)
+        )
         item = self.by_test.get((target.name, test))
         if item is None or self._over():
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from opera import compilers, libraries
@@ -42,11 +43,17 @@ def unpatched(frontend: str) -> str:
     return f"{frontend} unpatched"
 
 
-def groups(pairs: list[tuple[str, str]], chosen: list[str], python: str, files: Folders) -> dict[str, Group]:
-    """Return all groups of a run over these frontends (compiler, library) and libraries; one starts when it has a job."""
+def groups(
+    pairs: list[tuple[str, str]], chosen: list[str], interpreter: Callable[[str], str], files: Folders
+) -> dict[str, Group]:
+    """Return all groups of a run over these frontends (compiler, library) and libraries; one starts when it has a job.
+
+    `interpreter` says of a compiler which one runs it, empty for the one that runs opera.
+    """
     found: dict[str, Group] = {}
     for name, library in pairs:
         frontend = compilers.frontend_name(name, library)
+        python = interpreter(name)
         found[frontend] = compiler_group(name, library, files, python)
         if patches(name, library):
             found[unpatched(frontend)] = compiler_group(name, library, files, python, unpatched=True)
@@ -106,7 +113,8 @@ def _reason(name: str, result: Result) -> OperaError:
         return NotInstalled(
             f"the compiler {name} cannot be used: {last}",
             cause="it is not installed",
-            fix=f"pip install {compilers.get(name).PACKAGE}",
+            fix=f"pip install {compilers.get(name).PACKAGE}"
+            + (f"; or `opera env create {name}`, an environment of its own" if compilers.package(name) else ""),
         )
     return NoAnswer(
         f"the compiler {name} cannot be used: {last}",

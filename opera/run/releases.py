@@ -1,4 +1,4 @@
-"""Environments of other releases of a compiler, made of the package index by uv, or by pip where that is not there, and kept.
+"""Environments of a compiler, of another release or to have one apart, made of the package index by uv or pip, and kept.
 
 They are kept in the user's cache folder (`$XDG_CACHE_HOME/opera/environments`). An environment is the release, numpy, msgspec
 and what else the compiler needs; opera itself is looked up where it runs, and so is a library that the compiler must have
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import importlib.metadata
+import importlib.util
 import os
 import re
 import shutil
@@ -21,8 +22,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 import opera
-from opera import compilers
+from opera import compilers, libraries, plugins
 from opera.errors import OperaError, UsageError
 from opera.run import doctor
 
@@ -47,13 +50,33 @@ def folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opera" / "environments"
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """An environment that is kept.
+
+    Attributes:
+        name: Of its folder.
+        made: What was installed, as requirements.
+        version: Of the compiler's package, the first of these.
+        size: Bytes on disk, what is linked several times once.
+    """
+
+    name: str
+    folder: Path
+    made: tuple[str, ...]
+    version: str
+    size: int
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.folder / "bin" / "python"
+
+
 def check(compiler: str, version: str) -> None:
     """Raise UsageError for what is no version, or a compiler that is no package with versions of its own."""
     if not VERSION.fullmatch(version):
         raise UsageError(f"{version!r} is no version", fix="give versions as the package index has them: 2024.0,2024.1")
-    module = compilers.get(compiler)
-    package = module.PACKAGE.split()[0] if module.PACKAGE else ""
-    if not re.fullmatch(r"[\w.-]+", package) or any(getattr(x, "EXPORTER", False) for x in module.FRONTENDS.values()):
+    if not compilers.package(compiler):
         raise UsageError(
             f"{compiler} is no package of the index with releases of its own",
             cause="an exporter, or a part of the library",
@@ -64,14 +87,60 @@ def check(compiler: str, version: str) -> None:
 def interpreter(compiler: str, library: str, version: str) -> str:
     """Return the interpreter of an environment with this release, made where it is not there yet. Raises Unavailable."""
     check(compiler, version)
-    name = f"{compiler}-{library}-{version}-{sys.implementation.cache_tag}"
+    return str(_kept(f"{compiler}-{library}-{version}", compiler, [library], version) / "bin" / "python")
+
+
+def create(compiler: str, version: str = "") -> Path:
+    """Return the folder of an environment of this compiler's own, made where it is not there yet; newest where no version.
+
+    It serves the frontends of all libraries that are installed here. Raises Unavailable where none of them works in it.
+    """
+    check(compiler, version or "0")
+    wanted = [name for name in compilers.get(compiler).FRONTENDS if _installed_here(name)]
+    if not wanted:
+        raise UsageError(
+            f"none of {', '.join(compilers.get(compiler).FRONTENDS)} is installed, whose models {compiler} loads",
+            fix="install one first; `opera doctor --quick` tells how",
+        )
+    return _kept(f"{compiler}-{version}" if version else compiler, compiler, wanted, version)
+
+
+def kept() -> list[Kept]:
+    """Return the environments that were seen to work, by name."""
+    return [_described(file.parent) for file in sorted(folder().glob(f"*/{WORKS}"))]
+
+
+def remove(environment: Kept) -> None:
+    """Delete an environment."""
+    with _locked(folder() / f".{environment.name}.lock"):
+        shutil.rmtree(environment.folder)
+
+
+def _described(where: Path) -> Kept:
+    made = tuple((where / WORKS).read_text(encoding="utf-8").split())
+    package = re.split(r"[=<>~!\[]", made[0])[0]
+    sites = [str(site) for site in where.glob("lib/python*/site-packages")]
+    version = next((x.version for x in importlib.metadata.distributions(name=package, path=sites)), "")
+    sizes = {(x.st_dev, x.st_ino): x.st_size for x in (file.lstat() for file in where.rglob("*"))}
+    return Kept(where.name, where, made, version, sum(sizes.values()))
+
+
+def _installed_here(library: str) -> bool:
+    try:
+        return bool(libraries.get(library).version())
+    except ImportError:
+        return False
+
+
+def _kept(name: str, compiler: str, wanted: list[str], version: str) -> Path:
+    """Return an environment in which frontends of these libraries work, one of them at least; made where it is not there."""
+    name = f"{name}-{sys.implementation.cache_tag}"
     with _locked(folder() / f".{name}.lock"):
         where = folder() / name
-        python = where / "bin" / "python"
         if not (where / WORKS).is_file():
-            _make(compiler, library, version, where)
-        _lend(where, borrows(compiler, library))
-    return str(python)
+            _make(compiler, wanted, version, where)
+        _lend(where, compiler, any(borrows(compiler, library) for library in wanted))
+    return where
 
 
 def borrows(compiler: str, library: str) -> bool:
@@ -80,10 +149,10 @@ def borrows(compiler: str, library: str) -> bool:
     return any(module.startswith("opera.libraries.") for variant in variants for module in variant.preload)
 
 
-def _make(compiler: str, library: str, version: str, where: Path) -> None:
+def _make(compiler: str, served: list[str], version: str, where: Path) -> None:
     """Make an environment that works, with the newest dependencies if they will do."""
     package, *others = compilers.get(compiler).PACKAGE.split()
-    wanted = [f"{package}=={version}", *map(_as_here, others), "numpy", "msgspec"]
+    wanted = [f"{package}=={version}" if version else package, *map(_as_here, others), "numpy", "msgspec"]
     python = where / "bin" / "python"
     note, tried = "", set[tuple[str, ...]]()
     for old_numpy, lowest in ((False, False), (True, False), (False, True), (True, True)):
@@ -93,15 +162,15 @@ def _make(compiler: str, library: str, version: str, where: Path) -> None:
         tried.add(pins)
         if not _installed(where, [*wanted, *pins], package, version, optional=bool(pins)):
             continue
-        _lend(where, borrows(compiler, library))
-        seen = doctor.examine(compiler, library, str(python))
-        if seen.mark == doctor.OK:
+        _lend(where, compiler, any(borrows(compiler, library) for library in served))
+        seen = [doctor.examine(compiler, library, str(python)) for library in served]
+        if any(x.mark == doctor.OK for x in seen):
             (where / WORKS).write_text(f"{' '.join([*wanted, *pins])}\n", encoding="utf-8")
             return
-        note = note or seen.note
+        note = note or seen[0].note
     shutil.rmtree(where, ignore_errors=True)
     raise Unavailable(
-        f"{package} {version} does not work: {note}",
+        f"{package} {version}".rstrip() + f" does not work: {note}",
         cause="the release does not go with this Python, or with what it depends on by now",
         fix="leave that version out, or make an environment by hand and see `opera doctor --python`",
     )
@@ -127,7 +196,7 @@ def _installed(where: Path, wanted: list[str], package: str, version: str, *, op
                 return False
             shutil.rmtree(where, ignore_errors=True)
             raise Unavailable(
-                f"{package} {version} cannot be installed for Python {sysconfig.get_python_version()}",
+                f"{package} {version}".rstrip() + f" cannot be installed for Python {sysconfig.get_python_version()}",
                 cause=_reason(done.stderr),
                 fix=f"`pip index versions {package}` lists the versions there are",
             )
@@ -164,19 +233,32 @@ def _lowest(where: Path, package: str) -> list[str]:
     return found
 
 
-def _lend(where: Path, borrow: bool) -> None:
-    """Let an environment find the opera that runs, and what it lends, after all that is its own."""
+def _lend(where: Path, compiler: str, borrow: bool) -> None:
+    """Let an environment find the opera that runs, its adapter, and what it lends, after all that is its own."""
     lent = where / "opera"
     shutil.rmtree(lent, ignore_errors=True)
     lent.mkdir(parents=True)
     (lent / "opera").symlink_to(Path(opera.__file__).resolve().parent)
     (lent / f"opera-{opera.__version__}.dist-info").mkdir()
-    for name in ("METADATA", "entry_points.txt"):
-        text = importlib.metadata.distribution("opera").read_text(name) or ""
-        (lent / f"opera-{opera.__version__}.dist-info" / name).write_text(text, encoding="utf-8")
+    about = lent / f"opera-{opera.__version__}.dist-info"
+    (about / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: opera\nVersion: {opera.__version__}\n", encoding="utf-8"
+    )
+    (about / "entry_points.txt").write_text(plugins.declared("opera."), encoding="utf-8")
+    if adapter := _package_of(compiler):
+        (lent / adapter.name).symlink_to(adapter)
     paths = [str(lent), *([sysconfig.get_path("purelib")] if borrow else [])]
     for site in where.glob("lib/python*/site-packages"):
         (site / "zz-opera.pth").write_text("\n".join([*paths, ""]), encoding="utf-8")
+
+
+def _package_of(compiler: str) -> Path | None:
+    """Return the package, or the module, that holds the adapter of a compiler, None where it is opera's own."""
+    root = compilers.registered()[compiler].module.partition(".")[0] if compiler in compilers.registered() else "opera"
+    found = importlib.util.find_spec(root) if root != "opera" else None
+    if found is None or found.origin is None:
+        return None
+    return Path(found.origin).parent if found.submodule_search_locations else Path(found.origin)
 
 
 @contextmanager

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TypeAlias
-
-import msgspec
 
 from opera import compilers, libraries
 from opera.errors import NoAnswer, UsageError
@@ -31,12 +27,6 @@ def check(options: Options) -> None:
         libraries.get(name)
     if options.selection.balance and options.selection.test:
         raise UsageError("--balance and --test do not go together", fix="leave one of them out")
-    if options.python and not (shutil.which(options.python) or Path(options.python).is_file()):
-        raise UsageError(
-            f"there is no interpreter {options.python}",
-            cause="a wrong path",
-            fix="name the python of an environment that holds opera and a compiler, as ../old/bin/python",
-        )
 
 
 def run(workspace: Workspace, options: Options, reproduce: Reproduce, distinct: Distinct) -> bool:
@@ -44,10 +34,6 @@ def run(workspace: Workspace, options: Options, reproduce: Reproduce, distinct: 
 
     `distinct` says which of them are findings of their own, and not known, which this package cannot tell.
     """
-    if options.python:
-        # The path is kept as it is but made absolute: resolving links would lose the virtual environment.
-        python = shutil.which(options.python) or options.python
-        options = msgspec.structs.replace(options, python=str(Path(python).absolute()))
     with reporter() as progress:
         summary = stage.run(workspace, options, progress)
         if summary.counts:

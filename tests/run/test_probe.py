@@ -166,7 +166,7 @@ def test_workers_whose_root_is_another_path_do_the_same_jobs(filled: Workspace, 
     shutil.copytree(filled.tests_folder, there / "tests")
     shutil.rmtree(filled.tests_folder)
     pairs = [("faults.onnx_faults:wrong_value", "onnx")]
-    with Pool(groups(pairs, ["onnx"], "", Folders.of(there)), workers=1) as pool:
+    with Pool(groups(pairs, ["onnx"], lambda _: "", Folders.of(there)), workers=1) as pool:
         probe = Probe(filled.root, pool=pool)
         found = {x.question.test: x.outcome.verdict
                  for x in probe.ask(Question(frontend=name("wrong_value"), test=test) for test in stored)}  # fmt: skip

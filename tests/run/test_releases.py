@@ -67,7 +67,7 @@ def test_an_environment_finds_the_opera_that_runs(tmp_path, borrow, monkeypatch)
     monkeypatch.delenv("PYTHONPATH", raising=False)
     where = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(where)], check=True)
-    releases._lend(where, borrow)
+    releases._lend(where, "openvino", borrow)
 
     def say(code: str) -> str:
         command = [str(where / "bin" / "python"), "-P", "-c", code]

@@ -135,6 +135,17 @@ def test_an_environment_knows_its_interpreter(filled, monkeypatch, capsys):
     assert filled.interpreter(environment) == "", "the newest run counts"
 
 
+def test_a_compiler_may_have_an_interpreter_of_its_own(filled, monkeypatch):
+    tests = Path(__file__).parents[1]
+    monkeypatch.setenv("PYTHONPATH", f"{tests.parent}{os.pathsep}{tests}")
+    own, other = "faults.onnx_faults:wrong_value", "faults.onnx_faults:patched"
+    _, found = run(filled, "wrong_value", "patched", pythons={own: sys.executable})
+    with_own = {(filled.environments()[x.environment]["compiler"], x.confirmation) for x in found["LeakyRelu"]}
+    assert (own, "confirmed") in with_own, "it was asked again where it runs"
+    used = {x["compiler"]: filled.interpreter(name) for name, x in filled.environments().items()}
+    assert used == {own: sys.executable, other: ""}
+
+
 def test_adapters_that_cannot_say_are_counted(filled):
     watcher = Silent()
     options = stage.Options(compilers=("faults.onnx_faults:speechless",), workers=1)
