@@ -1,7 +1,7 @@
 """MNN on the CPU: its converter, and the module that runs what it writes.
 
-MNN's own command `mnnconvert` imports `MNN.tools.utils.log`, which installs a package by pip and reports every conversion to its
-makers. The converter itself is the extension module `_tools`, which does neither; that other module cannot be imported here.
+MNN's own command `mnnconvert` imports `MNN.tools.utils.log`, which installs a package by pip and reports every conversion to
+its makers. The converter itself is the extension module `_tools`, which does neither; in place of that other module is none.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ FRONTENDS: Mapping[str, Frontend] = {"onnx": Onnx()}
 
 
 def fed(value: Value, held: Mapping[str, str]) -> Any:
-    """Return the array of an input. Raises CannotCarry for what an MNN file states no dtype for, and what that does not hold."""
+    """Return the array of an input. Raises CannotCarry where MNN has no dtype for it, or none that holds it."""
     if not isinstance(value, Tensor):
         raise CannotCarry(f"opera cannot feed {type(value).__name__.lower()}s to MNN")
     if value.dtype not in {*held, *held.values(), "int8", "uint8"}:

@@ -1,4 +1,4 @@
-"""TensorFlow Lite on the CPU: the TFLiteConverter with its default options, and LiteRT's interpreter, which runs what it writes.
+"""TensorFlow Lite on the CPU: the TFLiteConverter with its default options, and LiteRT's interpreter of what it writes.
 
 TensorFlow's own `tf.lite.Interpreter` is deprecated, and LiteRT (the package ai-edge-litert) is what it became.
 """

@@ -56,7 +56,9 @@ def make(tmp_path: Path) -> Make:
         path = tmp_path / "model.onnx"
         path.write_bytes(model.SerializeToString())
         dtypes = tuple(x.dtype if isinstance(x, Tensor) else "" for x in outputs)
-        return Case("onnx", operator, path, dict(zip(ins, inputs, strict=True)), tuple(outs), artefact="onnx", dtypes=dtypes)
+        return Case(
+            "onnx", operator, path, dict(zip(ins, inputs, strict=True)), tuple(outs), artefact="onnx", dtypes=dtypes
+        )
 
     return build
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import types
 from pathlib import Path
 
 import _tools
@@ -11,14 +12,19 @@ import numpy as np
 
 from opera.compilers.recipes.mnn_told import fail, told
 
-# MNN's command mnnconvert imports a module that installs a package by pip and reports each conversion: not so here.
-os.environ["PIP_NO_INDEX"] = "1"
-sys.modules["MNN.tools.utils.log"] = None
-
 # MNN's files state no other dtypes than float32, int32, int8 and uint8: it holds these in another one.
 HELD = dict.fromkeys(["float16", "bfloat16", "float64"], "float32")
 HELD |= dict.fromkeys(["bool", "int16", "uint16", "uint32", "int64", "uint64"], "int32")
 DTYPES_OF = {F.float: "float32", F.int: "int32", F.uint8: "uint8", F.int8: "int8"}
+
+
+def report_nothing():
+    """MNN's command mnnconvert imports a module that installs a package by pip and reports each conversion: not so here."""
+    os.environ["PIP_NO_INDEX"] = "1"
+    sys.modules["MNN.tools.utils.log"] = types.ModuleType("no reports")
+
+
+report_nothing()
 
 
 def convert(model, path, level="1"):
@@ -31,7 +37,10 @@ def convert(model, path, level="1"):
 
 
 def load(path, feeds, outputs):
-    precise = {"precision_mode": F.PrecisionMode.High, "thread_num": 1}  # else the CPU decides how precisely it computes
+    precise = {
+        "precision_mode": F.PrecisionMode.High,
+        "thread_num": 1,
+    }  # else the CPU decides how precisely it computes
     module, said = told(MNN.nn.load_module_from_file, path, list(feeds), outputs, **precise)
     return module if module is not None else fail(said)
 
@@ -39,7 +48,7 @@ def load(path, feeds, outputs):
 def infer(module, feeds, outputs, dtypes):
     info = module.get_info()
     given = [placed(feeds[name], stated.dtype) for name, stated in zip(info["inputNames"], info["inputs"], strict=True)]
-    found, said = told(module.onForward, given)
+    found, said = told(module.forward, given)
     if not found or len(found) != len(outputs):
         fail(said)
     return [read(variable, dtype) for variable, dtype in zip(found, dtypes, strict=True)]

@@ -6,7 +6,9 @@ import re
 import sys
 import tempfile
 
-CHATTER = re.compile(r"^(The device supports|Start to |ONNX Model |inputTensors|outputTensors|Converted |Check it out ==> |\s*$)")
+CHATTER = re.compile(
+    r"^(The device supports|Start to |ONNX Model |inputTensors|outputTensors|Converted |Check it out ==> |\s*$)"
+)
 
 
 def told(function, *args, **options):
