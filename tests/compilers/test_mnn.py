@@ -129,8 +129,8 @@ from opera.compilers.recipes import mnn
 assert not [name for name in sys.modules if name.partition(".")[0] in ("aliyun", "pip")]
 import MNN.tools.mnnconvert
 assert MNN.tools.mnnconvert.mnn_logger is None and os.environ["PIP_NO_INDEX"] == "1"
-import MNN.tools.utils.log
-assert not hasattr(MNN.tools.utils.log, "MNNLogger")
+from MNN.tools.utils import log
+assert not hasattr(log, "MNNLogger")
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
