@@ -45,7 +45,7 @@ def prepare() -> None:
 class Onnx:
     """MNN's importer of ONNX models."""
 
-    VARIANTS = (
+    VARIANTS: tuple[Variant, ...] = (
         Variant("inputs", "onnx", exports="model.mnn"),
         Variant("constants", "onnx-constants", after="rejected", exports="model.mnn"),
     )
@@ -57,7 +57,7 @@ class Onnx:
     def export(self, case: Case, path: Path) -> None:
         from opera.compilers.recipes import mnn as recipe
 
-        recipe.convert(str(case.model), str(path), "0" if case.way == UNOPTIMISED.name else "1")
+        recipe.convert(str(case.model), str(path), _level(case))
 
     def load(self, case: Case) -> Any:
         from opera.compilers.recipes import mnn as recipe
@@ -71,24 +71,59 @@ class Onnx:
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         from opera.compilers.recipes import mnn as recipe
 
-        if "bfloat16" in case.dtypes:
-            import ml_dtypes  # noqa: F401 - numpy knows the name from then on
-        feeds = {name: fed(value, recipe.HELD) for name, value in case.feeds.items()}
-        return [of_numpy(array) for array in recipe.infer(compiled, feeds, case.outputs, case.dtypes)]
+        return [of_numpy(array) for array in recipe.infer(compiled, _feeds(case), case.outputs, case.dtypes)]
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         return first_rule(UNSUPPORTED, stage, error)
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the operator, ONNX's or MNN's own, that a message names, else the case's: it tells no place in its sources."""
-        found = re.search(r"ONNX::(\w+)", "" if error is None else str(error))
+        found = re.search(r"(?:ONNX|TFLITE)::(\w+)", "" if error is None else str(error))
         return found[1] if found else case.operator
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         return Recipe((f"{RECIPE}:convert", f"{RECIPE}:load"), (), (f"{RECIPE}:infer",))
 
 
-FRONTENDS: Mapping[str, Frontend] = {"onnx": Onnx()}
+class Keras(Onnx):
+    """MNN's importer of TensorFlow Lite models, by which Keras models get to it."""
+
+    VARIANTS = (Variant("tflite", "tflite", preload=("tflite",), exports="model.mnn"),)
+
+    def export(self, case: Case, path: Path) -> None:
+        from opera.compilers.recipes import mnn_tflite as recipe
+
+        recipe.convert_tflite(str(case.model), str(path), _level(case))
+
+    def load(self, case: Case) -> Any:
+        from opera.compilers.recipes import mnn_tflite as recipe
+
+        return recipe.load_tflite(str(case.model))
+
+    def infer(self, compiled: Any, case: Case) -> list[Value]:
+        from opera.compilers.recipes import mnn_tflite as recipe
+
+        return [of_numpy(array) for array in recipe.infer_tflite(compiled, _feeds(case), case.outputs, case.dtypes)]
+
+    def recipe(self, artefact: str, involved: Involved) -> Recipe:
+        own = f"{RECIPE}_tflite"
+        return Recipe((f"{own}:convert_tflite", f"{own}:load_tflite"), (), (f"{own}:infer_tflite",))
+
+
+FRONTENDS: Mapping[str, Frontend] = {"keras": Keras(), "onnx": Onnx()}
+
+
+def _level(case: Case) -> str:
+    return "0" if case.way == UNOPTIMISED.name else "1"
+
+
+def _feeds(case: Case) -> dict[str, Any]:
+    """Return the arrays of a case; from then on numpy knows bfloat16 by name, where an output is declared so."""
+    from opera.compilers.recipes import mnn as recipe
+
+    if "bfloat16" in case.dtypes:
+        import ml_dtypes  # noqa: F401
+    return {name: fed(value, recipe.HELD) for name, value in case.feeds.items()}
 
 
 def fed(value: Value, held: Mapping[str, str]) -> Any:

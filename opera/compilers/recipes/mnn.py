@@ -1,11 +1,11 @@
 """MNN: its converter, and the module that runs what it writes."""
 
 import os
+import subprocess
 import sys
 import types
 from pathlib import Path
 
-import _tools
 import MNN.expr as F
 import MNN.nn
 import numpy as np
@@ -28,21 +28,38 @@ report_nothing()
 
 
 def convert(model, path, level="1"):
+    return converted("ONNX", model, path, level)
+
+
+def converted(kind, model, path, level):
     """The converter returns True whatever comes of it: there is a file, or else it printed why there is none."""
-    options = ["-f", "ONNX", "--modelFile", model, "--MNNModel", path, "--bizCode", "MNN", "--optimizeLevel", level]
-    _, said = told(_tools.mnnconvert, ["mnnconvert", *options])
+    options = ["-f", kind, "--modelFile", model, "--MNNModel", path, "--bizCode", "MNN", "--optimizeLevel", level]
+    _, said = told(in_a_child if "tensorflow" in sys.modules else in_this_process, ["mnnconvert", *options])
     if not Path(path).is_file():
         fail(said)
     return path
 
 
+def in_this_process(command):
+    import _tools
+
+    _tools.mnnconvert(command)
+
+
+def in_a_child(command):
+    """The converter's protobuf and TensorFlow's do not go into one process. If the child dies, so does this process."""
+    code = subprocess.run([sys.executable, "-c", f"import _tools; _tools.mnnconvert({command})"]).returncode
+    if code < 0:
+        os.kill(os.getpid(), -code)
+
+
 def load(path, feeds, outputs):
-    precise = {
-        "precision_mode": F.PrecisionMode.High,
-        "thread_num": 1,
-    }  # else the CPU decides how precisely it computes
-    module, said = told(MNN.nn.load_module_from_file, path, list(feeds), outputs, **precise)
+    module, said = told(MNN.nn.load_module_from_file, path, list(feeds), outputs, **precise())
     return module if module is not None else fail(said)
+
+
+def precise():
+    return {"precision_mode": F.PrecisionMode.High, "thread_num": 1}  # else the CPU decides how precisely it computes
 
 
 def infer(module, feeds, outputs, dtypes):
@@ -54,20 +71,20 @@ def infer(module, feeds, outputs, dtypes):
     return [read(variable, dtype) for variable, dtype in zip(found, dtypes, strict=True)]
 
 
-def placed(array, dtype):
+def placed(array, dtype, form=F.NCHW):
     """Return an input, in the dtype that the converted model states for it."""
     if dtype == F.int8:  # there is no way to write these
-        return F.cast(placed(array, F.int), dtype)
-    variable = F.placeholder(list(array.shape), F.NCHW, dtype)
+        return F.cast(placed(array, F.int, form), dtype)
+    variable = F.placeholder(list(array.shape), form, dtype)
     if array.size:
         variable.write(np.asarray(array, DTYPES_OF[dtype], order="C"))
     return variable
 
 
-def read(variable, dtype):
+def read(variable, dtype, form=F.NCHW):
     """Return an output, in the dtype that the model declares where MNN has none such."""
     if variable.data_format == F.NC4HW4:
-        variable = F.convert(variable, F.NCHW)
+        variable = F.convert(variable, form)
     if 0 in variable.shape:  # there is nothing that it could hand out
         array = np.empty(variable.shape, DTYPES_OF[variable.dtype])
     else:
