@@ -22,7 +22,7 @@ from opera.programs.values import Tensor, Value
 
 NAME = "mnn"
 TITLE = "MNN"
-PACKAGE = "MNN"
+PACKAGE = "MNN tflite"
 PRELOAD = ("_tools", "MNN")
 
 RECIPE = f"{RECIPES}.mnn"
