@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from opera.compilers import LESS, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
-from opera.compilers.shared import messages
+from opera.compilers.shared import messages, tflite_models
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import CannotCarry, of_numpy
 from opera.programs.values import Tensor, Value
@@ -71,15 +71,16 @@ class Onnx:
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         from opera.compilers.recipes import mnn as recipe
 
-        return [of_numpy(array) for array in recipe.infer(compiled, _feeds(case), case.outputs, case.dtypes)]
+        return [
+            of_numpy(array) for array in recipe.infer(compiled, _feeds(case, recipe.HELD), case.outputs, case.dtypes)
+        ]
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         return first_rule(UNSUPPORTED, stage, error)
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the operator, ONNX's or MNN's own, that a message names, else the case's: it tells no place in its sources."""
-        found = re.search(r"(?:ONNX|TFLITE)::(\w+)", "" if error is None else str(error))
-        return found[1] if found else case.operator
+        return _named(error) or case.operator
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         return Recipe((f"{RECIPE}:convert", f"{RECIPE}:load"), (), (f"{RECIPE}:infer",))
@@ -93,6 +94,7 @@ class Keras(Onnx):
     def export(self, case: Case, path: Path) -> None:
         from opera.compilers.recipes import mnn_tflite as recipe
 
+        _beside(path).write_text(" ".join(tflite_models.operators(case.model)), encoding="utf-8")
         recipe.convert_tflite(str(case.model), str(path), _level(case))
 
     def load(self, case: Case) -> Any:
@@ -103,7 +105,17 @@ class Keras(Onnx):
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         from opera.compilers.recipes import mnn_tflite as recipe
 
-        return [of_numpy(array) for array in recipe.infer_tflite(compiled, _feeds(case), case.outputs, case.dtypes)]
+        feeds = _feeds(case, recipe.HELD_OF_TFLITE)
+        return [of_numpy(array) for array in recipe.infer_tflite(compiled, feeds, case.outputs, case.dtypes)]
+
+    def conversion_function(self, case: Case, error: BaseException | None) -> str:
+        """Return the operator of TFLite that a message names, or that the model is of, else the layer as `expanded LSTM`."""
+        if found := _named(error):
+            return found
+        kept = _beside(case.model)
+        codes = kept.read_text(encoding="utf-8").split() if kept.exists() else tflite_models.operators(case.model)
+        codes = tflite_models.telling(codes)
+        return codes[0] if len(codes) == 1 else f"expanded {case.operator.rpartition('.')[2]}"
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         own = f"{RECIPE}_tflite"
@@ -113,28 +125,37 @@ class Keras(Onnx):
 FRONTENDS: Mapping[str, Frontend] = {"keras": Keras(), "onnx": Onnx()}
 
 
+def _named(error: BaseException | None) -> str:
+    found = re.search(r"(?:ONNX|TFLITE)::(\w+)", "" if error is None else str(error))
+    return found[1] if found else ""
+
+
+def _beside(converted: Path) -> Path:
+    """Return where the names of the operators lie that a converted model was made of."""
+    return converted.with_name("operators.txt")
+
+
 def _level(case: Case) -> str:
     return "0" if case.way == UNOPTIMISED.name else "1"
 
 
-def _feeds(case: Case) -> dict[str, Any]:
+def _feeds(case: Case, held: Mapping[str, str]) -> dict[str, Any]:
     """Return the arrays of a case; from then on numpy knows bfloat16 by name, where an output is declared so."""
-    from opera.compilers.recipes import mnn as recipe
-
     if "bfloat16" in case.dtypes:
         import ml_dtypes  # noqa: F401
-    return {name: fed(value, recipe.HELD) for name, value in case.feeds.items()}
+    return {name: fed(value, held) for name, value in case.feeds.items()}
 
 
 def fed(value: Value, held: Mapping[str, str]) -> Any:
     """Return the array of an input. Raises CannotCarry where MNN has no dtype for it, or none that holds it."""
     if not isinstance(value, Tensor):
         raise CannotCarry(f"opera cannot feed {type(value).__name__.lower()}s to MNN")
-    if value.dtype not in {*held, *held.values(), "int8", "uint8"}:
+    if value.dtype not in {*held, "float32", "int32", "int8", "uint8"}:
         raise CannotCarry(f"opera cannot feed {value.dtype} to MNN")
     array: np.ndarray[Any, Any] = value.array()
     if value.dtype == "bfloat16":
         return (array.astype(np.uint32) << 16).view(np.float32)
-    if value.dtype in ("uint32", "int64", "uint64") and not np.array_equal(array.astype(np.int32), array):
-        raise CannotCarry(f"opera cannot feed {value.dtype} to MNN that int32 does not hold")
+    holding = held.get(value.dtype, value.dtype).split()[0]
+    if array.dtype.kind in "iu" and not np.array_equal(array.astype(holding), array):
+        raise CannotCarry(f"opera cannot feed {value.dtype} to MNN that {holding} does not hold")
     return array

@@ -81,7 +81,7 @@ def placed(array, dtype, form=F.NCHW):
     return variable
 
 
-def read(variable, dtype, form=F.NCHW):
+def read(variable, dtype, form=F.NCHW, held=HELD):
     """Return an output, in the dtype that the model declares where MNN has none such."""
     if variable.data_format == F.NC4HW4:
         variable = F.convert(variable, form)
@@ -90,4 +90,4 @@ def read(variable, dtype, form=F.NCHW):
     else:
         array, said = told(variable.read)
         array = np.array(fail(said) if array is None else array)
-    return array.astype(dtype) if HELD.get(dtype) == array.dtype.name else array
+    return array.astype(dtype) if array.dtype.name in held.get(dtype, "").split() else array

@@ -7,8 +7,11 @@ import MNN.expr as F
 import MNN.nn
 import tflite
 
-from opera.compilers.recipes.mnn import converted, placed, precise, read
+from opera.compilers.recipes.mnn import HELD, converted, placed, precise, read
 from opera.compilers.recipes.mnn_told import fail, told
+
+# This importer holds other types in float32 than that of ONNX; what comparisons return is int32 all the same.
+HELD_OF_TFLITE = HELD | dict.fromkeys(["bool", "uint16", "uint32"], "float32 int32")
 
 
 def convert_tflite(model, path, level="1"):
@@ -49,5 +52,7 @@ def infer_tflite(loaded, feeds, outputs, dtypes):
         fail(said)
     returned = dict(zip(names, found, strict=True))
     return [
-        read(returned[named[name]], dtype, F.NHWC) for name, dtype in zip(outputs, dtypes, strict=True) if name in named
+        read(returned[named[name]], dtype, F.NHWC, HELD_OF_TFLITE)
+        for name, dtype in zip(outputs, dtypes, strict=True)
+        if name in named
     ]
