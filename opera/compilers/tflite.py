@@ -1,4 +1,7 @@
-"""TensorFlow Lite on the CPU: the TFLiteConverter with its default options, and the interpreter that runs what it writes."""
+"""TensorFlow Lite on the CPU: the TFLiteConverter with its default options, and LiteRT's interpreter of what it writes.
+
+TensorFlow's own `tf.lite.Interpreter` is deprecated, and LiteRT (the package ai-edge-litert) is what it became.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +22,18 @@ from opera.programs.values import Tensor, Value
 
 NAME = "tflite"
 TITLE = "TensorFlow Lite"
-PACKAGE = "tensorflow"
-PRELOAD = (keras_live.BACKEND, "tensorflow")
+PACKAGE = "tensorflow ai-edge-litert"
+PRELOAD = (keras_live.BACKEND, "tensorflow", "ai_edge_litert.interpreter")
 
 UNSUPPORTED = messages.table("tensorflow", "tflite")
 
 
 def version() -> str:
+    """Return the version of the converter, which is TensorFlow's, and that of the interpreter."""
+    litert = metadata.version("ai-edge-litert")
     for name in ("tensorflow", "tensorflow-cpu"):
         try:
-            return metadata.version(name)
+            return f"{metadata.version(name)}, ai-edge-litert {litert}"
         except metadata.PackageNotFoundError:
             continue
     raise ImportError("No module named 'tensorflow'")
@@ -46,7 +51,7 @@ class Keras:
     """The converter's own file is what the interpreter loads: an export that belongs to the compiler."""
 
     VARIANTS = (Variant("live", "live", exports="model.tflite"),)
-    PACKAGES = ("tensorflow", "keras")
+    PACKAGES = ("tensorflow", "keras", "ai_edge_litert")
     MAKES = "tflite"
     WAYS = (
         Way("undelegated", LESS, "without XNNPACK (BUILTIN_WITHOUT_DEFAULT_DELEGATES)"),
@@ -106,13 +111,10 @@ def _by_place(interpreter: Any, feeds: Mapping[str, Any], outputs: tuple[str, ..
 
 def _resolved(path: str, way: str) -> Any:
     """Return an interpreter of other kernels."""
-    import tensorflow as tf
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-    kinds = tf.lite.experimental.OpResolverType
-    kind = kinds.BUILTIN_REF if way == "reference" else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    interpreter = tf.lite.Interpreter(
-        model_content=Path(path).read_bytes(), num_threads=1, experimental_op_resolver_type=kind
-    )
+    kind = OpResolverType.BUILTIN_REF if way == "reference" else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    interpreter = Interpreter(model_content=Path(path).read_bytes(), num_threads=1, experimental_op_resolver_type=kind)
     interpreter.allocate_tensors()
     return interpreter
 

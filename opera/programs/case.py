@@ -21,6 +21,8 @@ class Case(msgspec.Struct, frozen=True):
         variant, artefact: Names of the route that is tried, and of what it consumes.
         way: Name of the frontend's way (opera.compilers.Way) to run it otherwise than users do, empty for theirs.
         live: Rebuilds the library's own model (opera.libraries.Exporting.live), where the artefact is `live`.
+        dtypes: dtype that the model declares for each output, empty for what is no tensor: a compiler whose own types are fewer
+            hands out another one by design. None at all where a case is judged from its names.
     """
 
     library: str
@@ -32,6 +34,7 @@ class Case(msgspec.Struct, frozen=True):
     artefact: str = ""
     live: Callable[[], Any] | None = None
     way: str = ""
+    dtypes: tuple[str, ...] = ()
 
 
 def remembered(library: str, operator: str, variant: str, artefact: str) -> Case:

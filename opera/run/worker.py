@@ -103,8 +103,8 @@ def run(job: Job) -> Outcome:
         directory = folders.here().test(job.test)
         manifest = migrated.read_manifest(directory)
         frontend = compilers.frontend_of(compiler, job.library)
-        case = case_of(job, manifest)
         expected = migrated.read_values(directory, "expected")
+        case = case_of(job, manifest, expected)
     except MemoryError:
         raise
     except BaseException as error:
@@ -195,9 +195,11 @@ def prepared(name: str) -> Compiler:
     return compiler
 
 
-def case_of(job: Job, manifest: Manifest) -> Case:
-    """Return what a job gives to its compiler."""
+def case_of(job: Job, manifest: Manifest, expected: list[Value] | None = None) -> Case:
+    """Return what a job gives to its compiler; the expected values are read where they are not given."""
     directory = folders.here().test(job.test)
+    if expected is None:
+        expected = migrated.read_values(directory, "expected")
     artefact = migrated.artefact(manifest, directory, job.artefact)
     if artefact is None:
         raise LookupError(f"the test has no artefact {job.artefact}")
@@ -205,9 +207,9 @@ def case_of(job: Job, manifest: Manifest) -> Case:
     feeds = {name: _made(inputs[name]) for name in artefact.feeds}
     live = partial(_live, manifest, directory) if job.artefact == LIVE else None
     model = directory / artefact.file
-    return Case(
-        manifest.library, manifest.operator, model, feeds, manifest.outputs, job.variant, job.artefact, live, job.way
-    )
+    dtypes = tuple(x.dtype if isinstance(x, Tensor) else "" for x in expected)
+    names = (manifest.outputs, job.variant, job.artefact)
+    return Case(manifest.library, manifest.operator, model, feeds, *names, live, job.way, dtypes)
 
 
 def _made(value: Value) -> Value:
@@ -325,10 +327,14 @@ def _conversion_function(frontend: Frontend, case: Case, error: BaseException | 
 
 
 def _location(error: BaseException, packages: tuple[str, ...]) -> str:
-    """Return `file:function` of the last frame that is in one of the compiler's own packages."""
+    """Return `file:function` of the last frame that is in one of the compiler's own packages.
+
+    What a recipe raises in the compiler's words is none of them: in a script that function stands in another file.
+    """
     found = ""
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        if culprit.within(str(frame.f_globals.get("__name__", "")), packages):
+        name = str(frame.f_globals.get("__name__", ""))
+        if culprit.within(name, packages) and not culprit.within(name, (compilers.RECIPES,)):
             found = f"{Path(frame.f_code.co_filename).name}:{frame.f_code.co_name}"
     return found
 

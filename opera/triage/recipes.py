@@ -20,6 +20,7 @@ from opera.programs.literals import fold
 GIVEN = {
     "feeds": "FEEDS",
     "outputs": "OUTPUTS",
+    "dtypes": "DTYPES",
     "model": "MODEL",
     "tensors": "TENSORS",
     "args": "ARGS",

@@ -105,6 +105,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
         "kind": kind,
         "header": _header(exhibit, manifest, shown),
         "outputs": literals.literal(list(manifest.outputs)),
+        "dtypes": literals.literal([value.dtype if isinstance(value, Tensor) else "" for value in expected]),
         "output": literals.literal(exhibit.output),
         "known_output": exhibit.symptom == "count" or exhibit.output in manifest.outputs,
         "expected": _expected(manifest, expected, exhibit.computes_in) if kind == "inconsistent" else "",

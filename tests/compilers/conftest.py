@@ -55,7 +55,10 @@ def make(tmp_path: Path) -> Make:
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
         path = tmp_path / "model.onnx"
         path.write_bytes(model.SerializeToString())
-        return Case("onnx", operator, path, dict(zip(ins, inputs, strict=True)), tuple(outs))
+        dtypes = tuple(x.dtype if isinstance(x, Tensor) else "" for x in outputs)
+        return Case(
+            "onnx", operator, path, dict(zip(ins, inputs, strict=True)), tuple(outs), artefact="onnx", dtypes=dtypes
+        )
 
     return build
 

@@ -17,7 +17,7 @@ pytest.importorskip("keras")
 pytest.importorskip("tensorflow")
 pytest.importorskip("tf2onnx")
 
-from opera.compilers import Case, onnxexport, tflite, xla
+from opera.compilers import Case, mnn, onnxexport, tflite, xla
 from opera.compilers.openvino import compiler as openvino
 from opera.compilers.tvm import compiler as tvm
 from opera.libraries.exported import WrongExport
@@ -28,7 +28,7 @@ from opera.programs.case import remembered
 from opera.programs.migrated import read_values
 from opera.programs.program import Captured, Provenance
 
-needs_tflite = pytest.mark.skipif(find_spec("tflite") is None, reason="TVM reads TFLite's models by the package tflite")
+needs_tflite = pytest.mark.skipif(find_spec("tflite") is None, reason="the package tflite reads TFLite's models")
 FROM_TFLITE = pytest.param(tvm, "tflite", id="tvm-tflite", marks=needs_tflite)
 ROUTES: list[Any] = [FROM_TFLITE] + [
     pytest.param(compiler, variant.artefact, id=f"{compiler.NAME}-{variant.name}")
@@ -36,6 +36,8 @@ ROUTES: list[Any] = [FROM_TFLITE] + [
     for variant in compiler.FRONTENDS["keras"].VARIANTS
     if (compiler, variant.artefact) != (tvm, "tflite")
 ]
+if find_spec("MNN") is not None:
+    ROUTES.append(pytest.param(mnn, "tflite", id="mnn-tflite", marks=needs_tflite))
 each = pytest.mark.parametrize(("compiler", "artefact"), ROUTES)
 X = np.array([[1, 2, 3], [4, 5, 6]], "float32")
 WORDS = np.array([["b", "z"]], dtype=object)
@@ -52,8 +54,10 @@ def make(tmp_path: Path) -> Any:
         found = manifest.artefacts.get(artefact) or library.export(manifest, tmp_path, artefact)
         feeds = dict(zip(manifest.inputs, read_values(tmp_path, "inputs"), strict=True))
         live = partial(library.live, manifest, tmp_path) if artefact == "live" else None
-        case = Case("keras", operator, tmp_path / found.file, feeds, manifest.outputs, "", artefact, live)
-        return case, read_values(tmp_path, "expected")
+        expected = read_values(tmp_path, "expected")
+        names = (manifest.outputs, "", artefact)
+        case = Case("keras", operator, tmp_path / found.file, feeds, *names, live, "", tuple(x.dtype for x in expected))
+        return case, expected
 
     return once
 
@@ -97,7 +101,7 @@ OF_KIND = [
     pytest.param(*route.values, kind, marks=route.marks, id=f"{route.id}-{kind}")
     for route in ROUTES
     for kind in KINDS
-    if route.id in ("openvino-saved-model", "tflite-live", "xla-live")
+    if route.id in ("openvino-saved-model", "tflite-live", "xla-live", "mnn-tflite")
     or (route.id == "tvm-tflite" and kind != "float64")
 ]
 """TVM's importer knows no float64 in TFLite models."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from opera.compilers import inductor, onnxexport, onnxruntime, opencv, tflite, torchexport, tract, xla
+from opera.compilers import inductor, mnn, onnxexport, onnxruntime, opencv, tflite, torchexport, tract, xla
 from opera.compilers.openvino import compiler as openvino
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import Claimed, Rule
@@ -18,6 +18,8 @@ from opera.run import culprit, judge
 
 FILES = sorted(messages.file_of("tvm").parent.glob("*.toml"))
 READ = {
+    ("mnn", "converter"): (mnn, "onnx", "onnx", ()),
+    ("mnn", "module"): (mnn, "onnx", "onnx", ("converter",)),
     ("onnxruntime", "reader"): (onnxruntime, "onnx", "onnx", ()),
     ("opencv", "onnx"): (opencv, "onnx", "onnx", ()),
     ("openvino", "core"): (openvino, "onnx", "onnx", ()),

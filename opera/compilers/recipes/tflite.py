@@ -1,8 +1,9 @@
-"""TensorFlow Lite: the TFLiteConverter with its default options, and the interpreter that runs what it writes."""
+"""TensorFlow Lite: the TFLiteConverter with its default options, and LiteRT's interpreter, which runs what it writes."""
 
 from pathlib import Path
 
 import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
 
 
 def export(model, path, signature):
@@ -22,7 +23,7 @@ def export(model, path, signature):
 
 def allocate(path):
     """Have the interpreter read the model, choose kernels and allocate tensors."""
-    interpreter = tf.lite.Interpreter(model_content=Path(path).read_bytes(), num_threads=1)
+    interpreter = Interpreter(model_content=Path(path).read_bytes(), num_threads=1)
     interpreter.allocate_tensors()
     return interpreter
 

@@ -8,7 +8,7 @@ import traceback
 from typing import Any
 
 from opera.compilers import Case, Involved, Recipe, Variant
-from opera.compilers.shared import messages
+from opera.compilers.shared import messages, tflite_models
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.tvm import onnx as importer
 from opera.compilers.tvm.onnx import Onnx
@@ -19,10 +19,6 @@ PRELOAD = ("tvm.relax.frontend.tflite",)
 
 UNSUPPORTED = messages.table("tvm", "tflite", "every", "classes")
 """The words of its importer, of what all importers share, and exceptions whose very name is a refusal."""
-
-PLUMBING = {"CAST", "CONCATENATION", "EXPAND_DIMS", "FILL", "PACK", "RESHAPE", "SHAPE", "SLICE", "SPLIT", "SPLIT_V", "SQUEEZE",
-            "STRIDED_SLICE", "TRANSPOSE", "UNPACK"}  # fmt: skip
-"""Operators that the TFLite converter puts around the one that matters."""
 
 
 class Keras(Onnx):
@@ -80,7 +76,7 @@ class Keras(Onnx):
         graph = model.Subgraphs(0)
         converter = OperatorConverter(model, graph, ExprTable(), None)
         codes = [converter.get_op_code_str(graph.Operators(place)) for place in range(graph.OperatorsLength())]
-        codes = list(dict.fromkeys([code for code in codes if code not in PLUMBING] or codes))
+        codes = tflite_models.telling(codes)
         return _called(converter, codes[0]) if len(codes) == 1 else f"expanded {case.operator.rpartition('.')[2]}"
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:

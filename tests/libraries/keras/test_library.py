@@ -93,7 +93,9 @@ def _run(artefact: str, path: Path):
         served = keras_backend.tensorflow.saved_model.load(str(path)).signatures["serving_default"]
         return served(inputs=X)["output_0"].numpy()
     if artefact == "tflite":
-        interpreter = keras_backend.tensorflow.lite.Interpreter(model_path=str(path))
+        from ai_edge_litert.interpreter import Interpreter
+
+        interpreter = Interpreter(model_path=str(path))
         interpreter.allocate_tensors()
         interpreter.set_tensor(interpreter.get_input_details()[0]["index"], X)
         interpreter.invoke()
