@@ -1,14 +1,16 @@
 """Write down what wheels of TensorRT's Python bindings have: classes, methods with their parameters, and enumerations.
 
-    pip download --no-deps tensorrt_cu12_bindings==11.4.0.106 cuda-bindings cuda-pathfinder    # and others
-    python benchmarks/tensorrt_names.py tensorrt_cu12_bindings-*.whl cuda_*.whl > tests/compilers/tensorrt_names.json
+    pip download --no-deps tensorrt_cu12_bindings==11.4.0.106 cuda-bindings cuda-pathfinder torch_tensorrt    # and others
+    python benchmarks/tensorrt_names.py *.whl > tests/compilers/tensorrt_names.json
 
-The bindings are imported, which needs no GPU: in place of TensorRT's own libraries, which are some GB, there are empty ones with
-the nine functions that the bindings call by name. Needs a C compiler. Nothing is kept of the wheels but names.
+The bindings are imported, which needs no GPU: in place of TensorRT's own libraries, which are some GB, there are empty ones
+with the nine functions that the bindings call by name. Needs a C compiler. Nothing is kept of the wheels but names; of
+Torch-TensorRT the sources are read.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -18,24 +20,19 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-CALLED = [
-    "createInferBuilder_INTERNAL",
-    "createInferRefitter_INTERNAL",
-    "createInferRuntime_INTERNAL",
-    "createNvOnnxParserRefitter_INTERNAL",
-    "createNvOnnxParser_INTERNAL",
-    "getBuilderPluginRegistry",
-    "getNvOnnxParserVersion",
-    "getPluginRegistry",
-    "initLibNvInferPlugins",
-]
+CALLED = (
+    "createInferBuilder_INTERNAL", "createInferRefitter_INTERNAL", "createInferRuntime_INTERNAL",
+    "createNvOnnxParserRefitter_INTERNAL", "createNvOnnxParser_INTERNAL", "getBuilderPluginRegistry",
+    "getNvOnnxParserVersion", "getPluginRegistry", "initLibNvInferPlugins",
+)  # fmt: skip
 LIBRARIES = ("nvinfer", "nvinfer_plugin", "nvonnxparser")
 CLASSES = (
     "Builder", "IBuilderConfig", "ICudaEngine", "IExecutionContext", "ILogger", "INetworkDefinition", "IOptimizationProfile",
     "IOutputAllocator", "ITensor", "OnnxParser", "ParserError", "Runtime", "DataType",
 )  # fmt: skip
 ENUMS = (
-    "BuilderFlag", "DataType", "ErrorCode", "ILogger.Severity", "NetworkDefinitionCreationFlag", "TensorIOMode", "TensorLocation",
+    "BuilderFlag", "DataType", "ErrorCode", "ILogger.Severity", "NetworkDefinitionCreationFlag", "TensorIOMode",
+    "TensorLocation",
 )  # fmt: skip
 CUDA = (
     "cudaDriverGetVersion", "cudaRuntimeGetVersion", "cudaGetDevice", "cudaGetDeviceCount", "cudaGetDeviceProperties",
@@ -47,8 +44,9 @@ CUDA = (
 def main() -> None:
     wheels = [Path(name) for name in sys.argv[1:]]
     together = [wheel for wheel in wheels if wheel.name.startswith("cuda")]  # one imports the other
-    found = {}
-    for group in (*([wheel] for wheel in wheels if wheel not in together), together):
+    sources = [wheel for wheel in wheels if wheel.name.startswith("torch_tensorrt")]
+    found = {f"torch_tensorrt {wheel.name.split('-')[1]}": of_sources(zipfile.ZipFile(wheel)) for wheel in sources}
+    for group in (*([wheel] for wheel in wheels if wheel not in (*together, *sources)), together):
         with tempfile.TemporaryDirectory() as folder:
             for wheel in group:
                 zipfile.ZipFile(wheel).extractall(folder)
@@ -68,6 +66,27 @@ def _asked(folder: Path, kind: str) -> str:
     env = {**os.environ, "LD_LIBRARY_PATH": str(folder), "PYTHONPATH": f"{folder}:{Path(__file__).parent}"}
     code = f"import json, tensorrt_names as names; print(json.dumps(names.{kind}()))"
     return subprocess.run([sys.executable, "-c", code], env=env, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def of_sources(wheel: zipfile.ZipFile) -> dict[str, object]:
+    """Return what Torch-TensorRT's sources have: parameters of dynamo.compile, its registry's methods, and its modules."""
+
+    def defined(path: str) -> list[ast.stmt]:
+        return ast.parse(wheel.read(f"torch_tensorrt/dynamo/{path}")).body
+
+    compiles = next(x for x in defined("_compiler.py") if isinstance(x, ast.FunctionDef) and x.name == "compile")
+    classes = [x for x in defined("conversion/_ConverterRegistry.py") if isinstance(x, ast.ClassDef)]
+    registry = next(x for x in classes if x.name == "ConverterRegistry")
+    runtime = [
+        name for name in wheel.namelist() if "dynamo/runtime/" in name and name.endswith("TorchTensorRTModule.py")
+    ]
+    held = [x for name in runtime for x in defined(name.partition("dynamo/")[2]) if isinstance(x, ast.ClassDef)]
+    return {
+        "compile": [x.arg for x in (*compiles.args.args, *compiles.args.kwonlyargs)],
+        "takes more": compiles.args.kwarg is not None,
+        "registry": sorted(x.name for x in registry.body if isinstance(x, ast.FunctionDef) and x.name[0] != "_"),
+        "modules": sorted(x.name for x in held if x.name.endswith("TorchTensorRTModule")),
+    }
 
 
 def tensorrt() -> dict[str, object]:
@@ -98,7 +117,7 @@ def cuda() -> dict[str, object]:
     functions = {name: _overloads(name, getattr(runtime, name).__doc__, cut=0) for name in CUDA}
     enums = {
         "cudaMemcpyKind": [x.name for x in runtime.cudaMemcpyKind],
-        "cudaError_t": [x.name for x in runtime.cudaError_t],
+        "cudaError_t": [x.name for x in runtime.cudaError_t][:120],
     }
     properties = [x for x in dir(runtime.cudaDeviceProp) if x in ("name", "major", "minor")]
     return {

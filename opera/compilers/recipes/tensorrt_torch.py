@@ -7,11 +7,12 @@ import torch
 import torch_tensorrt
 from torch.export.passes import move_to_device_pass
 
+DEVICE = "cuda"
 OPTIONS = {
     "min_block_size": 1,  # by default fewer than five operators stay in PyTorch
     "require_full_compilation": True,  # else what it cannot convert stays in PyTorch without a word
     "disable_tf32": True,  # by default float32 is multiplied with the 10 bits of TF32
-    "use_explicit_typing": True,  # dtypes are the model's, as they always are from release 2.11 on
+    "use_explicit_typing": True,  # dtypes are the model's, as they always are in release 2.13
 }
 
 
@@ -20,14 +21,14 @@ class NothingConverted(RuntimeError):
 
 
 def load(path):
-    return move_to_device_pass(torch.export.load(path), "cuda")
+    return move_to_device_pass(torch.export.load(path), DEVICE)
 
 
 def build(program, args):
     """Compile it, with no timing cache of other models."""
     with tempfile.TemporaryDirectory() as folder:
         cache = str(Path(folder) / "timing_cache.bin")
-        args = [x.cuda() for x in args]
+        args = [x.to(DEVICE) for x in args]
         compiled = torch_tensorrt.dynamo.compile(program, args, timing_cache_path=cache, **OPTIONS)
     if not any(type(part).__name__.endswith("TorchTensorRTModule") for part in compiled.modules()):
         raise NothingConverted("no operator of the program was converted, and all are left to PyTorch")

@@ -5,12 +5,14 @@ Nothing here touches CUDA before a worker is forked: a process that has used the
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
 from opera.compilers import Frontend
+from opera.compilers.shared import torch_live
 from opera.compilers.tensorrt.onnx import Onnx
 from opera.compilers.tensorrt.torch import Torch
 
@@ -46,6 +48,8 @@ def options() -> dict[str, str]:
 
 def prepare() -> None:
     warnings.simplefilter("ignore")
+    if "torch" in sys.modules:
+        torch_live.prepare()
 
 
 def _device() -> dict[str, str]:

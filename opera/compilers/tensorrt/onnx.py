@@ -96,9 +96,9 @@ class Onnx:
 
     def opsets(self) -> dict[str, int]:
         """Return the newest opset that the release's documentation states; nothing where it is not known."""
-        from opera.compilers.tensorrt import compiler
+        import tensorrt
 
-        version = compiler.version()
+        version = tensorrt.__version__
         return next(({"": OPSETS[x]} for x in OPSETS if f"{version}.".startswith(f"{x}.")), {})
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:

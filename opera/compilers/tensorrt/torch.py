@@ -10,11 +10,12 @@ from opera import precision
 from opera.compilers import CONVERSION, KERNEL, OPTIMISATION, RECIPES, Case, Involved, Recipe, Variant
 from opera.compilers.shared import messages, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import CannotCarry
+from opera.compilers.shared.packing import BITS, CannotCarry
 from opera.compilers.tensorrt.told import told
 from opera.programs.values import CONTAINERS, Tensor, Value
 
-PRELOAD = (precision.PRELOAD, "opera.libraries.torch.preload", "torch_tensorrt")
+PRELOAD = (precision.PRELOAD, "opera.libraries.torch.preload", "opera.compilers.tensorrt.installed")
+"""Without torch_tensorrt itself, whose import asks CUDA for the GPU: a worker that is forked after that cannot use it."""
 
 UNSUPPORTED = messages.table("tensorrt", "torch", "builder")
 
@@ -101,7 +102,7 @@ def _tensor(value: Value) -> Any:
     import torch
 
     dtype = getattr(torch, value.dtype, None) if isinstance(value, Tensor) else None
-    if not isinstance(value, Tensor) or not isinstance(dtype, torch.dtype):
+    if not isinstance(value, Tensor) or value.dtype in BITS or not isinstance(dtype, torch.dtype):
         raise CannotCarry(f"opera cannot feed {getattr(value, 'dtype', type(value).__name__)} to PyTorch")
     flat = torch.frombuffer(bytearray(value.data), dtype=dtype) if value.data else torch.empty(0, dtype=dtype)
     return flat.reshape(value.shape)

@@ -1,8 +1,8 @@
-"""Stands in for TensorRT where there is no GPU: no name and no parameter but those of the bindings' wheels (tensorrt_names.json).
+"""Stands in for TensorRT with no name and no parameter but those of its bindings' wheels (tensorrt_names.json).
 
-What it does is TensorRT's documentation in small: a model is parsed by onnx, run by onnx's reference evaluator, and handed over through
-`cuda`, which stands in beside it. Names say what it is to do wrong: see `FAILS`. An access to what the bindings have not is an
-AttributeError, a call with other parameters a TypeError.
+What it does is TensorRT's documentation in small: a model is parsed by onnx, run by onnx's reference evaluator, and handed over
+through `cuda`, which stands in beside it. Operators say what it is to do wrong: see `FAILS`. An access to what the bindings
+have not is an AttributeError, a call with other parameters a TypeError.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def _set(name: str) -> Any:
 
 BuilderFlag = _enum("BuilderFlag")
 DataType = _enum("DataType")
-for _kind in DataType.__members__.values():  # type: ignore[attr-defined]
+for _kind in DataType.__members__.values():
     _kind.__dict__["itemsize"] = SIZES.get(_kind._name, 1)
 ErrorCode = _enum("ErrorCode")
 NetworkDefinitionCreationFlag = _enum("NetworkDefinitionCreationFlag")
@@ -179,7 +179,7 @@ TensorIOMode = _enum("TensorIOMode")
 TensorLocation = _enum("TensorLocation")
 
 ILogger = _class("ILogger", __init__=_state())
-ILogger.Severity = _enum("ILogger.Severity")  # type: ignore[attr-defined]
+ILogger.Severity = _enum("ILogger.Severity")
 ITensor = _class(
     "ITensor", {"shape": "dims"}, name=_reader("label"), shape=_reader("dims"), dtype=_reader("kind"),
     is_shape_tensor=lambda self: self.label.startswith("shape"),
@@ -206,17 +206,8 @@ def _parse(self: Any, path: str) -> bool:
     for node in model.graph.node:
         if node.op_type in FAILS:
             code, text, source, number, function = FAILS[node.op_type]
-            self.errors.append(
-                _made(
-                    ParserError,
-                    of=getattr(ErrorCode, code),
-                    text=text,
-                    source=source,
-                    number=number,
-                    function=function,
-                    operator=node.op_type,
-                )
-            )
+            where = {"source": source, "number": number, "function": function, "operator": node.op_type}
+            self.errors.append(_made(ParserError, of=getattr(ErrorCode, code), text=text, **where))
     known = not self.errors
     ins, outs = ([_tensor(x) for x in part] if known else [] for part in (model.graph.input, model.graph.output))
     network.__dict__.update(model=model, ins=ins, outs=outs)
@@ -254,12 +245,13 @@ def _build(self: Any, network: Any, config: Any, *_: Any) -> Any:
     BUILT.append(config)
     known = {name for profile in config.profiles for name in profile}
     if any((-1 in x.dims or x.is_shape_tensor) and x.name not in known for x in network.ins):
-        words = "IBuilder::buildSerializedNetwork: Error Code 4: API Usage Error (Network has dynamic or shape inputs, but no optimization profile has been defined.)"  # noqa: E501
-        logger.log(ILogger.Severity.ERROR, words)  # type: ignore[attr-defined]
+        words = "IBuilder::buildSerializedNetwork: Error Code 4: API Usage Error (Network has dynamic or shape inputs, "
+        words += "but no optimization profile has been defined.)"
+        logger.log(ILogger.Severity.ERROR, words)
         return None
     if any(node.op_type == "Softsign" for node in network.model.graph.node):
-        logger.log(ILogger.Severity.WARNING, "a warning is none of its errors")  # type: ignore[attr-defined]
-        logger.log(ILogger.Severity.INTERNAL_ERROR, "Error Code 10: Could not find any implementation for node n")  # type: ignore[attr-defined]
+        logger.log(ILogger.Severity.WARNING, "a warning is none of its errors")
+        logger.log(ILogger.Severity.INTERNAL_ERROR, "Error Code 10: Could not find any implementation for node n")
         return None
     return network
 
@@ -275,7 +267,8 @@ Builder = _class(
 def _loaded(self: Any, plan: Any) -> Any:
     if any(node.op_type == "Softplus" for node in plan.model.graph.node):
         return None
-    return _made(ICudaEngine, network=plan, io={x.name: x for x in [*plan.ins, *plan.outs]})
+    names = {x.name for x in plan.ins}
+    return _made(ICudaEngine, network=plan, io={x.name: x for x in [*plan.ins, *plan.outs]}, fed=names.__contains__)
 
 
 Runtime = _class("Runtime", __init__=_state(), deserialize_cuda_engine=_loaded)
@@ -286,8 +279,8 @@ ICudaEngine = _class(
     get_tensor_dtype=lambda self, name: self.io[name].dtype,
     get_tensor_mode=lambda self, name: (
         TensorIOMode.INPUT if any(x.name == name for x in self.network.ins) else TensorIOMode.OUTPUT
-    ),  # type: ignore[attr-defined]
-    get_tensor_location=lambda self, name: TensorLocation.HOST if name.startswith("shape") else TensorLocation.DEVICE,  # type: ignore[attr-defined]
+    ),
+    get_tensor_location=lambda self, name: TensorLocation.HOST if name.startswith("shape") else TensorLocation.DEVICE,
     create_execution_context=lambda self, *_: _made(IExecutionContext, engine_of=self, shapes={}, at={}, allocators={}),
 )
 
@@ -323,13 +316,21 @@ def _stated(infos: Any, name: str) -> Any:
     return onnx.helper.tensor_dtype_to_np_dtype(held.type.tensor_type.elem_type)
 
 
+def _keep(where: str, good: Any) -> Any:
+    """Return a method that keeps what a name is given, and says whether that is good."""
+
+    def keep(self: Any, name: str, value: Any) -> bool:
+        self.__dict__[where][name] = value
+        return bool(good(self, name, value))
+
+    return keep
+
+
 IExecutionContext = _class(
     "IExecutionContext",
-    set_input_shape=lambda self, name, shape: (
-        bool(self.shapes.update({name: shape})) or len(shape) == len(self.engine_of.io[name].dims)
-    ),
-    set_tensor_address=lambda self, name, memory: bool(self.at.update({name: int(memory)})) or int(memory) != 0,
-    set_output_allocator=lambda self, name, allocator: bool(self.allocators.update({name: allocator})) or True,
+    set_input_shape=_keep("shapes", lambda self, name, shape: len(shape) == len(self.engine_of.io[name].dims)),
+    set_tensor_address=_keep("at", lambda self, name, memory: memory != 0),
+    set_output_allocator=_keep("allocators", lambda *_: True),
     get_tensor_shape=lambda self, name: self.engine_of.io[name].dims,
     execute_async_v3=_execute,
 )

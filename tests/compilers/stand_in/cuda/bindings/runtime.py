@@ -1,4 +1,4 @@
-"""Stands in for cuda.bindings.runtime: memory of the GPU is memory of this process, with the names and parameters of the wheel."""
+"""Stands in for cuda.bindings.runtime, with names and parameters of the wheel: memory of the GPU is memory of this process."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-NAMES = next(
-    held
-    for name, held in json.loads((Path(__file__).parents[3] / "tensorrt_names.json").read_text()).items()
-    if name.startswith("cuda")
-)
+HELD = json.loads((Path(__file__).parents[3] / "tensorrt_names.json").read_text())
+NAMES = next(held for name, held in HELD.items() if name.startswith("cuda"))
 cudaError_t = IntEnum("cudaError_t", {name: place for place, name in enumerate(NAMES["enums"]["cudaError_t"])})
 cudaMemcpyKind = IntEnum("cudaMemcpyKind", {name: place for place, name in enumerate(NAMES["enums"]["cudaMemcpyKind"])})
 OF_GPU: dict[int, Any] = {}
