@@ -13,6 +13,10 @@ def aten_ops_sort(ctx: Any, target: Any, args: Any, kwargs: Any, name: str) -> N
     return
 
 
+def aten_ops_getitem(ctx: Any, target: Any, args: Any, kwargs: Any, name: str) -> None:
+    return
+
+
 def aten_ops_cumsum(ctx: Any, target: Any, args: Any, kwargs: Any, name: str) -> None:
     args[99]
 
