@@ -22,6 +22,7 @@ import numpy as np
 
 from opera import compilers, libraries
 from opera.compilers import Case, Compiler, Frontend
+from opera.compilers.shared.packing import Told
 from opera.oracle import comparison as oracle
 from opera.oracle import randomness
 from opera.pool.forkserver import FILE_SIZE, mark, note
@@ -265,6 +266,8 @@ def _failure(
     exported = (manifest.library,) if case.artefact in manifest.offers else ()
     packages = culprit.packages_of(compiler, frontend)
     whose = culprit.OPERA if ours else culprit.blame(error, packages, culprit.adapter_of(frontend), exported)
+    if isinstance(error, Told):
+        whose = culprit.COMPILER
     seen = Seen(raised, whose, culprit.frames(error))
     found = judge.conclude(frontend, case, stage, seen, error)
     if found.verdict in (ERROR, OUT_OF_MEMORY):

@@ -11,6 +11,7 @@ from opera.compilers import inductor, mnn, onnxexport, onnxruntime, opencv, tfli
 from opera.compilers.openvino import compiler as openvino
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import Claimed, Rule
+from opera.compilers.tensorrt import compiler as tensorrt
 from opera.compilers.tvm import compiler as tvm
 from opera.programs.case import remembered
 from opera.programs.verdicts import CRASH, REFUSED, UNSUPPORTED, Raised, Seen
@@ -35,6 +36,9 @@ READ = {
     ("torch", "export"): (torchexport, "torch", "live", ()),
     ("torch", "inductor"): (inductor, "torch", "live", ()),
     ("onnxexport", "exporter"): (onnxexport, "torch", "live", ()),
+    ("tensorrt", "parser"): (tensorrt, "onnx", "onnx", ()),
+    ("tensorrt", "builder"): (tensorrt, "onnx", "onnx", ("parser",)),
+    ("tensorrt", "torch"): (tensorrt, "torch", "pt2", ()),
     ("tensorflow", "tflite"): (tflite, "keras", "live", ()),
     ("tensorflow", "xla"): (xla, "keras", "live", ()),
 }

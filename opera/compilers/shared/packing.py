@@ -10,7 +10,7 @@ import numpy as np
 from opera.compilers.recipes.bits import BITS, packed, unpacked
 from opera.programs.values import CONTAINERS, Tensor
 
-__all__ = ["BITS", "CannotCarry", "NoAnswer", "Refusal", "of_numpy", "pack", "unpack"]
+__all__ = ["BITS", "CannotCarry", "NoAnswer", "Refusal", "Told", "of_numpy", "pack", "unpack"]
 
 
 class Refusal(Exception):
@@ -19,6 +19,13 @@ class Refusal(Exception):
 
 class CannotCarry(Refusal):
     """opera itself has no way to feed a value to a compiler, or to read its output."""
+
+
+class Told(Exception):
+    """A compiler told its failure by a return value and a log, not by an exception: an adapter raises it in its own words.
+
+    It is the compiler's failure, and asked about as any other: `unsupported` may say that it is a refusal.
+    """
 
 
 class NoAnswer(Exception):

@@ -1,0 +1,1 @@
+"""TensorRT: one module a route, and what they share."""
