@@ -55,11 +55,13 @@ def _exporter() -> dict[str, str]:
 def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
     """Write the artefacts `onnx` (every input fed) and, where converters need constants, `onnx-constants`.
 
-    Where the opset is newer than the versions of all operators, `onnx-oldest-opset` is offered beside them.
+    Where an older opset means the same, `onnx-oldest-opset` is offered beside them.
 
     Expected outputs are the test's own, else the reference evaluator's. Raises InvalidTest where ONNX rejects the case
     or no reference output can be had.
     """
+    import onnx
+
     program = captured.program
     made = onnx_model.parts(program)
     tags = _tags(program, made)
@@ -79,8 +81,8 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
         files["model-constants.onnx"] = onnx_model.model(program, made, types, constants, check=False)
         fed = tuple(name for name in made.inputs if name not in constants)
         artefacts["onnx-constants"] = Artefact("model-constants.onnx", fed)
-    versions = onnx_model.opset(program)
-    needs = onnx_opsets.needed(_all_nodes(made.nodes), versions)
+    versions, parsed = onnx_model.opset(program), onnx.load_model_from_string(model)
+    needs = onnx_opsets.needed(_all_nodes(made.nodes), versions, onnx_opsets.value_types(parsed))
     newer = any(version < versions[domain] for domain, version in needs.items())
     manifest = Manifest(
         test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
