@@ -201,7 +201,8 @@ def _disputed(
     ones are asked. Where none agrees with them, a compiler is excused that computes what an independent one computes; two
     that agree with each other then speak against the test's expectation. A reference that opera computed itself falls by any
     contradiction. One that computed the same in higher precision speaks for whoever is nearer to it, whether it contradicts
-    the reference or not.
+    the reference or not. Of a test that is tagged so from the start, only one that agrees with the expected outputs, or a more
+    precise one, says that they stand.
     """
     contradicting: list[tuple[Opinion, oracle.Comparison]] = []
     precise, refused = "", {}
@@ -240,6 +241,12 @@ def _disputed(
             "reference_symptom": against.symptom,
             "reference_message": against.message[:500],
             "agrees_with_compiler": bool(like),
+            **{f"{name}_error": error for name, error in refused.items()},
+        })  # fmt: skip
+    if DISPUTED in manifest.tags and not precise:
+        return Screening(DISPUTED, {
+            "by": "a reference that was asked when the test was generated",
+            "agrees_with_compiler": False,
             **{f"{name}_error": error for name, error in refused.items()},
         })  # fmt: skip
     if contradicting:

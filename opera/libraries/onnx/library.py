@@ -57,14 +57,14 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
 
     Where an older opset means the same, `onnx-oldest-opset` is offered beside them.
 
-    Expected outputs are the test's own, else the reference evaluator's. Raises InvalidTest where ONNX rejects the case
-    or no reference output can be had.
+    Expected outputs are the test's own, else those that came with a generated program, else the reference evaluator's. Raises
+    InvalidTest where ONNX rejects the case or no reference output can be had.
     """
     import onnx
 
     program = captured.program
     made = onnx_model.parts(program)
-    tags = _tags(program, made)
+    tags = _tags(program, made) | set(captured.tags)
     if captured.expected is None:
         types, expected, random = _reference(program, made)
         tags |= {"nondeterministic"} if random else set()
@@ -72,7 +72,7 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
         expected = _expected(captured, made)
         types = _output_types(program, made) or [onnx_values.type_proto(value) for value in expected]
     model = onnx_model.model(program, made, types)
-    if captured.expected is None:  # the test's own word outweighs an inference that finds fault with it
+    if not captured.stated:  # the test's own word outweighs an inference that finds fault with it
         onnx_model.checked(model, inference=True)
     files = {"model.onnx": model}
     artefacts = {"onnx": Artefact("model.onnx", tuple(made.inputs))}
@@ -88,7 +88,7 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
         test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
         offers=(onnx_opsets.OLDEST,) if newer else (), needs=needs,
         inputs=tuple(made.inputs), outputs=tuple(made.outputs), artefacts=artefacts,
-        reference="evaluator" if captured.expected is None else "test",
+        reference="evaluator" if captured.expected is None else captured.reference or "test",
         rtol=captured.rtol, atol=captured.atol, tags=tuple(sorted(tags)),
     )  # fmt: skip
     migrated.write(directory, manifest, made.values, expected, files)
