@@ -81,6 +81,23 @@ class ScreenReply(msgspec.Struct, frozen=True):
     outcome: Outcome | None = None
 
 
+class PublishRequest(msgspec.Struct, frozen=True):
+    """Write tests of one operator as files of a suite.
+
+    Attributes:
+        cases: (name, test, instance as the JSON of its form) of each.
+        number: See opera.libraries.Publishing.
+        place: Name of the folder that is written to, beside the tests.
+    """
+
+    library: str
+    form: str
+    operator: str
+    cases: list[tuple[str, str, bytes]]
+    number: int
+    place: str
+
+
 class KnowRequest(msgspec.Struct, frozen=True):
     """Say what the library knows of a program: `program` is the JSON of its form()."""
 
@@ -152,6 +169,16 @@ def export(payload: ExportRequest) -> Export:
         found = Export(made, seconds=time.perf_counter() - start, rules=rules.of_exports())
     migrated.save_export(directory, payload.artefact, found)
     return found
+
+
+def publish(payload: PublishRequest) -> dict[str, str]:
+    """Write tests as files of a suite; return the id of an instance → why its test cannot be written so."""
+    files, library = folders.here(), cast(libraries.Publishing, libraries.get(payload.library))
+    cases = []
+    for name, test, instance in payload.cases:
+        directory = files.test(test)
+        cases.append(libraries.Case(name, read_manifest(directory), directory, parse(instance)))
+    return library.publish(payload.form, payload.operator, cases, payload.number, files.file(payload.place))
 
 
 def screen(payload: ScreenRequest) -> ScreenReply:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
+import shutil
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -14,6 +16,7 @@ import msgspec
 from opera import resources
 from opera.capture.recorder import LeftOut
 from opera.errors import InvalidTest
+from opera.libraries import Case
 from opera.libraries.documented import Quote
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import opsets as onnx_opsets
@@ -32,6 +35,10 @@ PACKAGE = "onnx"
 LIGHT = True
 """`equipped_defaults` takes a fraction of a second: it may be asked where somebody waits."""
 PRELOAD = ("onnx", "onnx.checker", "onnx.helper", "onnx.reference", "onnx.shape_inference", "ml_dtypes")
+FORMS: Mapping[str, str] = {
+    "onnx-node-tests": "folders test_x/{model.onnx,test_data_set_0/} of ONNX's backend tests",
+    "onnx-node-cases": "Python case files as ONNX's node tests are written in",
+}
 EXPORTER_VERSION = "1"
 """Changes whenever `wrap` makes another model of the same instance."""
 
@@ -103,6 +110,27 @@ def export(manifest: Manifest, directory: Path, artefact: str) -> Artefact:
     file = "model-oldest-opset.onnx"
     (directory / file).write_bytes(onnx_opsets.stamped(directory / first.file, manifest.needs))
     return Artefact(file, first.feeds)
+
+
+def publish(form: str, operator: str, cases: list[Case], number: int, folder: Path) -> dict[str, str]:
+    """Write tests of an operator as node tests, a folder each, or as case files; see `opera.libraries.Publishing`."""
+    from opera.libraries.onnx import node_cases, node_tests
+
+    left: dict[str, str] = {}
+    methods: list[str] = []
+    for x in cases:
+        try:
+            if form == node_tests.FORM:
+                node_tests.write(x.manifest, x.directory, x.program, x.name, folder)
+            else:
+                methods.append(node_cases.method(x.manifest, x.directory, x.program, x.name))
+        except InvalidTest as error:
+            shutil.rmtree(folder / x.name, ignore_errors=True)
+            left[x.program.id] = error.what
+    if methods:
+        name = re.sub(r"\W+", "_", operator).lower() + (f"_{number}" if number > 1 else "")
+        (folder / f"{name}.py").write_text(node_cases.module(operator, methods), encoding="utf-8")
+    return left
 
 
 def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> list[Opinion]:
