@@ -20,7 +20,8 @@ class _Document(msgspec.Struct):
 def all_of(workspace: Workspace) -> Iterator[Disagreement]:
     """Yield all that extractions found, by operator; those of an extraction that was forgotten are gone with it."""
     rows = workspace.stream(
-        "SELECT document FROM extraction_files WHERE instr(document, ?) > 0 ORDER BY file, extraction", (b'"disagreements":[{',)
+        "SELECT document FROM extraction_files WHERE instr(document, ?) > 0 ORDER BY file, extraction",
+        (b'"disagreements":[{',),
     )
     for (document,) in rows:
         yield from msgspec.json.decode(document, type=_Document).disagreements

@@ -283,7 +283,7 @@ def model(
 
 
 def inferred(program: Program, made: Parts) -> Any:
-    """Return the model as a ModelProto with the types that ONNX infers. Raises InvalidTest where strict inference rejects it."""
+    """Return the model as a ModelProto, with the types that ONNX infers. Raises InvalidTest where inference rejects it."""
     import onnx
 
     proto = onnx.load_model_from_string(model(program, made, [onnx.TypeProto() for _ in made.outputs], check=False))

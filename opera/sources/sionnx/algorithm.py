@@ -42,7 +42,9 @@ class Algorithms:
     def __enter__(self) -> Algorithms:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._end()
 
     def __call__(self, instance: Instance, made: Parts) -> list[Value]:
@@ -114,7 +116,9 @@ class Algorithms:
                     arguments[name] = {"plain": default}
             else:
                 given = [x.value for x in instance.inputs]
-                form, data = _form(given[int(place)] if place.isdigit() and int(place) < len(given) else next(held, None))
+                form, data = _form(
+                    given[int(place)] if place.isdigit() and int(place) < len(given) else next(held, None)
+                )
                 arguments[name] = form
                 parts.append(data)
         return arguments, b"".join(parts)

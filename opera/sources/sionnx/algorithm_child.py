@@ -1,9 +1,12 @@
 """The program that runs the text of an .algorithm file: `python -I algorithm_child.py`, with limits, in a folder of its own.
 
-The text is untrusted. It can open no file and no connection, no file can grow, it cannot start programs, or take much memory or
-time; where the kernel has Landlock, it can change nothing of the file system either. A first line of JSON has the text and the name of its function; then each request is a line of
-JSON with the raw bytes of its arrays behind, and so is each answer. Nothing is pickled. This file needs numpy alone.
+The text is untrusted. It can open no file and no connection, no file can grow, and it cannot take much memory or time; where
+the kernel has Landlock, it can change nothing of the file system either. A first line of JSON has the text and the name of its
+function; then each request is a line of JSON with the raw bytes of its arrays behind, and so is each answer. Nothing is
+pickled; numpy alone is needed.
 """
+
+from __future__ import annotations
 
 import ctypes
 import io
@@ -12,6 +15,7 @@ import os
 import resource
 import struct
 import sys
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -25,7 +29,7 @@ RIGHTS = {1: 13, 2: 14, 3: 15, 5: 16}
 """Version of Landlock → how many rights on files it knows."""
 
 
-def forbid_files():
+def forbid_files() -> bool:
     """Forbid all of the file system, and connections, by Landlock; say whether the kernel has it."""
     libc = ctypes.CDLL(None)
     version = libc.syscall(CREATE_RULESET, None, 0, 1)
@@ -34,13 +38,13 @@ def forbid_files():
     rights = (1 << max(count for since, count in RIGHTS.items() if since <= version)) - 1
     rules = struct.pack("QQ", rights, 3)[: 16 if version >= 4 else 8]
     ruleset = libc.syscall(CREATE_RULESET, rules, len(rules), 0)
-    done = ruleset >= 0 and libc.syscall(RESTRICT_SELF, ruleset, 0) == 0
+    done: bool = ruleset >= 0 and libc.syscall(RESTRICT_SELF, ruleset, 0) == 0
     if ruleset >= 0:
         os.close(ruleset)
     return done
 
 
-def limit():
+def limit() -> None:
     """Set the limits; the three standard streams stay, and no other can be opened."""
     forbid_files()
     for what, most in (
@@ -56,7 +60,7 @@ def limit():
         resource.setrlimit(what, (most, most))
 
 
-def read(stream, form):
+def read(stream: BinaryIO, form: Any) -> Any:
     """Return the value of a form, whose bytes follow."""
     if form is None or not isinstance(form, dict):
         return form
@@ -66,7 +70,7 @@ def read(stream, form):
     return np.frombuffer(stream.read(count), form["dtype"]).reshape(form["shape"]).copy()
 
 
-def write(array):
+def write(array: Any) -> tuple[dict[str, Any], bytes]:
     """Return the form of an array, and its bytes."""
     array = np.asarray(array)
     if array.dtype.kind in "OSU":
@@ -74,19 +78,19 @@ def write(array):
     return {"dtype": array.dtype.str, "shape": array.shape}, array.tobytes()
 
 
-def main():
+def main() -> None:
     receive, send = sys.stdin.buffer, sys.stdout.buffer
     first = json.loads(receive.readline())
     np.linspace(0, 1, 2), np.einsum("i,i", np.ones(2), np.ones(2))  # what numpy imports late
     sys.stdout = sys.stderr = io.StringIO()
     limit()
-    namespace = {"np": np, "numpy": np}
+    namespace: dict[str, Any] = {"np": np, "numpy": np}
     try:
         exec(compile(first["text"], "algorithm", "exec"), namespace)
         function = namespace[first["function"]]
         code = function.__code__
         names = list(code.co_varnames[: code.co_argcount])
-        told = {"names": names}
+        told: dict[str, Any] = {"names": names}
     except BaseException as error:
         told = {"error": f"{type(error).__name__}: {error}"[:300]}
     send.write(json.dumps(told).encode() + b"\n")
@@ -97,6 +101,7 @@ def main():
             result = function(**arguments)
             outputs = list(result) if isinstance(result, tuple) else [result]
             parts = [write(x) for x in outputs]
+            answer: dict[str, Any]
             answer, data = {"outputs": [form for form, _ in parts]}, b"".join(x for _, x in parts)
         except BaseException as error:
             answer, data = {"error": f"{type(error).__name__}: {error}"[:300]}, b""
@@ -104,7 +109,7 @@ def main():
         send.flush()
 
 
-def read_any(stream, form):
+def read_any(stream: BinaryIO, form: Any) -> Any:
     """Return an array, a list of arrays, or a plain value."""
     if isinstance(form, dict) and "list" in form:
         return [read(stream, item) for item in form["list"]]

@@ -31,7 +31,7 @@ none can run it."""
 EVALUATOR_SECONDS = 3.0
 """What the evaluator, which is Python, may take for one call: it has then no answer."""
 NO_REFERENCE = "no reference"
-"""How the reason begins with which the evaluator says that it does not implement something (opera.libraries.onnx.references)."""
+"""How the evaluator's reason begins where it does not implement something (opera.libraries.onnx.references)."""
 BRIEF = 400
 """Characters of a reason that are kept."""
 Algorithm = Callable[[Instance, Parts], list[Value]]
@@ -61,7 +61,7 @@ class Judged(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """What one reference says: outputs, or why there are none; `lacks`: it does not implement the operator, or not for this type."""
+    """What one reference says: outputs, or why there are none; `lacks`: it does not implement the operator or type."""
 
     name: str
     outputs: list[Value] | None
@@ -113,9 +113,7 @@ def judge(instance: Instance, test: str, *, runtime: bool = True, algorithm: Alg
     return judged
 
 
-def _compare(
-    judged: Judged, instance: Instance, test: str, made: Parts, taken: Answer, others: list[Answer]
-) -> None:
+def _compare(judged: Judged, instance: Instance, test: str, made: Parts, taken: Answer, others: list[Answer]) -> None:
     """Compare what others computed with what is taken, and note who disagrees.
 
     What is undefined, random, or off by what rounding explains is no disagreement. One of the published algorithms alone does
@@ -140,7 +138,9 @@ def _compare(
             continue
         judged.disputed |= other.name != ALGORITHM or not agreeing
         judged.disagreements.append(
-            Disagreement(instance.id, instance.operator, test, taken.name, other.name, found.symptom, found.message[:BRIEF])
+            Disagreement(
+                instance.id, instance.operator, test, taken.name, other.name, found.symptom, found.message[:BRIEF]
+            )
         )
 
 
@@ -231,4 +231,3 @@ def prepare() -> None:
         onnxruntime.prepare()
     except ImportError:
         return
-

@@ -70,7 +70,8 @@ class Result(msgspec.Struct):
 
     Attributes:
         counts: What became of cases (`accepted`, `checker`, ... of opera.sources.sionnx.answers; SPECIFICATION, REPEATED) → how
-            many; of those accepted, DISPUTED ones have references that disagree, and OTHERS an answer of another than the evaluator.
+            many. Of those accepted, DISPUTED ones have references that disagree, and OTHERS are answered by another than the
+            evaluator.
         reasons: The same → why → how many, of the most frequent reasons.
         seconds: Part (`generating`, `judging`, `recording`) → CPU seconds.
     """
@@ -134,16 +135,17 @@ def run(recorder: Recorder, part: str) -> tuple[int, int]:
 def chosen(plan: Plan) -> Spec:
     """Return the specification of a plan."""
     found = next(x for x in parse.parse(plan.text, plan.file) if (x.name, x.signature) == (plan.name, plan.operator))
+    if plan.mode.startswith(COMPAT):
+        return msgspec.structs.replace(found, since=plan.since)
     return skeleton.resolve(found, plan.since)
 
 
 class _Run:
     """One plan at work."""
 
-    def __init__(
-        self, recorder: Recorder, plan: Plan, spec: Spec, path: Path, algorithms: Algorithms | None
-    ) -> None:
+    def __init__(self, recorder: Recorder, plan: Plan, spec: Spec, path: Path, algorithms: Algorithms | None) -> None:
         self.recorder, self.plan, self.spec, self.algorithms = recorder, plan, spec, algorithms
+        self.compat = plan.mode.startswith(COMPAT)
         self.attempt, self.disagreements = attempt_file(path), disagreements_file(path)
         self.seen: set[str] = set()
         self.counts, self.seconds = Counter[str](), dict.fromkeys(("generating", "judging", "recording"), 0.0)
@@ -171,11 +173,10 @@ class _Run:
     def _timed(self) -> Iterator[Case]:
         """Yield the cases that are to be tried, and count the time that making them takes."""
         plan = self.plan
-        mode = plan.mode.removeprefix(f"{COMPAT} ")
-        if mode != plan.mode:
-            made = compat.cases(self.spec, mode, plan.count, plan.seed)
+        if self.compat:
+            made = compat.cases(self.spec, plan.mode.split()[-1], plan.count, plan.seed)
         else:
-            made = generate.cases(self.spec, mode, plan.count, plan.seed, empty=plan.zero, special=plan.nonfinite)
+            made = generate.cases(self.spec, plan.mode, plan.count, plan.seed, empty=plan.zero, special=plan.nonfinite)
         while True:
             started = time.process_time()
             case = next(made, None)
@@ -207,6 +208,8 @@ class _Run:
     def _judged(self, case: Case, test: str, asked: bool) -> Judged:
         try:
             instance = encode.instance(case)
+            if self.compat:
+                instance = encode.described(instance)
         except (LeftOut, OperaError, ValueError, TypeError, OverflowError) as error:
             why = error.what if isinstance(error, OperaError) else str(error)
             return Judged(answers.CHECKER, f"no ONNX model can hold it: {type(error).__name__}: {why}"[:NAME])

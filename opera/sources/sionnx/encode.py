@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
 from onnx import AttributeProto
 
 from opera.libraries.onnx import codec, nodes, wrap
-from opera.programs.program import Instance
-from opera.programs.values import Message, Optional, Sequence, Value
+from opera.programs.program import Instance, Operand
+from opera.programs.values import DESCRIBED, Message, Optional, RandomTensor, Sequence, Tensor, Value
 from opera.sources.sionnx.case import Case, Given
 
 MESSAGES = {"graph": "onnx.GraphProto", "type_proto": "onnx.TypeProto", "sparse_tensor": "onnx.SparseTensorProto"}
@@ -47,6 +48,21 @@ def value(kind: str, item: Any) -> Value:
     if outer == "sequence":
         return Sequence(inner, tuple(value(inner, x) for x in item))
     return codec.from_array(np.asarray(item), kind)
+
+
+def described(instance: Instance) -> Instance:
+    """Return the instance with its large inputs kept by seed and range, where none of their elements matters."""
+    inputs = tuple(Operand(x.name, _described(x.value)) for x in instance.inputs)
+    return msgspec.structs.replace(instance, inputs=inputs)
+
+
+def _described(item: Value) -> Value:
+    if not isinstance(item, Tensor) or item.dtype not in DESCRIBED:
+        return item
+    array = item.numbers()
+    if array.size <= nodes.EXACT_ELEMENTS:
+        return item
+    return RandomTensor(item.dtype, item.shape, array.size, float(array.min()), float(array.max()))
 
 
 def _attribute(name: str, given: Given) -> Any:

@@ -1,4 +1,4 @@
-"""Specifications at work: one unit a version of an operator, which goes on with the next case where one has ended its process."""
+"""Specifications at work: one unit a version of an operator, which goes on behind a case that has ended its process."""
 
 from __future__ import annotations
 
@@ -127,7 +127,10 @@ class Cases:
             report = msgspec.structs.replace(report, status=DONE, reason=reason)
         title = _title(tries.work)
         self.summary.add(title, tries.work.operator, tries.result, tries.deaths, report)
-        document = {"result": msgspec.to_builtins(tries.result), DISAGREEMENTS: msgspec.to_builtins(tries.disagreements)}
+        document = {
+            "result": msgspec.to_builtins(tries.result),
+            DISAGREEMENTS: msgspec.to_builtins(tries.disagreements),
+        }
         return Finished(report=report, document=document, replaces=f"{title}@", crashes=tries.crashes)
 
     def progress(self, totals: Totals) -> str:

@@ -114,7 +114,9 @@ def _add(found: Found, spec: Spec, text: str, algorithms: Path | None, every: bo
     numbers = list(versions(spec, published=found.published, every=every))
     if not numbers:
         skeleton.resolve(spec)  # says it where there is no such operator
-        raise SourceError(f"{spec.file}:{spec.line}: no version of {spec.signature} has the attributes and inputs that it names")
+        raise SourceError(
+            f"{spec.file}:{spec.line}: no version of {spec.signature} has the attributes and inputs that it names"
+        )
     path = None if algorithms is None else algorithms / f"{spec.operator.lower()}.algorithm"
     algorithm = _text(path) if path is not None and path.is_file() else ""
     found.works += [Work(text, spec.file, spec.name, spec.signature, since, algorithm) for since in numbers]
@@ -123,8 +125,8 @@ def _add(found: Found, spec: Spec, text: str, algorithms: Path | None, every: bo
 def versions(spec: Spec, *, published: bool, every: bool) -> Iterator[int]:
     """Yield the versions of an operator that are generated from a specification: the newest that it fits, or all, newest first.
 
-    Published ones are written for opset 10 at most, where attributes are what inputs are today: of them, the newest version of that
-    time that has all attributes and inputs which the specification names; where there is none, the newest that has them.
+    Published ones are written for opset 10 at most, where attributes are what inputs are today: of them, the newest version of
+    that time that has all attributes and inputs which the specification names; where there is none, the newest that has them.
     """
     known = skeleton.versions(spec.operator, spec.domain)[::-1]
     fitting = [x for x in known if not published or fits(spec, x)]

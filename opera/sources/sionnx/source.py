@@ -1,4 +1,4 @@
-"""The entry point of `opera extract --source sionnx`: which specifications a request asks for, and how cases are made of them."""
+"""The entry point of `opera extract --source sionnx`: which specifications are asked for, and how cases are made of them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,12 @@ MAX_SEED = 2**32 - 1
 def extraction(
     request: Request,
     *,
-    full: Annotated[bool, Meta(description="All combinations of types, attributes and boundaries, not a sample.")] = False,
-    smoke: Annotated[bool, Meta(description="One value of each attribute, drawn once; what is done by default.")] = False,
+    full: Annotated[
+        bool, Meta(description="All combinations of types, attributes and boundaries, not a sample.")
+    ] = False,
+    smoke: Annotated[
+        bool, Meta(description="One value of each attribute, drawn once; what is done by default.")
+    ] = False,
     operator: Annotated[str, Meta(description="Only these operators (a glob such as 'Reduce*'); tells of each.")] = "*",
     count: Annotated[int, Meta(ge=1, description="Cases of each version of an operator.")] = COUNT,
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED, description="Of all that is random.")] = 0,
@@ -34,7 +38,8 @@ def extraction(
     compat: Annotated[bool, Meta(description="Make cases as the published code does, not as the paper says.")] = False,
     all_versions: Annotated[bool, Meta(description="Every version of an operator, not the newest alone.")] = False,
     algorithms: Annotated[
-        bool, Meta(description="Run the .algorithm files of the checkout, which are anybody's code, as one more reference.")
+        bool,
+        Meta(description="Run the .algorithm files of the checkout, which are anybody's code, as one more reference."),
     ] = False,
 ) -> Extractions:
     """Check a request; see opera.sources.Source."""
@@ -43,10 +48,13 @@ def extraction(
     if compat and (zero or nonfinite):
         raise UsageError("the published code makes neither empty tensors nor NaN", fix="leave --compat away")
     if request.library not in ("", LIBRARY):
-        raise UsageError(f"there are no specifications for {request.library!r}", fix=f"leave --library away: it is {LIBRARY}")
+        raise UsageError(
+            f"there are no specifications for {request.library!r}", fix=f"leave --library away: it is {LIBRARY}"
+        )
     if algorithms and not request.target:
         raise UsageError(
-            "--algorithms runs what a checkout holds, and none was given", fix="opera extract --source sionnx ../sionnx --algorithms"
+            "--algorithms runs what a checkout holds, and none was given",
+            fix="opera extract --source sionnx ../sionnx --algorithms",
         )
     installed = _installed()
     folder = Path(request.target).expanduser() if request.target else files.own()
@@ -89,7 +97,8 @@ def _nothing(found: files.Found, folder: Path, operator: str) -> None:
     if names:
         raise UsageError(
             f"no specification is of an operator {operator!r}",
-            cause=near(operator, names) or "operators are named as ONNX names them, those of a domain `ai.onnx.ml::Scaler`",
+            cause=near(operator, names)
+            or "operators are named as ONNX names them, those of a domain `ai.onnx.ml::Scaler`",
             fix="give a glob in quotes, such as 'Reduce*'",
         )
     first = found.unread[0]

@@ -84,13 +84,23 @@ def _share(part: int, whole: int) -> str:
 
 
 def _counts(result: Result) -> str:
-    names = (answers.ACCEPTED, DISPUTED, SPECIFICATION, answers.CHECKER, answers.REFERENCE, answers.UNANSWERED, REPEATED)
+    names = (
+        answers.ACCEPTED,
+        DISPUTED,
+        SPECIFICATION,
+        answers.CHECKER,
+        answers.REFERENCE,
+        answers.UNANSWERED,
+        REPEATED,
+    )
     return ", ".join(f"{result.counts[x]} {x}" for x in names if result.counts.get(x))
 
 
 def _reasons(result: Result) -> str:
     """Return the most frequent reason why a case is no test."""
     found = [
-        (count, f"{name}: {' '.join(why.split())}") for name, table in result.reasons.items() for why, count in table.items()
+        (count, f"{name}: {' '.join(why.split())}")
+        for name, table in result.reasons.items()
+        for why, count in table.items()
     ]
     return max(found)[1][:160] if found else ""
