@@ -97,17 +97,19 @@ class Program:
 
     def _span(self, statement: Shape) -> Any:
         """Return a function of the range of an operand's elements: (low, high), a list to choose from, or None."""
-        node = statement.values
-        if node is None:
-            return None
+        return None if statement.values is None else self._spans(statement.values)
+
+    def _spans(self, node: Node) -> Any:
         if node.kind == "range":
             low, high = map(self.compiler.compiled, node.parts)
             return lambda scene: (low(scene), high(scene))
+        if node.kind == "if":
+            then, other = self._spans(node.parts[0]), self._spans(node.parts[2])
+            condition = self.compiler.compiled(node.parts[1])
+            return lambda scene: then(scene) if condition(scene) else other(scene)
         if node.kind == "choice":
-            made = self.compiler.compiled(Node("items", node.parts, node.line))
-            return lambda scene: made(scene)
-        made = self.compiler.compiled(node)
-        return lambda scene: made(scene)
+            return self.compiler.compiled(Node("items", node.parts, node.line))
+        return self.compiler.compiled(node)
 
     def run(self, scene: Scene, number: int) -> Case:
         """Return a case. Raises Reject where the attempt is none."""
@@ -261,7 +263,9 @@ class _Run:
         dtype = self._type(operand)
 
         def one(name: str, kind: str) -> Drawn:
+            scene.part = f"shape of {operand.name}"
             shape = dims(scene)
+            scene.part = operand.name
             if any(not isinstance(x, int) or x < 0 for x in shape):
                 raise Reject(f"{shape} is no shape")
             return self._drawn(name, kind, shape, None if span is None else span(scene), statement.distinct)
@@ -275,7 +279,10 @@ class _Run:
             number = scene.rank(max(operand.least, 1), 4, f"number of {name}") if count is None else count
             if number < operand.least:
                 raise Reject(f"{name} has {operand.least} at least")
-            made = [one(f"{name}_{place}" if place else name, dtype) for place in range(number)]
+            made = []
+            for place in range(number):
+                scene.names["place"] = place
+                made.append(one(f"{name}_{place}" if place else name, dtype))
             for item in made:
                 self.operands[item.name] = item
             if number:
@@ -293,7 +300,10 @@ class _Run:
             drawn = Drawn(name, dtype, [], held=False)
         elif kind == "sequence":
             number = self._count_of(name) if count is None else count
-            items = [one(f"{name}[{place}]", rest.rstrip(")")) for place in range(number)]
+            items = []
+            for place in range(number):
+                scene.names["place"] = place
+                items.append(one(f"{name}[{place}]", rest.rstrip(")")))
             drawn = Drawn(name, dtype, [], items=items)
         else:
             drawn = one(name, inner or dtype)

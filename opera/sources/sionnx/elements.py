@@ -40,6 +40,11 @@ def is_integer(name: str) -> bool:
     return name.removeprefix("u").startswith("int")
 
 
+def bits(name: str) -> int:
+    """Return the width of a dtype's elements in ONNX, where those of four and two bits are packed."""
+    return {"bool": 8, "int4": 4, "uint4": 4, "float4_e2m1fn": 4, "int2": 2, "uint2": 2}.get(name, 8 * dtype_of(name).itemsize)
+
+
 @cache
 def limits(name: str) -> tuple[float, float]:
     """Return the least and greatest finite number of a dtype."""
@@ -131,7 +136,7 @@ def array(generator: np.random.Generator, dtype: str, shape: list[int], span: An
         return _strings(generator, shape, what)
     kind = dtype_of(dtype)
     if dtype == "bool":
-        return np.full(shape, what == "1") if what else generator.random(tuple(shape)) < 0.5
+        return np.full(shape, what == "1") if what else np.asarray(generator.random(tuple(shape)) < 0.5)
     if dtype.startswith("complex"):
         parts = "float32" if dtype == "complex64" else "float64"
         real = array(generator, parts, shape, span, what, distinct)
@@ -198,8 +203,9 @@ def _at_boundary(generator: np.random.Generator, values: Array, dtype: str, span
 
 def _chosen(generator: np.random.Generator, dtype: str, shape: list[int], span: list[Any], distinct: bool) -> Array:
     count = int(np.prod(shape, dtype=np.int64))
-    if not span and count:
-        span = [0]
+    if dtype != "string" and not dtype.startswith("complex"):
+        least, most = limits(dtype)
+        span = [x for x in span if least <= x <= most]
     places = generator.permutation(len(span)) if distinct else generator.integers(0, max(len(span), 1), count)
     out = np.empty(count, dtype_of(dtype))
     out[:] = [span[int(x)] for x in places[:count]]

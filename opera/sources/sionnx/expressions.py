@@ -156,6 +156,7 @@ class Compiler:
 
     def _each(self, node: Node) -> Compiled:
         body, names, whole = self.compiled(node.parts[0]), node.parts[1], self.compiled(node.parts[2])
+        kept = None if node.parts[3] is None else self.compiled(node.parts[3])
 
         def value(scene: Scene) -> list[Any]:
             before = {name: scene.names[name] for name in names if name in scene.names}
@@ -163,7 +164,8 @@ class Compiler:
             for item in whole(scene):
                 values = (item,) if len(names) == 1 else item
                 scene.names.update(zip(names, values, strict=True))
-                out.append(body(scene))
+                if kept is None or kept(scene):
+                    out.append(body(scene))
             for name in names:
                 scene.names.pop(name, None)
             scene.names.update(before)
@@ -232,6 +234,9 @@ class Compiler:
         if elements.is_literal(node):
             literal = self.compiled(node)
             return lambda scene, value: value == literal(scene)
+        if node.kind == "call" and node.parts[0] == "axis":
+            rank = self.compiled(node.parts[1])
+            return lambda scene, value: -rank(scene) <= value < rank(scene)
         if node.kind == "name":
             named = self.compiled(node)
             return lambda scene, value: _holds(named(scene), value)

@@ -63,6 +63,35 @@ def _broadcasts(scene: Scene, *shapes: list[int]) -> list[int]:
         raise Reject("shapes that do not broadcast") from None
 
 
+def _has(scene: Scene, name: str) -> bool:
+    """Whether this version of the operator has an attribute or input of that name."""
+    return any(x.name == name for x in (*scene.spec.attributes, *scene.spec.inputs))
+
+
+def _types(scene: Scene, name: str) -> list[str]:
+    """The types that an input or output may have."""
+    return list(next((x.types for x in (*scene.spec.inputs, *scene.spec.outputs) if x.name == name), ()))
+
+
+def _enumerated(scene: Scene, dtype: str) -> str:
+    """The name of a dtype in TensorProto.DataType."""
+    from onnx import TensorProto
+
+    return str(TensorProto.DataType.Name(_number(scene, dtype)))
+
+
+def _type_proto(scene: Scene, name: str) -> bytes:
+    from opera.libraries.onnx.codec import named_type
+
+    data: bytes = named_type(name).SerializeToString(deterministic=True)
+    return data
+
+
+def _item(scene: Scene, name: str) -> str:
+    """The type of what a sequence or optional holds."""
+    return name.partition("(")[2].removesuffix(")")
+
+
 PLAIN: dict[str, Callable[..., Any]] = {
     "shape": _shape,
     "rank": lambda scene, value: len(_shape(scene, value)) if isinstance(value, Drawn) else len(value),
@@ -90,9 +119,16 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "values": _values,
     "type": lambda scene, value: value.type,
     "number": _number,
+    "enumerated": _enumerated,
+    "has": _has,
+    "types": _types,
+    "type_proto": _type_proto,
+    "item": _item,
+    "constant": lambda scene, dtype, values: elements.exact(values, dtype),
     "is_float": lambda scene, dtype: elements.is_float(dtype),
     "is_integer": lambda scene, dtype: elements.is_integer(dtype),
     "is_signed": lambda scene, dtype: not dtype.startswith(("u", "b")) or dtype == "bfloat16",
+    "bits": lambda scene, dtype: elements.bits(dtype),
     "lowest": lambda scene, dtype: elements.limits(dtype)[0],
     "highest": lambda scene, dtype: elements.limits(dtype)[1],
     "given": lambda scene, value: value is not None,
@@ -228,6 +264,18 @@ def _axis(compiler: Compiler, node: Node, args: list[Node]) -> Compiled:
     return value
 
 
+def _tensor(compiler: Compiler, node: Node, args: list[Node]) -> Compiled:
+    """`tensor(TYPE, SHAPE)`: a tensor whose elements are drawn, for an attribute."""
+    dtype, shape = map(compiler.compiled, args)
+
+    def value(scene: Scene) -> Any:
+        drawn = Drawn(scene.part, dtype(scene), shape(scene))
+        drawn.what = scene.decide(scene.part, list(elements.options(drawn.type, scene.options.special)))
+        return drawn
+
+    return value
+
+
 def _graph(compiler: Compiler, node: Node, args: list[Node]) -> Compiled:
     """`graph("name", ...)`: the body of a control-flow operator, see bodies.py."""
     made = [compiler.compiled(x) for x in args]
@@ -249,5 +297,6 @@ SPECIAL: dict[str, Callable[[Compiler, Node, list[Node]], Compiled]] = {
     "subset": _subset,
     "axes": _axes,
     "axis": _axis,
+    "tensor": _tensor,
     "graph": _graph,
 }

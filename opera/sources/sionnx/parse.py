@@ -286,8 +286,9 @@ def _node(tree: Any) -> Node:
         case "slice":
             return Node(kind, tuple(None if x is None else _node(x) for x in (parts[0], parts[1], parts[3])), line)
         case "each":
-            names = tuple(str(x) for x in parts[1:-1] if x is not None)
-            return Node(kind, (_node(parts[0]), names, _node(parts[-1])), line)
+            names = tuple(str(x) for x in parts[1:-2] if x is not None)
+            kept = None if parts[-1] is None else _node(parts[-1].children[0])
+            return Node(kind, (_node(parts[0]), names, _node(parts[-2]), kept), line)
         case "call":
             return Node(kind, (str(parts[0]), *(_node(x) for x in parts[1:] if x is not None)), line)
     return Node(kind, tuple(_node(x) if hasattr(x, "data") else str(x) for x in parts if x is not None), line)

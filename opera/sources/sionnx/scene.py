@@ -194,13 +194,14 @@ class Scene:
             raise Reject(f"no rank lies between {low} and {high}")
         if low == high:
             return low
-        option = self.decide(part or f"rank of {self.part}", ["min", "max"])
+        named = part or f"rank of {self.part.removeprefix('shape of ')}"
+        option = self.decide(named, ["min", "max"])
         return {"min": low, "max": high}.get(option) if option else self.source().whole(low, min(high, max(low, 4)))  # type: ignore[return-value]
 
     def broadcast(self, shape: list[int]) -> list[int]:
         """Return a shape that broadcasts to another one."""
         options = ["same", *(["scalar", "ones", "some ones", "shorter"] if shape else [])]
-        option = self.decide(f"broadcast of {self.part}", options, 0.8)
+        option = self.decide(f"broadcast of {self.part.removeprefix('shape of ')}", options, 0.8)
         uniform = self.uniform
         match option:
             case "scalar":
