@@ -199,10 +199,12 @@ class Recorder:
         expected: tuple[Value, ...] | None = None,
         rtol: float | None = None,
         atol: float | None = None,
+        reference: str = "",
+        tags: tuple[str, ...] = (),
     ) -> None:
-        """Write one captured instance, and that calls of `key` (see `came`) are it."""
+        """Write one captured instance (see opera.programs.program.Captured), and that calls of `key` (see `came`) are it."""
         provenance = Provenance(self.source, self.file, self.test if test is None else test)
-        form = Captured(instance, provenance, expected, rtol, atol).form()
+        form = Captured(instance, provenance, expected, rtol, atol, reference, tags).form()
         assert self._spool is not None
         self._write(self._spool, form)
         self.recorded += 1

@@ -57,12 +57,12 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
 
     Where the opset is newer than the versions of all operators, `onnx-oldest-opset` is offered beside them.
 
-    Expected outputs are the test's own, else the reference evaluator's. Raises InvalidTest where ONNX rejects the case
-    or no reference output can be had.
+    Expected outputs are the test's own, else those that came with a generated program, else the reference evaluator's. Raises
+    InvalidTest where ONNX rejects the case or no reference output can be had.
     """
     program = captured.program
     made = onnx_model.parts(program)
-    tags = _tags(program, made)
+    tags = facts(program, made) | set(captured.tags)
     if captured.expected is None:
         types, expected, random = _reference(program, made)
         tags |= {"nondeterministic"} if random else set()
@@ -70,7 +70,7 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
         expected = _expected(captured, made)
         types = _output_types(program, made) or [onnx_values.type_proto(value) for value in expected]
     model = onnx_model.model(program, made, types)
-    if captured.expected is None:  # the test's own word outweighs an inference that finds fault with it
+    if not captured.stated:  # the test's own word outweighs an inference that finds fault with it
         onnx_model.checked(model, inference=True)
     files = {"model.onnx": model}
     artefacts = {"onnx": Artefact("model.onnx", tuple(made.inputs))}
@@ -86,7 +86,7 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
         test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
         offers=(onnx_opsets.OLDEST,) if newer else (), needs=needs,
         inputs=tuple(made.inputs), outputs=tuple(made.outputs), artefacts=artefacts,
-        reference="evaluator" if captured.expected is None else "test",
+        reference="evaluator" if captured.expected is None else captured.reference or "test",
         rtol=captured.rtol, atol=captured.atol, tags=tuple(sorted(tags)),
     )  # fmt: skip
     migrated.write(directory, manifest, made.values, expected, files)
@@ -254,24 +254,13 @@ def _output_types(program: Program, made: onnx_model.Parts) -> list[Any] | None:
 
 def _reference(program: Program, made: onnx_model.Parts) -> tuple[list[Any], list[Value], bool]:
     """Return types and values of the outputs by the reference evaluator, and whether two runs of it differ."""
-    import onnx
-
-    empty = [onnx.TypeProto() for _ in made.outputs]
-    model = onnx.load_model_from_string(onnx_model.model(program, made, empty, check=False))
-    try:
-        inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
-    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
-        raise InvalidTest(f"ONNX's type inference rejects it: {' '.join(str(error).split())[:600]}") from None
+    inferred = onnx_model.inferred(program, made)
     feeds = dict(zip(made.inputs, made.values, strict=True))
     first, again = (onnx_reference.evaluate(inferred, feeds) for _ in range(2))
-    types = []
-    for output, value in zip(inferred.graph.output, first, strict=True):
-        exact = isinstance(value, values.Tensor) or not output.type.WhichOneof("value")
-        types.append(onnx_values.type_proto(value) if exact else output.type)
-    return types, first, first != again
+    return onnx_model.output_types(inferred, first), first, first != again
 
 
-def _tags(program: Program, made: onnx_model.Parts) -> set[str]:
+def facts(program: Program, made: onnx_model.Parts) -> set[str]:
     """Return facts for the screens.
 
     `nondeterministic` where an operator is declared random, `exact` where no result is ever rounded, `accumulating` where

@@ -62,8 +62,8 @@ def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: 
     path = directory / manifest.artefacts["onnx"].file
     declared = resources.declaration("instrumentation", "onnx").get("independent", {})
     asked = [_ask_evaluator(path, feeds)]
-    for name in declared.get(manifest.reference, ()):
-        if name != besides:
+    for name in declared.get(manifest.reference, declared.get("evaluator", ())):
+        if name not in (besides, manifest.reference):
             asked.append(_ask_compiler(name, manifest, path, feeds))
     return asked
 
@@ -72,7 +72,8 @@ def further(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
     """Ask the compilers that were not asked yet, one after the other: see `opera.libraries.Weighing`."""
     feeds = dict(zip(manifest.inputs, inputs, strict=True))
     declared = resources.declaration("instrumentation", "onnx")
-    asked = {besides, *declared.get("independent", {}).get(manifest.reference, ())}
+    independent = declared.get("independent", {})
+    asked = {besides, manifest.reference, *independent.get(manifest.reference, independent.get("evaluator", ()))}
     path = directory / manifest.artefacts["onnx"].file
     for name in declared.get("further", {}).get("compilers", ()):
         if name not in asked:
