@@ -55,5 +55,5 @@ def LpNormalizationOp : Instruction<[LpNormalization]> {
 def MeanVarianceNormalizationOp : Instruction<[MeanVarianceNormalization]> {
   let T = float32;
   X : dims(4) in -10..10;
-  let axes = subset(range(4), 1..4) if since >= 13 else [0, 2, 3];
+  let axes = subset(range(4), 1..4) if since >= 13 else [0, 2, 3] required;
 }

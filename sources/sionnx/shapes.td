@@ -158,7 +158,7 @@ def RangeOp : Instruction<[Range]> {
   start : [] in 0..5;
   limit : [] in 0..20;
   delta : [] in ({-2, -1, 1, 2, 3} if not is_float(T) else {-1.5, -1.0, 0.5, 1.0, 3.0});
-  where delta == delta;
+  let stash_type = {1, 11};
 }
 
 def AffineGridOp : Instruction<[AffineGrid]> {

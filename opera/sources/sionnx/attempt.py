@@ -211,7 +211,10 @@ class _Run:
             if made not in program.spec_types[name]:
                 raise Reject(f"{made} is no type of {name}")
             scene.types = {**scene.types, name: made}
-        scene.names[name] = made
+        if made is None and default is not None:
+            scene.names[name] = default(scene)
+        else:
+            scene.names[name] = made
         self._give(name, attribute, operand, made)
 
     def _give(self, name: str, attribute: Attribute | None, operand: Operand | None, value: Any) -> None:
