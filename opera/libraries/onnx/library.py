@@ -71,7 +71,7 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
 
     program = captured.program
     made = onnx_model.parts(program)
-    tags = _tags(program, made) | set(captured.tags)
+    tags = facts(program, made) | set(captured.tags)
     if captured.expected is None:
         types, expected, random = _reference(program, made)
         tags |= {"nondeterministic"} if random else set()
@@ -284,24 +284,13 @@ def _output_types(program: Program, made: onnx_model.Parts) -> list[Any] | None:
 
 def _reference(program: Program, made: onnx_model.Parts) -> tuple[list[Any], list[Value], bool]:
     """Return types and values of the outputs by the reference evaluator, and whether two runs of it differ."""
-    import onnx
-
-    empty = [onnx.TypeProto() for _ in made.outputs]
-    model = onnx.load_model_from_string(onnx_model.model(program, made, empty, check=False))
-    try:
-        inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
-    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
-        raise InvalidTest(f"ONNX's type inference rejects it: {' '.join(str(error).split())[:600]}") from None
+    inferred = onnx_model.inferred(program, made)
     feeds = dict(zip(made.inputs, made.values, strict=True))
     first, again = (onnx_reference.evaluate(inferred, feeds) for _ in range(2))
-    types = []
-    for output, value in zip(inferred.graph.output, first, strict=True):
-        exact = isinstance(value, values.Tensor) or not output.type.WhichOneof("value")
-        types.append(onnx_values.type_proto(value) if exact else output.type)
-    return types, first, first != again
+    return onnx_model.output_types(inferred, first), first, first != again
 
 
-def _tags(program: Program, made: onnx_model.Parts) -> set[str]:
+def facts(program: Program, made: onnx_model.Parts) -> set[str]:
     """Return facts for the screens.
 
     `nondeterministic` where an operator is declared random, `exact` where no result is ever rounded, `accumulating` where

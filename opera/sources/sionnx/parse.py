@@ -17,8 +17,9 @@ PUBLISHED_TYPES = {
 }  # fmt: skip
 """Names of types in published files → dtypes as opera names them."""
 DTYPES = frozenset(
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bfloat16 complex64 complex128 string"
-    " float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn int4 uint4 int2 uint2".split()
+    ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+    + ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+    + ("float4_e2m1fn", "int4", "uint4", "int2", "uint2", "complex64", "complex128", "string")
 )
 KINDS = frozenset(
     f"{kind}{many}"
@@ -285,8 +286,9 @@ def _node(tree: Any) -> Node:
         case "slice":
             return Node(kind, tuple(None if x is None else _node(x) for x in (parts[0], parts[1], parts[3])), line)
         case "each":
-            names = tuple(str(x) for x in parts[1:-1] if x is not None)
-            return Node(kind, (_node(parts[0]), names, _node(parts[-1])), line)
+            names = tuple(str(x) for x in parts[1:-2] if x is not None)
+            kept = None if parts[-1] is None else _node(parts[-1].children[0])
+            return Node(kind, (_node(parts[0]), names, _node(parts[-2]), kept), line)
         case "call":
             return Node(kind, (str(parts[0]), *(_node(x) for x in parts[1:] if x is not None)), line)
     return Node(kind, tuple(_node(x) if hasattr(x, "data") else str(x) for x in parts if x is not None), line)
