@@ -107,7 +107,9 @@ def render(report: Report) -> str:
         matrix=matrix(report),
         figures=[(x, venn(x)) for x in report.comparisons if len(x.yields) > 1],
         scripts=_scripts(report),
-        trouble=bool(report.errors or report.extraction_failures or report.library_crashes or report.disputed),
+        trouble=any(
+            (report.errors, report.extraction_failures, report.library_crashes, report.disputed, report.disagreements)
+        ),
         members=MEMBERS,
         letters=LETTERS,
         meanings=MEANINGS,

@@ -15,6 +15,7 @@ from opera.report.words import (
     status,
     where,
 )
+from opera.triage.disagreeing import Disagreeing
 from opera.triage.disputed import Disputed
 
 
@@ -29,7 +30,7 @@ def render(report: Report) -> str:
         lines.append(f"- {count} instances of {library} are invalid (the library itself rejects them)")
     lines.append("")
     if not report.frontends:
-        return "\n".join([*lines, nothing_yet(report), ""])
+        return "\n".join([*lines, nothing_yet(report), *_listed(report), ""])
     columns = [x.label for x in report.frontends]
     lines += row("", *columns), row("---", *["---:"] * len(columns))
     lines.append(row("tests", *(str(x.tests) for x in report.frontends)))
@@ -57,17 +58,24 @@ def render(report: Report) -> str:
             status(x),
         )
         lines.append(row(*told))
-    listed: tuple[tuple[str, list[Failure] | list[Disputed]], ...] = (
+    return "\n".join([*lines, *_listed(report), ""])
+
+
+def _listed(report: Report) -> list[str]:
+    """Return the lines of what went wrong elsewhere than in a compiler."""
+    lines: list[str] = []
+    listed: tuple[tuple[str, list[Failure] | list[Disputed] | list[Disagreeing]], ...] = (
         ("opera's own failures", report.errors),
         ("Not extracted", report.extraction_failures),
         ("Crashes of the library itself", report.library_crashes),
         ("Tests of the library whose expectation others contradict", report.disputed),
+        ("References that disagree", report.disagreements),
     )
     for title, failures in listed:
         if failures:
             lines += ["", f"## {title}", ""]
             lines += [f"- {_cell(x.where)}: {_cell(x.what)}: {_cell(one_line(x.reason, 160))}" for x in failures]
-    return "\n".join([*lines, ""])
+    return lines
 
 
 def _sources(report: Report, compared: Comparison) -> list[str]:

@@ -22,6 +22,7 @@ from opera.store.families import held
 from opera.store.tests import Newest
 from opera.store.workspace import COMBINED, Workspace
 from opera.triage.across import Cause, across
+from opera.triage.disagreeing import Disagreeing, disagreeing
 from opera.triage.disputed import Disputed, disputed
 from opera.triage.findings import Finding, findings, first_tests
 from opera.triage.known import NONE, Known
@@ -101,6 +102,7 @@ class Report(msgspec.Struct, frozen=True):
         library_crashes: Inputs of generators that killed the library itself, or made it hang.
         pages: `FINDING@ENVIRONMENT` → what is told of it; empty where that was not asked for.
         disputed: The library's own tests whose expected outputs independent implementations contradict.
+        disagreements: References that computed different outputs when programs were generated: one of the two is wrong.
     """
 
     opera_version: str
@@ -121,6 +123,7 @@ class Report(msgspec.Struct, frozen=True):
     extraction_failures: list[Failure]
     library_crashes: list[Failure]
     disputed: list[Disputed]
+    disagreements: list[Disagreeing] = []
     pages: dict[str, Page] = {}
 
 
@@ -155,6 +158,7 @@ def summarise(workspace: Workspace, *, balance: bool = False, pages: bool = Fals
         extraction_failures=_extraction_failures(workspace),
         library_crashes=_library_crashes(workspace),
         disputed=disputed(workspace),
+        disagreements=disagreeing(workspace),
         pages={f"{x.id}@{x.environment}": page(workspace, x) for x in found} if pages else {},
     )
 

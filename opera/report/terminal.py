@@ -173,3 +173,13 @@ def _trouble(console: Console, report: Report) -> None:
         console.print(
             f"[bold]{count} tests of the library[/bold] expect what others contradict: opera findings --disputed"
         )
+    if report.disagreements:
+        programs, operators = sum(x.count for x in report.disagreements), {x.operator for x in report.disagreements}
+        console.print(
+            f"[bold]References disagree[/bold] on {programs} generated programs of {len(operators)} operators; the most:"
+        )
+        for x in sorted(report.disagreements, key=lambda x: -x.count)[:5]:
+            told = f"{clean(x.operator)}: {x.what}: {one_line(x.reason, 120)}"
+            console.print(f"  {escape(told)}", soft_wrap=True)
+        if len(report.disagreements) > 5:
+            console.print(f"  and {len(report.disagreements) - 5} more: opera report --format markdown")
