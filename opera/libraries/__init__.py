@@ -132,6 +132,39 @@ class Publishing(Library, Protocol):
         """
 
 
+TYPE, VALUE, INPUT = "type", "value", "input"
+"""Kinds of points: a type variable and a type; an attribute and a class of values; an optional input, given or left out."""
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One thing that the schema of an operator admits.
+
+    Attributes:
+        kind: TYPE, VALUE or INPUT.
+        operator: Name of the operator.
+        name: Of the type variable, attribute or input.
+        value: The type; the class of values; `given` or `left out`.
+    """
+
+    kind: str
+    operator: str
+    name: str
+    value: str
+
+
+class Specified(Library, Protocol):
+    """What a library has beside that if schemas say what its operators admit. The parent asks all but `probe`."""
+
+    def admitted(self) -> Mapping[str, frozenset[Point]]:
+        """Return operator → points. ImportError where the library is not installed."""
+
+    def reached(self, call: Instance) -> frozenset[Point]:
+        """Return the points that a call is at."""
+
+    def probe(self, points: list[Point], calls: list[Instance]) -> list[Point]:
+        """Return those of the points, of one operator, at which a reference runs one of these calls when it is changed so."""
+
+
 GROUP = "opera.libraries"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opera.report.admitted import rows as admitted_rows
 from opera.report.sources import Comparison
 from opera.report.summary import Failure, Report
 from opera.report.words import (
@@ -28,6 +29,16 @@ def render(report: Report) -> str:
         )
     for library, count in report.invalid.items():
         lines.append(f"- {count} instances of {library} are invalid (the library itself rejects them)")
+    for found in report.admitted:
+        head, *rest = admitted_rows(found)
+        lines += [
+            "",
+            f"## What the schemas of {found.library} admit",
+            "",
+            row(*head),
+            row("---", *["---:"] * (len(head) - 1)),
+        ]
+        lines += [row(*cells) for cells in rest]
     lines.append("")
     if not report.frontends:
         return "\n".join([*lines, nothing_yet(report), *_listed(report), ""])

@@ -1,4 +1,4 @@
-"""References that disagree: generated programs for which two of them computed different outputs, so that one of them is wrong."""
+"""References that disagree: generated programs for which two of them computed different outputs: one of them is wrong."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import msgspec
 from opera import resources
 from opera.capture.recorder import LeftOut
 from opera.errors import InvalidTest
-from opera.libraries import Case
+from opera.libraries import Case, Point
 from opera.libraries.documented import Quote
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import opsets as onnx_opsets
@@ -131,6 +131,27 @@ def publish(form: str, operator: str, cases: list[Case], number: int, folder: Pa
         name = re.sub(r"\W+", "_", operator).lower() + (f"_{number}" if number > 1 else "")
         (folder / f"{name}.py").write_text(node_cases.module(operator, methods), encoding="utf-8")
     return left
+
+
+def admitted() -> Mapping[str, frozenset[Point]]:
+    """Return operator → the points that its newest schema admits (see `onnx_admitted`)."""
+    from opera.libraries.onnx import admitted as onnx_admitted
+
+    return onnx_admitted.admitted()
+
+
+def reached(call: Instance) -> frozenset[Point]:
+    """Return the points that a call is at."""
+    from opera.libraries.onnx import admitted as onnx_admitted
+
+    return onnx_admitted.reached(call)
+
+
+def probe(points: list[Point], calls: list[Instance]) -> list[Point]:
+    """Return the points at which the evaluator or ONNX Runtime runs a call that is changed so."""
+    from opera.libraries.onnx import probing as onnx_probing
+
+    return onnx_probing.probe(points, calls)
 
 
 def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> list[Opinion]:
