@@ -149,15 +149,16 @@ def _opsets() -> dict[str, int]:
 FRONTENDS: Mapping[str, Frontend] = {"onnx": Onnx()}
 
 
-def unoptimised(model: Path) -> Any:
-    """Return a session that runs the graph as it is written."""
+def unoptimised(model: Path | bytes) -> Any:
+    """Return a session that runs the graph of a file, or of what one would hold, as it is written."""
     import onnxruntime
 
     from opera.compilers.recipes import onnxruntime as recipe
 
     options = recipe.session_options()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    given = model if isinstance(model, bytes) else str(model)
+    return onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
 
 
 def low_precision(involved: Involved) -> dict[str, str]:

@@ -87,7 +87,7 @@ def screen(
             if why := randomness.beyond(drawn, actual):
                 return Screening("", {"why": why}, (BEYOND,))
         return Screening(NONDETERMINISTIC, {"why": "the operator is declared random, or two reference runs differ"})
-    undefined = "" if form else _undefined(library, program, expected)
+    undefined = "" if form else why_undefined(library, program, expected)
     if undefined:
         return Screening(UNDEFINED, {"why": undefined})
     if outcome.verdict == UNSTABLE:
@@ -97,18 +97,8 @@ def screen(
         return library.opinions(manifest, directory, values, compiler)
 
     opinions = ask(inputs)
-    if outcome.symptom == "value" and not form and "accumulating" in manifest.tags:
-        numbers = _rounding(manifest, expected, actual)
-        if numbers is not None:
-            return Screening(ILL_CONDITIONED, numbers)
-    if outcome.symptom in ("value", "nan-mask") and not form and "exact" not in manifest.tags:
-        decided = [ties.exact(program, want.shape) for want, _ in _tensors(expected, actual)]
-        for base in opinions:
-            numbers = _ill_conditioned(ask, manifest, inputs, expected, actual, base, decided)
-            if numbers is not None:
-                if numbers["explains"]:
-                    return Screening(ILL_CONDITIONED, numbers)
-                break
+    if rounded := ill_conditioned(ask, manifest, program, inputs, expected, actual, outcome.symptom, opinions):
+        return Screening(ILL_CONDITIONED, rounded)
     further: Iterable[Opinion] = getattr(library, "further", _nobody)(manifest, directory, inputs, compiler)
     found = _disputed(manifest, expected, actual, opinions, further)
     own = [x.outputs for x in opinions if not x.independent and x.outputs is not None]
@@ -117,6 +107,32 @@ def screen(
             if lacking.outputs is not None and _agree(manifest, actual, lacking.outputs):
                 return Screening("", {"computes_as": lacking.name, **found.numbers}, (LEFT_OUT,))
     return found
+
+
+def ill_conditioned(
+    ask: Ask,
+    manifest: Manifest,
+    program: Program,
+    inputs: list[Value],
+    expected: list[Value],
+    actual: list[Value],
+    symptom: str,
+    opinions: list[Opinion],
+) -> dict[str, Number]:
+    """Return the numbers that show that rounding explains a difference of values, empty where it does not."""
+    if randomness.wrong_form(manifest, expected, actual):
+        return {}
+    if symptom == "value" and "accumulating" in manifest.tags:
+        numbers = _rounding(manifest, expected, actual)
+        if numbers is not None:
+            return numbers
+    if symptom in ("value", "nan-mask") and "exact" not in manifest.tags:
+        decided = [ties.exact(program, want.shape) for want, _ in _tensors(expected, actual)]
+        for base in opinions:
+            numbers = _ill_conditioned(ask, manifest, inputs, expected, actual, base, decided)
+            if numbers is not None:
+                return numbers if numbers["explains"] else {}
+    return {}
 
 
 def _nobody(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterable[Opinion]:
@@ -155,7 +171,7 @@ def _drawn(
         yield next((x.outputs for x in own if x.outputs is not None), [])
 
 
-def _undefined(library: Library, program: Program, expected: list[Value]) -> str:
+def why_undefined(library: Library, program: Program, expected: list[Value]) -> str:
     """Return why the result of a call is left undefined; what follows it may then be anything."""
     if isinstance(program, Graph):
         try:
@@ -201,7 +217,8 @@ def _disputed(
     ones are asked. Where none agrees with them, a compiler is excused that computes what an independent one computes; two
     that agree with each other then speak against the test's expectation. A reference that opera computed itself falls by any
     contradiction. One that computed the same in higher precision speaks for whoever is nearer to it, whether it contradicts
-    the reference or not.
+    the reference or not. Of a test that is tagged so from the start, only one that agrees with the expected outputs, or a more
+    precise one, says that they stand.
     """
     contradicting: list[tuple[Opinion, oracle.Comparison]] = []
     precise, refused = "", {}
@@ -240,6 +257,12 @@ def _disputed(
             "reference_symptom": against.symptom,
             "reference_message": against.message[:500],
             "agrees_with_compiler": bool(like),
+            **{f"{name}_error": error for name, error in refused.items()},
+        })  # fmt: skip
+    if DISPUTED in manifest.tags and not precise:
+        return Screening(DISPUTED, {
+            "by": "a reference that was asked when the test was generated",
+            "agrees_with_compiler": False,
             **{f"{name}_error": error for name, error in refused.items()},
         })  # fmt: skip
     if contradicting:

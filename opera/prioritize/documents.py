@@ -36,7 +36,7 @@ class _Document(msgspec.Struct):
 
 
 class _Expectation(msgspec.Struct):
-    expected: list[_Value | None]
+    expected: list[_Value | None] | None  # null where only facts for the screens are known
 
 
 _document = msgspec.json.Decoder(_Document)
@@ -47,11 +47,11 @@ def from_document(document: bytes, expectation: bytes | None = None) -> Row:
     """Return the row of a canonical instance and, where its test says them, of its outputs (see subspaces.from_program)."""
     try:
         form = _document.decode(document)
-        stated = _expectation.decode(expectation).expected if expectation is not None else []
+        stated = (_expectation.decode(expectation).expected if expectation is not None else None) or []
     except msgspec.ValidationError:  # several calls; sequences and optionals, whose shapes are lists of shapes
         expected = None
         if expectation is not None:
-            expected = tuple(values.decode(form) for form in msgspec.json.decode(expectation)["expected"])
+            expected = tuple(values.decode(form) for form in msgspec.json.decode(expectation)["expected"] or ())
         return from_program(parse(document), expected)
     inputs, outputs = [_facts(item.value) for item in form.inputs], [_facts(item) for item in stated]
     return Row(

@@ -44,11 +44,13 @@ class Manifest(msgspec.Struct, frozen=True):
         inputs, outputs: Names, in the order of `inputs.msgpack` and `expected.msgpack`.
         artefacts: Artefact name (`onnx`, `onnx-constants`, `live`) → file and feeds.
         offers: Names of the artefacts that `Library.export` can be asked for.
-        reference: Where the expected outputs are from: `test`, or what computed them where the test states none.
+        reference: Where the expected outputs are from: `test`, or what computed them where the test states none (`evaluator`,
+            `eager`, or whom the migration source asked: `onnxruntime`).
         rtol, atol: The test's own tolerance, or None for the dtype's.
-        tags: Facts that oracles and screens use, such as `nondeterministic`.
-        needs: What a compiler must know to run it: domain of operators → the newest version among those that it calls. Empty
-            for libraries without versioned operators, and in tests made before opera told it.
+        tags: Facts that oracles and screens use, such as `nondeterministic`, or `reference-disputed` where two references
+            computed different outputs when the program was generated.
+        needs: What a compiler must know to run it: domain of operators → the oldest version that the program means the same
+            with. Empty for libraries without versioned operators, and in tests made before opera told it.
     """
 
     test: str

@@ -223,23 +223,40 @@ class Provenance(msgspec.Struct, frozen=True):
 
 
 class Captured(msgspec.Struct, frozen=True):
-    """What a source yields: a program, where it came from, and what its test expects of it, if it says so."""
+    """What a source yields: a program, where it came from, and what its test expects of it, if it says so.
+
+    Attributes:
+        program, provenance: What, and where it was seen.
+        expected: Outputs as its test states them; as somebody computed them where a `reference` is named; None where neither is
+            known, and the library's own reference is asked.
+        rtol, atol: The test's own tolerance.
+        reference: What computed `expected`, of a generated program; empty for a test's own word.
+        tags: Facts for the screens that the source knows of the program (see opera.programs.migrated.Manifest).
+    """
 
     program: Program
     provenance: Provenance
     expected: tuple[Value, ...] | None = None
     rtol: float | None = None
     atol: float | None = None
+    reference: str = ""
+    tags: tuple[str, ...] = ()
 
     def form(self) -> dict[str, Any]:
         """Return the JSON form of one line of a corpus file or capture spool."""
-        return {
+        form = {
             "instance": self.program.form(),
             "provenance": msgspec.to_builtins(self.provenance),
             "expected": None if self.expected is None else [values.encode(x) for x in self.expected],
             "rtol": self.rtol,
             "atol": self.atol,
         }
+        return form | {name: found for name in ("reference", "tags") if (found := getattr(self, name))}
+
+    @property
+    def stated(self) -> bool:
+        """Whether its own test says what it expects."""
+        return self.expected is not None and not self.reference
 
 
 def identity(canonical: bytes) -> str:
@@ -353,6 +370,8 @@ def parse_captured(data: bytes | dict[str, Any]) -> Captured:
             None if expected is None else tuple(values.decode(x) for x in expected),
             msgspec.convert(form.get("rtol"), float | None),
             msgspec.convert(form.get("atol"), float | None),
+            msgspec.convert(form.get("reference", ""), str),
+            msgspec.convert(form.get("tags", ()), tuple[str, ...]),
         )
     except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
         raise CorpusError(f"a corpus line is malformed: {type(error).__name__}: {error}") from None

@@ -28,7 +28,8 @@ AGAIN = "again"
 
 
 DISPUTED = "reference-disputed"
-"""Reason of a screen: independent implementations agree to contradict what the library's own test expects."""
+"""Reason of a screen: independent implementations agree to contradict what the library's own test expects. Tag of a test
+whose references already disagreed when it was generated."""
 NEWER = "newer-opset"
 """Tag of a failure of a test that needs newer operators than the compiler declares to know."""
 

@@ -171,8 +171,8 @@ def _outputs(workspace: Workspace, shown: Verdict, manifest: Manifest) -> Iterat
 def _agreement(outcome: Outcome, manifest: Manifest | None) -> Iterator[str]:
     """Say who agrees with the expected outputs, and who does not, as the screens left it."""
     if manifest is not None:
-        by = {"test": "the library's own test", "eager": f"eager {manifest.library}"}
-        yield f"expected outputs are those of {by.get(manifest.reference, f'the {manifest.reference}')}"
+        by = {"test": "the library's own test", "eager": f"eager {manifest.library}", "evaluator": "the evaluator"}
+        yield f"expected outputs are those of {by.get(manifest.reference, manifest.reference)}"
     seen = outcome.details
     if seen.get("agreeing"):
         yield f"{seen['agreeing']} agrees with them"

@@ -62,6 +62,25 @@ class Test(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
+class Disagreement(msgspec.Struct, frozen=True):
+    """Two references that computed different outputs for a program when it was generated: one of them is wrong.
+
+    Attributes:
+        instance, operator: The program.
+        test: What its source calls it, with the boundaries that it is at.
+        taken, other: The reference whose outputs are expected, and the one that computes something else.
+        symptom, message: How they differ (opera.oracle.comparison): what `other` computes is what was `got`.
+    """
+
+    instance: str
+    operator: str
+    test: str
+    taken: str
+    other: str
+    symptom: str
+    message: str
+
+
 class Crash(msgspec.Struct, frozen=True):
     """A call that killed the library's process, or hung.
 

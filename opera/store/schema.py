@@ -35,9 +35,9 @@ CREATE TABLE equipped (                     -- what a compiler's own suite cover
     test TEXT NOT NULL,
     UNIQUE (compiler, instance, source, file, test)
 );
-CREATE TABLE expectations (                 -- what an instance's own test expects of it
+CREATE TABLE expectations (                 -- what is expected of an instance: by its own test, else by who computed it
     instance TEXT PRIMARY KEY,
-    document BLOB NOT NULL                  -- JSON: expected, rtol, atol
+    document BLOB NOT NULL                  -- JSON: expected (or null), rtol, atol; reference, tags where there are any
 );
 CREATE TABLE extractions (
     key TEXT PRIMARY KEY,                   -- target + library version

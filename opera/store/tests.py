@@ -89,11 +89,15 @@ def origin(workspace: Workspace, name: str) -> Origin | None:
 def stated(workspace: Workspace, name: str) -> tuple[str, str, str] | None:
     """Return library, operator and instance of a test that states its expected outputs itself, None for every other."""
     rows = workspace.query(
-        "SELECT i.library, i.operator, i.id FROM tests t JOIN instances i ON i.id = t.instance"
+        "SELECT i.library, i.operator, i.id, e.document FROM tests t JOIN instances i ON i.id = t.instance"
         " JOIN expectations e ON e.instance = i.id WHERE t.id = ?",
         (name,),
     )
-    return rows[0] if rows else None
+    for library, operator, instance, document in rows:
+        held = msgspec.json.decode(unpack(document))
+        if held["expected"] is not None and not held.get("reference"):
+            return library, operator, instance
+    return None
 
 
 def origins(workspace: Workspace) -> dict[str, Origin]:

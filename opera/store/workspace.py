@@ -155,13 +155,23 @@ class Workspace:
                 self._db.execute("INSERT OR IGNORE INTO equipped VALUES (?, ?, ?, ?, ?)", (equipped, *at))
             else:
                 self._db.execute("INSERT OR IGNORE INTO provenances VALUES (?, ?, ?, ?)", at)
-            if record.expected is not None:
-                form = record.form()
-                document = {key: form[key] for key in ("expected", "rtol", "atol")}
-                self._db.execute(
-                    "INSERT OR IGNORE INTO expectations VALUES (?, ?)", (name, pack(msgspec.json.encode(document)))
-                )
+            self._expect(name, record)
         return new
+
+    def _expect(self, name: str, record: Captured) -> None:
+        """Store what is expected of an instance: what a test states outweighs what was computed, else the first one stays."""
+        if record.expected is None and not record.tags:
+            return
+        form = record.form()
+        document = {key: form[key] for key in ("expected", "rtol", "atol", "reference", "tags") if key in form}
+        row = (name, pack(msgspec.json.encode(document)))
+        known = self.query("SELECT document FROM expectations WHERE instance = ?", (name,)) if record.stated else []
+        if known:
+            held = msgspec.json.decode(unpack(known[0][0]))
+            if held["expected"] is None or held.get("reference"):
+                self._db.execute("UPDATE expectations SET document = ?2 WHERE instance = ?1", row)
+        else:
+            self._db.execute("INSERT OR IGNORE INTO expectations VALUES (?, ?)", row)
 
     def relate(self, one: str, other: str, kind: str) -> None:
         """Store that the instance `one`, made of `other`, agrees with it in the library, inside a caller's transaction."""

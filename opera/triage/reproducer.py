@@ -206,7 +206,8 @@ def _header(exhibit: Exhibit, manifest: Manifest, shown: dict[str, object]) -> l
 
 
 def _by(manifest: Manifest) -> str:
-    return {"eager": f"eager {manifest.library}"}.get(manifest.reference, f"the {manifest.reference}")
+    by = {"eager": f"eager {manifest.library}", "test": "the test", "evaluator": "the evaluator"}
+    return by.get(manifest.reference, manifest.reference)
 
 
 def _expected(manifest: Manifest, expected: list[Value], computes_in: dict[str, str]) -> str:

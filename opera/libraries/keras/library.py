@@ -83,8 +83,8 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
         test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
         inputs=names, outputs=tuple(f"output_{place}" for place in range(len(expected))),
         artefacts={LIVE: Artefact(FILE, names)}, offers=tuple(keras_export.FILES),
-        reference="eager" if captured.expected is None else "test",
-        rtol=captured.rtol, atol=captured.atol, tags=_tags(program, first != again),
+        reference="eager" if captured.expected is None else captured.reference or "test",
+        rtol=captured.rtol, atol=captured.atol, tags=tuple(sorted({*_tags(program, first != again), *captured.tags})),
     )  # fmt: skip
     fed = [operand.value for operand in program.inputs]
     bare = with_values(program, [None] * len(fed))

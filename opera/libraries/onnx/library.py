@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
+import shutil
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -14,6 +16,7 @@ import msgspec
 from opera import resources
 from opera.capture.recorder import LeftOut
 from opera.errors import InvalidTest
+from opera.libraries import Case, Point
 from opera.libraries.documented import Quote
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import opsets as onnx_opsets
@@ -32,6 +35,10 @@ PACKAGE = "onnx"
 LIGHT = True
 """`equipped_defaults` takes a fraction of a second: it may be asked where somebody waits."""
 PRELOAD = ("onnx", "onnx.checker", "onnx.helper", "onnx.reference", "onnx.shape_inference", "ml_dtypes")
+FORMS: Mapping[str, str] = {
+    "onnx-node-tests": "folders test_x/{model.onnx,test_data_set_0/} of ONNX's backend tests",
+    "onnx-node-cases": "Python case files as ONNX's node tests are written in",
+}
 EXPORTER_VERSION = "1"
 """Changes whenever `wrap` makes another model of the same instance."""
 
@@ -55,14 +62,16 @@ def _exporter() -> dict[str, str]:
 def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
     """Write the artefacts `onnx` (every input fed) and, where converters need constants, `onnx-constants`.
 
-    Where the opset is newer than the versions of all operators, `onnx-oldest-opset` is offered beside them.
+    Where an older opset means the same, `onnx-oldest-opset` is offered beside them.
 
-    Expected outputs are the test's own, else the reference evaluator's. Raises InvalidTest where ONNX rejects the case
-    or no reference output can be had.
+    Expected outputs are the test's own, else those that came with a generated program, else the reference evaluator's. Raises
+    InvalidTest where ONNX rejects the case or no reference output can be had.
     """
+    import onnx
+
     program = captured.program
     made = onnx_model.parts(program)
-    tags = _tags(program, made)
+    tags = facts(program, made) | set(captured.tags)
     if captured.expected is None:
         types, expected, random = _reference(program, made)
         tags |= {"nondeterministic"} if random else set()
@@ -70,7 +79,7 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
         expected = _expected(captured, made)
         types = _output_types(program, made) or [onnx_values.type_proto(value) for value in expected]
     model = onnx_model.model(program, made, types)
-    if captured.expected is None:  # the test's own word outweighs an inference that finds fault with it
+    if not captured.stated:  # the test's own word outweighs an inference that finds fault with it
         onnx_model.checked(model, inference=True)
     files = {"model.onnx": model}
     artefacts = {"onnx": Artefact("model.onnx", tuple(made.inputs))}
@@ -79,14 +88,14 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
         files["model-constants.onnx"] = onnx_model.model(program, made, types, constants, check=False)
         fed = tuple(name for name in made.inputs if name not in constants)
         artefacts["onnx-constants"] = Artefact("model-constants.onnx", fed)
-    versions = onnx_model.opset(program)
-    needs = onnx_opsets.needed(_all_nodes(made.nodes), versions)
+    versions, parsed = onnx_model.opset(program), onnx.load_model_from_string(model)
+    needs = onnx_opsets.needed(_all_nodes(made.nodes), versions, onnx_opsets.value_types(parsed))
     newer = any(version < versions[domain] for domain, version in needs.items())
     manifest = Manifest(
         test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
         offers=(onnx_opsets.OLDEST,) if newer else (), needs=needs,
         inputs=tuple(made.inputs), outputs=tuple(made.outputs), artefacts=artefacts,
-        reference="evaluator" if captured.expected is None else "test",
+        reference="evaluator" if captured.expected is None else captured.reference or "test",
         rtol=captured.rtol, atol=captured.atol, tags=tuple(sorted(tags)),
     )  # fmt: skip
     migrated.write(directory, manifest, made.values, expected, files)
@@ -101,6 +110,48 @@ def export(manifest: Manifest, directory: Path, artefact: str) -> Artefact:
     file = "model-oldest-opset.onnx"
     (directory / file).write_bytes(onnx_opsets.stamped(directory / first.file, manifest.needs))
     return Artefact(file, first.feeds)
+
+
+def publish(form: str, operator: str, cases: list[Case], number: int, folder: Path) -> dict[str, str]:
+    """Write tests of an operator as node tests, a folder each, or as case files; see `opera.libraries.Publishing`."""
+    from opera.libraries.onnx import node_cases, node_tests
+
+    left: dict[str, str] = {}
+    methods: list[str] = []
+    for x in cases:
+        try:
+            if form == node_tests.FORM:
+                node_tests.write(x.manifest, x.directory, x.program, x.name, folder)
+            else:
+                methods.append(node_cases.method(x.manifest, x.directory, x.program, x.name))
+        except InvalidTest as error:
+            shutil.rmtree(folder / x.name, ignore_errors=True)
+            left[x.program.id] = error.what
+    if methods:
+        name = re.sub(r"\W+", "_", operator).lower() + (f"_{number}" if number > 1 else "")
+        (folder / f"{name}.py").write_text(node_cases.module(operator, methods), encoding="utf-8")
+    return left
+
+
+def admitted() -> Mapping[str, frozenset[Point]]:
+    """Return operator → the points that its newest schema admits (see `onnx_admitted`)."""
+    from opera.libraries.onnx import admitted as onnx_admitted
+
+    return onnx_admitted.admitted()
+
+
+def reached(call: Instance) -> frozenset[Point]:
+    """Return the points that a call is at."""
+    from opera.libraries.onnx import admitted as onnx_admitted
+
+    return onnx_admitted.reached(call)
+
+
+def probe(points: list[Point], calls: list[Instance]) -> list[Point]:
+    """Return the points at which the evaluator or ONNX Runtime runs a call that is changed so."""
+    from opera.libraries.onnx import probing as onnx_probing
+
+    return onnx_probing.probe(points, calls)
 
 
 def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> list[Opinion]:
@@ -254,24 +305,13 @@ def _output_types(program: Program, made: onnx_model.Parts) -> list[Any] | None:
 
 def _reference(program: Program, made: onnx_model.Parts) -> tuple[list[Any], list[Value], bool]:
     """Return types and values of the outputs by the reference evaluator, and whether two runs of it differ."""
-    import onnx
-
-    empty = [onnx.TypeProto() for _ in made.outputs]
-    model = onnx.load_model_from_string(onnx_model.model(program, made, empty, check=False))
-    try:
-        inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
-    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
-        raise InvalidTest(f"ONNX's type inference rejects it: {' '.join(str(error).split())[:600]}") from None
+    inferred = onnx_model.inferred(program, made)
     feeds = dict(zip(made.inputs, made.values, strict=True))
     first, again = (onnx_reference.evaluate(inferred, feeds) for _ in range(2))
-    types = []
-    for output, value in zip(inferred.graph.output, first, strict=True):
-        exact = isinstance(value, values.Tensor) or not output.type.WhichOneof("value")
-        types.append(onnx_values.type_proto(value) if exact else output.type)
-    return types, first, first != again
+    return onnx_model.output_types(inferred, first), first, first != again
 
 
-def _tags(program: Program, made: onnx_model.Parts) -> set[str]:
+def facts(program: Program, made: onnx_model.Parts) -> set[str]:
     """Return facts for the screens.
 
     `nondeterministic` where an operator is declared random, `exact` where no result is ever rounded, `accumulating` where

@@ -62,9 +62,9 @@ def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: 
     path = directory / manifest.artefacts["onnx"].file
     declared = resources.declaration("instrumentation", "onnx").get("independent", {})
     asked = [_ask_evaluator(path, feeds)]
-    for name in declared.get(manifest.reference, ()):
-        if name != besides:
-            asked.append(_ask_compiler(name, manifest, path, feeds))
+    for name in declared.get(manifest.reference, declared.get("evaluator", ())):
+        if name not in (besides, manifest.reference):
+            asked.append(ask_compiler(name, manifest, path, feeds))
     return asked
 
 
@@ -72,11 +72,12 @@ def further(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
     """Ask the compilers that were not asked yet, one after the other: see `opera.libraries.Weighing`."""
     feeds = dict(zip(manifest.inputs, inputs, strict=True))
     declared = resources.declaration("instrumentation", "onnx")
-    asked = {besides, *declared.get("independent", {}).get(manifest.reference, ())}
+    independent = declared.get("independent", {})
+    asked = {besides, manifest.reference, *independent.get(manifest.reference, independent.get("evaluator", ()))}
     path = directory / manifest.artefacts["onnx"].file
     for name in declared.get("further", {}).get("compilers", ()):
         if name not in asked:
-            yield _ask_compiler(name, manifest, path, feeds, ("onnx", "onnx-constants"))
+            yield ask_compiler(name, manifest, path, feeds, ("onnx", "onnx-constants"))
 
 
 def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterator[Opinion]:
@@ -156,7 +157,7 @@ def _ask_evaluator(path: Path, feeds: dict[str, Value]) -> Opinion:
         return Opinion(EVALUATOR, False, None, str(error))
 
 
-def _ask_compiler(
+def ask_compiler(
     name: str, manifest: Manifest, path: Path, feeds: dict[str, Value], artefacts: tuple[str, ...] = ("onnx",)
 ) -> Opinion:
     """Ask a compiler, with the first of these artefacts that it takes."""

@@ -282,6 +282,26 @@ def model(
     return data
 
 
+def inferred(program: Program, made: Parts) -> Any:
+    """Return the model as a ModelProto, with the types that ONNX infers. Raises InvalidTest where inference rejects it."""
+    import onnx
+
+    proto = onnx.load_model_from_string(model(program, made, [onnx.TypeProto() for _ in made.outputs], check=False))
+    try:
+        return onnx.shape_inference.infer_shapes(proto, check_type=True, strict_mode=True, data_prop=True)
+    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
+        raise InvalidTest(f"ONNX's type inference rejects it: {' '.join(str(error).split())[:600]}") from None
+
+
+def output_types(proto: Any, computed: list[Value]) -> list[Any]:
+    """Return the types of a model's outputs: exact ones of the tensors that were computed, else those that are inferred."""
+    types = []
+    for output, value in zip(proto.graph.output, computed, strict=True):
+        exact = isinstance(value, Tensor) or not output.type.WhichOneof("value")
+        types.append(onnx_values.type_proto(value) if exact else output.type)
+    return types
+
+
 def checked(data: bytes, *, inference: bool = False) -> None:
     """Raise InvalidTest where the ONNX checker rejects a model; `inference` adds strict type and shape inference."""
     from onnx import checker, shape_inference

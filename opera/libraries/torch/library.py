@@ -65,12 +65,12 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
     names = tuple(known[operand.name] for operand in program.inputs)
     expected = ran.expected if captured.expected is None else torch_module.stated(captured, ran.expected)
     random = ran.random and not (isinstance(program, Instance) and degenerate.holds(program))
-    tags = torch_undefined.tags(program) | ({"nondeterministic"} if random else set())
+    tags = torch_undefined.tags(program) | set(captured.tags) | ({"nondeterministic"} if random else set())
     manifest = Manifest(
         test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
         inputs=names, outputs=tuple(f"output_{number}" for number in range(len(expected))),
         artefacts={LIVE: Artefact(torch_module.FILE, names)}, offers=tuple(torch_export.FILES),
-        reference="eager" if captured.expected is None else "test",
+        reference="eager" if captured.expected is None else captured.reference or "test",
         rtol=captured.rtol, atol=captured.atol, tags=tuple(sorted(tags)),
     )  # fmt: skip
     inputs = [operand.value for operand in program.inputs]

@@ -1,0 +1,247 @@
+"""What the references compute for a generated call, and whether it is a test: ONNX's checker, its evaluator, ONNX Runtime.
+
+What is asked is what making the migrated test will ask (opera.libraries.onnx.library.wrap), so that what is accepted here is
+accepted there.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from opera.compilers.shared import messages
+from opera.errors import InvalidTest
+from opera.libraries.onnx import library, references, wrap
+from opera.libraries.onnx.wrap import Parts
+from opera.oracle import comparison, screens
+from opera.oracle.opinions import Opinion
+from opera.programs.migrated import Manifest
+from opera.programs.program import Instance
+from opera.programs.values import Value
+from opera.store.rows import Disagreement
+
+EVALUATOR, RUNTIME, ALGORITHM = references.EVALUATOR, "onnxruntime", "algorithm"
+ACCEPTED, CHECKER, REFERENCE, UNANSWERED = "accepted", "checker", "reference", "unanswered"
+"""What becomes of a call: a test; rejected by the checker or type inference; rejected by a reference while none computes it;
+none can run it."""
+EVALUATOR_SECONDS = 3.0
+"""What the evaluator, which is Python, may take for one call: it has then no answer."""
+NO_REFERENCE = "no reference"
+"""How the evaluator's reason begins where it does not implement something (opera.libraries.onnx.references)."""
+LACKING = ("TooSlow", "TypeError: Issues with types", "has an unexpected type")
+"""What else its reasons hold where it takes too long, or numpy cannot compute with a type that the schema admits."""
+BRIEF = 400
+"""Characters of a reason that are kept."""
+Algorithm = Callable[[Instance, Parts], list[Value]]
+"""Computes a call by the text of a checkout. Raises InvalidTest."""
+
+
+class Judged(msgspec.Struct):
+    """What became of a call.
+
+    Attributes:
+        status: See ACCEPTED and the rest.
+        reason: Why it was not accepted.
+        instance: The call, where it was.
+        expected: What another than the evaluator computed, where that has no answer; None else.
+        reference: Who computed `expected`.
+        disagreements: References that compute something else.
+        disputed: Whether one of them is as good as the one whose answer is taken.
+    """
+
+    status: str
+    reason: str = ""
+    instance: Instance | None = None
+    expected: tuple[Value, ...] | None = None
+    reference: str = ""
+    disagreements: list[Disagreement] = []
+    disputed: bool = False
+
+
+class Answer(msgspec.Struct):
+    """What one reference says.
+
+    Attributes:
+        name: Who.
+        outputs: What it computes, None where it does not.
+        reason: Why not.
+        lacks: Whether that is because it does not implement the operator or type.
+        contradicts: How the types of its outputs contradict what ONNX infers; empty where they do not.
+    """
+
+    name: str
+    outputs: list[Value] | None
+    reason: str = ""
+    lacks: bool = False
+    contradicts: str = ""
+
+
+def judge(instance: Instance, test: str, *, runtime: bool = True, algorithm: Algorithm | None = None) -> Judged:
+    """Ask the checker, then the references.
+
+    Args:
+        instance: The call.
+        test: Its name, for disagreements.
+        runtime: Whether ONNX Runtime is asked: it is not where it killed the process.
+        algorithm: A third reference.
+    """
+    try:
+        made = wrap.parts(instance)
+        inferred = wrap.inferred(instance, made)
+    except InvalidTest as error:
+        return Judged(CHECKER, error.what[:BRIEF])
+    answers = [_evaluator(inferred, made)]
+    if runtime:
+        answers.append(_runtime(inferred.SerializeToString(deterministic=True), made))
+    if algorithm is not None:
+        answers.append(_algorithm(algorithm, instance, made))
+    for answer in answers:
+        _contradicts(answer, instance, made, inferred)
+    taken = next((answer for answer in answers if answer.outputs is not None and not answer.contradicts), None)
+    if taken is None and any(answer.contradicts for answer in answers):
+        return Judged(UNANSWERED, next(f"{x.name} alone: {x.contradicts}" for x in answers if x.contradicts))
+    if taken is None:
+        rejecting = [answer for answer in answers if not answer.lacks]
+        said = "; ".join(f"{answer.name}: {answer.reason}" for answer in rejecting or answers)
+        return Judged(REFERENCE if rejecting else UNANSWERED, said[:BRIEF])
+    judged = Judged(ACCEPTED, instance=instance)
+    if taken.name != EVALUATOR:
+        judged.expected, judged.reference = tuple(taken.outputs or ()), taken.name
+    _compare(judged, instance, test, made, taken, [answer for answer in answers if answer is not taken])
+    return judged
+
+
+def _contradicts(answer: Answer, instance: Instance, made: Parts, inferred: Any) -> None:
+    """Note how the types of an answer contradict what ONNX infers, which no migrated test may."""
+    if answer.outputs is None:
+        return
+    try:
+        wrap.checked(
+            wrap.model(instance, made, wrap.output_types(inferred, answer.outputs), check=False), inference=True
+        )
+    except InvalidTest as error:
+        answer.contradicts = error.what[:BRIEF]
+
+
+def _compare(judged: Judged, instance: Instance, test: str, made: Parts, taken: Answer, others: list[Answer]) -> None:
+    """Compare what others computed with what is taken, and note who disagrees.
+
+    What is undefined, random, or off by what rounding explains is no disagreement. Neither a published algorithm that says other
+    than two references do, nor an answer of types that ONNX does not infer, disputes what is taken.
+    """
+    tags = library.facts(instance, made)
+    if "nondeterministic" in tags:
+        return
+    expected = taken.outputs or []
+    names = tuple(made.outputs)
+    manifest = Manifest(
+        test="", instance="", library="onnx", operator=instance.operator, exporter={}, inputs=tuple(made.inputs),
+        outputs=names, artefacts={}, reference=taken.name, tags=tuple(sorted(tags)),
+    )  # fmt: skip
+    agreeing = 0
+    for other in others:
+        if other.outputs is None:
+            continue
+        found = comparison.compare(expected, other.outputs, names, None, None)
+        if not found.symptom or _explained(instance, made, manifest, expected, other.outputs, found.symptom):
+            agreeing += 1
+            continue
+        judged.disputed |= not other.contradicts and (other.name != ALGORITHM or not agreeing)
+        judged.disagreements.append(
+            Disagreement(
+                instance.id, instance.operator, test, taken.name, other.name, found.symptom, found.message[:BRIEF]
+            )
+        )
+
+
+def _explained(
+    instance: Instance, made: Parts, manifest: Manifest, expected: list[Value], actual: list[Value], symptom: str
+) -> bool:
+    """Whether something other than a wrong answer explains a difference: an undefined result, or rounding."""
+    if screens.why_undefined(library, instance, expected):  # type: ignore[arg-type]
+        return True
+    if symptom not in ("value", "nan-mask"):
+        return False
+
+    def ask(inputs: list[Value]) -> list[Opinion]:
+        moved = msgspec.structs.replace(made, values=inputs)
+        try:
+            answer = _evaluator(wrap.inferred(instance, moved), moved)
+        except InvalidTest as error:
+            return [Opinion(EVALUATOR, False, None, error.what)]
+        return [Opinion(EVALUATOR, False, answer.outputs, answer.reason)]
+
+    inputs = list(made.values)
+    return bool(screens.ill_conditioned(ask, manifest, instance, inputs, expected, actual, symptom, ask(inputs)))
+
+
+def _evaluator(model: Any, made: Parts) -> Answer:
+    try:
+        with _limit(EVALUATOR_SECONDS):
+            outputs = references.evaluate(model, dict(zip(made.inputs, made.values, strict=True)))
+    except InvalidTest as error:
+        lacks = error.what.startswith(NO_REFERENCE) or any(words in error.what for words in LACKING)
+        return Answer(EVALUATOR, None, error.what, lacks)
+    except (MemoryError, TooSlow) as error:
+        return Answer(EVALUATOR, None, type(error).__name__, True)
+    return Answer(EVALUATOR, outputs)
+
+
+class TooSlow(Exception):
+    """The evaluator takes too long."""
+
+
+@contextmanager
+def _limit(seconds: float) -> Iterator[None]:
+    """Raise TooSlow in Python code that takes longer; the alarm that ends the whole process stands again afterwards."""
+
+    def late(number: int, frame: Any) -> None:
+        raise TooSlow(f"more than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, left)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _runtime(model: bytes, made: Parts) -> Answer:
+    try:
+        from opera.compilers import onnxruntime
+    except ImportError as error:
+        return Answer(RUNTIME, None, f"not installed: {error}", True)
+    feeds = dict(zip(made.inputs, made.values, strict=True))
+    stage = "load"
+    try:
+        session = onnxruntime.unoptimised(model)
+        stage = "infer"
+        outputs = onnxruntime.ran(session, feeds, made.outputs)
+    except ImportError as error:
+        return Answer(RUNTIME, None, f"not installed: {error}", True)
+    except Exception as error:  # its own kinds of errors are not public; whatever it raises is its answer
+        lacks = messages.unsupported(onnxruntime.UNSUPPORTED, stage, error) is not None
+        return Answer(RUNTIME, None, f"{type(error).__name__}: {' '.join(str(error).split())}"[:BRIEF], lacks)
+    return Answer(RUNTIME, outputs)
+
+
+def _algorithm(algorithm: Algorithm, instance: Instance, made: Parts) -> Answer:
+    try:
+        return Answer(ALGORITHM, algorithm(instance, made))
+    except InvalidTest as error:
+        return Answer(ALGORITHM, None, error.what[:BRIEF], True)
+
+
+def prepare() -> None:
+    """Have ONNX Runtime say nothing on its own."""
+    try:
+        from opera.compilers import onnxruntime
+
+        onnxruntime.prepare()
+    except ImportError:
+        return
