@@ -43,7 +43,8 @@ class Program:
         for statement in spec.body:
             self._compile(statement)
         for attribute in spec.attributes:
-            if attribute.name not in self.said and attribute.required and not self._ranged(attribute):
+            known = self._ranged(attribute) or attribute.types == ("tensor",)
+            if attribute.name not in self.said and attribute.required and not known:
                 raise SourceError(
                     f"{spec.file}:{spec.line}: {spec.signature} of version {spec.since} needs the attribute {attribute.name!r}",
                     cause="the schema names no default, and the specification does not say what it may be",
@@ -52,7 +53,7 @@ class Program:
 
     @staticmethod
     def _ranged(attribute: Attribute) -> bool:
-        return bool(attribute.minimum or attribute.maximum or attribute.choices or attribute.types == ("tensor",))
+        return bool(attribute.minimum or attribute.maximum or attribute.choices)
 
     def _compile(self, statement: Any) -> None:
         compiled = self.compiler.compiled
@@ -164,8 +165,10 @@ class _Run:
                 if option == DEFAULT:
                     self.given[name] = default
                 return
-        if attribute.choices:
-            value: Any = scene.choice(list(attribute.choices), list(attribute.choices))
+        if kind == "tensor":
+            value: Any = self._any_tensor(name)
+        elif attribute.choices:
+            value = scene.choice(list(attribute.choices), list(attribute.choices))
         elif attribute.minimum or attribute.maximum:
             value = self._within(attribute, kind)
         elif kind == "int" and default in (0, 1):
@@ -177,6 +180,12 @@ class _Run:
         else:
             value = default
         scene.names[name] = self.given[name] = value
+
+    def _any_tensor(self, name: str) -> Drawn:
+        """Draw a tensor of which nothing is said but that the operator needs it."""
+        scene = self.scene
+        dtype = scene.uniform.one(self.spec.outputs[0].types)
+        return self._drawn(name, dtype, scene.sizes(scene.rank(0, 4)), None)
 
     def _within(self, attribute: Attribute, kind: str) -> Any:
         low, high = self._pair(attribute.minimum, attribute.maximum, (-10.0, 10.0))
