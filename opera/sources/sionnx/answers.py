@@ -15,7 +15,7 @@ import msgspec
 
 from opera.compilers.shared import messages
 from opera.errors import InvalidTest
-from opera.libraries.onnx import codec, library, references, wrap
+from opera.libraries.onnx import library, references, wrap
 from opera.libraries.onnx.wrap import Parts
 from opera.oracle import comparison, screens
 from opera.oracle.opinions import Opinion
@@ -32,6 +32,8 @@ EVALUATOR_SECONDS = 3.0
 """What the evaluator, which is Python, may take for one call: it has then no answer."""
 NO_REFERENCE = "no reference"
 """How the evaluator's reason begins where it does not implement something (opera.libraries.onnx.references)."""
+LACKING = ("TooSlow", "TypeError: Issues with types", "has an unexpected type")
+"""What else its reasons hold where it takes too long, or numpy cannot compute with a type that the schema admits."""
 BRIEF = 400
 """Characters of a reason that are kept."""
 Algorithm = Callable[[Instance, Parts], list[Value]]
@@ -61,12 +63,21 @@ class Judged(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """What one reference says: outputs, or why there are none; `lacks`: it does not implement the operator or type."""
+    """What one reference says.
+
+    Attributes:
+        name: Who.
+        outputs: What it computes, None where it does not.
+        reason: Why not.
+        lacks: Whether that is because it does not implement the operator or type.
+        contradicts: How the types of its outputs contradict what ONNX infers; empty where they do not.
+    """
 
     name: str
     outputs: list[Value] | None
     reason: str = ""
     lacks: bool = False
+    contradicts: str = ""
 
 
 def judge(instance: Instance, test: str, *, runtime: bool = True, algorithm: Algorithm | None = None) -> Judged:
@@ -84,41 +95,43 @@ def judge(instance: Instance, test: str, *, runtime: bool = True, algorithm: Alg
     except InvalidTest as error:
         return Judged(CHECKER, error.what[:BRIEF])
     answers = [_evaluator(inferred, made)]
-    model = inferred.SerializeToString(deterministic=True)
-    if answers[0].outputs is not None:
-        try:
-            model = wrap.model(instance, made, wrap.output_types(inferred, answers[0].outputs), check=False)
-            wrap.checked(model, inference=True)
-        except InvalidTest as error:  # it computed what its own type inference contradicts: others are asked
-            answers[0] = Answer(EVALUATOR, None, error.what)
-            model = inferred.SerializeToString(deterministic=True)
     if runtime:
-        answers.append(_runtime(model, made))
+        answers.append(_runtime(inferred.SerializeToString(deterministic=True), made))
     if algorithm is not None:
         answers.append(_algorithm(algorithm, instance, made))
-    taken = next((answer for answer in answers if answer.outputs is not None), None)
+    for answer in answers:
+        _contradicts(answer, instance, made, inferred)
+    taken = next((answer for answer in answers if answer.outputs is not None and not answer.contradicts), None)
+    if taken is None and any(answer.contradicts for answer in answers):
+        return Judged(UNANSWERED, next(f"{x.name} alone: {x.contradicts}" for x in answers if x.contradicts))
     if taken is None:
         rejecting = [answer for answer in answers if not answer.lacks]
         said = "; ".join(f"{answer.name}: {answer.reason}" for answer in rejecting or answers)
         return Judged(REFERENCE if rejecting else UNANSWERED, said[:BRIEF])
-    if taken.name != EVALUATOR:
-        try:
-            types = [codec.type_proto(x) for x in taken.outputs or ()]
-            wrap.checked(wrap.model(instance, made, types, check=False), inference=True)
-        except InvalidTest as error:
-            return Judged(CHECKER, error.what[:BRIEF])
     judged = Judged(ACCEPTED, instance=instance)
     if taken.name != EVALUATOR:
         judged.expected, judged.reference = tuple(taken.outputs or ()), taken.name
-    _compare(judged, instance, test, made, taken, answers[answers.index(taken) + 1 :])
+    _compare(judged, instance, test, made, taken, [answer for answer in answers if answer is not taken])
     return judged
+
+
+def _contradicts(answer: Answer, instance: Instance, made: Parts, inferred: Any) -> None:
+    """Note how the types of an answer contradict what ONNX infers, which no migrated test may."""
+    if answer.outputs is None:
+        return
+    try:
+        wrap.checked(
+            wrap.model(instance, made, wrap.output_types(inferred, answer.outputs), check=False), inference=True
+        )
+    except InvalidTest as error:
+        answer.contradicts = error.what[:BRIEF]
 
 
 def _compare(judged: Judged, instance: Instance, test: str, made: Parts, taken: Answer, others: list[Answer]) -> None:
     """Compare what others computed with what is taken, and note who disagrees.
 
-    What is undefined, random, or off by what rounding explains is no disagreement. One of the published algorithms alone does
-    not dispute what two others compute.
+    What is undefined, random, or off by what rounding explains is no disagreement. Neither a published algorithm that says other
+    than two references do, nor an answer of types that ONNX does not infer, disputes what is taken.
     """
     tags = library.facts(instance, made)
     if "nondeterministic" in tags:
@@ -137,7 +150,7 @@ def _compare(judged: Judged, instance: Instance, test: str, made: Parts, taken: 
         if not found.symptom or _explained(instance, made, manifest, expected, other.outputs, found.symptom):
             agreeing += 1
             continue
-        judged.disputed |= other.name != ALGORITHM or not agreeing
+        judged.disputed |= not other.contradicts and (other.name != ALGORITHM or not agreeing)
         judged.disagreements.append(
             Disagreement(
                 instance.id, instance.operator, test, taken.name, other.name, found.symptom, found.message[:BRIEF]
@@ -171,7 +184,7 @@ def _evaluator(model: Any, made: Parts) -> Answer:
         with _limit(EVALUATOR_SECONDS):
             outputs = references.evaluate(model, dict(zip(made.inputs, made.values, strict=True)))
     except InvalidTest as error:
-        lacks = error.what.startswith(NO_REFERENCE) or TooSlow.__name__ in error.what
+        lacks = error.what.startswith(NO_REFERENCE) or any(words in error.what for words in LACKING)
         return Answer(EVALUATOR, None, error.what, lacks)
     except (MemoryError, TooSlow) as error:
         return Answer(EVALUATOR, None, type(error).__name__, True)
