@@ -126,6 +126,7 @@ class _Run:
         self.program, self.scene, self.spec = program, scene, program.spec
         self.given: dict[str, Any] = {}
         self.operands: dict[str, Drawn | None] = {}
+        self.shared: list[int] | None = None
         scene.draw_operand = self._on_demand
 
     def all(self) -> None:
@@ -377,7 +378,7 @@ class _Run:
 
         def one(name: str, kind: str) -> Drawn:
             if together:
-                shape = scene.broadcast(self._common())
+                shape = self._together(name)
             else:
                 before = scene.part
                 rank = scene.rank(operand.min_rank, min(operand.max_rank, 6), f"rank of {name}")
@@ -388,17 +389,29 @@ class _Run:
 
         self._several(operand, self._type(operand), one, None)
 
+    def _together(self, name: str) -> list[int]:
+        """Return a shape for an input of an operator that broadcasts.
+
+        Before opset 7 (8 where there may be many inputs) all had one shape, but that the attribute `broadcast` allowed the
+        second one to have the last dimensions only.
+        """
+        scene, shape = self.scene, self._common()
+        many = self.spec.inputs[-1].variadic
+        if self.spec.since >= (8 if many else 7):
+            return scene.broadcast(shape)
+        if name == self.spec.inputs[-1].name and scene.names.get("broadcast") == 1:
+            return shape[scene.uniform.whole(0, max(len(shape) - 1, 0)) :]
+        return list(shape)
+
     def _common(self) -> list[int]:
         """Return the shape that all inputs broadcast to."""
-        names = self.scene.names
-        if "broadcast" not in names:
+        if self.shared is None:
             ranks = [(x.min_rank, x.max_rank) for x in self.spec.inputs]
             rank = self.scene.rank(max(x for x, _ in ranks), min(x for _, x in ranks), "rank")
             before, self.scene.part = self.scene.part, "sizes"
-            names["broadcast"] = self.scene.sizes(rank)
+            self.shared = self.scene.sizes(rank)
             self.scene.part = before
-        found: list[int] = names["broadcast"]
-        return found
+        return self.shared
 
     def _leave_out(self, operand: Operand) -> None:
         if not operand.optional:
