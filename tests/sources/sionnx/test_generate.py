@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -229,3 +231,11 @@ def test_every_version_of_every_operator_yields_cases():
             if not list(generate.cases(skeleton.resolve(spec, since), count=4)):
                 silent.add((signature, since))
     assert silent <= {("Scan", 8), ("Tile", 1), ("PRelu", 1), ("PRelu", 6), ("Reshape", 1)}
+
+
+def test_the_specifications_of_the_documentation_work():
+    text = (Path(__file__).parents[3] / "docs" / "sionnx.md").read_text(encoding="utf-8")
+    shown = re.findall(r"```osl\n(.*?)```", text, re.DOTALL)
+    assert len(shown) == 2
+    for definition in shown:
+        assert len(made(definition, 40)) == 40
