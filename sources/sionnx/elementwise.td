@@ -84,6 +84,7 @@ def CastOp : Instruction<[Cast]> {
                         else -100..100);
   where saturate == 1 or "float8" in target;
   where round_mode == "up" or target == "float8_e8m0fnu";
+  where T1 != string or target != bool;
 }
 
 def CastLikeOp : Instruction<[CastLike]> {
@@ -95,4 +96,5 @@ def CastLikeOp : Instruction<[CastLike]> {
   target_type : dims(0..2);
   where saturate == 1 or "float8" in T2;
   where round_mode == "up" or T2 == "float8_e8m0fnu";
+  where T1 != string or T2 != bool;
 }
