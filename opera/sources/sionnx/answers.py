@@ -15,16 +15,18 @@ import msgspec
 
 from opera.compilers.shared import messages
 from opera.errors import InvalidTest
-from opera.libraries.onnx import library, references, wrap
+from opera.libraries.onnx import codec, library, references, wrap
 from opera.libraries.onnx.wrap import Parts
 from opera.oracle import comparison, screens
 from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Manifest
 from opera.programs.program import Instance
-from opera.programs.values import Value
+from opera.programs.values import Tensor, Value
 from opera.store.rows import Disagreement
 
 EVALUATOR, RUNTIME, ALGORITHM = references.EVALUATOR, "onnxruntime", "algorithm"
+INFERENCE = "type inference"
+"""ONNX's, which disagrees with the evaluator on the dtype of an output."""
 ACCEPTED, CHECKER, REFERENCE, UNANSWERED = "accepted", "checker", "reference", "unanswered"
 """What becomes of a call: a test; rejected by the checker or type inference; rejected by a reference while none computes it;
 none can run it."""
@@ -102,11 +104,11 @@ def judge(instance: Instance, test: str, *, runtime: bool = True, algorithm: Alg
     for answer in answers:
         _contradicts(answer, instance, made, inferred)
     taken = next((answer for answer in answers if answer.outputs is not None and not answer.contradicts), None)
-    if taken is None and any(answer.contradicts for answer in answers):
-        return Judged(UNANSWERED, next(f"{x.name} alone: {x.contradicts}" for x in answers if x.contradicts))
+    if taken is None and answers[0].contradicts:
+        return _as_inferred(answers[0], instance, test, made, inferred)
     if taken is None:
         rejecting = [answer for answer in answers if not answer.lacks]
-        said = "; ".join(f"{answer.name}: {answer.reason}" for answer in rejecting or answers)
+        said = "; ".join(f"{answer.name}: {answer.reason[: BRIEF // len(answers)]}" for answer in rejecting or answers)
         return Judged(REFERENCE if rejecting else UNANSWERED, said[:BRIEF])
     judged = Judged(ACCEPTED, instance=instance)
     if taken.name != EVALUATOR:
@@ -127,11 +129,30 @@ def _contradicts(answer: Answer, instance: Instance, made: Parts, inferred: Any)
         answer.contradicts = error.what[:BRIEF]
 
 
+def _as_inferred(answer: Answer, instance: Instance, test: str, made: Parts, inferred: Any) -> Judged:
+    """Take the evaluator's numbers in the dtypes that ONNX infers, where nobody else computes them."""
+    names = [codec.DTYPES.get(x.type.tensor_type.elem_type, "") for x in inferred.graph.output]
+    outputs = answer.outputs or []
+    if not all(
+        isinstance(x, Tensor) and name and "string" not in (x.dtype, name)
+        for x, name in zip(outputs, names, strict=True)
+    ):
+        return Judged(UNANSWERED, f"{answer.name} alone: {answer.contradicts}")
+    cast = Answer(
+        EVALUATOR, [codec.cast(x, name) for x, name in zip(outputs, names, strict=True) if isinstance(x, Tensor)]
+    )
+    _contradicts(cast, instance, made, inferred)
+    if cast.contradicts:
+        return Judged(UNANSWERED, f"{answer.name} alone: {answer.contradicts}")
+    found = Disagreement(instance.id, instance.operator, test, INFERENCE, answer.name, "dtype", answer.contradicts)
+    return Judged(ACCEPTED, "", instance, tuple(cast.outputs or ()), "evaluator", [found])
+
+
 def _compare(judged: Judged, instance: Instance, test: str, made: Parts, taken: Answer, others: list[Answer]) -> None:
     """Compare what others computed with what is taken, and note who disagrees.
 
-    What is undefined, random, or off by what rounding explains is no disagreement. Neither a published algorithm that says other
-    than two references do, nor an answer of types that ONNX does not infer, disputes what is taken.
+    What is undefined, random, or off by what rounding explains is no disagreement. A published algorithm against two references
+    and an answer of types that ONNX does not infer disagree, and dispute nothing.
     """
     tags = library.facts(instance, made)
     if "nondeterministic" in tags:

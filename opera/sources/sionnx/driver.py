@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -46,6 +47,7 @@ class Plan(msgspec.Struct, frozen=True):
         start: The first case that is tried: those before were.
         unasked: Cases of which ONNX Runtime is not asked, for it ended the process.
         algorithm: Text of the checkout's reference implementation, run only where the user said so; empty for none.
+        rest: Text and name of the file whose specification of the operator completes this one; empty for none.
         seconds: A case that takes longer hangs.
     """
 
@@ -62,6 +64,7 @@ class Plan(msgspec.Struct, frozen=True):
     start: int = 0
     unasked: tuple[int, ...] = ()
     algorithm: str = ""
+    rest: tuple[str, str] = ("", "")
     seconds: float = SECONDS
 
 
@@ -132,11 +135,20 @@ def run(recorder: Recorder, part: str) -> tuple[int, int]:
     return counts.total() - counts[DISPUTED] - counts[OTHERS], counts[answers.CHECKER] + counts[answers.REFERENCE]
 
 
+@lru_cache(8)
+def parsed(text: str, file: str) -> list[Spec]:
+    """Return the specifications of a file: a child does several of them."""
+    return parse.parse(text, file)
+
+
 def chosen(plan: Plan) -> Spec:
     """Return the specification of a plan."""
-    found = next(x for x in parse.parse(plan.text, plan.file) if (x.name, x.signature) == (plan.name, plan.operator))
+    found = next(x for x in parsed(plan.text, plan.file) if (x.name, x.signature) == (plan.name, plan.operator))
     if plan.mode.startswith(COMPAT):
         return msgspec.structs.replace(found, since=plan.since)
+    for more in parsed(*plan.rest) if plan.rest[0] else ():
+        if more.signature == plan.operator:
+            found = msgspec.structs.replace(found, body=more.body, file=more.file, properties=more.properties)
     return skeleton.resolve(found, plan.since)
 
 
