@@ -112,7 +112,9 @@ def main() -> None:
     parser.add_argument("--reasons", type=int, default=0, help="So many reasons of refusals for each operator.")
     parser.add_argument("--empty", action="store_true", help="Dimensions of size 0 too.")
     parser.add_argument("--special", action="store_true", help="NaN and infinities too.")
-    parser.add_argument("--below", type=float, default=101.0, help="Show only operators below this acceptance, in percent.")
+    parser.add_argument(
+        "--below", type=float, default=101.0, help="Show only operators below this acceptance, in percent."
+    )
     arguments = parser.parse_args()
 
     whole, operators, without = Tally(), 0, []
@@ -131,13 +133,17 @@ def main() -> None:
             if share >= arguments.below and not found.note:
                 continue
             rate = found.made / max(found.seconds, 1e-9)
-            print(f"{signature}-{since:<4} {found.accepted:>4} of {found.made:>4} {share:6.1f} % {rate:6.0f}/s {found.note}")
+            print(
+                f"{signature}-{since:<4} {found.accepted:>4} of {found.made:>4} {share:6.1f} % {rate:6.0f}/s {found.note}"
+            )
             for reason, times in Counter(found.reasons).most_common(arguments.reasons):
                 print(f"      {times:>4} {reason[:360]}\n           {found.shown[reason][:300]}")
         if not accepted:
             without.append(signature)
     share, rate = 100 * whole.accepted / max(whole.made, 1), whole.made / max(whole.seconds, 1e-9)
-    print(f"{operators} operators: {whole.accepted} of {whole.made} cases accepted, {share:.1f} %; {rate:.0f} made a CPU second")
+    print(
+        f"{operators} operators: {whole.accepted} of {whole.made} cases accepted, {share:.1f} %; {rate:.0f} made a CPU second"
+    )
     print(f"without an accepted case: {', '.join(without) or 'none'}")
 
 

@@ -199,7 +199,9 @@ class Scene:
         return {"min": low, "max": high}.get(option) if option else self.source().whole(low, min(high, max(low, 4)))  # type: ignore[return-value]
 
     def broadcast(self, shape: list[int]) -> list[int]:
-        """Return a shape that broadcasts to another one."""
+        """Return a shape that broadcasts to another one; before opset 7, operators took equal shapes only."""
+        if self.spec.since < 7 and not self.spec.domain:
+            return list(shape)
         options = ["same", *(["scalar", "ones", "some ones", "shorter"] if shape else [])]
         option = self.decide(f"broadcast of {self.part.removeprefix('shape of ')}", options, 0.8)
         uniform = self.uniform
