@@ -152,7 +152,7 @@ class _Run:
                 self._on_demand(operand.name)
 
     def _part(self, name: str) -> None:
-        self.scene.part = name
+        self.scene.part = self.scene.subject = name
         self.scene.decided = {}
 
     def _undeclared(self, attribute: Attribute) -> None:
@@ -255,14 +255,14 @@ class _Run:
         operand = self.program.inputs.get(name)
         if operand is None or name in self.operands:
             return None
-        before = self.scene.part, self.scene.decided
+        before = self.scene.part, self.scene.subject, self.scene.decided
         self._part(name)
         step = self.program.said.get(name)
         if step is not None and isinstance(step[0], Shape):
             self._shape(*step)
         elif step is None:
             self._free(operand)
-        self.scene.part, self.scene.decided = before
+        self.scene.part, self.scene.subject, self.scene.decided = before
         return self.scene.names.get(name)
 
     def _shape(self, statement: Shape, dims: Any, repeated: Any, condition: Any, span: Any) -> None:
