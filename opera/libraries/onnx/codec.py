@@ -157,10 +157,17 @@ def type_name(proto: Any) -> str:
 
 
 @cache
-def _numpy_dtype(name: str) -> np.dtype[Any]:
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """Return numpy's dtype, or that of ml_dtypes where numpy has none."""
     import ml_dtypes
 
     return np.dtype(getattr(ml_dtypes, name) if hasattr(ml_dtypes, name) else name)
+
+
+def cast(tensor: Tensor, name: str) -> Tensor:
+    """Return a tensor of numbers in another dtype."""
+    with np.errstate(all="ignore"):
+        return from_array(tensor.numbers().astype(numpy_dtype(name)), name)
 
 
 def to_evaluator(value: Value) -> Any:
@@ -171,7 +178,7 @@ def to_evaluator(value: Value) -> Any:
             texts = [item.decode("utf-8", "surrogateescape") for item in value.array().ravel()]
             return _objects(texts).reshape(value.shape)
         case Tensor():
-            array, dtype = value.array(), _numpy_dtype(value.dtype)
+            array, dtype = value.array(), numpy_dtype(value.dtype)
             if array.dtype == dtype:
                 return array
             return array.astype(dtype) if value.dtype in BITS and dtype.name != "float4_e2m1fn" else array.view(dtype)
