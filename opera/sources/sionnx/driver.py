@@ -74,9 +74,9 @@ class Result(msgspec.Struct):
     """What became of a plan, beside what was captured.
 
     Attributes:
-        counts: What became of cases (`accepted`, `checker`, ... of opera.sources.sionnx.answers; SPECIFICATION, REPEATED) → how
-            many. Of those accepted, DISPUTED ones have references that disagree, and OTHERS are answered by another than the
-            evaluator; UNASKED ones are those of which the evaluator was not asked, for it was slow.
+        counts: What became of cases (`accepted`, `checker`, ... of opera.sources.sionnx.answers; REPEATED) → how many; and of
+            drafts that were none (SPECIFICATION). Of those accepted, DISPUTED ones have references that disagree, and OTHERS
+            are answered by another than the evaluator; UNASKED ones are those of which it was not asked, for it was slow.
         reasons: The same → why → how many, of the most frequent reasons.
         seconds: Part (`generating`, `judging`, `recording`) → CPU seconds.
     """
@@ -163,6 +163,7 @@ class _Run:
         self.recorder, self.plan, self.spec, self.algorithms = recorder, plan, spec, algorithms
         self.compat = plan.mode.startswith(COMPAT)
         self.patience = EVALUATING
+        self.drafts = Counter[str]()
         self.attempt, self.disagreements = attempt_file(path), disagreements_file(path)
         self.seen: set[str] = set()
         self.counts, self.seconds = Counter[str](), dict.fromkeys(("generating", "judging", "recording"), 0.0)
@@ -170,8 +171,10 @@ class _Run:
 
     def told(self) -> Result:
         """Return what became of the plan so far."""
-        kept = {name: dict(reasons.most_common(REASONS)) for name, reasons in self.reasons.items()}
-        return Result(dict(self.counts), kept, {name: round(x, 3) for name, x in self.seconds.items()})
+        reasons = self.reasons | ({SPECIFICATION: self.drafts} if self.drafts else {})
+        kept = {name: dict(found.most_common(REASONS)) for name, found in reasons.items()}
+        counts = self.counts + Counter({SPECIFICATION: self.drafts.total()})
+        return Result(dict(counts), kept, {name: round(x, 3) for name, x in self.seconds.items()})
 
     def all(self) -> None:
         """Try all cases."""
@@ -193,7 +196,9 @@ class _Run:
         if self.compat:
             made = compat.cases(self.spec, plan.mode.split()[-1], plan.count, plan.seed)
         else:
-            made = generate.cases(self.spec, plan.mode, plan.count, plan.seed, empty=plan.zero, special=plan.nonfinite)
+            made = generate.cases(
+                self.spec, plan.mode, plan.count, plan.seed, empty=plan.zero, special=plan.nonfinite, rejected=self.drafts
+            )  # fmt: skip
         while True:
             started = time.process_time()
             case = next(made, None)

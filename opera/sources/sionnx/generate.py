@@ -7,6 +7,7 @@ the rest is drawn, on a boundary now and then. Once each boundary was seen, case
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -31,7 +32,14 @@ COMBINATIONS = 4000
 
 
 def cases(
-    spec: Spec, mode: str = FULL, count: int = COUNT, seed: int = 0, *, empty: bool = False, special: bool = False
+    spec: Spec,
+    mode: str = FULL,
+    count: int = COUNT,
+    seed: int = 0,
+    *,
+    empty: bool = False,
+    special: bool = False,
+    rejected: Counter[str] | None = None,
 ) -> Iterator[Case]:
     """Yield the cases of one version of an operator; the same ones for the same arguments.
 
@@ -42,6 +50,7 @@ def cases(
         seed: Of all that is random.
         empty: Dimensions of size 0 are boundaries too.
         special: NaN and infinities are boundaries of float elements too.
+        rejected: Counts the attempts that the specification rejects, by reason.
 
     Raises SourceError for a specification that contradicts itself, with file and line.
     """
@@ -75,8 +84,9 @@ def cases(
             try:
                 case = program.run(scene, number)
                 break
-            except Reject:
-                continue
+            except Reject as why:
+                if rejected is not None:
+                    rejected[str(why)] += 1
         if case is None:
             failed += 1
             targets.missed(forced)

@@ -101,6 +101,7 @@ def _reasons(result: Result) -> str:
     found = [
         (count, f"{name}: {' '.join(why.split())}")
         for name, table in result.reasons.items()
+        if name != SPECIFICATION or not result.count(*LET_THROUGH)
         for why, count in table.items()
     ]
     return max(found)[1][:160] if found else ""
