@@ -49,7 +49,7 @@ def LabelEncoderOp : Instruction<[ai.onnx.ml::LabelEncoder]> {
   let default_string = {"_Unused", "none"};
   let default_int64 = {-1, 9};
   let default_float = {0.0, 2.5};
-  where since == 1 or T1 == string or T1 == int64 or T1 == float32;
+  let T1 = {string, int64, float32};
 }
 
 def LinearClassifierOp : Instruction<[ai.onnx.ml::LinearClassifier]> {
