@@ -10,8 +10,11 @@ import contextlib
 import os
 import socket
 import sys
+import tempfile
+from contextlib import ExitStack
 from typing import Any
 
+from opera import temporary
 from opera.cluster.node import Node
 from opera.cluster.pool import Lost
 from opera.errors import NoAnswer, NotInstalled, UsageError
@@ -22,6 +25,8 @@ CONNECTING = 10.0
 """Seconds that a connection to the cluster's head may take."""
 OBJECTS = 256 << 20
 """Bytes of the object store of a local cluster: messages of more than 100 KiB go through it."""
+SHORT = 18
+"""Letters of a temporary folder under which the paths of Ray's sockets are short enough."""
 ENDING = 10.0
 """Seconds that nodes have to end their processes and to remove their folders."""
 
@@ -56,7 +61,9 @@ class RayMachines:
 
     def __init__(self, address: str, *, workers: int = 0, store: str = "", least_free: int | None = None) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of it
-        os.environ.setdefault("RAY_worker_niceness", "0")  # of a local cluster: else all else of the machine comes first
+        os.environ.setdefault(
+            "RAY_worker_niceness", "0"
+        )  # of a local cluster: else all else of the machine comes first
         try:
             import ray
             import ray.exceptions
@@ -68,9 +75,11 @@ class RayMachines:
             ) from None
         self._ray, self._workers, self._store, self._least_free = ray, workers, store, least_free
         self._actors: list[Any] = []
-        self._own = not ray.is_initialized()
-        if self._own:
-            _connect(ray, address, workers)
+        self._stack = ExitStack()
+        if not ray.is_initialized():
+            with ExitStack() as stack:
+                _connect(ray, address, workers, stack)
+                self._stack = stack.pop_all()
 
     def look(self) -> dict[str, int]:
         """Return the nodes that are alive and have CPUs, by Ray's id, and how many workers each may have."""
@@ -128,15 +137,28 @@ class RayMachines:
                 self._ray.wait(ends, num_returns=len(ends), timeout=ENDING)
         for actor in list(self._actors):
             self.drop(actor)
-        if self._own:
-            self._ray.shutdown()
+        self._stack.close()
 
 
-def _connect(ray: Any, address: str, workers: int) -> None:
-    """Connect to a cluster. Raises UsageError or NoAnswer."""
+def _connect(ray: Any, address: str, workers: int, stack: ExitStack) -> None:
+    """Connect to a cluster until the stack is closed. Raises UsageError or NoAnswer."""
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == LOCAL:
-        ray.init(num_cpus=workers or None, include_dashboard=False, object_store_memory=OBJECTS, **quiet)
+        # Ray would leave its logs, and the paths of its sockets may have no more than 107 bytes.
+        is_short = len(tempfile.gettempdir()) <= SHORT
+        own = temporary.folder("ray") if is_short else tempfile.TemporaryDirectory(prefix="ray", dir="/tmp")
+        place = stack.enter_context(own)
+        stack.callback(ray.shutdown)
+        try:
+            ray.init(
+                num_cpus=workers or None, include_dashboard=False, object_store_memory=OBJECTS, _temp_dir=str(place), **quiet
+            )  # fmt: skip
+        except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+            raise NoAnswer(
+                f"Ray cannot be started on this machine: {_told(error)}",
+                cause="too little memory or shared memory, or too few processes or files are allowed",
+                fix="leave --cluster local out: without it, all CPUs are used as well",
+            ) from None
         return
     start = "`ray start --head` on one machine and `ray start --address HOST:PORT` on the others; see docs/cluster.md"
     host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -147,6 +169,7 @@ def _connect(ray: Any, address: str, workers: int) -> None:
     try:
         if address != "auto":  # Ray itself would wait for minutes
             socket.create_connection((host.strip("[]"), int(port)), CONNECTING).close()
+        stack.callback(ray.shutdown)
         ray.init(address=address, **quiet)
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise NoAnswer(

@@ -272,7 +272,8 @@ class ClusterPool:
                 )
             self._hear(WAIT)
             self._look_again()
-        self._began = self._counted_at = time.monotonic()
+        self._began, self._slot_seconds = time.monotonic(), 0.0
+        self._counted_at = self._began
 
     def _look_again(self) -> None:
         if time.monotonic() - self._looked >= LOOK:
@@ -595,8 +596,11 @@ class ClusterPool:
             return  # the store has lost it: whoever needs the test has it made again
         folder = self._files.test(made.test)
         known = self._packed.pop(made.test, None)
-        # Where another node has added to it meanwhile, what is here now is more than the parcel.
-        same = not folder.exists() if known is None else Read(made.test, known[1]) in task.work.reads
+        # Where something was added to it meanwhile, what is here now is more than the parcel.
+        if known is None:
+            same = not folder.exists()
+        else:
+            same = known[0] == _changed(str(folder)) and Read(made.test, known[1]) in task.work.reads
         parcels.unpack(parcel, folder)
         if same:
             _remember(self._packed, made.test, (_changed(str(folder)), made.digest))
