@@ -27,7 +27,16 @@ def run(
         int | None, typer.Option(min=1, help="Only the best-ranked N tests of each frontend, done ones included.")
     ] = None,
     time_budget: Annotated[str, typer.Option(help="Begin no test after this time: seconds, or 30m, 2h.")] = "",
-    workers: Workers = CORES,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes at a time, of each node with --cluster; default: its CPUs.")
+    ] = None,
+    cluster: Annotated[
+        str, typer.Option(help="Run on a Ray cluster: its address (HOST:PORT, ray://HOST:PORT, auto), or local.")
+    ] = "",
+    store: Annotated[
+        str,
+        typer.Option(help="Folder or bucket (s3://…) that all nodes reach, for the tests; default: Ray moves them."),
+    ] = "",
     operator: Annotated[str, typer.Option(help="Only operators that match this glob: 'Conv*'.")] = "*",
     test: Annotated[str, typer.Option(help="Only the test (or instance) whose id begins so.")] = "",
     rerun: Annotated[bool, typer.Option("--rerun", help="Run again what has a verdict.")] = False,
@@ -75,6 +84,8 @@ def run(
     Example: opera run --compiler openvino --compiler mnn=../mnn/bin/python
 
     Example: opera run --library torch --balance --limit 3000
+
+    Example: opera run --cluster 10.0.0.1:6379 --store /mnt/shared/opera
     """
     from opera.programs import verdicts as records
     from opera.report.known import after_run
@@ -85,6 +96,8 @@ def run(
     from opera.triage import reduce as reduction
     from opera.triage.known import Known
 
+    if store and not cluster:
+        raise UsageError("--store is of a cluster", fix="name one with --cluster, or leave --store out")
     issues = Known.beside(known)  # a file that cannot be read is told before hours of running, not after
     compilers, pythons = environments.chosen(compiler or (), python, workspace)
     options = Options(
@@ -92,13 +105,15 @@ def run(
         libraries=tuple(library or ()),
         python=environments.interpreter(python) if python else "",
         pythons=pythons,
-        workers=workers,
+        workers=workers or (0 if cluster else CORES),
+        cluster=cluster,
+        store=store,
         time_budget=seconds(time_budget) if time_budget else None,
         selection=Selection(limit, operator, test, rerun, balance),
         limits=records.Limits(timeout, int(memory * (1 << 30))),
     )
     show.check(options)
-    given = reduction.Given(reduce, reduce_seconds, options.time_budget, workers)
+    given = reduction.Given(reduce, reduce_seconds, options.time_budget, workers or CORES)
     with Workspace.open(workspace, write=True) as opened:
         new = show.run(opened, options, reduction.Afterwards(given), lambda of, names: after_run(of, issues, names))
     raise typer.Exit(NEW_FINDINGS if fail_on_new and new else OK)

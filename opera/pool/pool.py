@@ -76,6 +76,16 @@ class Pool:
         self.close()
 
     @property
+    def workers(self) -> float:
+        """Jobs that it does at a time."""
+        return self._slots
+
+    @property
+    def room(self) -> int:
+        """Jobs that it takes in at a time; as many again should be ready behind them."""
+        return self._slots
+
+    @property
     def accounts(self) -> dict[str, Account]:
         """What each group has cost so far."""
         return {name: server.account for name, server in self._servers.items()}
@@ -158,6 +168,24 @@ class Pool:
             self._wait(patient=False)
         while self._results:
             yield self._results.popleft()
+
+    def within(self, seconds: float) -> Iterator[Result]:
+        """Yield results until so many seconds have gone by, nothing is left to do, or a worker could do with more jobs."""
+        end = time.monotonic() + seconds
+        while (self._busy or self.waiting()) and time.monotonic() < end:
+            self._wait()
+            hungry = bool(self._results) and not self.waiting()
+            while self._results:
+                yield self._results.popleft()
+            if hungry:
+                return
+        while self._results:
+            yield self._results.popleft()
+
+    @property
+    def left(self) -> int:
+        """Jobs that are queued or running."""
+        return len(self._busy) + self.waiting()
 
     def close(self) -> None:
         """Kill everything. What was not yielded is lost."""

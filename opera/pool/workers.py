@@ -48,6 +48,17 @@ and another opera that is installed would come before it."""
 BARE = LOAD + "import socket\nfrom opera.pool.forkserver import main\nmain(socket.socket(fileno=int(sys.argv.pop())))"
 
 
+class Identity(msgspec.Struct, frozen=True):
+    """What tells whether machines would do jobs of a group alike: what `call`, `module:name`, returns for `argument`.
+
+    Jobs of the group are done where it returns what `expected` is; where that is None, what it returns in most workers.
+    """
+
+    call: str
+    argument: Any
+    expected: Any = None
+
+
 class Group(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of worker.
 
@@ -61,6 +72,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         jobs: A worker is replaced after so many jobs,
         growth: or when it has grown by so many bytes.
         start_seconds: Time that importing may take (seconds as of `opera.pool.clock`).
+        identity: For pools of several machines; None where any will do.
     """
 
     call: str
@@ -71,6 +83,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int = 500
     growth: int = 1 << 30
     start_seconds: float = 300.0
+    identity: Identity | None = None
 
 
 class Account(msgspec.Struct):

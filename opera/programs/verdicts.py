@@ -41,6 +41,21 @@ class Limits(msgspec.Struct, frozen=True):
     memory: int = 4 << 30
 
 
+class Uses(msgspec.Struct, frozen=True):
+    """What a job reads and leaves, by the names of opera.store.folders: what is to be there, and is to be brought back.
+
+    Attributes:
+        reads: Ids of migrated tests.
+        makes: Ids of tests that it makes or adds an artefact to.
+        takes, leaves: Names of files; it may leave none.
+    """
+
+    reads: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+    leaves: tuple[str, ...] = ()
+
+
 class Job(msgspec.Struct, frozen=True):
     """One execution: run a test, which the worker finds by its id, through one variant of one frontend.
 
@@ -63,6 +78,10 @@ class Job(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """`test/variant`, as predecessors are listed."""
         return f"{self.test}/{self.variant}"
+
+    @property
+    def uses(self) -> Uses:
+        return Uses(reads=(self.test,), leaves=(self.save_outputs,) if self.save_outputs else ())
 
 
 class Raised(msgspec.Struct, frozen=True, array_like=True):

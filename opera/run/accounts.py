@@ -18,7 +18,7 @@ class Accounts:
     and screening, imports, idle slots; divided by the workers. Slot-seconds of confirmations stand beside it.
     """
 
-    def __init__(self, frontends: list[InstalledFrontend], workers: int) -> None:
+    def __init__(self, frontends: list[InstalledFrontend], workers: float) -> None:
         self.frontends, self.workers = frontends, workers
         self.inside: dict[str, float] = defaultdict(float)
         self.slots: dict[str, float] = defaultdict(float)

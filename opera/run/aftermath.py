@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from opera.pool.pool import Pool
+from opera.pool.interface import JobPool
 from opera.pool.workers import Result
 from opera.programs.verdicts import INCONSISTENT, PASS, Outcome
 from opera.run.probe import Probe, Question
@@ -49,7 +49,7 @@ class Aftermath:
         pool: The run's own, and the probe on it.
     """
 
-    def __init__(self, pool: Pool, probe: Probe) -> None:
+    def __init__(self, pool: JobPool, probe: Probe) -> None:
         self._pool, self._probe = pool, probe
         self._suspicions: dict[int, list[Suspicion]] = defaultdict(list)
         self._histories: dict[int, list[Any]] = {}

@@ -18,10 +18,10 @@ import msgspec
 
 from opera import compilers
 from opera.errors import OperaError, UsageError
-from opera.pool.pool import Pool
+from opera.pool.interface import JobPool
 from opera.pool.workers import DONE, STARVED, UNAVAILABLE, Result
 from opera.programs.verdicts import ERROR, FAILURES, Job, Limits
-from opera.run import exporters, plan, quota, rejudge, renewal, transitions
+from opera.run import exporters, plan, pools, quota, rejudge, renewal, transitions
 from opera.run.accounts import Accounts
 from opera.run.aftermath import Aftermath, Culprit, poisoning
 from opera.run.confirm import Members, confirmed, question, replayed
@@ -61,6 +61,8 @@ from opera.store.workspace import Workspace
 
 LOOKAHEAD = 96
 """Items taken up at a time: enough to keep every slot busy while the next ones are wrapped."""
+ROOM = 3
+"""And so many times what the pool takes in at a time."""
 OVERTIME = 0.05
 """Share of the time budget that jobs which run at its end are given to finish."""
 
@@ -69,6 +71,8 @@ class Options(msgspec.Struct, frozen=True):
     """What the user asked of a run; `compilers` empty means all that are installed, `python` empty this interpreter.
 
     `pythons` is compiler → interpreter of those that have one of their own.
+    With the address of a `cluster`, `workers` are those of each node, 0 for as many as it has CPUs, and `store` is where tests
+    lie for all of them, empty where they travel with the jobs (docs/cluster.md).
     """
 
     compilers: tuple[str, ...] = ()
@@ -76,6 +80,8 @@ class Options(msgspec.Struct, frozen=True):
     python: str = ""
     pythons: dict[str, str] = {}
     workers: int = 2
+    cluster: str = ""
+    store: str = ""
     time_budget: float | None = None
     selection: Selection = Selection()
     limits: Limits = Limits()
@@ -115,7 +121,7 @@ class Summary(msgspec.Struct, frozen=True):
     lost: dict[str, str] = {}
 
 
-def run(workspace: Workspace, options: Options, progress: Progress, pool: Pool | None = None) -> Summary:
+def run(workspace: Workspace, options: Options, progress: Progress, pool: JobPool | None = None) -> Summary:
     """Run what has no verdict yet, in a pool of its own or in one that holds this workspace's groups of these frontends.
 
     Raises UsageError, NotInstalled or NoAnswer where nothing can be run.
@@ -136,11 +142,7 @@ def run(workspace: Workspace, options: Options, progress: Progress, pool: Pool |
     plan.check(workspace, list(dict.fromkeys(library for _, library in pairs)), options.selection)
     if options.selection.balance:
         quota.check(workspace, list(dict.fromkeys(library for _, library in pairs)), options.selection)
-    own = (
-        nullcontext(pool)
-        if pool is not None
-        else Pool(groups(pairs, chosen, options.interpreter, workspace.files), workers=options.workers)
-    )
+    own = nullcontext(pool) if pool is not None else _pool(pairs, chosen, options, workspace, progress)
     with own as opened:
         described, missing = describe(opened, pairs, options.compilers)
         for name, why in missing.items():
@@ -153,14 +155,29 @@ def run(workspace: Workspace, options: Options, progress: Progress, pool: Pool |
         return _Run(workspace, options, progress, opened, frontends).go()
 
 
+def _pool(
+    pairs: list[tuple[str, str]], chosen: list[str], options: Options, workspace: Workspace, progress: Progress
+) -> JobPool:
+    made = groups(pairs, chosen, options.interpreter, workspace.files)
+    return pools.opened(
+        made, workers=options.workers, cluster=options.cluster, store=options.store, files=workspace.files,
+        say=progress.say,
+    )  # fmt: skip
+
+
 class _Run:
     def __init__(
-        self, workspace: Workspace, options: Options, progress: Progress, pool: Pool, frontends: list[InstalledFrontend]
+        self,
+        workspace: Workspace,
+        options: Options,
+        progress: Progress,
+        pool: JobPool,
+        frontends: list[InstalledFrontend],
     ) -> None:
         self.workspace, self.options, self.progress, self.pool = workspace, options, progress, pool
         self.frontends = {x.name: x for x in frontends}
-        self.accounts = Accounts(frontends, options.workers)
-        number = workspace.start_run({"options": msgspec.to_builtins(options), "workers": options.workers})
+        self.accounts = Accounts(frontends, pool.workers)
+        number = workspace.start_run({"options": msgspec.to_builtins(options), "workers": round(pool.workers)})
         self.ledger = Ledger(workspace, frontends, self.accounts, number)
         self.prepare: Preparation[Item] = Preparation(workspace, workspace.files, pool, options.limits)
         self.probe = Probe(
@@ -232,6 +249,7 @@ class _Run:
         ]
 
     def _save(self, *, force: bool) -> None:
+        self.accounts.workers = self.pool.workers
         if self.ledger.save(self.pool.accounts, force=force):
             efficiency = self.accounts.efficiency(self.ledger.seconds())
             self.progress.step(Counter(self.ledger.worst.values()), self.done, efficiency)
@@ -246,7 +264,7 @@ class _Run:
 
     def _feed(self) -> None:
         """Take up items while there is room, and wrap what they need in batches."""
-        while self.active < LOOKAHEAD and not self._over():
+        while self.active < max(LOOKAHEAD, ROOM * self.pool.room) and not self._over():
             item = next(self.upcoming, None)
             if item is None:
                 break

@@ -7,8 +7,8 @@ from typing import Any
 
 from opera import compilers, libraries
 from opera.errors import NoAnswer, NotInstalled, OperaError
-from opera.pool.pool import Pool
-from opera.pool.workers import ABORT, DONE, ERROR, STARVED, TIMEOUT, UNAVAILABLE, Group, Result
+from opera.pool.interface import JobPool
+from opera.pool.workers import ABORT, DONE, ERROR, STARVED, TIMEOUT, UNAVAILABLE, Group, Identity, Result
 from opera.store.folders import Folders
 
 DESCRIBING = 300.0
@@ -23,14 +23,22 @@ def compiler_group(name: str, library: str, files: Folders, python: str = "", *,
     without = patches(name, library) if unpatched else {}
     return Group(
         call="opera.run.worker:run", python=python, preload=tuple(dict.fromkeys(preload)),
-        env={**files.environment(), **without},
+        env={**files.environment(), **without}, identity=Identity("opera.run.worker:identify", name),
     )  # fmt: skip
 
 
 def library_group(name: str, files: Folders) -> Group:
     """Return the workers of a library's side."""
     preload = tuple(libraries.get(name).PRELOAD)
-    return Group(call="opera.run.library_side:wrap_batch", preload=preload, env={**files.environment()})
+    return Group(
+        call="opera.run.library_side:wrap_batch", preload=preload, env={**files.environment()},
+        identity=Identity("opera.run.library_side:exporter", name),
+    )  # fmt: skip
+
+
+def library_of(group: str) -> str:
+    """Return the library whose side a group of workers is, empty for one of a frontend."""
+    return group.removeprefix("library ") if group.startswith("library ") else ""
 
 
 def patches(compiler: str, library: str) -> dict[str, str]:
@@ -61,7 +69,7 @@ def groups(
 
 
 def describe(
-    pool: Pool, pairs: list[tuple[str, str]], demanded: tuple[str, ...]
+    pool: JobPool, pairs: list[tuple[str, str]], demanded: tuple[str, ...]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, OperaError]]:
     """Return compiler → description (version, options, CPU, ...) of those that can be run, and why the others cannot.
 

@@ -17,8 +17,8 @@ from opera.programs import migrated
 from opera.programs.migrated import Export, Manifest, read_manifest, read_values
 from opera.programs.program import parse, parse_captured, parse_instance
 from opera.programs.values import Value, encode
-from opera.programs.verdicts import Outcome
-from opera.run import rules
+from opera.programs.verdicts import Outcome, Uses
+from opera.run import plan, rules
 from opera.store import folders
 
 MADE, INVALID, ERROR, KEPT, SCREENED, AGREES = "made", "invalid", "error", "kept", "screened", "agrees"
@@ -30,6 +30,10 @@ class WrapRequest(msgspec.Struct, frozen=True):
     library: str
     test: str
     captured: bytes
+
+    @property
+    def uses(self) -> Uses:
+        return Uses(makes=(self.test,))
 
 
 class WrapReply(msgspec.Struct, frozen=True):
@@ -50,6 +54,10 @@ class ExportRequest(msgspec.Struct, frozen=True):
     artefact: str
     test: str
 
+    @property
+    def uses(self) -> Uses:
+        return Uses(reads=(self.test,), makes=(self.test,))
+
 
 class ScreenRequest(msgspec.Struct, frozen=True):
     """Screen one inconsistent outcome: `instance` is the JSON of its form(), `actual` the name of saved outputs.
@@ -65,6 +73,10 @@ class ScreenRequest(msgspec.Struct, frozen=True):
     outcome: Outcome
     anew: bool = False
     computes_in: dict[str, str] = {}
+
+    @property
+    def uses(self) -> Uses:
+        return Uses(reads=(self.test,), takes=(self.actual,))
 
 
 class ScreenReply(msgspec.Struct, frozen=True):
@@ -139,6 +151,11 @@ def known(payload: KnowRequest) -> Known:
     defaults = library.equipped_defaults(operators)
     encoded = {name: {key: encode(x) for key, x in table.items()} for name, table in defaults.items()}
     return Known(encoded, tuple(x.form() for x in found), why)
+
+
+def exporter(name: str) -> str:
+    """Return the id of what makes this library's migrated tests here."""
+    return plan.exporter_id(name)
 
 
 def wrap_batch(payload: list[WrapRequest]) -> list[WrapReply]:

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from opera.errors import WorkspaceError
-from opera.pool.pool import Pool
+from opera.pool.interface import JobPool
 from opera.pool.workers import ABORT, DONE, STARVED, UNAVAILABLE, Result
 from opera.programs import migrated
 from opera.programs.migrated import Artefact
@@ -56,7 +56,7 @@ class Preparation(Generic[Waiter]):
         made: exporter → instance → its migrated test.
     """
 
-    def __init__(self, programs: Programs, files: Files, pool: Pool, limits: Limits) -> None:
+    def __init__(self, programs: Programs, files: Files, pool: JobPool, limits: Limits) -> None:
         self.programs, self.files, self.pool, self.limits = programs, files, pool, limits
         self.made: dict[str, dict[str, Test]] = {}
         self._waiting: dict[str, list[Waiter]] = {}  # instance → who waits for it to be wrapped

@@ -23,6 +23,7 @@ import msgspec
 from opera import compilers, temporary
 from opera.compilers import Variant
 from opera.errors import NoAnswer, UsageError
+from opera.pool.interface import JobPool
 from opera.pool.pool import Pool
 from opera.pool.workers import DONE, Result
 from opera.programs import migrated
@@ -143,7 +144,7 @@ class Probe:
         interpreter: Callable[[str], str] = lambda _: "",
         limits: Limits | None = None,
         workers: int = 2,
-        pool: Pool | None = None,
+        pool: JobPool | None = None,
         others: Callable[[Result], None] = lambda _: None,
     ) -> None:
         self.limits, self.interpreter, self._workers = limits or Limits(), interpreter, workers
@@ -157,7 +158,7 @@ class Probe:
         if pool is not None:
             self._open(pool, Folders.of(*roots))
 
-    def _open(self, pool: Pool, files: Folders) -> None:
+    def _open(self, pool: JobPool, files: Folders) -> None:
         self.pool, self.files = pool, files
         self._prepare: Preparation[Asked] = Preparation(self._programs, files, pool, self.limits)
 

@@ -21,7 +21,7 @@ import msgspec
 
 from opera import compilers
 from opera.oracle import comparison as oracle
-from opera.pool.pool import Pool
+from opera.pool.interface import JobPool
 from opera.pool.workers import DONE, Result
 from opera.programs.case import Case, remembered
 from opera.programs.migrated import read_manifest, read_values
@@ -166,7 +166,11 @@ class Rejudging:
     """
 
     def __init__(
-        self, pool: Pool, ledger: Ledger, by_test: Mapping[tuple[str, str], Item], perform: Callable[[list[Step]], None]
+        self,
+        pool: JobPool,
+        ledger: Ledger,
+        by_test: Mapping[tuple[str, str], Item],
+        perform: Callable[[list[Step]], None],
     ) -> None:
         self.pool, self.ledger, self.by_test, self.perform = pool, ledger, by_test, perform
         self.workspace, self.changes = ledger.workspace, Changes()

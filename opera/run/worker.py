@@ -89,6 +89,14 @@ def describe(name: str) -> Description:
         return msgspec.structs.replace(here, error=f"{type(error).__name__}: {said(error)}")
 
 
+def identify(name: str) -> Description:
+    """Return `describe`'s answer. Raises LookupError where the compiler cannot be used."""
+    found = describe(name)
+    if found.error:
+        raise LookupError(found.error)
+    return found
+
+
 def locate(job: Job) -> str:
     """Return the conversion function of a test, for a job that ended without telling; empty where it cannot be told."""
     prepared(job.compiler)

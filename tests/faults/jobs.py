@@ -25,6 +25,30 @@ def double(number: int) -> int:
     return 2 * number
 
 
+def trait(_: None) -> str:
+    """Return what tells this machine from others; LookupError where it is broken."""
+    found = os.environ.get("OPERA_TEST_TRAIT", "")
+    if found == "broken":
+        raise LookupError(found)
+    return found
+
+
+def reads(job: dict[str, Any]) -> list[str]:
+    """Return what stands in the tests that a job reads, and add its text to those that it makes."""
+    from opera.store import folders
+
+    def model(test: str) -> Path:
+        return folders.here().test(test) / "saved_model" / "model.pb"
+
+    found = [model(test).read_text() for test in job["reads"]]
+    for test in job["makes"]:
+        model(test).parent.mkdir(parents=True, exist_ok=True)
+        before = model(test).read_text() if model(test).exists() else ""
+        model(test).write_text(before + job["text"])
+        (folders.here().test(test) / "manifest.json").write_text("{}")
+    return found
+
+
 def pid(_: None) -> list[int]:
     """Return the pids of the worker and of its server."""
     return [os.getpid(), os.getppid()]

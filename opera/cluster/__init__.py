@@ -1,0 +1,1 @@
+"""A run over many machines: one pool a node, joined by Ray; see docs/cluster.md."""
