@@ -6,13 +6,16 @@ does.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 
 from opera.oracle import comparison as oracle
+from opera.oracle.draws import Broken
 from opera.programs.migrated import Manifest
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, UNSTABLE, Outcome
@@ -21,6 +24,8 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 RANDOM = "nondeterministic"
 """Tag of a test with an operator that is declared random; also the detail of an outcome: whether repetitions differed."""
+CONSTANT = "constant"
+"""Tag of a finding where a random operator does not vary."""
 FORMS = frozenset(("count", "shape", "dtype"))
 """Symptoms of outputs of another form: no randomness, rounding or undefined value explains one."""
 REPETITIONS = 2
@@ -55,6 +60,18 @@ def settled(outcome: Outcome, tags: Collection[str]) -> Outcome:
     return msgspec.structs.replace(outcome, verdict=UNSTABLE, symptom=UNSTABLE, message=text[:4000])
 
 
+def compared(
+    tags: Collection[str], expected: list[Value], actual: list[Value], names: tuple[str, ...], *granted: float | None
+) -> oracle.Comparison:
+    """Compare outputs; of a random program a wrong form comes before all values, which are expected of no run."""
+    found = oracle.compare(expected, actual, names, *granted)
+    if RANDOM in tags and found.symptom and found.symptom not in FORMS and len(expected) == len(actual):
+        pairs = zip(names, expected, actual, strict=True)
+        each = (oracle.compare([want], [got], (name,), *granted) for name, want, got in pairs)
+        return next((x for x in each if x.symptom in FORMS), found)
+    return found
+
+
 def wrong_form(manifest: Manifest, expected: list[Value], actual: list[Value]) -> str:
     """Return how an output is of another form than is expected, wherever it stands, else nothing."""
     if len(expected) != len(actual):
@@ -66,8 +83,54 @@ def wrong_form(manifest: Manifest, expected: list[Value], actual: list[Value]) -
     return ""
 
 
-def unvarying(inputs: list[Value], expected: list[Value], again: list[Value], actual: list[Value]) -> str:
-    """Return which output of a random program does not vary where the reference's does, in words; empty where none.
+class Runs(msgspec.Struct, frozen=True):
+    """What a random program drew beside its first outputs.
+
+    Attributes:
+        same: Outputs of further runs of one compiled model.
+        anew: Those of the first run of another one, None where there is none.
+    """
+
+    same: tuple[list[Value], ...] = ()
+    anew: list[Value] | None = None
+
+
+NONE = Runs()
+
+
+def runs(held: list[Value], count: int) -> Runs:
+    """Return what a worker kept: the outputs of one run after the other, so many a run, that of a model compiled anew first."""
+    if not count or len(held) % count:
+        return Runs()
+    found = [held[place : place + count] for place in range(0, len(held), count)]
+    return Runs(tuple(found[1:]), found[0] if found else None)
+
+
+def repeating(drawn: list[list[Value]], first: list[Value], again: tuple[list[Value], ...]) -> Broken | None:
+    """Return which output is the same in every run of a compiled model, where the reference's runs differ; None where none is.
+
+    Nothing is concluded where chance makes it so more often than CHANCE, by the share of the reference's runs that are like
+    the one before (rule of succession).
+
+    Args:
+        drawn: Outputs of runs of the reference.
+        first, again: Outputs of the compiler's runs.
+    """
+    for place, got in enumerate(first):
+        if any(len(x) <= place or x[place] != got for x in again):
+            continue
+        known = [x[place] for x in drawn if place < len(x)]
+        pairs = len(known) - 1
+        alike = sum(one == other for one, other in pairwise(known))
+        if pairs > 0 and alike < pairs and ((alike + 1) / (pairs + 2)) ** len(again) < CHANCE:
+            told = f"{pairs - alike} of {pairs} runs of the reference differ from the one before"
+            told = f"output {place} is the same in all {len(again) + 1} runs of a compiled model; {told}"
+            return Broken(told, CONSTANT, place)
+    return None
+
+
+def unvarying(inputs: list[Value], expected: list[Value], again: list[Value], actual: list[Value]) -> Broken | None:
+    """Return which output of a random program does not vary where the reference's does; None where none.
 
     It is asked where a compiler's repetitions did not differ. An output that is one value all over, or an input unchanged, is
     no randomness; nor is one that stays the same from run to run where two runs of the reference (`expected`, `again`)
@@ -90,13 +153,14 @@ def unvarying(inputs: list[Value], expected: list[Value], again: list[Value], ac
         elif any(isinstance(x, Tensor) and x.shape == got.shape and x == got for x in inputs):
             told = f"all {given.size} elements are those of an input"
         if told and _unlikely(_alike(wanted, given), given.size, 1):
-            return f"output {place} does not vary: {told}"
+            return Broken(f"output {place} does not vary: {told}", CONSTANT, place)
         if isinstance(other, Tensor) and other.shape == want.shape and given.size >= ENOUGH:
             alike = _alike(wanted, other.numbers())
             if _unlikely(alike, given.size, REPETITIONS):
                 told = f"in {given.size - alike} of {given.size} elements"
-                return f"output {place} is the same in every run; two runs of the reference differ {told}"
-    return ""
+                told = f"output {place} is the same in every run; two runs of the reference differ {told}"
+                return Broken(told, CONSTANT, place)
+    return None
 
 
 def suspicious(expected: list[Value], actual: list[Value]) -> bool:
@@ -109,8 +173,8 @@ def _single(value: Value) -> bool:
     return isinstance(value, Tensor) and value.dtype != "string" and len(np.unique(value.numbers())) == 1
 
 
-def beyond(drawn: list[list[Value]], actual: list[Value]) -> str:
-    """Return which output of a random program holds what no run of the reference draws, in words; empty where none.
+def beyond(drawn: list[list[Value]], actual: list[Value]) -> Broken | None:
+    """Return which output of a random program holds what no run of the reference draws, None where none does.
 
     That is NaN or an infinity where the reference has none, or a number that is FAR from all others. `drawn` are the outputs of
     runs of the reference, of the form of `actual`; where they hold one number only, nothing is concluded from its size.
@@ -122,7 +186,8 @@ def beyond(drawn: list[list[Value]], actual: list[Value]) -> str:
             continue
         wanted, given = np.concatenate([_wide(x) for x in like]), _wide(got)
         if np.isfinite(wanted).all() and not np.isfinite(given).all():
-            return f"output {place} holds {given[~np.isfinite(given)][0]}; no run of the reference draws such a number"
+            told = f"output {place} holds {given[~np.isfinite(given)][0]}; no run of the reference draws such a number"
+            return Broken(told, "range", place, low=-sys.float_info.max, high=sys.float_info.max)
         wanted, given = wanted[np.isfinite(wanted)], given[np.isfinite(given)]
         if not wanted.size or not given.size:
             continue
@@ -132,8 +197,9 @@ def beyond(drawn: list[list[Value]], actual: list[Value]) -> str:
         far = FAR_WHOLE if (wanted == np.round(wanted)).all() else FAR
         if high > low and outside.max() > far * (high - low):
             told = f"{len(like)} runs of the reference draw {low:g} to {high:g}"
-            return f"output {place} holds {given[outside.argmax()]:g}; {told}"
-    return ""
+            told = f"output {place} holds {given[outside.argmax()]:g}; {told}"
+            return Broken(told, "range", place, low=low - far * (high - low), high=high + far * (high - low))
+    return None
 
 
 def _wide(tensor: Tensor) -> Array:

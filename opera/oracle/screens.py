@@ -7,6 +7,7 @@ is only ever disputed; outputs that vary are only ever undefined. Runs in librar
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,7 +17,8 @@ import numpy as np
 
 from opera.errors import InvalidTest
 from opera.oracle import comparison as oracle
-from opera.oracle import domains, randomness, ties
+from opera.oracle import domains, draws, randomness, ties
+from opera.oracle.draws import Broken
 from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Graph, Program
@@ -35,8 +37,6 @@ THREE_ANSWERS = "three-answers"
 """Tag of a finding where an independent implementation contradicts the expected output and the compiler alike."""
 LEFT_OUT = "left-out"
 """Tag of a finding where the compiler computes what the program would with another attribute, or an older operator."""
-CONSTANT = "constant"
-"""Tag of a finding where a random operator does not vary."""
 BEYOND = "beyond"
 """Tag of a finding where a random operator yields what it never draws."""
 NORMWISE = 16.0
@@ -47,6 +47,8 @@ SAMPLES = 3
 """How often inputs are perturbed: one sample may by chance move an output little."""
 RUNS = 8
 """How often a random reference is run, to see how much it varies."""
+PATIENCE = 10.0
+"""Processor seconds that more of these runs may take."""
 SHARE, MARGIN = 0.95, 4.0
 """Share of the differing elements that must each have moved by a MARGINth of their deviation: a few of many move little by
 chance, but an element that is tame is not excused by a wild one."""
@@ -75,18 +77,16 @@ def screen(
     program: Program,
     actual: list[Value],
     outcome: Outcome,
+    runs: randomness.Runs = randomness.NONE,
 ) -> Screening:
-    """Screen one inconsistent or unstable outcome; `actual` are the outputs of `compiler`, in the manifest's order."""
+    """Screen one inconsistent or unstable outcome; `actual` are the outputs of `compiler`, in the manifest's order.
+
+    `runs` are what it drew besides, where the program is random.
+    """
     expected, inputs = read_values(directory, "expected"), read_values(directory, "inputs")
     form = randomness.wrong_form(manifest, expected, actual)
     if randomness.RANDOM in manifest.tags and not form:
-        if same := _unvarying(library, compiler, manifest, directory, inputs, expected, actual, outcome):
-            return Screening("", {"why": same}, (CONSTANT,))
-        if randomness.suspicious(expected, actual):
-            drawn = [expected, *_drawn(library, compiler, manifest, directory, inputs)]
-            if why := randomness.beyond(drawn, actual):
-                return Screening("", {"why": why}, (BEYOND,))
-        return Screening(NONDETERMINISTIC, {"why": "the operator is declared random, or two reference runs differ"})
+        return _random(library, compiler, manifest, directory, program, actual, outcome, runs)
     undefined = "" if form else why_undefined(library, program, expected)
     if undefined:
         return Screening(UNDEFINED, {"why": undefined})
@@ -140,6 +140,65 @@ def _nobody(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
     return ()
 
 
+def _random(
+    library: Library,
+    compiler: str,
+    manifest: Manifest,
+    directory: Path,
+    program: Program,
+    actual: list[Value],
+    outcome: Outcome,
+    runs: randomness.Runs,
+) -> Screening:
+    """Judge the outputs of a random program: by what is declared of its operator, and by runs of the reference.
+
+    Where the program was given a seed, only runs that differ tell how often a number is drawn.
+    """
+    expected, inputs = read_values(directory, "expected"), read_values(directory, "inputs")
+    seed, again = draws.seeded(program), runs.same
+    if seed and runs.anew is not None and runs.anew != actual:
+        why = f"with {seed}, two models compiled one after the other draw differently at once"
+        return Screening("", {"why": why, "drawn": draws.SEED, "drawn_place": 0}, (draws.SEED,))
+    repeated = bool(again) and all(x == actual for x in again)
+    if repeated and not seed:
+        known = [expected, *_drawn(library, compiler, manifest, directory, inputs)]
+        if same := randomness.repeating(known, actual, again):
+            return Screening("", same.numbers(), (randomness.CONSTANT,))
+    if same := _unvarying(library, compiler, manifest, directory, inputs, expected, actual, outcome):
+        return Screening("", same.numbers(), (randomness.CONSTANT,))
+    own = [actual] if repeated else [actual, *again]
+    if found := draws.broken(program, own):
+        if not _reference_too(library, compiler, manifest, directory, program, inputs, len(own)):
+            return Screening("", found.numbers(), (draws.UNLIKE,))
+        said = f"the reference draws likewise: {found.why}"
+        return Screening(NONDETERMINISTIC, {"why": said, "runs": len(own)})
+    if randomness.suspicious(expected, actual):
+        drawn = [expected, *_drawn(library, compiler, manifest, directory, inputs)]
+        if odd := randomness.beyond(drawn, actual):
+            return Screening("", odd.numbers(), (BEYOND,))
+    said = "its draws are as documented" if draws.declared(program) else "two reference runs differ, and so may it"
+    return Screening(NONDETERMINISTIC, {"why": f"the operator is random: {said}", "runs": len(own)})
+
+
+def _reference_too(
+    library: Library,
+    compiler: str,
+    manifest: Manifest,
+    directory: Path,
+    program: Program,
+    inputs: list[Value],
+    times: int,
+) -> bool:
+    """Whether the reference draws what is not documented, too: it is asked as often, within PATIENCE."""
+    begun, drawn = time.process_time(), list[list[Value]]()
+    while len(drawn) < times and time.process_time() - begun < PATIENCE:
+        drawn += (x for x in _drawn(library, compiler, manifest, directory, inputs) if x)
+        if not drawn:
+            return False
+    drawn = drawn[:1] if draws.seeded(program) and all(x == drawn[0] for x in drawn) else drawn[:times]
+    return draws.broken(program, drawn) is not None
+
+
 def _unvarying(
     library: Library,
     compiler: str,
@@ -149,17 +208,17 @@ def _unvarying(
     expected: list[Value],
     actual: list[Value],
     outcome: Outcome,
-) -> str:
-    """Return how the outputs of a random program do not vary, where the compiler computed them again; else nothing.
+) -> Broken | None:
+    """Return how the outputs of a random program do not vary, where the compiler computed them again; else None.
 
     The reference is run a few times, for it may draw little or much.
     """
     if outcome.details.get(randomness.RANDOM) is not False:
-        return ""
+        return None
     for again in _drawn(library, compiler, manifest, directory, inputs):
         if same := randomness.unvarying(inputs, expected, again, actual):
             return same
-    return ""
+    return None
 
 
 def _drawn(

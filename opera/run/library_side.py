@@ -20,6 +20,7 @@ from opera.programs.values import Value, encode
 from opera.programs.verdicts import Outcome, Uses
 from opera.run import plan, rules
 from opera.store import folders
+from opera.store.folders import Files
 
 MADE, INVALID, ERROR, KEPT, SCREENED, AGREES = "made", "invalid", "error", "kept", "screened", "agrees"
 
@@ -226,18 +227,25 @@ def screen(payload: ScreenRequest) -> ScreenReply:
                 return ScreenReply(AGREES, seconds=time.perf_counter() - start, outcome=outcome)
         program = parse(payload.instance)
         library = libraries.get(payload.library)
-        found = screens.screen(library, payload.compiler, manifest, directory, program, actual, outcome)
+        runs = randomness.runs(_drawn(files, payload.actual), len(actual))
+        found = screens.screen(library, payload.compiler, manifest, directory, program, actual, outcome, runs)
     except Exception as error:  # a screen that fails explains nothing: the finding stays, and says so
         return ScreenReply(ERROR, _text(error), seconds=time.perf_counter() - start, outcome=outcome)
     status = SCREENED if found.reason else KEPT
     return ScreenReply(status, found.reason, found.numbers, found.tags, time.perf_counter() - start, outcome)
 
 
+def _drawn(files: Files, name: str) -> list[Value]:
+    """Return what further runs of a random program drew; nothing where it is none, or was not run so."""
+    kept = files.file(folders.drawn(name))
+    return migrated.unpack(kept.read_bytes()) if kept.is_file() else []
+
+
 def _compared(manifest: Manifest, directory: Path, actual: list[Value], payload: ScreenRequest) -> Outcome:
     """Compare outputs that were kept; what only a run can tell, whether they vary, is kept too."""
     expected = read_values(directory, "expected")
     granted = oracle.granted(payload.computes_in, expected, manifest.rtol, manifest.atol)
-    found = oracle.compare(expected, actual, manifest.outputs, *granted)
+    found = randomness.compared(manifest.tags, expected, actual, manifest.outputs, *granted)
     kept = ("nondeterministic", "repeat", "tags")
     held = {key: value for key, value in payload.outcome.details.items() if key in kept}
     seen = msgspec.structs.replace(

@@ -36,7 +36,7 @@ from opera.run.outcomes import outcome_of, reached
 from opera.run.prepare import VALID, Preparation
 from opera.run.transitions import unexported, with_screens
 from opera.store import runs
-from opera.store.folders import TESTS, Folders
+from opera.store.folders import TESTS, Folders, drawn
 from opera.store.rows import Test
 from opera.store.workspace import Workspace
 
@@ -400,7 +400,8 @@ class Probe:
         if asked.question.program is not None:
             made = migrated.folder(self._scratch / TESTS, asked.test)
             if asked.question.screened:
-                Path(self._scratch, self._outputs(asked)).unlink(missing_ok=True)
+                for name in (self._outputs(asked), drawn(self._outputs(asked))):
+                    Path(self._scratch, name).unlink(missing_ok=True)
             if asked.question.keep is not None and made.is_dir():
                 shutil.copytree(made, migrated.folder(asked.question.keep, asked.test), dirs_exist_ok=True)
             self._users[asked.test] -= 1

@@ -21,6 +21,7 @@ import msgspec
 
 from opera import compilers
 from opera.oracle import comparison as oracle
+from opera.oracle import randomness
 from opera.pool.interface import JobPool
 from opera.pool.workers import DONE, Result
 from opera.programs.case import Case, remembered
@@ -104,10 +105,16 @@ def kept_outputs(test: str, target: InstalledFrontend, variant: str) -> str:
 
 
 def needs_screens(workspace: Workspace, target: InstalledFrontend, verdict: Verdict) -> bool:
-    """Whether a stale verdict is judged anew by comparing and screening the outputs that were kept."""
+    """Whether a stale verdict is judged anew by comparing and screening the outputs that were kept.
+
+    Of a random program more than one run must have been.
+    """
     judged = verdict.outcome.verdict in (INCONSISTENT, UNSTABLE, SCREENED)
-    kept = workspace.files.file(kept_outputs(verdict.test, target, verdict.variant))
-    return judged and kept.is_file() and _folder(workspace, verdict).is_dir()
+    name, folder = kept_outputs(verdict.test, target, verdict.variant), _folder(workspace, verdict)
+    if not judged or not workspace.files.file(name).is_file() or not (folder / "manifest.json").is_file():
+        return False
+    random = randomness.RANDOM in read_manifest(folder).tags and verdict.outcome.symptom not in randomness.FORMS
+    return not random or workspace.files.file(folders.drawn(name)).is_file()
 
 
 def anew(workspace: Workspace, target: InstalledFrontend, verdict: Verdict) -> Verdict | None:

@@ -23,7 +23,10 @@ from opera.run import culprit
 
 REFUSALS = ("opera.run.judge", "opera.run.culprit")
 COMPARISON = ("opera.oracle.comparison",)
-SCREENS = ("opera.oracle.screens", "opera.oracle.randomness", "opera.oracle.ties", "opera.oracle.domains")
+SCREENS = (
+    "opera.oracle.screens", "opera.oracle.randomness", "opera.oracle.draws", "opera.oracle.laws", "opera.oracle.ties",
+    "opera.oracle.domains",
+)  # fmt: skip
 """Modules that hold rules of every frontend; those of a compiler's adapter and of a library's module come with them."""
 
 

@@ -7,6 +7,7 @@ compiler. Whatever a compiler raises becomes a verdict here; what kills the proc
 from __future__ import annotations
 
 import errno
+import math
 import platform
 import sys
 import tempfile
@@ -37,6 +38,12 @@ from opera.store import folders
 
 SAVED_OUTPUTS = 16 << 20
 """Outputs of more bytes than this are not kept."""
+DRAWS = 64
+"""How often a random program is run again, where what it draws is not what is expected."""
+DRAWN = 1 << 19
+"""Elements that are drawn at most for that."""
+PATIENCE = 10.0
+"""Seconds that this may take."""
 CPU_FEATURES = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_fp16", "avx512_vnni", "avx_vnni",
                 "amx_tile", "amx_bf16", "amx_int8", "asimd", "asimdhp", "asimddp", "bf16", "i8mm", "sve", "sve2")  # fmt: skip
 """Flags of /proc/cpuinfo that decide which kernels a compiler picks."""
@@ -157,7 +164,7 @@ def _compared(
     """Compare what was returned with what is expected."""
     granted = oracle.granted(compilers.computes_in(frontend), expected, manifest.rtol, manifest.atol)
     try:
-        found = oracle.compare(expected, actual, manifest.outputs, *granted)
+        found = randomness.compared(manifest.tags, expected, actual, manifest.outputs, *granted)
         margins = () if found.symptom or expected == actual else oracle.margins(expected, actual)
     except MemoryError:
         raise
@@ -175,6 +182,9 @@ def _compared(
         data = migrated.pack(actual)
         if len(data) <= SAVED_OUTPUTS:
             folders.here().file(job.save_outputs).write_bytes(data)
+            if randomness.RANDOM in manifest.tags and again:
+                drawn = migrated.pack(_draws(frontend, compiled, case, actual, seconds))
+                folders.here().file(folders.drawn(job.save_outputs)).write_bytes(drawn)
     hooks: dict[str, str] = {}
     where = _conversion_function(frontend, case, None, hooks)
     seen = Seen(identical=False, hooks=hooks)
@@ -319,6 +329,27 @@ def _repeat(
         if changed.symptom:
             return {"nondeterministic": True, "repeat": f"{name}: {cut(changed.message)}"}
     return {"nondeterministic": False}
+
+
+def _draws(frontend: Frontend, compiled: Any, case: Case, first: list[Value], seconds: dict[str, float]) -> list[Value]:
+    """Return what a random program draws in further runs, one after the other, those of one compiled anew first.
+
+    What fails then ends it: runs are as many as there are outputs of.
+    """
+    begin, ignored, found = time.perf_counter(), dict[str, float](), list[Value]()
+    size = sum(math.prod(x.shape) for x in first if isinstance(x, Tensor))
+    try:
+        found += _infer(frontend, _build(frontend, case, ignored), case, ignored)
+        for _ in range(min(DRAWS, DRAWN // max(1, size))):
+            again = _infer(frontend, compiled, case, ignored)
+            if len(again) != len(first) or ignored["infer"] > PATIENCE:
+                break
+            found += again
+    except _Stopped:  # what was drawn until then counts
+        pass
+    finally:
+        seconds["repeat"] = seconds.get("repeat", 0.0) + time.perf_counter() - begin
+    return found
 
 
 def _conversion_function(frontend: Frontend, case: Case, error: BaseException | None, hooks: dict[str, str]) -> str:

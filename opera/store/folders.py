@@ -68,3 +68,8 @@ def here() -> Files:
 def kept_outputs(test: str, frontend: str, variant: str, environment: str) -> str:
     """Return the name by which the outputs of an inconsistent test are kept (`Files.file`)."""
     return f"outputs/{test[:2]}/{test}-{frontend}-{variant}-{environment}.msgpack"
+
+
+def drawn(name: str) -> str:
+    """Return the name by which further runs of a random program are kept, beside a file of its outputs."""
+    return f"{name.removesuffix('.msgpack')}-drawn.msgpack"

@@ -161,6 +161,10 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
     if one.verdict in (CRASH, REFUSED):
         words, others = _words(one.message), _words(other.message)
         return len(words & others) >= ALIKE * len(words | others)
+    if one.details.get("drawn") != other.details.get("drawn"):
+        return False
+    if "drawn" in one.details:  # how far what was drawn is off tells nothing
+        return True
     if not elsewhere and conceals(one.details, other.details):
         return False
     return one.symptom != "value" or _severity(other) >= min(_severity(one), GROSS)

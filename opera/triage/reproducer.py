@@ -8,6 +8,8 @@ A frontend without one is run through its opera plugin.
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from functools import cache
 from pathlib import Path
@@ -19,7 +21,7 @@ import msgspec
 from opera import compilers, libraries, resources
 from opera.compilers import Involved
 from opera.oracle import comparison as oracle
-from opera.oracle import messages
+from opera.oracle import messages, randomness
 from opera.programs import literals
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Program
@@ -42,6 +44,10 @@ KINDS = {CRASH: "crash", REFUSED: "crash", INCONSISTENT: "inconsistent", UNSTABL
 """Verdict → how a script tells it; what is not here is the death of a process."""
 ENOUGH = 40
 """Letters of a message that can only be one failure's own; with fewer the place counts as well."""
+RUNS, MOST = 64, 4096
+"""How often a script draws, at least and at most."""
+UNLIKELY = math.log(2e6)
+"""By Hoeffding's inequality, so often over twice the square of a distance makes it one in a million."""
 INTERNAL = re.compile(r"^opera|\.toml$")
 """Names among the versions of an exporter that say nothing to a maintainer."""
 
@@ -57,6 +63,7 @@ class Exhibit(msgspec.Struct, frozen=True):
         verdict, stage, symptom, message, location: As in the outcome.
         output: Name of the output that is wrong, where it is known.
         sentence: What is wrong, for the first line.
+        drawn: What is wrong with numbers drawn at random (opera.oracle.draws.Broken): details of the outcome.
         came_from: The test that the instance was captured from.
         limits: Under which a time-out or out-of-memory was seen.
         computes_in: The compiler's COMPUTES_IN, where it has one.
@@ -78,6 +85,7 @@ class Exhibit(msgspec.Struct, frozen=True):
     location: str = ""
     output: str = ""
     sentence: str = ""
+    drawn: dict[str, Any] = {}
 
 
 def write(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Program, out_path: Path) -> None:
@@ -91,6 +99,8 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
     shown = libraries.get(manifest.library).reproducer(manifest, directory, program, exhibit.artefact)
     expected = read_values(directory, "expected")
     kind = KINDS.get(exhibit.verdict, "death")
+    if kind == "inconsistent" and randomness.RANDOM in manifest.tags and all(isinstance(x, Tensor) for x in expected):
+        kind = "drawn"
     involved = [*expected, *(shown["fed"] if isinstance(shown["fed"], list) else [])]
     environment = _environment(manifest.library)
     frontend: Any = compilers.frontend(exhibit.compiler, manifest.library)
@@ -109,6 +119,8 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
         "output": literals.literal(exhibit.output),
         "known_output": exhibit.symptom == "count" or exhibit.output in manifest.outputs,
         "expected": _expected(manifest, expected, exhibit.computes_in) if kind == "inconsistent" else "",
+        "forms": literals.literal([(x.dtype, list(x.shape)) for x in expected if isinstance(x, Tensor)]),
+        "drawn": _drawn(exhibit.drawn),
         "tolerances": literals.literal(tolerances(manifest, expected, exhibit.computes_in)),
         "low_precision": kinds.low,
         "has_lists": any(isinstance(value, Sequence | Optional) for value in expected),
@@ -137,6 +149,20 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
     }
     text = environment.get_template("script.py.j2").render(values)
     return re.sub(r"\n{4,}", "\n\n\n", text).strip() + "\n"
+
+
+def _drawn(details: dict[str, Any]) -> dict[str, Any]:
+    """Return what a script looks at in numbers drawn at random: `kind` is `form` where these are not what is wrong."""
+    found = {
+        name: details.get(f"drawn_{name}")
+        for name in ("place", "element", "at", "share", "slack", "low", "high", "zeros")
+    }
+    kind = details.get("drawn", "form")
+    slack = float(found["slack"] or 0.0)
+    runs = min(MOST, max(RUNS, math.ceil(UNLIKELY / (2 * slack**2)))) if kind == "share" and slack else RUNS
+    found["element"] = tuple(json.loads(found["element"])) if found["element"] else ()
+    source = {name: literals.literal(x) for name, x in found.items()}
+    return {**source, "kind": kind, "runs": runs, "equal": bool(found["zeros"])}
 
 
 def _place(location: str, words: str) -> str:

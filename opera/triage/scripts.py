@@ -108,6 +108,7 @@ def exhibited(workspace: Workspace, finding: str, chosen: Choice) -> tuple[Exhib
         limits=options,
         computes_in=compilers.computes_in(frontend),
         variant=verdict.variant,
+        drawn={name: value for name, value in outcome.details.items() if name.startswith("drawn")},
     )
     return exhibit, manifest, directory, workspace.instance(manifest.instance)
 

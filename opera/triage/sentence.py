@@ -53,6 +53,8 @@ def sentence(
     what += f" with {decided}" if decided else ""
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
     match outcome.verdict:
+        case verdicts.INCONSISTENT if drawn(outcome):
+            return f"{compiler} draws {what} wrongly: {drawn(outcome)}"
         case verdicts.INCONSISTENT:
             return _wrong(compiler, what, outcome)
         case verdicts.CRASH if exporter and outcome.stage in EXPORTING:
@@ -94,6 +96,8 @@ def _symptom(outcome: Outcome, verb: str, doing: str) -> str:
     expected, actual = (number(seen.get(name, "?")) for name in ("expected", "actual"))
     output = str(seen.get("output", "")) or "output"
     match outcome.verdict:
+        case verdicts.INCONSISTENT if drawn(outcome):
+            return drawn(outcome).partition(";")[0]
         case verdicts.INCONSISTENT if outcome.symptom in ("value", "nan-mask") and "index" in seen:
             at = "" if seen["index"] == "[]" else seen["index"]
             return f"wrong value, {output}{at} is {actual} instead of {expected}"
@@ -113,6 +117,14 @@ def _symptom(outcome: Outcome, verb: str, doing: str) -> str:
             return "output varies from run to run"
     how = "is refused" if outcome.verdict == verdicts.REFUSED else f"fails to {verb}"
     return f"{how}: {_begins(outcome)}"
+
+
+def drawn(outcome: Outcome) -> str:
+    """Return what is wrong with numbers that were drawn at random; nothing of what is not random.
+
+    The numbers themselves are of one run, and tell nothing.
+    """
+    return str(outcome.details.get("why", "")) if "drawn" in outcome.details else ""
 
 
 def _begins(outcome: Outcome) -> str:

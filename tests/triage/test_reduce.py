@@ -177,3 +177,11 @@ def test_the_command_reduces_and_a_run_does_so_by_itself(tmp_path: Path) -> None
     )
     over = opera("run", "--compiler", "openvino", "--rerun", "--time-budget", 1, "--workspace", other)
     assert "reduced" not in over.stdout
+
+
+def test_what_was_drawn_fails_alike_where_the_same_is_wrong_with_it():
+    def shown(kind, off):
+        return Outcome("inconsistent", "infer", "value", "y", details={"drawn": kind, "max_rel": off})
+
+    assert reduce.alike("tvm-onnx", shown("constant", 5.0), shown("constant", 1e-9))
+    assert not reduce.alike("tvm-onnx", shown("constant", 5.0), shown("range", 5.0))

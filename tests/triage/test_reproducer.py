@@ -271,3 +271,41 @@ def evaluated_model(script):
 
     scope = {"helper": helper, "TensorProto": TensorProto, "with_attributes": with_attributes, "np": np}
     return eval(compile(ast.Expression(assigned.value), "script", "eval"), scope)
+
+
+FULL = pytest.mark.full
+DRAWN = [
+    ({"drawn": "range", "drawn_place": 0, "drawn_low": 0.0, "drawn_high": 0.5}, 1, "numbers are outside of 0 to 0.5"),
+    (
+        {
+            "drawn": "share",
+            "drawn_place": 0,
+            "drawn_element": "[3]",
+            "drawn_at": 0.5,
+            "drawn_share": 0.5,
+            "drawn_slack": 0.2,
+        },
+        0,
+        "y[3] is at most 0.5 in a share of",
+    ),
+    ({"drawn": "seed", "drawn_place": 0}, 0, "draw the same at first"),
+    pytest.param({"drawn": "range", "drawn_place": 0, "drawn_low": 0.0, "drawn_high": 1.0}, 0, "gone", marks=FULL),
+    pytest.param(
+        {"drawn": "share", "drawn_place": 0, "drawn_at": 0.5, "drawn_share": 0.9, "drawn_slack": 0.05},
+        1,
+        "is there",
+        marks=FULL,
+    ),
+    pytest.param({"drawn": "constant", "drawn_place": 0}, 0, "not the same in 64 runs", marks=FULL),
+    pytest.param({}, 0, "dtypes and shapes are as expected", marks=FULL),
+    pytest.param({"drawn": "", "drawn_place": 0}, 2, "no script can tell", marks=FULL),
+]
+
+
+@pytest.mark.parametrize(("drawn", "code", "says"), DRAWN)
+def test_what_is_drawn_at_random_is_drawn_again_and_never_compared(tmp_path, drawn, code, says):
+    manifest, instance = made(tmp_path, "RandomUniformLike", [("input", np.zeros(4, np.float32))], opset=21)
+    shown = exhibit(drawn=drawn, symptom="value" if drawn else "shape")
+    found, output, script = run(tmp_path, shown, manifest, instance)
+    assert (found, says in output) == (code, True), output
+    assert "EXPECTED" not in script

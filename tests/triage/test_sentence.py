@@ -71,3 +71,12 @@ def test_several_calls_have_no_function_body():
     outcome = Outcome(CRASH, "load", "ValueError", "no", conversion_function="expanded Shape + Max")
     assert sentence("TVM", "Shape + Max", outcome) == "TVM cannot load Shape + Max: no"
     assert "expanded" in sentence("TVM", "Elu", msgspec.structs.replace(outcome, conversion_function="expanded Elu"))
+
+
+def test_what_was_drawn_at_random_is_not_told():
+    """The numbers of one run say nothing: what is wrong with them does."""
+    why = "output 0 is the same in all 65 runs of a compiled model; 8 of 8 runs of the reference differ from the one before"
+    details = {"expected": 0.7, "actual": 0.3, "index": "[0]", "output": "y", "why": why, "drawn": "constant"}
+    outcome = Outcome("inconsistent", "infer", "value", "y: 1 of 1", details=details)
+    assert sentence("TVM", "Dropout", outcome) == f"TVM draws Dropout wrongly: {why}"
+    assert title("Dropout", outcome) == "Dropout: output 0 is the same in all 65 runs of a compiled model"

@@ -1,0 +1,452 @@
+"""Whether numbers that a compiler drew are such as the documentation of a random operator says.
+
+`[[draws]]` of instrumentation/<library>.toml says which operator draws what: a distribution (opera.oracle.laws) and where its
+parameters stand. First come exact facts, which no draw may break: a number is of the range, it is 0 or the input over 1 - p.
+Then comes how often numbers are drawn, of each element and of all that have the same parameters, over several runs of one
+compiled model: the greatest distance between the share that was seen and the one that should be is compared with the
+Dvoretzky-Kiefer-Wolfowitz bound (Massart, Annals of Probability 18, 1990) or, where few whole numbers may be drawn, with
+Chernoff's, which sees rare ones better; both hold for every distribution and number of draws. A compiler that draws
+independently is told wrong by that at most CHANCE times, all comparisons of a test together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from opera import resources
+from opera.oracle import laws
+from opera.oracle.laws import Given, Law
+from opera.programs.program import Instance, Program
+from opera.programs.values import RandomTensor, Tensor, Value
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Number: TypeAlias = str | float | int | bool | None
+
+CHANCE = 1e-6
+"""How often right draws may be told to be wrong, of one test."""
+LARGEST = 1 << 20
+"""Draws of an output that are looked at."""
+SEPARATE = 4096
+"""Elements, or sets of parameters, of an output that are looked at one by one."""
+FEW = 64
+"""Whole numbers among which each threshold is looked at by itself."""
+ROUNDING = {"float16": 2.0**-9, "bfloat16": 2.0**-6, "float32": 2.0**-20, "float64": 2.0**-40}
+"""dtype → how far a number may be off relatively that is computed from what was drawn."""
+SEED = "seed"
+"""Tag of a finding where a seed is given, and two compiled models draw differently."""
+UNLIKE = "unlike"
+"""Tag of a finding where numbers are none of the declared distribution, or drawn too often or too seldom."""
+
+
+class Draw(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What operators draw.
+
+    Attributes:
+        operators: Their names.
+        law: A name of `laws.LAWS`, `categorical`, or `dropout`: an element of the input `of` over 1 - `p`, or 0 in a share `p`.
+        parameters: Parameter of the law → where it is: names of parameters or inputs, the first that is there counts, then a
+            number that it has by default. `a if b` is the one called a where there is one called b.
+        of: Name of an input that what was drawn is put on.
+        how: `plus` or `times` of it; `slope`: times its negative elements, the others stay.
+        mask: Place of an output that says which elements stay; -1: none does.
+        blocks: Whether several elements share one draw, so that only each by itself tells something.
+        unless: Parameters with which nothing is known.
+        exclusive: Whether `high` is never drawn.
+        logarithm: Whether weights of `categorical` are given by their logarithms.
+        apart: Parameter that is false where no index is drawn twice.
+        seed: Parameter with which two compiled models draw the same.
+    """
+
+    operators: tuple[str, ...]
+    law: str
+    parameters: dict[str, tuple[str | float, ...]] = {}
+    of: tuple[str, ...] = ()
+    how: str = ""
+    mask: int = -1
+    blocks: bool = False
+    unless: tuple[str, ...] = ()
+    exclusive: bool = False
+    logarithm: bool = False
+    apart: str = ""
+    seed: str = ""
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """What draws contradict, in words, and in numbers that a script can look at again.
+
+    Attributes:
+        why: In words.
+        kind: `range`: numbers below `low` or above `high`; `share`: of the draws of `element` (of all, where it is empty) too
+            many or too few are at most `at`; empty where it takes more to see it.
+        place: Place of the output.
+        share, slack: The share that should be, and how far it may be off.
+        zeros: Whether draws are counted that are `at`, not at most it.
+    """
+
+    why: str
+    kind: str = ""
+    place: int = 0
+    element: str = ""
+    at: float = 0.0
+    share: float = 0.0
+    slack: float = 0.0
+    low: float = -math.inf
+    high: float = math.inf
+    zeros: bool = False
+
+    def numbers(self) -> dict[str, Number]:
+        """Return it as details of an outcome; what is infinite is left out, for JSON has no such number."""
+        found: dict[str, Number] = {"why": self.why, "drawn": self.kind, "drawn_place": self.place}
+        told: dict[str, dict[str, Any]] = {
+            "range": {"low": self.low, "high": self.high},
+            "share": {
+                "element": self.element,
+                "at": self.at,
+                "share": self.share,
+                "slack": self.slack,
+                "zeros": self.zeros,
+            },
+        }
+        more = told.get(self.kind, {})
+        return {
+            **found,
+            **{f"drawn_{name}": x for name, x in more.items() if not isinstance(x, float) or math.isfinite(x)},
+        }
+
+
+def declared(program: Program) -> Draw | None:
+    """Return what is declared of the operator of a program of one call."""
+    if not isinstance(program, Instance):
+        return None
+    held = resources.declaration("instrumentation", program.library).get("draws", [])
+    known = msgspec.convert(held, list[Draw])
+    return next(
+        (x for x in known if program.operator in x.operators and not any(map(program.params.get, x.unless))), None
+    )
+
+
+def seeded(program: Program) -> str:
+    """Return the parameter by which a program is given a seed, with its value; empty where none is."""
+    draw = declared(program)
+    value = program.params.get(draw.seed) if draw and draw.seed and isinstance(program, Instance) else None
+    return "" if value is None or draw is None else f"{draw.seed}={value}"
+
+
+def broken(program: Program, runs: Sequence[Sequence[Value]]) -> Broken | None:
+    """Return what the outputs of several runs contradict of what is declared; None where it is nothing, or nothing is.
+
+    Args:
+        runs: The outputs of each, all of one form.
+    """
+    draw = declared(program)
+    if draw is None or not isinstance(program, Instance) or not runs:
+        return None
+    outputs = list(zip(*runs, strict=True))
+    first = _stacked(outputs[0]) if outputs else None
+    if first is None:
+        return None
+    with np.errstate(over="ignore"):
+        return _judged(program, draw, outputs, first)
+
+
+def _judged(program: Instance, draw: Draw, outputs: Sequence[Sequence[Value]], first: Array) -> Broken | None:
+    dtype = _dtype(outputs[0][0])
+    if draw.law == "dropout":
+        mask = _stacked(outputs[draw.mask]) if -1 < draw.mask < len(outputs) else None
+        return _dropout(program, draw, first, mask, dtype)
+    if draw.law == "categorical":
+        return _categorical(program, draw, first)
+    law = laws.LAWS[draw.law]
+    given = _given(program, draw, law.parameters, first.shape[1:])
+    if given is None:
+        return None
+    if draw.of:
+        return _put(program, draw, law, given, first, dtype)
+    return _range(draw, law, given, first, dtype) or _shares(law, given, first, dtype, blocks=draw.blocks)
+
+
+# ---------------------------------------------------------------------- what is given
+
+
+def _given(program: Instance, draw: Draw, names: Sequence[str], shape: tuple[int, ...]) -> dict[str, Array] | None:
+    """Return the parameters of each element; None where one is not there, or is no number."""
+    found = {}
+    for name in names:
+        value = _first(program, draw.parameters.get(name, ()))
+        try:
+            if value is None or not np.isfinite(value).all():
+                return None
+            found[name] = np.broadcast_to(value, shape)
+        except ValueError:  # it is of another shape: then it is not known which element has which
+            return None
+    return found
+
+
+def _first(program: Instance, places: Sequence[str | float]) -> Array | None:
+    for place in places:
+        if not isinstance(place, str):
+            return np.array(float(place))
+        name, _, beside = place.partition(" if ")
+        if (not beside or _number(program, beside) is not None) and (value := _number(program, name)) is not None:
+            return value
+    return None
+
+
+def _number(program: Instance, name: str) -> Array | None:
+    """Return a parameter or an input as numbers; None where it is none."""
+    held: Value = program.params.get(name)
+    held = next((x.value for x in program.inputs if x.name == name), held)
+    if isinstance(held, RandomTensor):
+        held = held.tensor()
+    if isinstance(held, Tensor):
+        return None if held.dtype == "string" or "complex" in held.dtype else held.numbers().astype(np.float64)
+    return np.array(float(held)) if isinstance(held, int | float) else None
+
+
+def _stacked(runs: Sequence[Value]) -> Array | None:
+    """Return the numbers of one output, runs first; None where they are none, or too many."""
+    if not all(isinstance(x, Tensor) and x.dtype != "string" and "complex" not in x.dtype for x in runs):
+        return None
+    tensors = [x for x in runs if isinstance(x, Tensor)]
+    if len({x.shape for x in tensors}) != 1 or not 0 < len(tensors) * math.prod(tensors[0].shape) <= LARGEST:
+        return None
+    return np.stack([x.numbers().astype(np.float64) for x in tensors])
+
+
+def _dtype(value: Value) -> str:
+    return value.dtype if isinstance(value, Tensor) else ""
+
+
+# ---------------------------------------------------------------------- facts
+
+
+def _range(draw: Draw, law: Law, given: Given, drawn: Array, dtype: str) -> Broken | None:
+    """Return which number is outside of what may be drawn, NaN among them."""
+    low, high = (np.broadcast_to(of(given), drawn.shape) for of in (law.least, law.most))
+    slack = ROUNDING.get(dtype, 0.0)
+    with np.errstate(invalid="ignore"):
+        room = slack * np.maximum(*(np.where(np.isfinite(x), np.abs(x), 0.0) for x in (low, high)))
+        bad = ~((drawn >= low - room) & (drawn <= high + room)) | (
+            np.isinf(drawn) & ~_overflows(law, given, drawn, dtype)
+        )
+        if draw.exclusive:
+            bad |= (drawn >= high) & (high > low)
+        if law.whole:
+            bad |= np.isfinite(drawn) & (drawn != np.round(drawn))
+    if not bad.any():
+        return None
+    place = tuple(np.argwhere(bad)[0])
+    least, most = float(low.min()), float(high.max())
+    what = "whole numbers " if law.whole else ""
+    bounds = f"{what}{least:g} to {most:g}" if math.isfinite(most) else f"{what}from {least:g} on"
+    bounds = bounds if math.isfinite(least) else "finite numbers"
+    below = " (which is not among them)" if draw.exclusive and drawn[place] == most else ""
+    why = f"output 0 holds {drawn[place]:g}{below}; the documentation lets it draw {bounds}"
+    outside = not least <= drawn[place] <= most
+    return Broken(why, "range" if outside else "", low=least, high=most)
+
+
+def _overflows(law: Law, given: Given, drawn: Array, dtype: str) -> bool:
+    """Whether chance makes a number that its dtype cannot hold more often than CHANCE."""
+    if not dtype.startswith(("float", "bfloat")):
+        return False
+    import ml_dtypes
+
+    most = float(ml_dtypes.finfo(dtype).max)
+    ends = (law.share(np.full(drawn.shape[1:], end), given) for end in (-most, most))
+    low, high = (np.asarray(x) for x in ends)
+    return bool(len(drawn) * (low + 1.0 - high).sum() > CHANCE)
+
+
+def _dropout(program: Instance, draw: Draw, drawn: Array, mask: Array | None, dtype: str) -> Broken | None:
+    """Judge a dropout: each element is 0 or the input's over 1 - p, as the mask says, 0 in a share p."""
+    x, given = _first(program, draw.of), _given(program, draw, ("p",), drawn.shape[1:])
+    if x is None or given is None or x.shape != drawn.shape[1:]:
+        return None
+    share = given["p"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kept = np.where(share < 1, x / (1.0 - share), 0.0)
+        stays = np.isclose(drawn, kept, 8 * ROUNDING.get(dtype, 0.0), 0.0, equal_nan=True)
+    odd = ~(stays | (drawn == 0))
+    if odd.any():
+        place = tuple(np.argwhere(odd)[0])
+        at = list(map(int, place[1:]))
+        return Broken(
+            f"output 0{at} is {drawn[place]:g}; a dropout leaves 0 or the input over 1 - p, {kept[place[1:]]:g}"
+        )
+    telling = (x != 0) & (share < 1)
+    if mask is not None and mask.shape == drawn.shape and ((mask != 0) != stays)[:, telling].any():
+        place = tuple(np.argwhere(((mask != 0) != stays) & telling)[0])
+        at = list(map(int, place[1:]))
+        said = f"the mask says {bool(mask[place])} of {at}"
+        return Broken(f"{said}, and output 0{at} is {drawn[place]:g} of {x[place[1:]]:g}", place=draw.mask)
+    if not telling.any():
+        return None
+    law = laws.LAWS["bernoulli"]
+    kinds = {"p": (1.0 - share)[telling]}
+    stay = (drawn != 0)[:, telling] * 1.0
+    found = _shares(law, kinds, stay, "", blocks=draw.blocks, where=np.argwhere(telling), zeros=True)
+    return msgspec.structs.replace(found, kind="") if found and not found.element and not telling.all() else found
+
+
+def _categorical(program: Instance, draw: Draw, drawn: Array) -> Broken | None:
+    """Judge indices that are drawn by weights: none of weight 0, none twice where that is said."""
+    weights = _first(program, draw.parameters["weights"])
+    if weights is None or weights.ndim not in (1, 2) or weights.ndim != drawn.ndim - 1:
+        return None
+    if draw.logarithm:
+        weights = np.exp(weights - weights.max(-1, keepdims=True))
+    rows = weights.reshape(-1, weights.shape[-1])
+    if not np.isfinite(rows).all() or (rows.sum(-1) <= 0).any():
+        return None
+    law = laws.categorical(weights)
+    place = np.arange(len(rows)).reshape(*weights.shape[:-1], 1)
+    given = {"row": np.broadcast_to(place, drawn.shape[1:])}
+    if found := _range(draw, law, given, drawn, ""):
+        return found
+    chosen = rows[np.broadcast_to(given["row"], drawn.shape), drawn.astype(np.int64)]
+    if (chosen == 0).any():
+        return Broken(f"output 0 holds {drawn[chosen == 0][0]:g}, which has no weight", "")
+    if draw.apart and not program.params.get(draw.apart, False):
+        ordered = np.sort(drawn, -1)
+        if (ordered[..., 1:] == ordered[..., :-1]).any():
+            return Broken(f"output 0 holds an index twice, though {draw.apart} is not asked for")
+        drawn, given = drawn[..., :1], {"row": given["row"][..., :1]}  # what follows depends on what was drawn first
+    return _shares(law, given, drawn, "")
+
+
+def _put(program: Instance, draw: Draw, law: Law, given: Given, drawn: Array, dtype: str) -> Broken | None:
+    """Judge numbers that were put on an input."""
+    x = _first(program, draw.of)
+    if x is None or x.shape != drawn.shape[1:]:
+        return None
+    telling = np.isfinite(x) & (x < 0 if draw.how == "slope" else x != 0 if draw.how == "times" else True)
+    if draw.how == "slope":
+        stay = np.isfinite(x) & (x >= 0)
+        if (drawn != x)[:, stay].any():
+            return Broken("an element that is not negative does not stay as it is")
+    if not telling.any():
+        return None
+    own = {name: value[telling] for name, value in given.items()}
+    with np.errstate(over="ignore", invalid="ignore"):
+        loose = drawn[:, telling] - x[telling] if draw.how == "plus" else drawn[:, telling] / x[telling]
+    found = _range(draw, law, own, loose, dtype) or _shares(law, own, loose, dtype, blocks=draw.blocks)
+    if found is None:
+        return None
+    on = {"plus": "less the input", "times": "over the input", "slope": "over the input"}[draw.how]
+    return Broken(found.why.replace("output 0", f"output 0 {on}", 1))
+
+
+# ---------------------------------------------------------------------- how often
+
+
+def _shares(
+    law: Law,
+    given: Given,
+    drawn: Array,
+    dtype: str,
+    *,
+    blocks: bool = False,
+    where: Array | None = None,
+    zeros: bool = False,
+) -> Broken | None:
+    """Return which draws are too often, or too seldom, at most so large: of one element, or of all with its parameters.
+
+    `where` are the places of elements in the output, where they are some of it; `zeros`: drawn is whether one is not 0.
+    """
+    flat = drawn.reshape(len(drawn), -1)
+    own = {name: np.broadcast_to(value, drawn.shape[1:]).ravel() for name, value in given.items()}
+    groups = [] if blocks else list(_together(own, flat.shape[1]))
+    single = [np.array([x]) for x in range(flat.shape[1])] if 1 < flat.shape[1] <= SEPARATE or blocks else []
+    places = np.argwhere(np.ones(drawn.shape[1:], dtype=bool)) if where is None else where
+    bound = CHANCE / max(1, len(groups) + len(single))
+    for elements in (*groups, *single):
+        values = flat[:, elements].ravel()
+        each = {name: value[elements[0]] for name, value in own.items()}
+        few = _thresholds(law, each)
+        at, seen, should = _farthest(law, each, values) if few is None else _least_likely(law, each, values, few)
+        off, slack = abs(seen - should), math.sqrt(math.log(2.0 / bound) / (2 * values.size))
+        if few is not None:
+            unlikely = 2.0 * len(few) * math.exp(-values.size * _divergence(seen, should)) < bound
+        else:
+            unlikely = off > slack + _grain(law, each, at, dtype)
+        if not unlikely:
+            continue
+        one = elements.size == 1 < flat.shape[1]
+        place = str([int(x) for x in places[elements[0]]]) if one else ""
+        said = "is 0" if zeros else f"is at most {at:g}"
+        number = (
+            f"in {round(seen * values.size)} of {values.size} draws" if one else f"in {seen:.4g} of {values.size} draws"
+        )
+        why = f"output 0{place} {said} {number}; by its documentation that is so in a share of {should:.4g}"
+        kind = "share" if one or elements.size == math.prod(drawn.shape[1:]) else ""
+        return Broken(why, kind, 0, place, at, float(should), min(slack, off / 2), zeros=zeros)
+    return None
+
+
+def _together(given: Given, count: int) -> Iterator[Array]:
+    """Yield the elements that have the same parameters, where these are few sets."""
+    if not given:
+        yield np.arange(count)
+        return
+    _, which = np.unique(np.stack(list(given.values())), axis=1, return_inverse=True)
+    which = np.asarray(which).ravel()
+    if which.max(initial=0) < SEPARATE:
+        yield from (np.flatnonzero(which == kind) for kind in range(int(which.max(initial=-1)) + 1))
+
+
+def _farthest(law: Law, given: Given, values: Array) -> tuple[float, float, float]:
+    """Return where the share of draws that are at most so large is farthest from what it should be, and both shares."""
+    numbers, counts = np.unique(values, return_counts=True)
+    upto = np.cumsum(counts) / values.size
+    each = {name: np.broadcast_to(value, numbers.shape) for name, value in given.items()}
+    should = law.share(numbers, each)
+    below = np.nextafter(numbers, -np.inf)
+    before = law.share(np.ceil(numbers) - 1.0 if law.whole else below, each)
+    lower = np.concatenate([[0.0], upto[:-1]])
+    above, under = np.abs(upto - should), np.abs(lower - before)
+    if above.max() >= under.max():
+        worst = int(above.argmax())
+        return float(numbers[worst]), float(upto[worst]), float(should[worst])
+    worst = int(under.argmax())
+    return float(numbers[worst] - 1.0 if law.whole else below[worst]), float(lower[worst]), float(before[worst])
+
+
+def _thresholds(law: Law, given: Given) -> Array | None:
+    """Return the whole numbers that divide what may be drawn in two, where these are few; else None."""
+    low, high = float(law.least(given)), float(law.most(given))
+    if not law.whole or not 0 < high - low <= FEW:
+        return None
+    return np.arange(low, high)
+
+
+def _least_likely(law: Law, given: Given, values: Array, few: Array) -> tuple[float, float, float]:
+    """Return the number up to which the share that was seen is the least likely, and both shares."""
+    each = {name: np.broadcast_to(value, few.shape) for name, value in given.items()}
+    should, seen = law.share(few, each), (values[None] <= few[:, None]).mean(1)
+    worst = max(range(len(few)), key=lambda x: _divergence(float(seen[x]), float(should[x])))
+    return float(few[worst]), float(seen[worst]), float(should[worst])
+
+
+def _divergence(seen: float, should: float) -> float:
+    """Return the relative entropy of two shares: e to minus n times it bounds how likely n draws are so (Chernoff)."""
+    total = 0.0
+    for one, other in ((seen, should), (1.0 - seen, 1.0 - should)):
+        if one > 0:
+            total += one * math.log(one / other) if other > 0 else math.inf
+    return total
+
+
+def _grain(law: Law, given: Given, at: float, dtype: str) -> float:
+    """Return how much a share changes by the rounding of a number."""
+    step = ROUNDING.get(dtype, 0.0) * abs(at)
+    if law.whole or not step:
+        return 0.0
+    ends = np.array([at - step, at + step])
+    low, high = law.share(ends, {name: np.broadcast_to(value, ends.shape) for name, value in given.items()})
+    return float(high - low)

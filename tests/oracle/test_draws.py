@@ -1,0 +1,197 @@
+"""Draws of random operators are judged by what is declared of them."""
+
+import numpy as np
+import pytest
+
+from opera import libraries, resources
+from opera.oracle import draws, laws, randomness, screens
+from opera.programs.program import Instance, Operand
+from opera.programs.values import Tensor
+
+RUNS = 65
+
+
+def call(library, operator, inputs=None, **params):
+    held = {name: Tensor.of(np.asarray(x)) for name, x in (inputs or {}).items()}
+    operands = tuple(Operand(name, x) for name, x in held.items())
+    return Instance(library, operator, params, operands, ("y",), {"opset": {"": 22}} if library == "onnx" else {})
+
+
+def why(program, draw, runs=RUNS):
+    generator = np.random.default_rng(5)
+    made = [draw(generator) for _ in range(runs)]
+    each = [x if isinstance(x, tuple) else (x,) for x in made]
+    found = draws.broken(program, [[Tensor.of(np.asarray(y)) for y in x] for x in each])
+    return "" if found is None else found.why
+
+
+X = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
+EMPTY = {"input": np.zeros((3, 4), np.float32)}
+P = np.linspace(0.1, 0.9, 12, dtype=np.float32).reshape(3, 4)
+
+
+def dropped(generator, p=0.25, shape=X.shape):
+    mask = generator.random(shape) >= p
+    return (X * np.broadcast_to(mask, X.shape) / np.float32(1 - p)).astype(np.float32), mask
+
+
+TORCH = "torch.Tensor."
+RIGHT = [
+    (
+        call("onnx", "RandomUniformLike", EMPTY, low=-2.0, high=3.0),
+        lambda g: g.uniform(-2, 3, (3, 4)).astype(np.float32),
+    ),
+    (call("onnx", "RandomNormalLike", EMPTY, mean=1.0), lambda g: g.normal(1, 1, (3, 4)).astype(np.float16)),
+    (call("onnx", "Bernoulli", {"input": P}), lambda g: (g.random((3, 4)) < P).astype(np.float32)),
+    (call("onnx", "Multinomial", {"input": np.log(P)}), lambda g: np.int32([g.choice(4, 9, p=x / x.sum()) for x in P])),
+    (call("onnx", "Dropout", {"data": X, "ratio": np.float32(0.25)}), dropped),
+    (call("torch", "torch.rand_like", EMPTY), lambda g: g.random((3, 4), np.float32)),
+    (call("torch", f"{TORCH}log_normal_", EMPTY, mean=0, std=0.25), lambda g: g.lognormal(0, 0.25, (3, 4))),
+    (call("torch", f"{TORCH}exponential_", EMPTY, lambd=2), lambda g: g.exponential(0.5, (3, 4))),
+    (call("torch", f"{TORCH}cauchy_", EMPTY, median=3, sigma=2), lambda g: 3 + 2 * g.standard_cauchy((3, 4))),
+    (call("torch", f"{TORCH}geometric_", EMPTY, p=0.2), lambda g: g.geometric(0.2, (3, 4)).astype(np.float32)),
+    (call("torch", "torch.randint_like", EMPTY, arg1=10), lambda g: g.integers(0, 10, (3, 4))),
+    (call("torch", "torch.randint_like", EMPTY, arg1=-3, arg2=2), lambda g: g.integers(-3, 2, (3, 4))),
+    (
+        call("torch", "torch.multinomial", {"input": P[0]}, num_samples=3),
+        lambda g: g.choice(4, 3, False, P[0] / P[0].sum()),
+    ),
+    (
+        call("torch", "torch.nn.functional.dropout2d", {"input": X}, p=0.25),
+        lambda g: dropped(g, shape=(3, 1))[0],
+    ),
+    (
+        call("torch", "torch.rrelu", {"input": -X}, training=True),
+        lambda g: -X * g.uniform(1 / 8, 1 / 3, X.shape).astype("f"),
+    ),
+    (call("keras", "keras.layers.GaussianNoise", {"inputs": X}, stddev=0.5), lambda g: X + g.normal(0, 0.5, X.shape)),
+]
+
+
+@pytest.mark.parametrize(("program", "draw"), RIGHT, ids=[x.operator for x, _ in RIGHT])
+def test_what_is_drawn_as_documented_is_right(program, draw):
+    assert why(program, draw) == "" and why(program, draw, 1) == ""
+
+
+WRONG = [
+    (call("onnx", "RandomUniformLike", EMPTY), lambda g: g.uniform(0, 1.01, (3, 4)), "the documentation lets it draw 0 to 1"),
+    (call("onnx", "RandomUniformLike", EMPTY), lambda g: g.uniform(0, 0.5, (3, 4)), "by its documentation that is so"),
+    (call("onnx", "RandomNormalLike", EMPTY), lambda g: g.normal(0, 2, (3, 4)), "by its documentation that is so"),
+    (call("onnx", "RandomNormalLike", EMPTY), lambda g: g.normal(0, 1, (3, 4)) * np.inf, "draw finite numbers"),
+    (call("onnx", "Bernoulli", {"input": P}), lambda g: (g.random((3, 4)) > P) * 1.0, "in a share of 0."),
+    (call("onnx", "Bernoulli", {"input": P}), lambda g: g.random((3, 4)), "whole numbers 0 to 1"),
+    (call("onnx", "Multinomial", {"input": np.log(P)}), lambda g: g.integers(0, 4, (3, 9)), "in a share of"),
+    (call("onnx", "Multinomial", {"input": np.log(P)}), lambda g: g.integers(1, 5, (3, 9)), "draw whole numbers 0 to 3"),
+    (call("onnx", "Dropout", {"data": X, "ratio": np.float32(0.25)}), lambda g: dropped(g)[0] * 0.75, "over 1 - p"),
+    (
+        call("onnx", "Dropout", {"data": X, "ratio": np.float32(0.25)}),
+        lambda g: (dropped(g)[0], dropped(g)[1]),
+        "the mask says",
+    ),
+    (call("torch", "torch.rand_like", EMPTY), lambda g: np.round(g.random((3, 4), np.float32), 1), "not among them"),
+    (call("torch", "torch.randint_like", EMPTY, arg1=10), lambda g: g.integers(-1, 10, (3, 4)), "holds -1"),
+    (call("torch", "torch.randint_like", EMPTY, arg1=10), lambda g: g.integers(0, 11, (3, 4)), "holds 10"),
+    (call("torch", "torch.multinomial", {"input": P[0]}), lambda g: g.choice(4, 3), "an index twice"),
+    (call("torch", "torch.multinomial", {"input": np.float32([0, 1])}), lambda g: np.int64([0]), "has no weight"),
+    (call("torch", "torch.rrelu", {"input": -X}), lambda g: -X * np.float32(11 / 48), "in a share of"),
+    (call("torch", "torch.rrelu", {"input": X}), lambda g: X * 2, "does not stay"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "draw", "says"), WRONG)
+def test_what_contradicts_the_documentation_is_told(program, draw, says):
+    assert says in why(program, draw)
+
+
+@pytest.mark.parametrize("ratio", [0.25, 0.5, 0.75])
+def test_one_element_that_is_always_dropped_is_seen(ratio):
+    program = call("onnx", "Dropout", {"data": X, "ratio": np.float32(ratio)})
+
+    def first_never(generator):
+        y, mask = dropped(generator, ratio)
+        y[0, 0], mask[0, 0] = 0, False
+        return y, mask
+
+    assert "output 0[0, 0] is 0 in 65 of 65 draws" in why(program, first_never)
+    assert not why(program, lambda g: dropped(g, ratio))
+
+
+def test_false_alarms_are_as_rare_as_stated(monkeypatch):
+    """At one in twenty the bound tells of 200 right programs at most a twentieth; it is conservative."""
+    monkeypatch.setattr(draws, "CHANCE", 0.05)
+    program, generator = call("onnx", "Bernoulli", {"input": P}), np.random.default_rng(11)
+    told = 0
+    for _ in range(200):
+        runs = [[Tensor.of((generator.random((3, 4)) < P).astype(np.float32))] for _ in range(16)]
+        told += draws.broken(program, runs) is not None
+    assert told <= 10
+
+
+def test_an_overflow_that_the_dtype_makes_is_no_infinity_of_the_law():
+    program = call("torch", f"{TORCH}cauchy_", EMPTY, median=0, sigma=10000)
+    held = np.float16([[1, 2, 3, np.inf]] * 3)
+    assert "finite" not in why(program, lambda g: held, 1)
+    assert "finite" in why(program, lambda g: held.astype(np.float32), 1)
+
+
+def test_what_is_not_declared_or_not_known_is_not_judged():
+    for program in (
+        call("onnx", "Exp", {"input": X}),
+        call("torch", f"{TORCH}random_", EMPTY, from_=3),
+        call("torch", f"{TORCH}geometric_", EMPTY),
+        call("keras", "keras.layers.Dropout", {"inputs": X}, rate=0.5, noise_shape=[1]),
+    ):  # fmt: skip
+        assert why(program, lambda g: X * 1000) == ""
+
+
+@pytest.mark.parametrize("library", ["onnx", "torch", "keras"])
+def test_declarations_name_laws_with_all_their_parameters(library):
+    assert library in libraries.registered()
+    for draw in resources.declaration("instrumentation", library)["draws"]:
+        law = draw["law"]
+        wanted = {"dropout": {"p"}, "categorical": {"weights"}}.get(law) or set(laws.LAWS[law].parameters)
+        assert set(draw["parameters"]) == wanted, draw
+
+
+# ---------------------------------------------------------------------- what runs show together
+
+
+def values(*arrays):
+    return [Tensor.of(np.asarray(x)) for x in arrays]
+
+
+def test_runs_are_read_as_a_worker_keeps_them():
+    held = values(1, 2, 3, 4, 5, 6)
+    found = randomness.runs(held, 2)
+    assert (found.anew, found.same) == (held[:2], (held[2:4], held[4:]))
+    assert randomness.runs(held, 4) == randomness.runs([], 1) == randomness.NONE
+
+
+def test_three_elements_that_never_change_are_a_finding():
+    drawn = [values([x, 1, 2]) for x in (0, 1, 0, 0, 1, 1, 0, 1, 0)]
+    first = values([1, 1, 0])
+    assert "the same in all 65 runs" in randomness.repeating(drawn, first, (first,) * 64).why
+    assert not randomness.repeating(drawn, first, (first,) * 5), "chance may do that"
+    assert not randomness.repeating(drawn[:1] * 9, first, (first,) * 64), "so is the reference"
+    assert not randomness.repeating(drawn, first, (*[first] * 63, values([1, 1, 1])))
+
+
+SEEDED = call("onnx", "Bernoulli", {"input": np.full(40, 0.5, np.float32)}, seed=3.0)
+
+
+def test_a_seed_makes_two_models_draw_the_same(tmp_path, monkeypatch):
+    assert draws.seeded(SEEDED) == "seed=3.0" and not draws.seeded(call("onnx", "Bernoulli", EMPTY))
+    from opera.libraries.onnx import library
+    from opera.programs.program import Captured, Provenance
+    from opera.programs.verdicts import Outcome
+
+    manifest = library.wrap(Captured(SEEDED, Provenance("", "", "")), "t" * 20, tmp_path)
+    one, other = (values(np.float32([0, 1] * 20)), values(np.float32([1, 0] * 20)))
+    shown = Outcome("inconsistent", "infer", "value", details={"nondeterministic": False})
+
+    def asked(runs):
+        found = screens.screen(library, "openvino", manifest, tmp_path, SEEDED, one, shown, runs)
+        return found.reason, found.tags
+
+    assert asked(randomness.Runs((one,) * 64, other)) == ("", (draws.SEED,))
+    assert asked(randomness.Runs((one,) * 64, one))[1] != (draws.SEED,)
