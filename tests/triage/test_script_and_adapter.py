@@ -130,7 +130,19 @@ ROUTES = [
     pytest.param(name, library, variant, id=f"{name}-{library}-{variant.name}")
     for name in compilers.registered()
     if name
-    in ("inductor", "mnn", "onnxexport", "onnxruntime", "opencv", "openvino", "tflite", "torchexport", "tract", "tvm", "xla")
+    in (
+        "inductor",
+        "mnn",
+        "onnxexport",
+        "onnxruntime",
+        "opencv",
+        "openvino",
+        "tflite",
+        "torchexport",
+        "tract",
+        "tvm",
+        "xla",
+    )
     for library, frontend in compilers.get(name).FRONTENDS.items()
     for variant in frontend.VARIANTS
 ]
