@@ -45,12 +45,19 @@ def test_coverage_is_collected_stored_and_ranked_by(tmp_path: Path) -> None:
         assert ranked.returncode == 0, ranked.stderr
         with Workspace.open(root, write=False) as opened:
             assert opened.ranking("onnx", "tvm")[0] == strategy
-    ran = opera("run", "--compiler", "tvm", "--operator", "Abs", "--workers", 1, "--workspace", root)
-    assert ran.returncode == 0, ran.stderr
     with Workspace.open(root, write=True) as opened:
         opened._db.execute("DELETE FROM coverage WHERE instance IN (SELECT instance FROM coverage LIMIT 2)")
     some = opera("prioritize", "--strategy", "additional", "--compiler", "tvm", "--workspace", root)
     assert some.returncode == 0 and "is known of 2 of 4 tests; the others go last" in some.stderr
+
+
+@pytest.mark.full
+def test_what_was_run_is_traced_alone(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    with Workspace.open(root, write=True) as opened:
+        opened.add_captured([unary("Abs"), unary("Sqrt")])
+    ran = opera("run", "--compiler", "tvm", "--operator", "Abs", "--workers", 1, "--workspace", root)
+    assert ran.returncode == 0, ran.stderr
     only = opera("coverage", "--frontend", "tvm-onnx", "--only-run", "--rerun", "--workers", 1, "--workspace", root)
     assert "tvm-onnx: 1 tests traced" in only.stdout, only.stderr
 

@@ -16,6 +16,7 @@ pytest.importorskip("tf2onnx")
 pytest.importorskip("tflite")
 
 from opera.programs.program import Captured, Provenance
+from opera.run.transitions import drawn as drawn_tests
 from opera.store.workspace import Workspace
 
 X = np.array([[1.0, 2.0], [3.0, 5.0]], "float32")
@@ -26,21 +27,18 @@ INSTANCES = [
 ]
 VERDICTS = {
     ("subtract", "tvm", "tflite"): "pass",
-    ("subtract", "openvino", "saved-model"): "pass",
     ("subtract", "openvino", "live"): "pass",
     ("subtract", "tflite", "live"): "pass",
     ("diagonal", "tvm", "tflite"): "unexported",
     ("diagonal", "tvm", "onnx"): "unsupported",  # of Reshape to a shape that is known at run time only
     ("diagonal", "openvino", "saved-model"): "unsupported",
     ("diagonal", "openvino", "live"): "unsupported",
-    ("diagonal", "openvino", "openvino"): "unexported",
     ("diagonal", "openvino", "onnx"): "pass",
     ("diagonal", "tflite", "live"): "unsupported",
     ("svd", "tvm", "tflite"): "unexported",
     ("svd", "tvm", "onnx"): "unexported",
     ("svd", "openvino", "saved-model"): "unsupported",
     ("svd", "openvino", "live"): "unsupported",
-    ("svd", "openvino", "openvino"): "unexported",
     ("svd", "openvino", "onnx"): "unexported",
     ("svd", "tflite", "live"): "unsupported",
     ("svd", "onnxexport", "live"): "unsupported",  # asked because its file was wrong
@@ -69,12 +67,12 @@ def test_every_failure_is_charged_to_who_made_it(tmp_path: Path) -> None:
     assert "0 new findings" in done.stdout
     with Workspace.open(root, write=False) as workspace:
         rows = workspace.query(
-            "SELECT i.operator, v.frontend, v.variant, v.verdict FROM verdicts v JOIN tests t ON t.id = v.test"
+            "SELECT i.operator, v.frontend, v.variant, v.verdict, v.test FROM verdicts v JOIN tests t ON t.id = v.test"
             " JOIN instances i ON i.id = t.instance"
         )
     found = {(row[0].rpartition(".")[2], row[1].partition("-")[0], row[2]): row[3] for row in rows}
-    assert found == VERDICTS
-    exports = {path: path.stat().st_mtime_ns for path in root.glob("tests/*/*/export-*.json")}
-    assert len(exports) == 3 + 3 + 2 + 2  # saved_model and tflite of all, onnx and openvino where those did not do
-    assert opera("run", "--no-reduce", "--compiler", "tvm", "--rerun", "--workspace", root).returncode == 0
-    assert exports == {path: path.stat().st_mtime_ns for path in root.glob("tests/*/*/export-*.json")}
+    of_subtract = {row[4] for row in rows if row[0] == "keras.ops.subtract"}
+    drawn = drawn_tests(of_subtract.pop())  # its saved model is then tried, though the live one passes
+    assert found == VERDICTS | ({("subtract", "openvino", "saved-model"): "pass"} if drawn else {})
+    exports = list(root.glob("tests/*/*/export-*.json"))
+    assert len(exports) == 3 + 2 + drawn + 2  # tflite of all, saved_model and onnx where another route did not do
