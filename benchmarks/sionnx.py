@@ -28,10 +28,12 @@ SECONDS = 180
 
 
 class Tally(msgspec.Struct):
-    """What became of the cases of one version of an operator; `seconds` is the CPU time of making them."""
+    """What became of the cases of one version of an operator; `seconds` is the CPU time of making them, and
+    `disputed` counts those accepted of which references compute different things."""
 
     made: int = 0
     accepted: int = 0
+    disputed: int = 0
     seconds: float = 0.0
     reasons: dict[str, int] = {}
     shown: dict[str, str] = {}
@@ -53,8 +55,9 @@ def measure(spec: Spec, since: int, arguments: argparse.Namespace, results: Any)
         made = []
     tally.made, tally.seconds = len(made), time.process_time() - start
     for case in made:
-        reason = refusal(case)
-        tally.accepted += not reason
+        accepted, reason = judged(case)
+        tally.accepted += accepted
+        tally.disputed += accepted and bool(reason)
         if reason:
             key = re.sub(r"\d+", "#", reason)
             tally.reasons[key] = tally.reasons.get(key, 0) + 1
@@ -64,13 +67,16 @@ def measure(spec: Spec, since: int, arguments: argparse.Namespace, results: Any)
     results.put(b"")
 
 
-def refusal(case: Case) -> str:
-    """Return "" for an accepted case, why it is not otherwise."""
+def judged(case: Case) -> tuple[bool, str]:
+    """Return whether a case is accepted, and why it is not or who disagrees."""
     try:
-        judged = answers.judge(encode.instance(case), "")
+        found = answers.judge(encode.instance(case), "")
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return "" if judged.status == answers.ACCEPTED else f"{judged.status}: {judged.reason}"
+        return False, f"{type(error).__name__}: {error}"
+    if found.status != answers.ACCEPTED:
+        return False, f"{found.status}: {found.reason}"
+    said = (f"{x.other} says other than {x.taken}: {x.symptom}: {x.message}" for x in found.disagreements)
+    return True, "; ".join(said) if found.disputed else ""
 
 
 def described(case: Case) -> str:
@@ -112,7 +118,10 @@ def main() -> None:
     parser.add_argument("--reasons", type=int, default=0, help="So many reasons of refusals for each operator.")
     parser.add_argument("--empty", action="store_true", help="Dimensions of size 0 too.")
     parser.add_argument("--special", action="store_true", help="NaN and infinities too.")
-    parser.add_argument("--below", type=float, default=101.0, help="Show only operators below this acceptance, in percent.")
+    parser.add_argument(
+        "--below", type=float, default=101.0, help="Show operators below this acceptance (percent) only."
+    )
+    parser.add_argument("--disputed", action="store_true", help="Show operators with disputed cases only.")
     arguments = parser.parse_args()
 
     whole, operators, without = Tally(), 0, []
@@ -125,19 +134,26 @@ def main() -> None:
         for since in numbers if arguments.versions == "all" else numbers[-1:]:
             found = tallied(spec, since, arguments)
             whole.made, whole.accepted = whole.made + found.made, whole.accepted + found.accepted
-            whole.seconds += found.seconds
+            whole.seconds, whole.disputed = whole.seconds + found.seconds, whole.disputed + found.disputed
             accepted += found.accepted
             share = 100 * found.accepted / max(found.made, 1)
-            if share >= arguments.below and not found.note:
+            if (share >= arguments.below or (arguments.disputed and not found.disputed)) and not found.note:
                 continue
             rate = found.made / max(found.seconds, 1e-9)
-            print(f"{signature}-{since:<4} {found.accepted:>4} of {found.made:>4} {share:6.1f} % {rate:6.0f}/s {found.note}")
-            for reason, times in Counter(found.reasons).most_common(arguments.reasons):
+            print(
+                f"{signature}-{since:<4} {found.accepted:>4} of {found.made:>4} {share:6.1f} %"
+                f" {found.disputed:>3} disputed {rate:6.0f}/s {found.note}"
+            )
+            told = {x: n for x, n in found.reasons.items() if not arguments.disputed or " says other than " in x}
+            for reason, times in Counter(told).most_common(arguments.reasons):
                 print(f"      {times:>4} {reason[:360]}\n           {found.shown[reason][:300]}")
         if not accepted:
             without.append(signature)
     share, rate = 100 * whole.accepted / max(whole.made, 1), whole.made / max(whole.seconds, 1e-9)
-    print(f"{operators} operators: {whole.accepted} of {whole.made} cases accepted, {share:.1f} %; {rate:.0f} made a CPU second")
+    print(
+        f"{operators} operators: {whole.accepted} of {whole.made} cases accepted, {share:.1f} %; {whole.disputed} disputed;"
+        f" {rate:.0f} made a CPU second"
+    )
     print(f"without an accepted case: {', '.join(without) or 'none'}")
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from opera import plugins
 from opera.cli import options
 from opera.cli.app import CORES, RESULTS, Root, Workers, app
 from opera.errors import OK, USAGE, UsageError
@@ -129,14 +130,23 @@ def _record(library: str, words: list[str], timeout: float | None, workspace: Pa
 @app.command()
 def constraints(
     library: Annotated[
-        str, typer.Argument(help="An installed library that opera generates inputs for (torch, keras).")
+        str,
+        typer.Argument(help="An installed library that opera generates inputs for (torch, keras; onnx with --osl)."),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Folder to write YAML files to, one an operator.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write files to, one an operator.")],
+    osl: Annotated[
+        bool, typer.Option("--osl", help="Write what schemas say, in the language of --source sionnx (docs/sionnx.md).")
+    ] = False,
 ) -> None:
     """Write what a library documents of its operators' parameters, to read, edit, and generate inputs from.
 
     Example: opera constraints torch --out constraints && opera extract --source docter constraints
+
+    Example: opera constraints onnx --osl --out specifications
     """
+    if osl:
+        plugins.load("opera.skeletons", "library with schemas", library).write(out)
+        return
     from opera.sources.docter import command
 
     command.write(library, out)

@@ -9,8 +9,8 @@ def Convolutions : Instruction<[Conv]> {
   let strides = [1..3 for d in D] default repeat(1, len(D));
   let dilations = [1..2 for d in D] default repeat(1, len(D));
   let auto_pad = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"};
-  let pads = (vector(2*len(D), 0..2) if auto_pad == "NOTSET" else none) default repeat(0, 2*len(D));
-  where auto_pad == "NOTSET" or not given(pads) or sum(pads) == 0;
+  let pads = (vector(2*len(D), 0..2) if auto_pad == "NOTSET" else none)
+    default (repeat(0, 2*len(D)) if auto_pad == "NOTSET" else none);
   where not (auto_pad == "SAME_UPPER" or auto_pad == "SAME_LOWER") or max(dilations) == 1;
   X : [N, C*group, D...] in -10..10;
   W : [M*group, C, K...] in -10..10;
@@ -64,13 +64,16 @@ def ConvTransposeOp : Instruction<[ConvTranspose]> {
   let kernel_shape = K;
   let strides = [1..3 for d in D] default repeat(1, len(D));
   let dilations = [1..2 for d in D] default repeat(1, len(D));
-  let auto_pad = "NOTSET";
+  let auto_pad = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"};
   let full = [(d - 1)*s + (k - 1)*x + 1 for d, s, k, x in zip(D, strides, K, dilations)];
-  let output_shape = [f..f + s - 1 for f, s in zip(full, strides)];
-  let pads = (vector(2*len(D), 0..1) if not given(output_shape) else none) default repeat(0, 2*len(D));
-  let output_padding = ([0..s-1 for s in strides] if not given(output_shape) else none) default repeat(0, len(D));
-  where given(output_shape) or all([f - a - b >= 1 for f, a, b in zip(full, pads[:len(D)], pads[len(D):])]);
-  where not given(output_shape) or (sum(pads) == 0 and sum(output_padding) == 0);
+  let output_shape = [f..f + s - 1 for f, s in zip(full, strides)] if auto_pad == "NOTSET" else none;
+  let padded = auto_pad == "NOTSET" and not given(output_shape);
+  let pads = (vector(2*len(D), 0..1) if padded else none) default (repeat(0, 2*len(D)) if padded else none);
+  let P = pads if given(pads) else repeat(0, 2*len(D));
+  let output_padding = ([0..s-1 for s in strides] if not given(output_shape) and auto_pad == "NOTSET" else none) default repeat(0, len(D));
+  where given(output_shape) or all([f - a - b >= 1 for f, a, b in zip(full, P[:len(D)], P[len(D):])]);
+  where auto_pad == "NOTSET" or sum(output_padding) == 0;
+  where auto_pad == "NOTSET" or auto_pad == "VALID" or all([f >= d*s for f, d, s in zip(full, D, strides)]);
   X : [N, C*group, D...] in -10..10;
   W : [C*group, M, K...] in -10..10;
   B : [M*group] in -10..10;
@@ -101,8 +104,8 @@ def Pools : Instruction<[AveragePool, MaxPool, LpPool]> {
   let strides = [1..3 for d in D] default repeat(1, len(D));
   let dilations = ([1..2 for d in D] if has("dilations") else repeat(1, len(D))) default repeat(1, len(D));
   let auto_pad = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"};
-  let pads = ([0..k-1 for k in [K..., K...]] if auto_pad == "NOTSET" else none) default repeat(0, 2*len(D));
-  where auto_pad == "NOTSET" or not given(pads) or sum(pads) == 0;
+  let pads = ([0..k-1 for k in [K..., K...]] if auto_pad == "NOTSET" else none)
+    default (repeat(0, 2*len(D)) if auto_pad == "NOTSET" else none);
   where auto_pad == "NOTSET" or max(dilations) == 1;
   let ceil_mode = {0, 1};
   let count_include_pad = {0, 1};
@@ -186,7 +189,8 @@ def CausalConvWithStateOp : Instruction<[CausalConvWithState]> {
   past_state : [N, C, k - 1] in -10..10;
 }
 
-// Scales are given for each axis, or sizes: never both.
+// Scales are given for each axis, or sizes: never both. Of versions 11 and 12, scales and roi are there, if empty.
+// No reference resizes other things than numbers.
 def ResizeOp : Instruction<[Resize]> {
   let D = dims(1..2, 2..6);
   let mode = {"nearest", "linear", "cubic"} if since >= 11 else {"nearest", "linear"};
@@ -195,17 +199,21 @@ def ResizeOp : Instruction<[Resize]> {
     else {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"};
   let nearest_mode = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
   let cubic_coeff_a = {-0.5, -0.75};
-  let exclude_outside = 0;
-  let antialias = {0, 1};
-  let keep_aspect_ratio_policy = "stretch";
-  let axes = none;
+  let exclude_outside = {0, 1} if mode == "cubic" else 0;
+  let antialias = {0, 1} if mode != "nearest" else 0;
   where mode != "cubic" or len(D) == 2;
-  where antialias == 0 or not has("antialias") or mode != "nearest";
   X : [1, C, D...] in -10..10;
+  where is_float(type(X)) or is_integer(type(X));
   let by_sizes = {false, true} if has("sizes") else false;
+  let some = {false, true} if has("axes") else false;
+  let axes = (range(2, len(D) + 2) if some else none) required;
+  let first = [] if some else [1, C];
+  let keep_aspect_ratio_policy = {"stretch", "not_larger", "not_smaller"} if by_sizes else "stretch";
+  where keep_aspect_ratio_policy == "stretch" or some;
   let roi = [] if has("roi") and since < 13 else none;
-  let sizes = ([1, C, [1..9 for d in D]...] if by_sizes else none) required;
-  let scales = ([1.0, 1.0, [{0.5, 1.0, 1.5, 2.0, 3.0} for d in D]...] if not by_sizes else [] if since == 11 else none) required;
+  let sizes = ([first..., [1..9 for d in D]...] if by_sizes else none) required;
+  let scales = ([[1.0 for x in first]..., [{0.5, 1.0, 1.5, 2.0, 3.0} for d in D]...] if not by_sizes
+                else [] if since == 11 else none) required;
 }
 
 def UpsampleOp : Instruction<[Upsample]> {

@@ -72,24 +72,29 @@ def BitCastOp : Instruction<[BitCast]> {
   let to = number({[x for x in types("output") if bits(x) == bits(T1)]...});
 }
 
-// A string is cast to a number where it is written as one.
+// A string is cast to a number where it is written as one. A float that a type of whole numbers cannot hold has no right result.
 def CastOp : Instruction<[Cast]> {
   let target = {types("output")...};
   let to = number(target) if since >= 6 else enumerated(target);
   let saturate = {0, 1};
   let round_mode = {"up", "down", "nearest"};
   input : dims(0..4) in ({"0", "1", "3.5", "-7", "1e3", "100"} if T1 == string and is_float(target)
-                        else {"0", "1", "7", "100"} if T1 == string
-                        else -10..10);
+                        else {"0", "1"} if T1 == string
+                        else max(-100, lowest(target))..min(100, highest(target)) if is_integer(target) or is_float(target)
+                        else -100..100);
   where saturate == 1 or "float8" in target;
   where round_mode == "up" or target == "float8_e8m0fnu";
+  where T1 != string or target != bool;
 }
 
 def CastLikeOp : Instruction<[CastLike]> {
   let saturate = {0, 1};
   let round_mode = {"up", "down", "nearest"};
-  input : dims(0..4) in ({"0", "1", "3", "100"} if T1 == string else -10..10);
+  input : dims(0..4) in ({"0", "1"} if T1 == string
+                        else max(-100, lowest(T2))..min(100, highest(T2)) if is_integer(T2) or is_float(T2)
+                        else -100..100);
   target_type : dims(0..2);
   where saturate == 1 or "float8" in T2;
   where round_mode == "up" or T2 == "float8_e8m0fnu";
+  where T1 != string or T2 != bool;
 }

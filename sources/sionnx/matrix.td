@@ -128,8 +128,8 @@ def AttentionOp : Instruction<[Attention]> {
   let softcap = {0.0, 1.0, 10.0};
   let qk_matmul_output_mode = 0..3;
   let softmax_precision = {1, 11};
-  let left_window_size = -1;
-  let right_window_size = -1;
+  let left_window_size = {-1, 0, 2};
+  let right_window_size = {-1, 0, 2};
   Q : ([N, s, h*g*e] if flat else [N, h*g, s, e]) in -4..4;
   K : ([N, t, h*e] if flat else [N, h, t, e]) in -4..4;
   V : ([N, t, h*f] if flat else [N, h, t, f]) in -4..4;

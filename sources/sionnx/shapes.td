@@ -48,7 +48,7 @@ def Concatenated : Instruction<[Concat]> {
 
 def SplitOp : Instruction<[Split]> {
   input : dims(1..4);
-  let axis = axis(rank(input));
+  let axis = axis(rank(input)) default 0;
   let d = shape(input)[axis];
   let k = 1..max(1, min(4, d));
   let even = d % k == 0;

@@ -1,5 +1,6 @@
 """Screens move an inconsistency only for a reason they can show."""
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -468,3 +469,21 @@ def test_a_more_precise_reference_says_nothing_of_another_form(tmp_path):
     answer = [Tensor.of(f32(1, 2, 3))]
     result = outcome(manifest, tmp_path, answer)
     assert screens.screen(Precise(1, 3), "tvm", manifest, tmp_path, instance, answer, result).reason == ""
+
+
+@pytest.mark.parametrize(
+    ("further", "reason", "agrees"),
+    [
+        ([f32(2, 2)], "", None),  # a third opinion says that the expectation stands
+        ([], DISPUTED, False),  # nobody can be asked
+        ([f32(5, 5)], DISPUTED, True),  # the compiler is not alone
+        ([f32(7, 7)], DISPUTED, False),  # three answers, or four
+    ],
+)
+def test_a_test_that_was_disputed_when_it_was_generated_needs_a_third_opinion(tmp_path, further, reason, agrees):
+    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)}, expected=f32(2, 2))
+    untagged = asked_of(Answers(), manifest, tmp_path, instance, [Tensor.of(f32(5, 5))])
+    assert (untagged.reason, untagged.tags) == ("", (screens.SINGLE_REFERENCE,))
+    tagged = msgspec.structs.replace(manifest, tags=(*manifest.tags, DISPUTED))
+    found = asked_of(Answers(*further), tagged, tmp_path, instance, [Tensor.of(f32(5, 5))])
+    assert (found.reason, found.numbers.get("agrees_with_compiler")) == (reason, agrees)

@@ -13,6 +13,7 @@ from filled import judged
 from one_instance import captured
 
 from opera.errors import WorkspaceError
+from opera.programs.program import Captured, Instance, Provenance, parse_captured
 from opera.store.rows import Covered, Crash
 from opera.store.rows import Test as MigratedTest
 from opera.store.schema import SCHEMA, SCHEMA_VERSION
@@ -246,3 +247,22 @@ def test_an_environment_of_fewer_options_that_was_run_again_since_is_shown_too(w
     for run, name in enumerate((more, fewer), 1):
         workspace.save_verdicts(run, [judged("t", "tvm-onnx", "inputs", name, "pass")], {})
     assert workspace.superseded() == set()
+
+
+def test_what_a_test_states_outweighs_what_was_computed(tmp_path):
+    """Generated: outputs that somebody computed, or facts alone. A test's own word stands, whichever came first."""
+    instance = Instance("onnx", "Relu", {}, (), ("Y",), {})
+    at = Provenance("suite", "f", "t")
+    stated = Captured(instance, at, (1.0,), 0.5)
+    computed = Captured(instance, at, (2.0,), reference="onnxruntime", tags=("reference-disputed",))
+    tagged = Captured(instance, at, tags=("reference-disputed",))
+
+    def held(*records):
+        with Workspace.open(tmp_path / str(len(list(tmp_path.iterdir()))), write=True) as workspace:
+            for record in records:
+                workspace.add_captured([record])
+            return parse_captured(workspace.captured_form(instance.id))
+
+    assert held(stated) == held(stated, computed) == held(computed, stated) == held(tagged, stated) == stated
+    assert held(computed) == held(computed, tagged) == computed
+    assert held(tagged) == tagged and not tagged.stated and not computed.stated and stated.stated

@@ -181,6 +181,12 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, name) if hasattr(ml_dtypes, name) else name)
 
 
+def cast(tensor: Tensor, name: str) -> Tensor:
+    """Return a tensor of numbers in another dtype."""
+    with np.errstate(all="ignore"):
+        return from_array(tensor.numbers().astype(numpy_dtype(name)), name)
+
+
 def to_evaluator(value: Value) -> Any:
     """Return what onnx.reference.ReferenceEvaluator takes for a value: an array (of ml_dtypes where numpy has none),
     a list for a sequence, None for an empty optional."""

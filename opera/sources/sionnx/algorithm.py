@@ -223,14 +223,8 @@ def _as_declared(instance: Instance, made: Parts, outputs: list[Tensor]) -> list
     inferred = wrap.inferred(instance, made).graph.output
     if len(inferred) != len(outputs):
         raise InvalidTest(f"the algorithm returns {len(outputs)} outputs, not {len(inferred)}")
-    found: list[Value] = []
-    for info, output in zip(inferred, outputs, strict=True):
-        name = codec.DTYPES.get(info.type.tensor_type.elem_type, "")
-        if name == output.dtype:
-            found.append(output)
-        elif CONTAINERS.get(name) == name and output.dtype != "string":
-            with np.errstate(all="ignore"):
-                found.append(Tensor.of(output.array().astype(name)))
-        else:
-            raise InvalidTest(f"the algorithm returns {output.dtype}, not {name}")
-    return found
+    names = [codec.DTYPES.get(x.type.tensor_type.elem_type, "") for x in inferred]
+    found = zip(outputs, names, strict=True)
+    return [
+        output if "string" in (output.dtype, name) or not name else codec.cast(output, name) for output, name in found
+    ]

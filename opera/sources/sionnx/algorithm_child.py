@@ -73,8 +73,10 @@ def read(stream: BinaryIO, form: Any) -> Any:
 def write(array: Any) -> tuple[dict[str, Any], bytes]:
     """Return the form of an array, and its bytes."""
     array = np.asarray(array)
-    if array.dtype.kind in "OSU":
+    if array.dtype.kind in "SU" or (array.dtype.kind == "O" and all(isinstance(x, str) for x in array.ravel())):
         return {"strings": [str(x) for x in array.ravel()], "shape": array.shape}, b""
+    if array.dtype.kind == "O":
+        raise TypeError("it returns what is no array of numbers or strings")
     return {"dtype": array.dtype.str, "shape": array.shape}, array.tobytes()
 
 

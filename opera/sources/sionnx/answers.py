@@ -7,6 +7,7 @@ accepted there.
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,21 +16,23 @@ import msgspec
 
 from opera.compilers.shared import messages
 from opera.errors import InvalidTest
-from opera.libraries.onnx import library, references, wrap
+from opera.libraries.onnx import codec, library, references, wrap
 from opera.libraries.onnx.wrap import Parts
 from opera.oracle import comparison, screens
 from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Manifest
 from opera.programs.program import Instance
-from opera.programs.values import Value
+from opera.programs.values import Tensor, Value
 from opera.store.rows import Disagreement
 
 EVALUATOR, RUNTIME, ALGORITHM = references.EVALUATOR, "onnxruntime", "algorithm"
+INFERENCE = "type inference"
+"""ONNX's, which disagrees with the evaluator on the dtype of an output."""
 ACCEPTED, CHECKER, REFERENCE, UNANSWERED = "accepted", "checker", "reference", "unanswered"
 """What becomes of a call: a test; rejected by the checker or type inference; rejected by a reference while none computes it;
 none can run it."""
-EVALUATOR_SECONDS = 3.0
-"""What the evaluator, which is Python, may take for one call: it has then no answer."""
+EVALUATOR_SECONDS = 1.0
+"""CPU seconds that the evaluator, which is Python, may take for one call: it has no answer then."""
 NO_REFERENCE = "no reference"
 """How the evaluator's reason begins where it does not implement something (opera.libraries.onnx.references)."""
 LACKING = ("TooSlow", "TypeError: Issues with types", "has an unexpected type")
@@ -51,6 +54,7 @@ class Judged(msgspec.Struct):
         reference: Who computed `expected`.
         disagreements: References that compute something else.
         disputed: Whether one of them is as good as the one whose answer is taken.
+        seconds: CPU seconds of the evaluator.
     """
 
     status: str
@@ -60,6 +64,7 @@ class Judged(msgspec.Struct):
     reference: str = ""
     disagreements: list[Disagreement] = []
     disputed: bool = False
+    seconds: float = 0.0
 
 
 class Answer(msgspec.Struct):
@@ -80,12 +85,15 @@ class Answer(msgspec.Struct):
     contradicts: str = ""
 
 
-def judge(instance: Instance, test: str, *, runtime: bool = True, algorithm: Algorithm | None = None) -> Judged:
+def judge(
+    instance: Instance, test: str, *, evaluator: bool = True, runtime: bool = True, algorithm: Algorithm | None = None
+) -> Judged:
     """Ask the checker, then the references.
 
     Args:
         instance: The call.
         test: Its name, for disagreements.
+        evaluator: Whether the evaluator is asked: it is not where it took too long before.
         runtime: Whether ONNX Runtime is asked: it is not where it killed the process.
         algorithm: A third reference.
     """
@@ -94,7 +102,21 @@ def judge(instance: Instance, test: str, *, runtime: bool = True, algorithm: Alg
         inferred = wrap.inferred(instance, made)
     except InvalidTest as error:
         return Judged(CHECKER, error.what[:BRIEF])
-    answers = [_evaluator(inferred, made)]
+    started = time.process_time()
+    answers = [
+        _evaluator(inferred, made) if evaluator else Answer(EVALUATOR, None, "not asked: it takes too long", True)
+    ]
+    seconds = time.process_time() - started
+    judged = _weighed(instance, test, made, inferred, answers, runtime, algorithm)
+    judged.seconds = seconds
+    return judged
+
+
+def _weighed(
+    instance: Instance, test: str, made: Parts, inferred: Any, answers: list[Answer], runtime: bool,
+    algorithm: Algorithm | None,
+) -> Judged:  # fmt: skip
+    """Ask the others, and weigh the answers."""
     if runtime:
         answers.append(_runtime(inferred.SerializeToString(deterministic=True), made))
     if algorithm is not None:
@@ -102,11 +124,11 @@ def judge(instance: Instance, test: str, *, runtime: bool = True, algorithm: Alg
     for answer in answers:
         _contradicts(answer, instance, made, inferred)
     taken = next((answer for answer in answers if answer.outputs is not None and not answer.contradicts), None)
-    if taken is None and any(answer.contradicts for answer in answers):
-        return Judged(UNANSWERED, next(f"{x.name} alone: {x.contradicts}" for x in answers if x.contradicts))
+    if taken is None and answers[0].contradicts:
+        return _as_inferred(answers[0], instance, test, made, inferred)
     if taken is None:
         rejecting = [answer for answer in answers if not answer.lacks]
-        said = "; ".join(f"{answer.name}: {answer.reason}" for answer in rejecting or answers)
+        said = "; ".join(f"{answer.name}: {answer.reason[: BRIEF // len(answers)]}" for answer in rejecting or answers)
         return Judged(REFERENCE if rejecting else UNANSWERED, said[:BRIEF])
     judged = Judged(ACCEPTED, instance=instance)
     if taken.name != EVALUATOR:
@@ -127,11 +149,30 @@ def _contradicts(answer: Answer, instance: Instance, made: Parts, inferred: Any)
         answer.contradicts = error.what[:BRIEF]
 
 
+def _as_inferred(answer: Answer, instance: Instance, test: str, made: Parts, inferred: Any) -> Judged:
+    """Take the evaluator's numbers in the dtypes that ONNX infers, where nobody else computes them."""
+    names = [codec.DTYPES.get(x.type.tensor_type.elem_type, "") for x in inferred.graph.output]
+    outputs = answer.outputs or []
+    if not all(
+        isinstance(x, Tensor) and name and "string" not in (x.dtype, name)
+        for x, name in zip(outputs, names, strict=True)
+    ):
+        return Judged(UNANSWERED, f"{answer.name} alone: {answer.contradicts}")
+    cast = Answer(
+        EVALUATOR, [codec.cast(x, name) for x, name in zip(outputs, names, strict=True) if isinstance(x, Tensor)]
+    )
+    _contradicts(cast, instance, made, inferred)
+    if cast.contradicts:
+        return Judged(UNANSWERED, f"{answer.name} alone: {answer.contradicts}")
+    found = Disagreement(instance.id, instance.operator, test, INFERENCE, answer.name, "dtype", answer.contradicts)
+    return Judged(ACCEPTED, "", instance, tuple(cast.outputs or ()), "evaluator", [found])
+
+
 def _compare(judged: Judged, instance: Instance, test: str, made: Parts, taken: Answer, others: list[Answer]) -> None:
     """Compare what others computed with what is taken, and note who disagrees.
 
-    What is undefined, random, or off by what rounding explains is no disagreement. Neither a published algorithm that says other
-    than two references do, nor an answer of types that ONNX does not infer, disputes what is taken.
+    What is undefined, random, or off by what rounding explains is no disagreement. A published algorithm against two references
+    and an answer of types that ONNX does not infer disagree, and dispute nothing.
     """
     tags = library.facts(instance, made)
     if "nondeterministic" in tags:
@@ -197,18 +238,18 @@ class TooSlow(Exception):
 
 @contextmanager
 def _limit(seconds: float) -> Iterator[None]:
-    """Raise TooSlow in Python code that takes longer; the alarm that ends the whole process stands again afterwards."""
+    """Raise TooSlow in Python code that takes more CPU seconds in user mode."""
 
     def late(number: int, frame: Any) -> None:
         raise TooSlow(f"more than {seconds:g} s")
 
-    before = signal.signal(signal.SIGALRM, late)
-    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGVTALRM, late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, left)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def _runtime(model: bytes, made: Parts) -> Answer:

@@ -43,7 +43,8 @@ class Program:
         for statement in spec.body:
             self._compile(statement)
         for attribute in spec.attributes:
-            if attribute.name not in self.said and attribute.required and not self._ranged(attribute):
+            known = self._ranged(attribute) or attribute.types == ("tensor",)
+            if attribute.name not in self.said and attribute.required and not known:
                 raise SourceError(
                     f"{spec.file}:{spec.line}: {spec.signature} of version {spec.since} needs the attribute {attribute.name!r}",
                     cause="the schema names no default, and the specification does not say what it may be",
@@ -52,7 +53,7 @@ class Program:
 
     @staticmethod
     def _ranged(attribute: Attribute) -> bool:
-        return bool(attribute.minimum or attribute.maximum or attribute.choices or attribute.types == ("tensor",))
+        return bool(attribute.minimum or attribute.maximum or attribute.choices)
 
     def _compile(self, statement: Any) -> None:
         compiled = self.compiler.compiled
@@ -125,6 +126,7 @@ class _Run:
         self.program, self.scene, self.spec = program, scene, program.spec
         self.given: dict[str, Any] = {}
         self.operands: dict[str, Drawn | None] = {}
+        self.shared: list[int] | None = None
         scene.draw_operand = self._on_demand
 
     def all(self) -> None:
@@ -150,7 +152,7 @@ class _Run:
                 self._on_demand(operand.name)
 
     def _part(self, name: str) -> None:
-        self.scene.part = name
+        self.scene.part = self.scene.subject = name
         self.scene.decided = {}
 
     def _undeclared(self, attribute: Attribute) -> None:
@@ -164,8 +166,10 @@ class _Run:
                 if option == DEFAULT:
                     self.given[name] = default
                 return
-        if attribute.choices:
-            value: Any = scene.choice(list(attribute.choices), list(attribute.choices))
+        if kind == "tensor":
+            value: Any = self._any_tensor(name)
+        elif attribute.choices:
+            value = scene.choice(list(attribute.choices), list(attribute.choices))
         elif attribute.minimum or attribute.maximum:
             value = self._within(attribute, kind)
         elif kind == "int" and default in (0, 1):
@@ -177,6 +181,12 @@ class _Run:
         else:
             value = default
         scene.names[name] = self.given[name] = value
+
+    def _any_tensor(self, name: str) -> Drawn:
+        """Draw a tensor of which nothing is said but that the operator needs it."""
+        scene = self.scene
+        dtype = scene.uniform.one(self.spec.outputs[0].types)
+        return self._drawn(name, dtype, scene.sizes(scene.rank(0, 4)), None)
 
     def _within(self, attribute: Attribute, kind: str) -> Any:
         low, high = self._pair(attribute.minimum, attribute.maximum, (-10.0, 10.0))
@@ -245,14 +255,14 @@ class _Run:
         operand = self.program.inputs.get(name)
         if operand is None or name in self.operands:
             return None
-        before = self.scene.part, self.scene.decided
+        before = self.scene.part, self.scene.subject, self.scene.decided
         self._part(name)
         step = self.program.said.get(name)
         if step is not None and isinstance(step[0], Shape):
             self._shape(*step)
         elif step is None:
             self._free(operand)
-        self.scene.part, self.scene.decided = before
+        self.scene.part, self.scene.subject, self.scene.decided = before
         return self.scene.names.get(name)
 
     def _shape(self, statement: Shape, dims: Any, repeated: Any, condition: Any, span: Any) -> None:
@@ -368,7 +378,7 @@ class _Run:
 
         def one(name: str, kind: str) -> Drawn:
             if together:
-                shape = scene.broadcast(self._common())
+                shape = self._together(name)
             else:
                 before = scene.part
                 rank = scene.rank(operand.min_rank, min(operand.max_rank, 6), f"rank of {name}")
@@ -379,17 +389,29 @@ class _Run:
 
         self._several(operand, self._type(operand), one, None)
 
+    def _together(self, name: str) -> list[int]:
+        """Return a shape for an input of an operator that broadcasts.
+
+        Before opset 7 (8 where there may be many inputs) all had one shape, but that the attribute `broadcast` allowed the
+        second one to have the last dimensions only.
+        """
+        scene, shape = self.scene, self._common()
+        many = self.spec.inputs[-1].variadic
+        if self.spec.since >= (8 if many else 7):
+            return scene.broadcast(shape)
+        if name == self.spec.inputs[-1].name and scene.names.get("broadcast") == 1:
+            return shape[scene.uniform.whole(0, max(len(shape) - 1, 0)) :]
+        return list(shape)
+
     def _common(self) -> list[int]:
         """Return the shape that all inputs broadcast to."""
-        names = self.scene.names
-        if "broadcast" not in names:
+        if self.shared is None:
             ranks = [(x.min_rank, x.max_rank) for x in self.spec.inputs]
             rank = self.scene.rank(max(x for x, _ in ranks), min(x for _, x in ranks), "rank")
             before, self.scene.part = self.scene.part, "sizes"
-            names["broadcast"] = self.scene.sizes(rank)
+            self.shared = self.scene.sizes(rank)
             self.scene.part = before
-        found: list[int] = names["broadcast"]
-        return found
+        return self.shared
 
     def _leave_out(self, operand: Operand) -> None:
         if not operand.optional:

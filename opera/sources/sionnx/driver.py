@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -22,11 +23,13 @@ from opera.sources.sionnx.answers import Judged
 from opera.sources.sionnx.case import Case
 from opera.sources.sionnx.spec import Spec
 
-SECONDS = 20.0
+SECONDS = 60.0
 """A case that takes longer hangs: the kernel ends the process."""
 MEMORY = 6 << 30
 """Bytes of private memory that a child may take."""
-SPECIFICATION, REPEATED, DISPUTED, OTHERS = "specification", "repeated", "disputed", "others"
+EVALUATING = 10.0
+"""CPU seconds that the evaluator may take for one specification, after which ONNX Runtime answers alone."""
+SPECIFICATION, REPEATED, DISPUTED, OTHERS, UNASKED = "specification", "repeated", "disputed", "others", "unasked"
 """What becomes of cases, beside what answers.judge says: what the specification itself rejects, and what was made before."""
 COMPAT = "compat"
 """Before the mode, where cases are made as the published code makes them."""
@@ -46,6 +49,7 @@ class Plan(msgspec.Struct, frozen=True):
         start: The first case that is tried: those before were.
         unasked: Cases of which ONNX Runtime is not asked, for it ended the process.
         algorithm: Text of the checkout's reference implementation, run only where the user said so; empty for none.
+        rest: Text and name of the file whose specification of the operator completes this one; empty for none.
         seconds: A case that takes longer hangs.
     """
 
@@ -62,6 +66,7 @@ class Plan(msgspec.Struct, frozen=True):
     start: int = 0
     unasked: tuple[int, ...] = ()
     algorithm: str = ""
+    rest: tuple[str, str] = ("", "")
     seconds: float = SECONDS
 
 
@@ -69,9 +74,9 @@ class Result(msgspec.Struct):
     """What became of a plan, beside what was captured.
 
     Attributes:
-        counts: What became of cases (`accepted`, `checker`, ... of opera.sources.sionnx.answers; SPECIFICATION, REPEATED) → how
-            many. Of those accepted, DISPUTED ones have references that disagree, and OTHERS are answered by another than the
-            evaluator.
+        counts: What became of cases (`accepted`, `checker`, ... of opera.sources.sionnx.answers; REPEATED) → how many; and of
+            drafts that were none (SPECIFICATION). Of those accepted, DISPUTED ones have references that disagree, and OTHERS
+            are answered by another than the evaluator; UNASKED ones are those of which it was not asked, for it was slow.
         reasons: The same → why → how many, of the most frequent reasons.
         seconds: Part (`generating`, `judging`, `recording`) → CPU seconds.
     """
@@ -129,14 +134,25 @@ def run(recorder: Recorder, part: str) -> tuple[int, int]:
         made.all()
     result_file(path).write_bytes(msgspec.json.encode(made.told()))
     counts = made.counts
-    return counts.total() - counts[DISPUTED] - counts[OTHERS], counts[answers.CHECKER] + counts[answers.REFERENCE]
+    return counts.total() - counts[DISPUTED] - counts[OTHERS] - counts[UNASKED], counts[answers.CHECKER] + counts[
+        answers.REFERENCE
+    ]
+
+
+@lru_cache(8)
+def parsed(text: str, file: str) -> list[Spec]:
+    """Return the specifications of a file: a child does several of them."""
+    return parse.parse(text, file)
 
 
 def chosen(plan: Plan) -> Spec:
     """Return the specification of a plan."""
-    found = next(x for x in parse.parse(plan.text, plan.file) if (x.name, x.signature) == (plan.name, plan.operator))
+    found = next(x for x in parsed(plan.text, plan.file) if (x.name, x.signature) == (plan.name, plan.operator))
     if plan.mode.startswith(COMPAT):
         return msgspec.structs.replace(found, since=plan.since)
+    for more in parsed(*plan.rest) if plan.rest[0] else ():
+        if more.signature == plan.operator:
+            found = msgspec.structs.replace(found, body=more.body, file=more.file, properties=more.properties)
     return skeleton.resolve(found, plan.since)
 
 
@@ -146,6 +162,8 @@ class _Run:
     def __init__(self, recorder: Recorder, plan: Plan, spec: Spec, path: Path, algorithms: Algorithms | None) -> None:
         self.recorder, self.plan, self.spec, self.algorithms = recorder, plan, spec, algorithms
         self.compat = plan.mode.startswith(COMPAT)
+        self.patience = EVALUATING
+        self.drafts = Counter[str]()
         self.attempt, self.disagreements = attempt_file(path), disagreements_file(path)
         self.seen: set[str] = set()
         self.counts, self.seconds = Counter[str](), dict.fromkeys(("generating", "judging", "recording"), 0.0)
@@ -153,8 +171,10 @@ class _Run:
 
     def told(self) -> Result:
         """Return what became of the plan so far."""
-        kept = {name: dict(reasons.most_common(REASONS)) for name, reasons in self.reasons.items()}
-        return Result(dict(self.counts), kept, {name: round(x, 3) for name, x in self.seconds.items()})
+        reasons = self.reasons | ({SPECIFICATION: self.drafts} if self.drafts else {})
+        kept = {name: dict(found.most_common(REASONS)) for name, found in reasons.items()}
+        counts = self.counts + Counter({SPECIFICATION: self.drafts.total()})
+        return Result(dict(counts), kept, {name: round(x, 3) for name, x in self.seconds.items()})
 
     def all(self) -> None:
         """Try all cases."""
@@ -176,7 +196,9 @@ class _Run:
         if self.compat:
             made = compat.cases(self.spec, plan.mode.split()[-1], plan.count, plan.seed)
         else:
-            made = generate.cases(self.spec, plan.mode, plan.count, plan.seed, empty=plan.zero, special=plan.nonfinite)
+            made = generate.cases(
+                self.spec, plan.mode, plan.count, plan.seed, empty=plan.zero, special=plan.nonfinite, rejected=self.drafts
+            )  # fmt: skip
         while True:
             started = time.process_time()
             case = next(made, None)
@@ -216,7 +238,11 @@ class _Run:
         if instance.id in self.seen:
             return Judged(REPEATED)
         self.seen.add(instance.id)
-        return answers.judge(instance, test, runtime=asked, algorithm=self.algorithms)
+        evaluator = self.patience > 0
+        judged = answers.judge(instance, test, evaluator=evaluator, runtime=asked, algorithm=self.algorithms)
+        self.patience -= judged.seconds
+        self.counts[UNASKED] += not evaluator
+        return judged
 
     def _record(self, judged: Judged, test: str) -> None:
         assert judged.instance is not None

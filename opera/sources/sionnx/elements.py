@@ -42,7 +42,9 @@ def is_integer(name: str) -> bool:
 
 def bits(name: str) -> int:
     """Return the width of a dtype's elements in ONNX, where those of four and two bits are packed."""
-    return {"bool": 8, "int4": 4, "uint4": 4, "float4_e2m1fn": 4, "int2": 2, "uint2": 2}.get(name, 8 * dtype_of(name).itemsize)
+    return {"bool": 8, "int4": 4, "uint4": 4, "float4_e2m1fn": 4, "int2": 2, "uint2": 2}.get(
+        name, 8 * dtype_of(name).itemsize
+    )
 
 
 @cache

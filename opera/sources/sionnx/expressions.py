@@ -191,8 +191,7 @@ class Compiler:
 
             return spread
         made = [self.compiled(x) for x in parts]
-        labels = _labels([_label(x.parts[0]) if (x.parts and elements.is_literal(x)) or x.kind == "name" else _shown(x, place)
-                          for place, x in enumerate(parts)])  # fmt: skip
+        labels = _labels([_shown(x, place) for place, x in enumerate(parts)])
         return lambda scene: scene.choice(made, labels)(scene)
 
     def _call(self, node: Node) -> Compiled:
@@ -252,10 +251,17 @@ def _label(value: Any) -> str:
 
 
 def _shown(node: Node, place: int) -> str:
-    if node.kind == "range" and all(elements.is_literal(x) for x in node.parts):
-        return f"{node.parts[0].parts[0]}..{node.parts[1].parts[0]}"
+    """Return what an alternative is called among the boundaries: what it is where it is brief, its number elsewhere."""
+    if node.kind == "name" or (elements.is_literal(node) and node.parts):
+        return _label(node.parts[0])
     if node.kind in ("none", "true", "false"):
         return node.kind
+    if node.kind == "negative" and elements.is_literal(node.parts[0]):
+        return _label(f"-{node.parts[0].parts[0]}")
+    if node.kind == "range":
+        ends = [_shown(x, place) for x in node.parts]
+        if not any(x.startswith("choice ") for x in ends):
+            return "..".join(ends)
     return f"choice {place + 1}"
 
 

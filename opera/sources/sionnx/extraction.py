@@ -88,7 +88,8 @@ class Cases:
             plan = Plan(
                 text=work.text, file=work.file, name=work.name, operator=work.operator, since=work.since,
                 mode=settings.mode, count=settings.count, seed=settings.seed, zero=settings.zero,
-                nonfinite=settings.nonfinite, algorithm=work.algorithm, seconds=settings.timeout or driver.SECONDS,
+                nonfinite=settings.nonfinite, algorithm=work.algorithm, rest=work.rest,
+                seconds=settings.timeout or driver.SECONDS,
             )  # fmt: skip
             yield self._unit(file, Tries(work, plan, Result(), [], [], []))
 
@@ -147,7 +148,8 @@ def _title(work: Work) -> str:
 
 def _digest(work: Work) -> str:
     """Return what makes a specification worth doing again: another text."""
-    return hashlib.sha256(f"{work.name}\0{work.text}\0{work.algorithm}".encode()).hexdigest()[:8]
+    parts = (work.name, work.text, work.algorithm, work.rest[0])
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
 
 
 def _left(plan: Path) -> tuple[Attempt | None, Result, list[Disagreement]]:

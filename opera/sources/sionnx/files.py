@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ PUBLISHED = "onnx_instr.td"
 """What the published files include: a folder that has it is a checkout of theirs."""
 LEGACY = 10
 """The newest opset that the published specifications are written for (their last change is of 2019)."""
+HEAD = re.compile(r"\bInstruction\s*<\s*\[([^\]]*)\]")
+"""The head of a definition: the operators that it is for."""
 MAX_SIZE = 1 << 20
 """Bytes of a file that is read."""
 
@@ -34,6 +37,8 @@ class Work(msgspec.Struct, frozen=True):
         text, file: The file of its specification, and its name.
         name, operator, since: Definition, operator signature, version.
         algorithm: Text of the published reference implementation; empty where there is none, or it may not run.
+        rest: Opera's own file that specifies the operator (its text and name): it says what published files leave to the code
+            of their generator.
     """
 
     text: str
@@ -42,6 +47,7 @@ class Work(msgspec.Struct, frozen=True):
     operator: str
     since: int
     algorithm: str = ""
+    rest: tuple[str, str] = ("", "")
 
 
 class Found(msgspec.Struct):
@@ -63,13 +69,14 @@ def own() -> Path:
     return resources.content("sources") / "sionnx"
 
 
-def read(folder: Path, *, every: bool = False, algorithms: bool = False) -> Found:
+def read(folder: Path, *, every: bool = False, algorithms: bool = False, alone: bool = False) -> Found:
     """Return what a folder, or its folder `include`, specifies. Raises SourceError where it holds no specification at all.
 
     Args:
         folder: Opera's own, the user's, or the root of a checkout.
         every: Every version of an operator that the specification fits, not only the newest.
         algorithms: Whether the texts of reference implementations are wanted: they are run then.
+        alone: Whether published specifications are not completed by opera's own.
     """
     if not folder.is_dir():
         raise SourceError(f"there is no folder {folder}", fix="check the path")
@@ -82,6 +89,7 @@ def read(folder: Path, *, every: bool = False, algorithms: bool = False) -> Foun
             fix="give a checkout of the published ones, or what `opera constraints onnx --osl --out FOLDER` wrote",
         )
     found = Found([], [], (place / PUBLISHED).is_file())
+    rest = _own() if found.published and not alone else {}
     for path in names:
         try:
             text = _text(path)
@@ -91,7 +99,7 @@ def read(folder: Path, *, every: bool = False, algorithms: bool = False) -> Foun
             continue
         for spec in specs:
             try:
-                _add(found, spec, text, place if algorithms else None, every)
+                _add(found, spec, text, rest, place if algorithms else None, every)
             except SourceError as error:
                 found.unread.append(_unread(path.name, error))
     return found
@@ -110,7 +118,19 @@ def _text(path: Path) -> str:
         raise SourceError(f"{path.name} cannot be read: {error}") from None
 
 
-def _add(found: Found, spec: Spec, text: str, algorithms: Path | None, every: bool) -> None:
+def _own() -> dict[str, tuple[str, str]]:
+    """Return operator signature → text and name of opera's own file that specifies it, as the heads of its definitions say."""
+    found = {}
+    for path in sorted(own().glob("*.td")):
+        text = _text(path)
+        names = (name.strip() for listed in HEAD.findall(text) for name in listed.split(","))
+        found.update(dict.fromkeys(names, (text, path.name)))
+    return found
+
+
+def _add(
+    found: Found, spec: Spec, text: str, rest: dict[str, tuple[str, str]], algorithms: Path | None, every: bool
+) -> None:
     numbers = list(versions(spec, published=found.published, every=every))
     if not numbers:
         skeleton.resolve(spec)  # says it where there is no such operator
@@ -119,7 +139,8 @@ def _add(found: Found, spec: Spec, text: str, algorithms: Path | None, every: bo
         )
     path = None if algorithms is None else algorithms / f"{spec.operator.lower()}.algorithm"
     algorithm = _text(path) if path is not None and path.is_file() else ""
-    found.works += [Work(text, spec.file, spec.name, spec.signature, since, algorithm) for since in numbers]
+    more = rest.get(spec.signature, ("", ""))
+    found.works += [Work(text, spec.file, spec.name, spec.signature, since, algorithm, more) for since in numbers]
 
 
 def versions(spec: Spec, *, published: bool, every: bool) -> Iterator[int]:

@@ -65,7 +65,7 @@ def _broadcasts(scene: Scene, *shapes: list[int]) -> list[int]:
 
 def _has(scene: Scene, name: str) -> bool:
     """Whether this version of the operator has an attribute or input of that name."""
-    return any(x.name == name for x in (*scene.spec.attributes, *scene.spec.inputs))
+    return any(x.name == name for x in scene.spec.attributes) or any(x.name == name for x in scene.spec.inputs)
 
 
 def _types(scene: Scene, name: str) -> list[str]:

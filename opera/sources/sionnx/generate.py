@@ -7,6 +7,7 @@ the rest is drawn, on a boundary now and then. Once each boundary was seen, case
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -31,7 +32,14 @@ COMBINATIONS = 4000
 
 
 def cases(
-    spec: Spec, mode: str = FULL, count: int = COUNT, seed: int = 0, *, empty: bool = False, special: bool = False
+    spec: Spec,
+    mode: str = FULL,
+    count: int = COUNT,
+    seed: int = 0,
+    *,
+    empty: bool = False,
+    special: bool = False,
+    rejected: Counter[str] | None = None,
 ) -> Iterator[Case]:
     """Yield the cases of one version of an operator; the same ones for the same arguments.
 
@@ -42,6 +50,7 @@ def cases(
         seed: Of all that is random.
         empty: Dimensions of size 0 are boundaries too.
         special: NaN and infinities are boundaries of float elements too.
+        rejected: Counts the attempts that the specification rejects, by reason.
 
     Raises SourceError for a specification that contradicts itself, with file and line.
     """
@@ -51,7 +60,7 @@ def cases(
     key = int.from_bytes(f"{spec.signature}-{spec.since}".encode()[-24:], "big")
     rng = np.random.Generator(np.random.PCG64([seed, key]))
     uniform = Uniform(rng)
-    targets = _Targets(program.attribute_parts, uniform)
+    targets = _Targets(program.attribute_parts, uniform, mode)
     combinations = _combinations(program.variables, uniform)
     options = Options(empty, special)
     number = failed = 0
@@ -62,13 +71,22 @@ def cases(
         for _ in range(TRIES):
             steady = Uniform(np.random.Generator(np.random.PCG64([seed, key, 1])), 64) if mode == SMOKE else None
             scene = Scene(
-                spec, uniform, options, forced, combinations[place], targets.known, steady, program.attribute_parts
+                spec,
+                uniform,
+                options,
+                forced,
+                combinations[place],
+                targets.known,
+                targets.subjects,
+                steady,
+                program.attribute_parts,
             )
             try:
                 case = program.run(scene, number)
                 break
-            except Reject:
-                continue
+            except Reject as why:
+                if rejected is not None:
+                    rejected[str(why)] += 1
         if case is None:
             failed += 1
             targets.missed(forced)
@@ -83,9 +101,10 @@ def cases(
 class _Targets:
     """Which boundaries there are, how often each was seen, and which one is next."""
 
-    def __init__(self, first: frozenset[str], uniform: Uniform) -> None:
+    def __init__(self, attributes: frozenset[str], uniform: Uniform, mode: str) -> None:
         self.known: dict[str, dict[str, int]] = {}
-        self._first, self._uniform = first, uniform
+        self.subjects: dict[str, str] = {}
+        self._attributes, self._uniform, self._mode = attributes, uniform, mode
         self._missed: dict[tuple[str, str], int] = {}
         self._turn = 0
 
@@ -97,12 +116,12 @@ class _Targets:
         self._turn += 1
         if self._turn % 8 == 1 or not self.known:
             return {}
-        pairs = [
-            (times, part not in self._first, part, option)
-            for part, table in self.known.items()
-            for option, times in table.items()
-            if self._missed.get((part, option), 0) < GIVE_UP and elements.admits(types.get(part, ""), option)
-        ]
+        pairs = []
+        for part, table in self.known.items():
+            operands = self.subjects[part] not in self._attributes
+            if operands or self._mode == FULL:
+                admitted = (x for x in table if elements.admits(types.get(part, ""), x))
+                pairs += [(table[x], operands, part, x) for x in admitted if self._missed.get((part, x), 0) < GIVE_UP]
         if not pairs:
             return {}
         _, _, part, option = min(pairs, key=lambda x: x[:2])

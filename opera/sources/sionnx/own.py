@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from opera import resources
 from opera.errors import SourceError
+from opera.sources.sionnx import files
 from opera.sources.sionnx.parse import parse
 from opera.sources.sionnx.spec import Spec
 
@@ -18,7 +18,7 @@ def specifications() -> dict[str, Spec]:
     Raises SourceError for an operator that two definitions are for, and for what `parse` refuses.
     """
     found: dict[str, Spec] = {}
-    for path in files():
+    for path in sorted(files.own().glob("*.td")):
         for spec in parse(path.read_text(encoding="utf-8"), path.name):
             before = found.setdefault(spec.signature, spec)
             if before is not spec:
@@ -29,6 +29,6 @@ def specifications() -> dict[str, Spec]:
     return dict(sorted(found.items()))
 
 
-def files() -> list[Path]:
-    """Return the files, sorted by name."""
-    return sorted((resources.content("sources") / "sionnx").glob("*.td"))
+def folder() -> Path:
+    """Return the folder that they lie in."""
+    return files.own()

@@ -201,6 +201,12 @@ class _Definition:
             raise self._wrong(line, f"{text[:40]!r} is no number", "a number in quotes, or ?") from None
 
     def _type(self, value: Any, line: int) -> str:
+        """Return the name of a type: a dtype, a kind of attributes, `sequence<float32>`, `optional<sequence<int64>>`."""
+        if getattr(value, "data", "") == "template":
+            outer, inner = str(value.children[0]), value.children[1:]
+            if outer not in ("sequence", "optional") or len(inner) != 1:
+                raise self._wrong(line, f"there is no type {outer}<...>", "sequence<TYPE> or optional<TYPE>")
+            return f"{outer}({self._type(inner[0], line)})"
         word = self._word(value, "a type")
         base, vector, length = word.rpartition("_v")
         if not (vector and length.isdigit()):

@@ -86,23 +86,25 @@ class Scene:
         types: Type variable → type.
         forced: Part → what it has to be.
         boundaries: Part → what it was decided to be.
+        part, subject: What is drawn now, and the attribute, input or symbol that it is drawn for.
     """
 
     def __init__(
         self, spec: Spec, uniform: Uniform, options: Options, forced: dict[str, str], types: dict[str, str],
-        known: dict[str, dict[str, int]], steady: Uniform | None = None, attributes: frozenset[str] = frozenset(),
+        known: dict[str, dict[str, int]], subjects: dict[str, str], steady: Uniform | None = None,
+        attributes: frozenset[str] = frozenset(),
     ) -> None:  # fmt: skip
         self.spec, self.uniform, self.options, self.forced = spec, uniform, options, forced
-        self.types, self.known, self.steady, self.attributes = types, known, steady, attributes
+        self.types, self.known, self.subjects, self.steady, self.attributes = types, known, subjects, steady, attributes
         self.names: dict[str, Any] = {"since": spec.since, **types}
         self.boundaries: dict[str, str] = {}
-        self.part = ""
+        self.part = self.subject = ""
         self.decided: dict[int, str] = {}
         self.draw_operand: Callable[[str], Any] = lambda name: None
 
     def source(self) -> Uniform:
         """The numbers of the part that is drawn now: in smoke mode, those of attributes are the same in every case."""
-        return self.steady if self.steady is not None and self.part in self.attributes else self.uniform
+        return self.steady if self.steady is not None and self.subject in self.attributes else self.uniform
 
     def decide(self, part: str, options: list[str], odd: float = ODD) -> str:
         """Return one of the options, "" for none of them.
@@ -113,6 +115,7 @@ class Scene:
         if not options:
             return ""
         table = self.known.setdefault(part, {})
+        self.subjects.setdefault(part, self.subject)
         for option in options:
             table.setdefault(option, 0)
         wanted = self.forced.get(part)
@@ -199,7 +202,9 @@ class Scene:
         return {"min": low, "max": high}.get(option) if option else self.source().whole(low, min(high, max(low, 4)))  # type: ignore[return-value]
 
     def broadcast(self, shape: list[int]) -> list[int]:
-        """Return a shape that broadcasts to another one."""
+        """Return a shape that broadcasts to another one; before opset 7, operators took equal shapes only."""
+        if self.spec.since < 7 and not self.spec.domain:
+            return list(shape)
         options = ["same", *(["scalar", "ones", "some ones", "shorter"] if shape else [])]
         option = self.decide(f"broadcast of {self.part.removeprefix('shape of ')}", options, 0.8)
         uniform = self.uniform

@@ -7,7 +7,6 @@ written once (`let axes = ...;`) and given as that version wants it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -205,49 +204,3 @@ def _merged(base: Operand, said: Operand | None) -> Operand:
         ranks = said.min_rank, said.max_rank
     fields = {name: getattr(said, name) for name in ("normal", "axis_bound", "minimum", "maximum")}
     return msgspec.structs.replace(base, types=types, min_rank=ranks[0], max_rank=ranks[1], **fields)
-
-
-def written(spec: Spec) -> str:
-    """Return the text of a definition: what `parse` reads back to the same attributes, inputs and outputs."""
-    opcode = spec.signature if spec.domain else spec.operator
-    indent = " " * 4
-    parts = [
-        _block([_attr(x) for x in spec.attributes], indent),
-        _block([_io(x) for x in spec.inputs], indent),
-        _block([_io(x) for x in spec.outputs], indent),
-        f"[{', '.join(spec.properties)}]",
-    ]
-    while parts and parts[-1] == "[]":
-        parts.pop()
-    rest = "".join(f",\n{indent}{part}" for part in parts)
-    return f"def {spec.name} : Instruction<[{opcode}]{rest}>;\n"
-
-
-def _block(items: list[str], indent: str) -> str:
-    return f"[{f',{chr(10)}{indent} '.join(items)}]"
-
-
-def _attr(item: Attribute) -> str:
-    default = "?" if item.dependent else "" if item.default is None else _text(item.default)
-    text = f'Attr<"{item.name}", [{", ".join(item.types)}]'
-    return f'{text}, "{default}">' if default else f"{text}>"
-
-
-def _text(value: Any) -> str:
-    return f"[{', '.join(_text(x) for x in value)}]" if isinstance(value, list) else str(value)
-
-
-def _io(item: Operand) -> str:
-    index = -1 if item.variadic else item.index
-    types = ", ".join(x for x in item.types if "(" not in x)
-    tail = [item.min_rank, item.max_rank, 1, 0, "[]", "[]", int(item.optional)]
-    defaults = [0, MAX_RANK, 1, 0, "[]", "[]", 0]
-    while tail and tail == defaults[: len(tail)] and tail[-1] == defaults[len(tail) - 1]:
-        tail.pop()
-    return f"IOType<{', '.join([str(index), f'[{types}]', *(str(x) for x in tail)])}>"
-
-
-def all_newest() -> Iterator[Spec]:
-    """Yield the skeletons of the newest versions of all operators."""
-    for domain, operator in operators():
-        yield skeleton(operator, versions(operator, domain)[-1], domain)

@@ -58,7 +58,7 @@ def extraction(
         )
     installed = _installed()
     folder = Path(request.target).expanduser() if request.target else files.own()
-    found = files.read(folder, every=all_versions, algorithms=algorithms)
+    found = files.read(folder, every=all_versions, algorithms=algorithms, alone=compat)
     works = [x for x in found.works if _matches(x.operator, operator)]
     if not works:
         _nothing(found, folder, operator)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from opera.sources import DONE, Totals, UnitReport, telling
 from opera.sources.sionnx import answers
-from opera.sources.sionnx.driver import DISPUTED, OTHERS, REPEATED, SPECIFICATION, Result
+from opera.sources.sionnx.driver import DISPUTED, OTHERS, REPEATED, SPECIFICATION, UNASKED, Result
 from opera.sources.sionnx.files import Unread
 
 GOAL = 0.9
@@ -60,7 +60,7 @@ class Summary:
         )
         print(
             f"{total.count(DISPUTED)} tests whose references disagree; {total.count(OTHERS)} whose outputs the evaluator"
-            " could not compute"
+            f" could not compute ({total.count(UNASKED)} cases for which it was not asked, being slow)"
         )
         seconds = total.seconds
         if made and seconds.get("generating"):
@@ -101,6 +101,7 @@ def _reasons(result: Result) -> str:
     found = [
         (count, f"{name}: {' '.join(why.split())}")
         for name, table in result.reasons.items()
+        if name != SPECIFICATION or not result.count(*LET_THROUGH)
         for why, count in table.items()
     ]
     return max(found)[1][:160] if found else ""

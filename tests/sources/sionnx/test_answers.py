@@ -1,0 +1,132 @@
+"""What becomes of a case: accepted, rejected, unanswered; and which references disagree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+from opera.errors import InvalidTest
+from opera.libraries.onnx import library
+from opera.programs.migrated import read_manifest, read_values
+from opera.programs.program import Captured, Instance, Provenance
+from opera.programs.values import Tensor
+from opera.programs.verdicts import DISPUTED
+from opera.sources.sionnx import answers, encode
+from opera.sources.sionnx.case import Case, Given, Input
+
+
+def call(operator: str, since: int, *arrays: Any, outputs: tuple[str, ...] = ("Y",), **attributes: Any) -> Instance:
+    kinds = {int: "int", float: "float", list: "ints", str: "string"}
+    held = {name: Given(kinds[type(x)], x) for name, x in attributes.items()}
+    inputs = tuple(None if x is None else Input("X", x.dtype.name, x) for x in arrays)
+    return encode.instance(Case(operator, "", since, held, inputs, outputs, {}, ("", ""), 0))
+
+
+def f32(*shape: int) -> Any:
+    return np.linspace(-1, 1, int(np.prod(shape))).reshape(shape).astype("float32")
+
+
+def wrapped(judged: answers.Judged, folder: Path) -> Any:
+    tags = (DISPUTED,) if judged.disputed else ()
+    assert judged.instance is not None
+    captured = Captured(
+        judged.instance, Provenance("sionnx", "x.td", "t"), judged.expected, reference=judged.reference, tags=tags
+    )
+    return library.wrap(captured, "ab" * 10, folder)
+
+
+def test_what_both_compute_is_accepted() -> None:
+    judged = answers.judge(call("Add", 14, f32(2, 3), f32(3)), "t")
+    assert (judged.status, judged.expected, judged.disagreements) == (answers.ACCEPTED, None, [])
+
+
+@pytest.mark.parametrize(
+    ("instance", "status", "words"),
+    [
+        (call("Concat", 13, f32(2, 3), f32(2), axis=0), answers.CHECKER, "inference"),
+        (call("Gather", 13, f32(2, 3), np.array([7])), answers.REFERENCE, "reference-evaluator"),
+        (call("Scatter", 9, np.ones(2, "complex64"), np.array([1]), np.ones(1, "complex64")), answers.UNANSWERED, "complex64"),
+    ],
+)  # fmt: skip
+def test_what_is_no_test_says_who_rejects_it(instance: Instance, status: str, words: str) -> None:
+    judged = answers.judge(instance, "t")
+    assert (judged.status, words in judged.reason) == (status, True), judged
+
+
+def test_what_onnx_runtime_alone_computes_is_expected(tmp_path: Path) -> None:
+    """The evaluator has no Scatter of before opset 11."""
+    judged = answers.judge(call("Scatter", 9, f32(3), np.array([1]), f32(1)), "t")
+    assert (judged.status, judged.reference) == (answers.ACCEPTED, answers.RUNTIME)
+    manifest = wrapped(judged, tmp_path)
+    assert read_manifest(tmp_path).reference == manifest.reference == answers.RUNTIME
+    assert read_values(tmp_path, "expected") == list(judged.expected or ())
+    assert (
+        answers.judge(call("Scatter", 9, f32(3), np.array([1]), f32(1)), "t", runtime=False).status
+        == answers.UNANSWERED
+    )
+
+
+def test_references_that_disagree_dispute_the_test_from_the_start(tmp_path: Path) -> None:
+    """Softmax before opset 13 flattens what is right of the axis; the evaluator does not."""
+    judged = answers.judge(call("Softmax", 1, f32(2, 2, 2), axis=1), "Softmax-1 0: axis 1")
+    assert judged.status == answers.ACCEPTED and judged.disputed
+    [found] = judged.disagreements
+    assert (found.operator, found.test, found.taken, found.other) == (
+        "Softmax", "Softmax-1 0: axis 1", answers.EVALUATOR, answers.RUNTIME,
+    )  # fmt: skip
+    assert (
+        "expected" in found.message
+        and "got" in found.message
+        and found.instance == call("Softmax", 1, f32(2, 2, 2), axis=1).id
+    )
+    assert DISPUTED in wrapped(judged, tmp_path).tags
+
+
+def test_an_answer_of_another_type_than_onnx_infers_is_no_reference(tmp_path: Path) -> None:
+    """The evaluator computes AffineGrid of any float type in float32."""
+    instance = call("AffineGrid", 20, f32(1, 2, 3).astype("float64"), np.array([1, 1, 2, 2]))
+    judged = answers.judge(instance, "t")
+    assert (judged.status, judged.reference, judged.disputed) == (answers.ACCEPTED, answers.RUNTIME, False)
+    assert [(x.other, x.symptom) for x in judged.disagreements] == [(answers.EVALUATOR, "dtype")]
+    alone = answers.judge(instance, "t", runtime=False)
+    assert (alone.status, alone.reference) == (answers.ACCEPTED, "evaluator"), "its numbers, in the right type"
+    assert [(x.taken, x.other) for x in alone.disagreements] == [(answers.INFERENCE, answers.EVALUATOR)]
+    assert wrapped(alone, tmp_path).reference == "evaluator"
+    assert [x.dtype for x in read_values(tmp_path, "expected") if isinstance(x, Tensor)] == ["float64"]
+
+
+def test_what_is_random_or_undefined_is_not_disputed() -> None:
+    random = answers.judge(call("Bernoulli", 22, np.full((64,), 0.5, "float32")), "t")
+    shifted = call("BitShift", 11, np.array([1], "uint8"), np.array([9], "uint8"), direction="LEFT")
+    for judged in (random, answers.judge(shifted, "t")):
+        assert (judged.status, judged.disagreements) == (answers.ACCEPTED, [])
+
+
+def test_an_algorithm_is_a_third_reference() -> None:
+    instance = call("Add", 14, f32(2), f32(2))
+
+    def wrong(*_: Any) -> list[Any]:
+        return [Tensor.of(f32(2))]
+
+    def refuses(*_: Any) -> list[Any]:
+        raise InvalidTest("no")
+
+    judged = answers.judge(instance, "t", algorithm=wrong)
+    assert [x.other for x in judged.disagreements] == [answers.ALGORITHM] and not judged.disputed, "two against one"
+    assert answers.judge(instance, "t", algorithm=wrong, runtime=False).disputed
+    assert not answers.judge(instance, "t", algorithm=refuses).disagreements
+    scatter = call("Scatter", 9, f32(2), np.array([1]), f32(1))
+    assert answers.judge(scatter, "t", algorithm=wrong, runtime=False).reference == answers.ALGORITHM
+
+
+def test_the_evaluator_may_take_its_time_but_not_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "EVALUATOR_SECONDS", 0.001)
+    large = np.ones((1, 3, 64, 64), "float32")
+    judged = answers.judge(call("Conv", 22, large, np.ones((4, 3, 5, 5), "float32")), "t")
+    assert (judged.status, judged.reference) == (answers.ACCEPTED, answers.RUNTIME)
