@@ -30,7 +30,7 @@ def _of_graph(library: Library, graph: Graph) -> Iterator[Program]:
     known: dict[str, Value] = {operand.name: operand.value for operand in graph.inputs}
     for call, (_, returned) in zip(graph.calls, steps, strict=True):
         known |= dict(zip((name for name in call.outputs if name), returned, strict=False))
-    named = graph.library == "onnx"  # the others do not name what one call alone returns
+    named = getattr(library, "NAMED", False)
     for instance, _ in steps:
         given = tuple(x for x in instance.inputs if named or x.value is not None)
         yield msgspec.structs.replace(instance, inputs=given, outputs=instance.outputs if named else ())

@@ -49,9 +49,8 @@ from opera.triage.findings import Finding, findings
 from opera.triage.known import Entry, Known
 from opera.triage.reproducer import Exhibit
 from opera.triage.scripts import Trial
-from opera.triage.sentence import said, title
+from opera.triage.sentence import READS_AS_REFUSAL, said, title
 
-REFUSAL = re.compile(r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported only\b", re.IGNORECASE)
 COMMON = ("float32", "int64", "bool")
 """Dtypes that a title needs not name."""
 TITLES = {"onnx": "ONNX", "torch": "PyTorch", "keras": "Keras"}
@@ -288,7 +287,7 @@ def _objections(
         yield "no test shows it alone: it fails only after others in the same process, or its tests were deleted"
     elif trial is None or not trial.shown:
         yield f"its script does not show it here and now: {_last(trial.text) if trial else 'it could not be run'}"
-    if finding.verdict == CRASH and REFUSAL.search(told.says):
+    if READS_AS_REFUSAL in finding.tags:
         yield "its words read as a refusal: if the documentation does not promise it, this asks for a feature"
     if not finding.confirmed:
         yield "it was not confirmed in a fresh process"

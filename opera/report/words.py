@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable
 
 from opera.oracle.messages import cause
-from opera.programs.verdicts import NEWER
 from opera.report.sources import Comparison
 from opera.report.summary import FrontendSummary, Report
-from opera.triage.findings import Finding, ages
+from opera.triage.findings import LAST, Finding, ages
 from opera.triage.known import Mark
 
 ORDER = (
@@ -130,11 +129,13 @@ def severity(finding: Finding) -> int:
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings, new ones before known ones, of a frontend's newest version first, of those the worst first.
 
-    What only operators show that the compiler does not claim to know comes last; else the order stays.
+    What only operators show that the compiler does not claim to know comes last, as does what reads as a refusal.
     """
     found = list(findings)
     age = ages(found)
-    return sorted(found, key=lambda x: (not x.new, age[x.frontend, x.compiler_version], NEWER in x.tags, severity(x)))
+    return sorted(
+        found, key=lambda x: (not x.new, age[x.frontend, x.compiler_version], not LAST.isdisjoint(x.tags), severity(x))
+    )
 
 
 def standing(mark: Mark) -> str:

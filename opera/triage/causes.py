@@ -34,6 +34,8 @@ from opera.store.workspace import Workspace
 from opera.triage import reduction
 from opera.triage.reduction import Reduction
 
+UNWRITTEN = frozenset(("value", "nan-mask", UNSTABLE))
+"""Symptoms of outputs that nobody wrote."""
 MOST = 5
 """Members of a finding that are worth reducing, for it to be split."""
 
@@ -122,13 +124,21 @@ def conclude(
 def kinds_of(found: Iterable[Reduced]) -> dict[str, dict[str, bytes]]:
     """Return finding → test → what decides, of reductions that left nothing smaller to try.
 
-    Nor does a reduction count that needs parameters, of which none was found to decide.
+    One that needs parameters, of which none was found to decide, counts by its operators alone: where no other ends in these.
     """
     kinds: dict[str, dict[str, bytes]] = defaultdict(dict)
+    left: list[Reduced] = []
     for finding, x in sorted(found, key=lambda x: (x.reduction.environment, x.reduction.variant)):
         if x.finished and (x.deciding or not x.nondefault):
             kinds[finding].setdefault(x.test, msgspec.json.encode(decisive(x)))
-    return dict(kinds)
+        elif x.finished:
+            left.append(Reduced(finding, x))
+    known = {finding: [msgspec.json.decode(x)[0] for x in of.values()] for finding, of in kinds.items()}
+    for finding, x in left:
+        operators = decisive(x)[0]
+        if operators and operators not in known.get(finding, ()) and x.test not in kinds[finding]:
+            kinds[finding][x.test] = msgspec.json.encode([operators, [], "", ""])
+    return {finding: of for finding, of in kinds.items() if of}
 
 
 def reduced(workspace: Workspace) -> list[Reduced]:
@@ -282,12 +292,14 @@ def united(
         program, varies = x.program().program, shown.verdict == UNSTABLE
         kind = _unwritten(program) if varies else outline(program)
         at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, kind)
+        if shown.symptom in UNWRITTEN and _of_nothing(program):
+            alike[x.frontend, x.environment, "nothing is computed"].append(_Sight(name, "", "", ""))
         translator = location.canonical(shown.conversion_function).partition("@")[0]
         says = "" if varies else normalise(shown.message)
         alike[at].append(_Sight(name, x.variant, says, translator))
         if where := _place(x):
             alike[*at[:-1], where].append(_Sight(name, "", "", ""))
-    same = [{a.name, b.name} for sights in alike.values() for a in sights for b in sights if a.same(b)]
+    same = [*({name} for name in age), *(group for sights in alike.values() for group in _same(sights))]
     return {
         name: min(group, key=age.__getitem__)
         for group in joined(same)
@@ -311,44 +323,71 @@ def _place(x: Reduction) -> Hashable:
 def _unwritten(program: Program) -> Hashable:
     """Return what a program is whose outputs vary: how it was reduced, and what it says, is left to chance.
 
-    Where an input has no elements, nothing was computed and the outputs are memory that nobody wrote: one cause, whatever
-    operator it is. Else its operators tell.
+    Its operators tell.
     """
-    given = [operand.value for operand in program.inputs]
-    if any(isinstance(x, Tensor | RandomTensor) and 0 in x.shape for x in given):
-        return "nothing is computed"
     return tuple(sorted({location.canonical(name) for name in program.operators}))
 
 
+def _of_nothing(program: Program) -> bool:
+    """Whether a program of one call has an input without elements: nothing is computed, and what is wrong of its values is what
+    nobody wrote, or began with. That is one cause, whatever operator it is, and whether memory happens to vary.
+    """
+    given = [operand.value for operand in program.inputs]
+    return isinstance(program, Instance) and any(isinstance(x, Tensor | RandomTensor) and 0 in x.shape for x in given)
+
+
 class _Sight(NamedTuple):
-    """How a finding fails with a reduced program, through one variant."""
+    """How a finding fails with a reduced program, through one variant.
+
+    Attributes:
+        message: Normalised; `translator`: the conversion function, without its line.
+    """
 
     name: str
     variant: str
     message: str
     translator: str
 
-    def same(self, other: _Sight) -> bool:
-        """Whether two sights of one program are of one cause: they say the same, or are two routes to one translator.
 
-        Routes give the translator the same program in forms of their own, and so fail at different lines of it.
-        """
-        if self.message == other.message:
-            return True
-        unknown = location.is_api(self.translator) or location.is_api(other.translator)
-        return self.variant != other.variant and (unknown or self.translator == other.translator)
+def _same(sights: Sequence[_Sight]) -> Iterator[set[str]]:
+    """Yield the findings that are one cause by sights of one program: they say the same, or are two routes to one translator.
+
+    Routes give the translator the same program in forms of their own, and so fail at different lines of it. A sight whose
+    translator is not known goes with all that came by another route.
+    """
+    saying: dict[str, set[str]] = defaultdict(set)
+    routes: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    unknown: dict[str, set[str]] = defaultdict(set)
+    for x in sights:
+        saying[x.message].add(x.name)
+        routes[x.translator][x.variant].add(x.name)
+        if location.is_api(x.translator):
+            unknown[x.variant].add(x.name)
+    yield from saying.values()
+    yield from (set[str]().union(*by.values()) for by in routes.values() if len(by) > 1)
+    for variant, names in unknown.items():
+        others = {x.name for x in sights if x.variant != variant}
+        if others:
+            yield names | others
 
 
 def joined(groups: Iterable[Iterable[Key]]) -> list[set[Key]]:
     """Return the sets that remain when those with a common element are one; of disjoint sets, they themselves."""
-    found: dict[Key, set[Key]] = {}
+    above: dict[Key, Key] = {}
+
+    def top(item: Key) -> Key:
+        while (upper := above.setdefault(item, item)) != item:
+            above[item] = item = above[upper]
+        return item
+
     for group in groups:
-        whole = set(group)
-        for item in list(whole):
-            whole |= found.get(item, set())
-        for item in whole:
-            found[item] = whole
-    return list({id(group): group for group in found.values()}.values())
+        items = [top(item) for item in group]
+        for item in items[1:]:
+            above[top(item)] = top(items[0])
+    found: dict[Key, set[Key]] = defaultdict(set)
+    for item in above:
+        found[top(item)].add(item)
+    return list(found.values())
 
 
 def outline(program: Program) -> bytes:

@@ -21,7 +21,10 @@ from opera.triage import causes, partners, reduction
 from opera.triage.choice import Choice, choose
 from opera.triage.known import Mark
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import sentence
+from opera.triage.sentence import READS_AS_REFUSAL, reads_as_refusal, sentence
+
+LAST = frozenset((NEWER, READS_AS_REFUSAL))
+"""Tags of what comes after all other findings: it may be no bug."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -110,7 +113,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         if verdict.environment not in superseded and (not only or name == only):
             groups[name, verdict.environment].append(verdict)
     found = [_finding(workspace, name, group, known) for (name, _), group in groups.items()]
-    found.sort(key=lambda x: (NEWER in x.tags, -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
+    found.sort(key=lambda x: (not LAST.isdisjoint(x.tags), -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
     age = ages(found)
     return sorted(found, key=lambda x: age[x.frontend, x.compiler_version])
 
@@ -154,6 +157,8 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     key = (first.frontend, first.environment)
     if all(First(*key, test) in known.passed for test in members):
         tags.add("passes-as-constants")
+    if reads_as_refusal(chosen.verdict.outcome):
+        tags.add(READS_AS_REFUSAL)
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
     script = f"{REPRODUCERS}/{name}.py"
     return Finding(

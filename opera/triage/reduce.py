@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -58,8 +62,8 @@ AGREEING = "agreeing"
 """Detail of an outcome: the independent implementations that confirm what is expected (opera.oracle.screens)."""
 WITNESS = 0.05
 """Seconds that a frontend may take for a test, to be asked about every smaller program, too."""
-OLDEST = 7
-"""Opsets before it are not tried: what is older than ONNX 1.2 (2018) nobody exports."""
+LARGEST = (448.0, 57344.0, 65504.0, 2.0**128 * (1 - 2.0**-8), 2.0**128 * (1 - 2.0**-24), sys.float_info.max)
+"""The largest finite numbers of dtypes, which stand for an infinity where one is replaced."""
 ALIKE = 0.6
 """Share of the words of two messages that must be in both."""
 
@@ -165,7 +169,7 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
         return False
     if "drawn" in one.details:  # how far what was drawn is off tells nothing
         return True
-    if not elsewhere and conceals(one.details, other.details):
+    if not elsewhere and (conceals(one.details, other.details) or _kinds(one) != _kinds(other)):
         return False
     return one.symptom != "value" or _severity(other) >= min(_severity(one), GROSS)
 
@@ -173,6 +177,25 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
 def _words(message: str) -> set[str]:
     """Return the words of a message, dtypes and numbers left out."""
     return set(re.findall(r"[A-Za-z_]{3,}", re.sub(rf"\b(?:{DTYPE})\b", " ", message)))
+
+
+def _kinds(outcome: Outcome) -> tuple[str, str]:
+    """Return what kind of number was expected, and what kind was returned; that of a finite one for what is no number.
+
+    The largest finite number for an infinity is another mistake than a small one for it.
+    """
+    expected, actual = (_kind(outcome.details.get(name)) for name in ("expected", "actual"))
+    return expected, actual
+
+
+def _kind(value: object) -> str:
+    try:
+        number = float(value) if isinstance(value, int | float | str) else 0.0
+    except ValueError:  # a shape, or a text
+        return "finite"
+    if not math.isfinite(number):
+        return str(number)
+    return "largest" if any(abs(abs(number) - x) <= 1e-6 * x for x in LARGEST) else "finite"
 
 
 def _severity(outcome: Outcome) -> float:
@@ -290,15 +313,21 @@ def _revealing(ask: _Asker, program: Program) -> list[Program]:
 
 
 def _oldest(ask: _Asker, program: Program) -> list[Program]:
-    """Return the program in the oldest version of its operators that fails so, if it is older; else nothing."""
+    """Return the program in the oldest version of its operators that means the same, if it is older and fails so; else nothing.
+
+    Which that is, the library says of a test that is made of the program (`Manifest.needs`): a version with other rules would
+    show another bug, or none.
+    """
     versions = program.context.get("opset") if isinstance(program, Instance) else None
-    if not isinstance(program, Instance) or not isinstance(versions, dict) or not isinstance(versions.get(""), int):
+    if not isinstance(program, Instance) or not isinstance(versions, dict):
         return []
-    made: list[Program] = [
-        msgspec.structs.replace(program, context={**program.context, "opset": {**versions, "": version}})
-        for version in range(OLDEST, versions[""])
-    ]
-    return next(([x] for x, fails in zip(made, ask(made), strict=True) if fails), [])
+    with tempfile.TemporaryDirectory() as kept:
+        ask.probe(msgspec.structs.replace(ask.question, program=_captured(program), keep=Path(kept)))
+        held = migrated.folder(Path(kept), plan.test_id(program.id, plan.exporter_id(program.library)))
+        needs = migrated.read_manifest(held).needs if (held / "manifest.json").is_file() else {}
+    older = {**versions, **{name: least for name, least in needs.items() if name in versions}}
+    made: list[Program] = [msgspec.structs.replace(program, context={**program.context, "opset": older})]
+    return made if older != versions and ask(made) == [True] else []
 
 
 def _confirmed(workspace: Workspace, ask: _Asker, kept: list[Program]) -> tuple[Program, Outcome]:

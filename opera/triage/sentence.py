@@ -30,6 +30,10 @@ TELLS_NOTHING = {
     "ValueError",
 }
 """Types of exceptions that say no more than that something went wrong."""
+REFUSAL = re.compile(r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported only\b", re.IGNORECASE)
+"""Words of a refusal, in whatever crash."""
+READS_AS_REFUSAL = "reads-as-refusal"
+"""Tag of a crash whose message has such words: it asks for a feature, if the documentation does not promise it."""
 SHORT = 90
 """Characters of a message that a title quotes."""
 LENGTH = 160
@@ -117,6 +121,11 @@ def _symptom(outcome: Outcome, verb: str, doing: str) -> str:
             return "output varies from run to run"
     how = "is refused" if outcome.verdict == verdicts.REFUSED else f"fails to {verb}"
     return f"{how}: {_begins(outcome)}"
+
+
+def reads_as_refusal(outcome: Outcome) -> bool:
+    """Whether a crash says in words of its own, anywhere in its cause, that something is not supported."""
+    return outcome.verdict == verdicts.CRASH and REFUSAL.search(said(outcome, 1500)) is not None
 
 
 def drawn(outcome: Outcome) -> str:

@@ -28,10 +28,13 @@ Measure: TypeAlias = tuple[int, ...]
 
 SPELLED = 8
 """A tensor of integers with at most so many elements may state sizes and axes: they change with the shapes."""
-AXES = ("axis", "dim")
-"""Parameters that begin so, or end so, name axes."""
-SIZED = re.compile(r"size|shape|num|heads|channels|features|units|groups?$")
-"""Parameters with such names say how large a tensor is, and change together with it: not every library checks that."""
+AXES = re.compile(r"^(?:ax[ie]s|dims?)(?:\d|_|$)|_ax[ie]s$|^(?:start|end|seq|batch|source|destination)_dim$")
+"""Parameters with such names are the numbers of axes."""
+SIZED = re.compile(
+    r"size|shape|num|heads|channels|features|units|groups?$|(?<!start)(?<!end)(?<!seq)(?<!batch)_dim$|^[kv]dim$"
+)
+"""Parameters with such names (`embed_dim` among them) say how large a tensor is, and change together with it: not every
+library checks that."""
 
 
 def measure(program: Program, defaults: Defaults) -> Measure:
@@ -267,7 +270,7 @@ def input_left_out(instance: Instance, name: str) -> Instance | None:
         return None
     before, after = instance.inputs[:place], instance.inputs[place + 1 :]
     context = _unlisted(instance.context, name)
-    if instance.library == "onnx":
+    if instance.outputs:  # a call that names what it returns has a place for each input
         left = () if not after else (msgspec.structs.replace(instance.inputs[place], value=None),)
         return msgspec.structs.replace(instance, inputs=(*before, *left, *after))
     if context is not None:
@@ -476,7 +479,7 @@ def _dropped(program: Program, rank: int, axis: int, spatial: int) -> Program | 
 
 
 def _axes(name: str) -> bool:
-    return name.rpartition(".")[2].startswith(AXES) or name.endswith(AXES)
+    return AXES.search(name.rpartition(".")[2]) is not None
 
 
 def _bulk(value: Value) -> int:

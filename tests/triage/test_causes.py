@@ -141,7 +141,7 @@ def test_members_that_another_parameter_decides_are_another_finding() -> None:
         (reduced("F", "a", program()), reduced("F", "b", program(value=tensor(1.0, dtype="float64"))), True),
         (reduced("F", "a", program()), reduced("F", "b", program(value=tensor(1, dtype="int8"))), True),
         (reduced("F", "a", program("Conv")), reduced("F", "b", program("Pad"), finished=False), False),
-        (reduced("F", "a", program("Conv")), reduced("F", "b", program("Pad"), nondefault=1), False),
+        (reduced("F", "a", program("Conv")), reduced("F", "b", program("Pad"), nondefault=1), True),
         (reduced("F", "a", program(), "keep='yes'"), reduced("F", "b", program(), "keep='no'"), False),
         (reduced("F", "a", program(), "keep='yes'"), reduced("F", "b", program(), "other='no'"), True),
         (
@@ -431,3 +431,45 @@ def test_one_equal_reduction_is_enough_however_many_members_there_are(workspace:
         reduction.save(workspace, msgspec.structs.replace(own, variant="more"))
     (cause,) = across.across(workspace, findings(workspace))
     assert set(cause.findings) == set(ids.values())
+
+
+def test_two_that_need_parameters_which_nobody_knows_are_one_if_their_operator_is() -> None:
+    one, other = reduced("F", "a", program("Conv"), nondefault=1), reduced("F", "b", program("Conv"), nondefault=2)
+    assert not divide("F", ["a", "b"], causes.kinds_of([one, other]), {})
+
+
+def test_what_is_computed_of_nothing_is_one_cause_whether_it_varies_or_not() -> None:
+    nothing = Tensor("float32", (0,), b"")
+    varies, wrong, shape = (
+        Outcome(*x)
+        for x in (("unstable", "infer", "unstable"), (INCONSISTENT, "infer", "value"), (INCONSISTENT, "infer", "shape"))
+    )
+    one = reduced("F1", "a", program("ReduceMax", value=nothing), outcome=varies)
+    other = reduced("F2", "b", program("ReduceProd", value=nothing), outcome=wrong)
+    third = reduced("F3", "c", program("ReduceSum", value=nothing), outcome=shape)
+    assert causes.united([one, other, third], {}, {"F1": 1.0, "F2": 2.0, "F3": 3.0}) == {"F2": "F1"}
+
+
+def test_joined_sets_and_many_sights_of_one_program_take_no_square_of_time() -> None:
+    """A hundred thousand findings that say the same are one; in pairs they would be ten billion."""
+    assert sorted(map(sorted, joined([["a", "b"], ["c"], ["d", "e"], ["b", "e"]]))) == [["a", "b", "d", "e"], ["c"]]
+    sights = [causes._Sight(f"F{n}", "inputs", "it fails", "converter") for n in range(100_000)]
+    [whole] = joined(causes._same(sights))
+    assert len(whole) == 100_000
+
+
+@pytest.mark.parametrize(
+    ("sights", "groups"),
+    [
+        ([("A", "one", "x", "f"), ("B", "two", "y", "f")], [["A", "B"]]),
+        ([("A", "one", "x", "f"), ("B", "one", "y", "f")], [["A"], ["B"]]),
+        ([("A", "one", "x", "f"), ("B", "two", "y", "g")], [["A"], ["B"]]),
+        ([("A", "one", "x", "f"), ("B", "two", "y", "torch.add")], [["A", "B"]]),
+        ([("A", "one", "x", "f"), ("B", "one", "y", "torch.add")], [["A"], ["B"]]),
+    ],
+)
+def test_two_routes_to_one_translator_are_one_cause(
+    sights: list[tuple[str, str, str, str]], groups: list[list[str]]
+) -> None:
+    found = joined(causes._same([causes._Sight(*x) for x in sights]))
+    assert sorted(map(sorted, found)) == groups

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from several_calls import ONNX, TORCH
@@ -203,3 +204,15 @@ def test_a_positive_parameter_stays_positive() -> None:
         ]
         assert all(x > 0 for x in items), (value, items)
     assert 0.0 in simpler.of_param("p", -2.5) and 1.0 in simpler.of_param("p", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "axis", "size"),
+    [
+        ("axis", True, False), ("dim", True, False), ("start_dim", True, False), ("dim0", True, False), ("axes", True, False),
+        ("keyword.batch_axis", True, False), ("embed_dim", False, True), ("key_dim", False, True), ("kdim", False, True),
+        ("hidden_size", False, True), ("dimension_names", False, False),
+    ],
+)  # fmt: skip
+def test_an_axis_is_no_size(name: str, axis: bool, size: bool) -> None:
+    assert (smaller._axes(name), smaller.SIZED.search(name.rpartition(".")[2]) is not None) == (axis, size)

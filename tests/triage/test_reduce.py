@@ -22,6 +22,7 @@ from opera.store import tests
 from opera.store.workspace import Workspace
 from opera.triage import reduce, reduction, scripts
 from opera.triage.findings import findings
+from opera.triage.sentence import reads_as_refusal
 
 pytest.importorskip("onnx")
 
@@ -78,7 +79,7 @@ def test_a_planted_fault_is_reduced_and_the_corpus_does_not_know(workspace: Work
     text = (workspace.root / "reproducers" / f"{script}.py").read_text()
     assert "LeakyRelu1 (file)" in text or "LeakyRelu0 (file)" in text, "it says where the member came from"
     shown = scripts.choose(workspace, scripts.members(workspace)[script])
-    assert shown is not None and shown.verdict.test == found.stored
+    assert shown is not None and shown.verdict.test in {x.stored for x in reduction.stored(workspace)}
     times = {x.test: x.seconds for x in reduction.stored(workspace)}
     reduce.show(workspace, "all", 60.0, 0.0, 1, again=True)
     assert {x.test: x.seconds for x in reduction.stored(workspace)} == times, "the time was over: nothing is lost"
@@ -185,3 +186,52 @@ def test_what_was_drawn_fails_alike_where_the_same_is_wrong_with_it():
 
     assert reduce.alike("tvm-onnx", shown("constant", 5.0), shown("constant", 1e-9))
     assert not reduce.alike("tvm-onnx", shown("constant", 5.0), shown("range", 5.0))
+
+
+def nan_mask(expected, actual):
+    return Outcome(INCONSISTENT, "infer", "nan-mask", "y", details={"expected": expected, "actual": actual})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (nan_mask("-inf", -3.4028234663852886e38), nan_mask("-inf", -3.4028234663852886e38), True),
+        (nan_mask("-inf", -3.4028234663852886e38), nan_mask("-inf", -65504.0), True),
+        (nan_mask("-inf", -3.4028234663852886e38), nan_mask("-inf", 2.0), False),
+        (nan_mask("nan", 1.5), nan_mask("inf", 1.5), False),
+        (nan_mask(1.0, "nan"), nan_mask(7.0, "nan"), True),
+    ],
+)
+def test_the_kind_of_wrong_number_stays(one, other, same):
+    assert reduce.alike("tvm-onnx", one, other) is same
+    assert reduce.alike("tvm-onnx", one, other, elsewhere=True), "another call may give another number"
+
+
+@pytest.mark.parametrize(
+    ("message", "reads"),
+    [("Check failed: only float32 is not yet supported", True), ("index 2 is out of bounds", False)],
+)
+def test_a_crash_reads_as_a_refusal_for_finding_and_draft_alike(message, reads):
+    assert reads_as_refusal(Outcome(CRASH, "load", "RuntimeError", message)) is reads
+    assert not reads_as_refusal(Outcome(INCONSISTENT, "infer", "value", message))
+
+
+def test_the_oldest_opset_is_one_that_means_the_same():
+    """Cast of opset 22 is of version 21."""
+
+    class Asker:
+        def __init__(self, probe):
+            self.probe, self.question = probe, Question(frontend="onnxruntime-onnx", variant="inputs")
+            self.seen = []
+
+        def __call__(self, programs):
+            self.seen += [x.context["opset"][""] for x in programs]
+            return [True] * len(programs)
+
+    one = Operand("input", Tensor.of(np.float32([1.5])))
+    cast = Instance("onnx", "Cast", {"to": 6}, (one,), ("y",), {"opset": {"": 22}})
+    with Probe(workers=1) as probe:
+        ask = Asker(probe)
+        [older] = reduce._oldest(ask, cast)
+    assert ask.seen == [older.context["opset"][""]]
+    assert older.context["opset"][""] <= 21

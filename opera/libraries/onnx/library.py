@@ -32,6 +32,8 @@ from opera.programs.values import Message, Value
 
 NAME = "onnx"
 PACKAGE = "onnx"
+NAMED = True
+"""A call names what it returns, and inputs that are left out have their place."""
 LIGHT = True
 """`equipped_defaults` takes a fraction of a second: it may be asked where somebody waits."""
 PRELOAD = ("onnx", "onnx.checker", "onnx.helper", "onnx.reference", "onnx.shape_inference", "ml_dtypes")
@@ -189,6 +191,8 @@ def steps(program: Graph) -> list[tuple[Instance, list[Value]]]:
 def expanded(instance: Instance) -> list[Program]:
     """Return the nodes of an expanded body, each with the values that the reference evaluator gives it, then the whole graph.
 
+    Of constants, one of each attribute that states them: a compiler may not know all of these.
+
     Empty without a body. Nodes that are no operators of ONNX, or whose inputs are not known, are left out, and then there is no
     graph. Raises InvalidTest where the evaluator cannot run the body.
     """
@@ -208,7 +212,11 @@ def expanded(instance: Instance) -> list[Program]:
         except LeftOut:
             continue
     graph = [_graph(found, edges, made.outputs)] if len(found) == len(made.nodes) > 1 else []
-    return [*(call for _, call in found if call.operator != "Constant"), *graph]
+    calls = [call for _, call in found if call.operator != "Constant"]
+    constants = {
+        tuple(sorted(call.params)): call for _, call in found if call.operator == "Constant"
+    }  # one of each form
+    return [*calls, *constants.values(), *graph]
 
 
 def _graph(found: list[tuple[Any, Instance]], edges: Mapping[str, Value], outputs: Iterable[str]) -> Graph:
