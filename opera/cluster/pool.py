@@ -27,9 +27,11 @@ from opera.programs.verdicts import Uses
 from opera.store.folders import Files
 
 WAIT = 0.2
-"""Seconds after which a node replies at the latest: what it takes to notice that it is lost, or that it may have more."""
-AHEAD = 0.4
-"""Seconds' worth of jobs that a node is handed beside those that it runs."""
+"""Seconds after which a node replies at the latest,"""
+EACH = 0.01
+"""or so many for each node, where that is more: the driver hears of a hundred replies a second at most."""
+AHEAD = 2
+"""A node is handed what it does in so many times that, beside the jobs that it runs."""
 UNDER_WAY = 2
 """Requests to a node at a time."""
 LOOK = 2.0
@@ -105,10 +107,9 @@ class _Node:
         self.release: list[str] = []
         self.rate, self.counted, self.since = 0.0, 0, 0.0  # jobs a second of late; jobs done since when
 
-    @property
-    def room(self) -> int:
-        """Jobs that it may have in hand."""
-        return self.workers + (math.ceil(AHEAD * self.rate) if self.rate else self.workers)
+    def room(self, wait: float) -> int:
+        """Return how many jobs it may have in hand, where it replies after so many seconds."""
+        return self.workers + (math.ceil(AHEAD * wait * self.rate) if self.rate else self.workers)
 
     def count(self, done: int, now: float) -> None:
         """Take note of jobs that are done."""
@@ -153,12 +154,14 @@ class ClusterPool:
         self._messages: dict[str, str] = {}  # group → why a node cannot be in it
         self._results: deque[Result] = deque()
         self._packed: OrderedDict[str, tuple[int, str]] = OrderedDict()  # test → newest change of its folder, digest
+        self._parcels: dict[str, bytes] = {}  # digest → parcel, of tests that were packed for what is being sent
         self._stored: OrderedDict[str, None] = OrderedDict()  # digests of parcels that are in the store
         self._inline: set[str] = set()  # and of those that a node did not find there
         self._last_begin = self._last_end = math.inf
         self._looked = self._began = self._counted_at = time.monotonic()
         self._orphaned: float | None = None  # since when no node can do what is queued
         self._slot_seconds = 0.0
+        self._wait, self._room = WAIT, 0
 
     def __enter__(self) -> ClusterPool:
         self._code = code()
@@ -184,7 +187,7 @@ class ClusterPool:
     @property
     def room(self) -> int:
         """Jobs that nodes hold at a time."""
-        return sum(node.room for node in self._nodes.values() if node.told)
+        return self._room
 
     @property
     def accounts(self) -> dict[str, Account]:
@@ -272,8 +275,14 @@ class ClusterPool:
                 )
             self._hear(WAIT)
             self._look_again()
+        self._measure()
         self._began, self._slot_seconds = time.monotonic(), 0.0
         self._counted_at = self._began
+
+    def _measure(self) -> None:
+        """See how many jobs nodes may hold, and how often they are to reply."""
+        self._wait = max(WAIT, EACH * len(self._nodes))
+        self._room = sum(node.room(self._wait) for node in self._nodes.values() if node.told)
 
     def _look_again(self) -> None:
         if time.monotonic() - self._looked >= LOOK:
@@ -417,6 +426,7 @@ class ClusterPool:
     def _step(self, seconds: float) -> None:
         """Hand out what can be, and wait so long for a reply."""
         self._look_again()
+        self._measure()
         now = time.monotonic()
         if now >= self._last_begin:
             for queue in self._queues.values():
@@ -441,7 +451,7 @@ class ClusterPool:
         if self.waiting():
             for ahead in (False, True):
                 for node in sorted(ready, key=lambda x: len(x.tasks) / x.workers):
-                    room = node.room if ahead else node.workers
+                    room = node.room(self._wait) if ahead else node.workers
                     while len(node.tasks) < room:
                         task = self._next(node)
                         if task is None:
@@ -451,6 +461,7 @@ class ClusterPool:
         for node in ready:
             if given[node.name] or node.tasks or node.asked or node.retire:
                 self._send(node, [self._complete(task) for task in given[node.name]])
+                self._parcels.clear()
 
     def _next(self, node: _Node) -> _Task | None:
         """Take the job that was submitted first, of those that a node may do."""
@@ -475,7 +486,7 @@ class ClusterPool:
 
     def _send(self, node: _Node, works: list[Work]) -> None:
         """Send jobs, and with them the tests that the node is thought to lack."""
-        request = Request(works, retire=node.retire, release=node.release, wait=WAIT)
+        request = Request(works, retire=node.retire, release=node.release, wait=self._wait)
         node.retire, node.release = [], []
         for work in works:
             if work.group not in node.groups:
@@ -492,10 +503,14 @@ class ClusterPool:
 
     def _provide(self, request: Request, read: Read) -> None:
         """Put a test where a node finds it: into the store, or beside the job."""
-        if self._store is None or read.digest in self._inline:
-            request.parcels[read.digest] = parcels.pack(self._files.test(read.test))
-        elif read.digest not in self._stored:
-            self._store.put(read.digest, parcels.pack(self._files.test(read.test)))
+        inline = self._store is None or read.digest in self._inline
+        if not inline and read.digest in self._stored:
+            return
+        parcel = self._parcels.get(read.digest) or parcels.pack(self._files.test(read.test))
+        if inline:
+            request.parcels[read.digest] = parcel
+        elif self._store is not None:
+            self._store.put(read.digest, parcel)
             _remember(self._stored, read.digest, None)
 
     def _digest(self, test: str) -> str:
@@ -507,7 +522,9 @@ class ClusterPool:
             return ""
         known = self._packed.get(test)
         if known is None or known[0] != changed:
-            known = changed, parcels.digest(parcels.pack(folder))
+            parcel = parcels.pack(folder)
+            known = changed, parcels.digest(parcel)
+            self._parcels[known[1]] = parcel
         _remember(self._packed, test, known)
         return known[1]
 

@@ -20,7 +20,7 @@ from opera import compilers
 from opera.errors import OperaError, UsageError
 from opera.pool.interface import JobPool
 from opera.pool.workers import DONE, STARVED, UNAVAILABLE, Result
-from opera.programs.verdicts import ERROR, FAILURES, Job, Limits
+from opera.programs.verdicts import ERROR, FAILURES, PASS, UNSUPPORTED, Job, Limits
 from opera.run import exporters, plan, pools, quota, rejudge, renewal, transitions
 from opera.run.accounts import Accounts
 from opera.run.aftermath import Aftermath, Culprit, poisoning
@@ -454,7 +454,9 @@ class _Run:
             self.accounts.first(frontend, task.item.test, inside, result.seconds - repeated)
             self.accounts.confirmed(frontend, repeated)
         self.aftermath.note(result, outcome)
-        return transitions.executed(task, outcome, Origin(result.worker, predecessors(result.predecessors)))
+        is_failure = outcome.verdict not in (PASS, UNSUPPORTED)  # what ran before it is long, and asked for then alone
+        before = predecessors(result.predecessors) if is_failure else ()
+        return transitions.executed(task, outcome, Origin(result.worker, before))
 
     def _screened(self, task: Screen, result: Result) -> list[Step]:
         if result.status == STARVED:  # it says nothing of the test, which the next run tries again

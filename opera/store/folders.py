@@ -48,6 +48,8 @@ class Folders(msgspec.Struct, frozen=True):
 
     def test(self, name: str) -> Path:
         """Return the folder of a migrated test: where it is, else where it is to be made."""
+        if len(self.roots) == 1:
+            return migrated.folder(Path(self.roots[0], TESTS), name)
         places = [migrated.folder(Path(root, TESTS), name) for root in self.roots]
         return next((place for place in places[1:] if not places[0].is_dir() and place.is_dir()), places[0])
 
