@@ -21,7 +21,7 @@ from opera.programs.values import CONTAINERS, Tensor, Value
 NAME = "opencv"
 TITLE = "OpenCV"
 PACKAGE = "opencv-python-headless onnx"
-PRELOAD = ("cv2", "onnx")
+PRELOAD = ("onnx", "cv2")
 
 UNSUPPORTED = messages.table("opencv", "onnx")
 
