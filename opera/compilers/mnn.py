@@ -126,7 +126,7 @@ FRONTENDS: Mapping[str, Frontend] = {"keras": Keras(), "onnx": Onnx()}
 
 
 def _named(error: BaseException | None) -> str:
-    found = re.search(r"(?:ONNX|TFLITE)::(\w+)", "" if error is None else str(error))
+    found = re.search(r"(?:ONNX::|NOT_SUPPORTED_OP: \[ )(\w+)", "" if error is None else str(error))
     return found[1] if found else ""
 
 
