@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
@@ -20,6 +20,9 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 PLAINER = ("float32", "int64", "int32")
 """Dtypes that tensors are tried in, to see whether their own decides."""
+FLOATS, INTEGERS = ("float32", "float64"), ("int8", "uint8", "int16", "int32", "int64")
+NUDGE = 2.0**-10
+"""What is added to a number, relatively, to see whether it decides that it is just this one."""
 SPECIAL: dict[str, Callable[[Array], Array]] = {
     "NaN": np.isnan,
     "infinity": np.isinf,
@@ -49,13 +52,25 @@ def parameters(ask: Look, program: Program, defaults: Defaults) -> Iterator[str]
             continue
         if _passes(ask, [other]):
             yield f"{name}={_said(value)}"
+    yield from (f"{name} left out" for name, others in _given_for(program, known) if _passes(ask, others))
+
+
+def _given_for(program: Instance, known: Mapping[str, Value]) -> Iterator[tuple[str, list[Program]]]:
+    """Yield the parameters that have no value, None by default, and programs that give one the value of a number beside it."""
+    numbers = [x for x in program.params.values() if isinstance(x, int | float) and not isinstance(x, bool)]
+    for name, plain in known.items():
+        if plain is None and program.params.get(name) is None and name not in {x.name for x in program.inputs}:
+            made = [smaller.given(program, name, x) for x in numbers]
+            yield name, [x for x in made if x is not None]
 
 
 def besides(ask: Look, program: Program, _: Defaults) -> Iterator[str]:
-    """Yield what else must be so: inputs that may be left out, dtypes, ranks, empty tensors, NaN, infinity, negative numbers.
+    """Yield what else must be so: inputs that may be left out, dtypes, ranks, lengths of 1, equal elements, numbers that are
+    just at a limit, empty tensors, NaN, infinity, negative numbers.
 
     Of each, another program is asked about that differs in it alone; nothing is said where its library rejects that.
     """
+    yield from _dtypes(ask, program)
     for says, others in _variations(program):
         if _passes(ask, [x for x in others if x is not None and x != program]):
             yield says
@@ -69,18 +84,36 @@ def _passes(ask: Look, programs: Sequence[Program]) -> bool:
         return False
 
 
+def _dtypes(ask: Look, program: Program) -> Iterator[str]:
+    """Yield dtypes that decide; "integer" where every other integer dtype fails as well, and a float passes."""
+    for dtype in sorted({x.dtype for x in smaller.leaves(program)} - {"float32", "string", "bool"}):
+
+        def passes(others: Iterable[str], dtype: str = dtype) -> bool:
+            steps = (partial(smaller.as_dtype, dtype=dtype, other=x) for x in others if x != dtype)
+            made = (smaller.applied(step, program) for step in steps)
+            return _passes(ask, [x for x in made if x is not None and x != program])
+
+        if dtype in INTEGERS and passes(FLOATS) and not passes(INTEGERS):
+            yield "integer inputs"
+        elif passes(PLAINER):
+            yield f"{dtype} inputs"
+
+
 def _variations(program: Program) -> Iterator[tuple[str, list[Program | None]]]:
     found = smaller.leaves(program)
     if isinstance(program, Instance):
         for operand in program.inputs:
             if operand.value is not None:
                 yield f"input {operand.name}", [smaller.input_left_out(program, operand.name)]
-    for dtype in sorted({x.dtype for x in found} - {"float32", "string", "bool"}):
-        steps = [partial(smaller.as_dtype, dtype=dtype, other=x) for x in PLAINER if x != dtype]
-        yield f"{dtype} inputs", [smaller.applied(step, program) for step in steps]
     for rank in sorted({len(x.shape) for x in found}):
         says = "a 0-d input" if rank == 0 else f"an input of rank {rank}"
         yield says, [_mapped(partial(change, rank=rank), program) for change in (_one_axis_more, _one_axis_less)]
+    if any(1 in x.shape for x in found):
+        for axis in range(max(len(x.shape) for x in found)):
+            yield f"length 1 of axis {axis}", [_mapped(partial(_longer, axis=axis), program)]
+    yield "equal elements in an input", [_mapped(_distinct, program)]
+    for name, made in _nudged(program):
+        yield f"{name} just at a limit", made
     if any(0 in x.shape for x in found):
         yield "an empty input", [_mapped(_filled, program)]
     for says, where in SPECIAL.items():
@@ -105,6 +138,52 @@ def _one_axis_less(leaf: Leaf, rank: int) -> Leaf:
 
 def _shaped(leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
     return msgspec.structs.replace(leaf, shape=shape)
+
+
+def _longer(leaf: Leaf, axis: int) -> Leaf:
+    """Repeat what has one element along an axis."""
+    if axis >= len(leaf.shape) or leaf.shape[axis] != 1:
+        return leaf
+    if not isinstance(leaf, Tensor):
+        return _shaped(leaf, (*leaf.shape[:axis], 2, *leaf.shape[axis + 1 :]))
+    return Tensor.of(np.repeat(leaf.array(), 2, axis), leaf.dtype)
+
+
+def _distinct(leaf: Leaf) -> Leaf:
+    """Let the elements of floats differ, each a little more than the one before, where some are equal."""
+    if not isinstance(leaf, Tensor) or leaf.dtype not in ("float32", "float64") or leaf.array().size < 2:
+        return leaf
+    numbers = simpler.numbers(leaf)
+    if not np.isfinite(numbers).all() or len(np.unique(numbers)) == numbers.size:
+        return leaf
+    more = np.arange(numbers.size).reshape(numbers.shape) * NUDGE
+    return simpler.numbered(numbers + more, leaf.dtype)
+
+
+def _nudged(program: Program) -> Iterator[tuple[str, list[Program | None]]]:
+    """Yield floating-point parameters and inputs of one element, and the program with a little more, and less, of each."""
+    if not isinstance(program, Instance):
+        return
+    for name, value in program.params.items():
+        if isinstance(value, float) and np.isfinite(value):
+            yield name, [smaller.with_param(program, name, value + x) for x in _steps(value)]
+    for operand in program.inputs:
+        held = operand.value
+        if isinstance(held, Tensor) and held.dtype in ("float32", "float64") and held.array().size == 1:
+            number = float(held.array().ravel()[0])
+            if len(program.inputs) > 1 and np.isfinite(number):
+                made = [simpler.numbered(np.full(held.shape, number + x), held.dtype) for x in _steps(number)]
+                yield operand.name, [_with_input(program, operand.name, x) for x in made]
+
+
+def _steps(number: float) -> tuple[float, float]:
+    size = NUDGE * (abs(number) or 1.0)
+    return size, -size
+
+
+def _with_input(program: Instance, name: str, value: Value) -> Program:
+    inputs = (msgspec.structs.replace(x, value=value) if x.name == name else x for x in program.inputs)
+    return msgspec.structs.replace(program, inputs=tuple(inputs))
 
 
 def _filled(leaf: Leaf) -> Leaf:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import sys
 import tempfile
@@ -16,6 +17,7 @@ import msgspec
 from opera.errors import OperaError
 from opera.oracle.comparison import conceals
 from opera.oracle.signature import DTYPE, Signature
+from opera.pool import clock
 from opera.programs import migrated, values
 from opera.programs.program import Captured, Instance, Program, Provenance, parse
 from opera.programs.verdicts import (
@@ -42,8 +44,10 @@ from opera.triage.reduction import Reduction
 
 SECONDS = 60.0
 """What a finding may take, unless more or less is asked for."""
-SEARCH = 0.85
-"""Share of that for the search: what it finds is confirmed afterwards."""
+SEARCH = 0.75
+"""Share of that for the search; the rest is for asking what decides, whatever the search left."""
+WALL = 4.0
+"""So many times as long as it may work a search may take on a busy machine, by the clock on the wall."""
 PATIENCE = 10.0
 """Seconds that a candidate may take: one that is much slower than a member is no smaller."""
 TRIED = 3
@@ -72,18 +76,37 @@ class NotReduced(Exception):
     """Nothing smaller is known of a finding; the text says why."""
 
 
+class _Budget:
+    """What a search may work: processor seconds of this process and its workers. What a busy machine takes does not count."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.begun = seconds, time.monotonic()
+        self._used, self._seen = 0.0, clock.tree(os.getpid())[0]
+
+    def spent(self) -> bool:
+        """Whether it is used up."""
+        now = clock.tree(os.getpid())[0]
+        self._used, self._seen = (
+            self._used + max(0.0, now - self._seen),
+            now,
+        )  # a worker that ended takes its seconds along
+        return self._used > self.seconds or time.monotonic() - self.begun > WALL * self.seconds
+
+
 class _Asker:
-    """Asks the probe which programs fail as a target does, each once, until a time.
+    """Asks the probe which programs fail as a target does, each once, as long as there is a budget.
 
     Attributes:
         witness: Asks another frontend, that passes what the search began with; None where none is quick. What it does not pass
             may be no program at all, for a library does not check all that its specification says.
+        budget: What asking may take.
         asked: Programs that were asked about.
         outcomes: Id of a program → what it showed.
     """
 
-    def __init__(self, probe: Probe, question: Question, end: float, witness: Question | None = None) -> None:
-        self.probe, self.question, self.end, self.witness = probe, question, end, witness
+    def __init__(self, probe: Probe, question: Question, witness: Question | None = None) -> None:
+        self.probe, self.question, self.witness = probe, question, witness
+        self.budget: _Budget | None = None
         self.batch, self.asked = AT_A_TIME, 0
         self.target: Outcome | None = None
         self.outcomes: dict[str, Outcome] = {}
@@ -133,7 +156,7 @@ class _Asker:
     def _ask(self, programs: Sequence[Program], question: Question, known: dict[str, Outcome]) -> int:
         """Ask about the programs that nothing is known of; return how many they are."""
         left = {x.id: x for x in programs if x.id not in known}
-        if left and time.monotonic() > self.end:
+        if left and self.budget is not None and self.budget.spent():
             raise Spent
         known.update(dict.fromkeys(left, Outcome(ERROR, "", "opera", "nobody answered")))
         for name, program in left.items():
@@ -210,11 +233,10 @@ def _severity(outcome: Outcome) -> float:
 def reduce(workspace: Workspace, probe: Probe, verdicts: list[Verdict], seconds: float = SECONDS) -> Reduction:
     """Return the smallest program found that fails as one of these verdicts, its test stored. Raises NotReduced."""
     begun = time.monotonic()
-    end = begun + SEARCH * seconds
     why = "its members fail only after other tests, or were deleted"
     for verdict in choice.candidates(workspace, verdicts)[:TRIED]:
         try:
-            return _reduced(workspace, probe, verdict, begun, end)
+            return _reduced(workspace, probe, verdict, begun, seconds)
         except NotReduced as error:
             why = str(error)
         except Spent:
@@ -222,20 +244,19 @@ def reduce(workspace: Workspace, probe: Probe, verdicts: list[Verdict], seconds:
     raise NotReduced(why)
 
 
-def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float, end: float) -> Reduction:
+def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float, seconds: float) -> Reduction:
     manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, verdict.test))
     program = workspace.instance(manifest.instance)
     question = Question(
         frontend=verdict.frontend, variant=verdict.variant, environment=verdict.environment,
         limits=_patient(probe.limits, verdict.outcome), screened=verdict.outcome.verdict == INCONSISTENT,
     )  # fmt: skip
-    ask = _Asker(probe, question, end, _witness(workspace, verdict))
-    asked = time.monotonic()
+    ask = _Asker(probe, question, _witness(workspace, verdict))
     [first] = ask.look([program])
     if not alike(verdict.frontend, verdict.outcome, first, elsewhere=not first.conversion_function):
         raise NotReduced(f"by the library's own reference it is now {_brief(first)}")
     ask.target = first
-    ask.end += time.monotonic() - asked  # a compiler that must be started first takes nobody's time
+    ask.budget = _Budget(SEARCH * seconds)  # a compiler that must be started first takes nobody's time
     kept, finished = [program], True
     defaults: smaller.Defaults = {}
     try:
@@ -251,6 +272,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     except Spent:
         finished = False
     found, outcome = _confirmed(workspace, ask, kept)
+    ask.budget = _Budget((1.0 - SEARCH) * seconds)
     decided, besides = (tuple(of(ask, found, defaults)) for of in (deciding.parameters, deciding.besides))
     return Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, _captured(found).form(), outcome,

@@ -263,6 +263,18 @@ def with_param(instance: Instance, name: str, value: Value) -> Instance | None:
     return msgspec.structs.replace(instance, params={**instance.params, name: value})
 
 
+def given(instance: Instance, name: str, value: Value) -> Instance | None:
+    """Return a call with a parameter that it has not, by its name; None where it cannot be given one."""
+    lists = [x for x in instance.context.values() if isinstance(x, dict) and {"args", "kwargs"} <= x.keys()]
+    if len(lists) > 1 or instance.params.get(name) is not None:
+        return None
+    context = {
+        key: {**x, "kwargs": [*x["kwargs"], name]} if x in lists and name not in (*x["args"], *x["kwargs"]) else x
+        for key, x in instance.context.items()
+    }
+    return msgspec.structs.replace(instance, params={**instance.params, name: value}, context=context)
+
+
 def input_left_out(instance: Instance, name: str) -> Instance | None:
     """Leave out an input: the last ones without a trace, others as None."""
     place = next((place for place, x in enumerate(instance.inputs) if x.name == name), None)
