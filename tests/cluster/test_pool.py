@@ -254,6 +254,22 @@ def test_tests_travel_once_to_a_node_and_what_is_made_comes_back(files: Folders,
         assert texts(pool, Reading(("t1", "t2"))) == [["changed", "two and more"]], "another node, a changed test"
 
 
+def test_on_the_drivers_machine_nothing_moves(tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    files, home = Folders.of(tmp_path / "workspace"), messages.Home.of(tmp_path / "workspace")
+    machines, group = Nearby({"a": 1}, home=home), msgspec.structs.replace(GROUP, env=files.environment())
+    with opened(machines, files, group) as pool:
+        write(files, "t1", "one")
+        assert texts(pool, Reading(("t1",), ("t2",), "two")) == [["one"]]
+        assert texts(pool, Reading(("t2",))) == [["two"]]
+        assert not any(request.parcels for request in machines.requests["a"])
+        assert not list(machines.nodes["a"]._root.glob("tests/*"))
+    assert home.is_here()
+    assert not msgspec.structs.replace(home, boot="another machine's").is_here()
+    (tmp_path / "workspace").rename(tmp_path / "other")
+    assert not home.is_here()
+
+
 def test_what_the_store_has_lost_travels_with_the_message(files: Folders, tmp_path: Path) -> None:
     store = parcels.Store(str(tmp_path / "store"))
     machines = Nearby({"a": 1}, store=store.address)
