@@ -174,8 +174,8 @@ def _connect(ray: Any, address: str, workers: int, stack: ExitStack) -> None:
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise NoAnswer(
             f"the cluster at {address} cannot be reached: {str(error).strip().splitlines()[0][:300]}",
-            cause="no Ray runs there, a firewall is between, or Ray or Python has another version there",
-            fix=f"start it with {start}",
+            cause="no Ray runs there, a firewall is between, it has another version of Ray or Python, or it asks for a token",
+            fix=f"start it with {start}; a token is given by RAY_AUTH_MODE=token and RAY_AUTH_TOKEN",
         ) from None
 
 

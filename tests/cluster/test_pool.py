@@ -234,7 +234,7 @@ GROUP = Group(call="faults.jobs:reads", preload=("faults.jobs",), env={"OPERA_RO
 
 @pytest.mark.parametrize("where", ["messages", "store"])
 def test_tests_travel_once_to_a_node_and_what_is_made_comes_back(files: Folders, tmp_path: Path, where: str) -> None:
-    address = str(tmp_path / "store") if where == "store" else ""
+    address = f"file://{tmp_path}/store" if where == "store" else ""
     store = parcels.Store(address) if address else None
     machines = Nearby({"a": 1}, store=address)
     with opened(machines, files, GROUP, store=store) as pool:
