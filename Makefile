@@ -48,7 +48,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 
 $(VENV)/.dev: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[onnx,torch,keras,onnxruntime,opencv,openvino,tract,tvm,benchmark,pandas,parquet,dev]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[onnx,torch,keras,onnxruntime,mnn,opencv,openvino,tract,tvm,benchmark,cluster,pandas,parquet,dev]"
 	touch $@ $(VENV)/.demo
 
 clean:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from opera.cluster.messages import Reply, Request
+from opera.cluster.messages import Home, Reply, Request
 from opera.cluster.node import Node
 from opera.cluster.pool import Lost
 
@@ -16,8 +16,15 @@ from opera.cluster.pool import Lost
 class Nearby:
     """Machines by name, each with its workers; `traits` of a machine are variables in the environment of its processes."""
 
-    def __init__(self, workers: dict[str, int], *, store: str = "", least_free: dict[str, int] | None = None) -> None:
-        self.workers, self.store, self.least_free = dict(workers), store, least_free or {}
+    def __init__(
+        self,
+        workers: dict[str, int],
+        *,
+        store: str = "",
+        home: Home | None = None,
+        least_free: dict[str, int] | None = None,
+    ) -> None:
+        self.workers, self.store, self.home, self.least_free = dict(workers), store, home, least_free or {}
         self.traits: dict[str, dict[str, str]] = {}
         self.nodes: dict[str, Node] = {}
         self.dies_at: dict[str, int] = {}  # machine → after so many jobs of it that were told, it is lost
@@ -30,7 +37,7 @@ class Nearby:
 
     def open(self, node: str, workers: int) -> Any:
         # Mebibytes that are free in tests are nobody's concern, unless a test says so.
-        self.nodes[node] = Node(workers, self.store, least_free=self.least_free.get(node, 0))
+        self.nodes[node] = Node(workers, self.store, self.home, least_free=self.least_free.get(node, 0))
         self.requests.setdefault(node, [])
         return node
 

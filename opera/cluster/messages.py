@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from hashlib import blake2b
 from pathlib import Path
 
@@ -103,10 +104,40 @@ class Reply(msgspec.Struct, array_like=True):
 
 
 class Hello(msgspec.Struct, array_like=True):
-    """What a node says of itself: its name, and the digest of the opera that it runs."""
+    """What a node says: its name, the digest of the opera that it runs, and whether it works in the driver's folder."""
 
     name: str
     code: str
+    at_home: bool = False
+
+
+class Home(msgspec.Struct, frozen=True):
+    """The folder that tests of the driver are in, so that a node on its machine knows it: nothing moves to or from there.
+
+    A folder that several machines mount is not that of both: what one writes, the other may see a while later.
+    """
+
+    path: str
+    device: int
+    inode: int
+    boot: str
+
+    @classmethod
+    def of(cls, path: Path) -> Home:
+        """Return a folder of this machine."""
+        found = path.stat()
+        return cls(str(path.absolute()), found.st_dev, found.st_ino, _boot())
+
+    def is_here(self) -> bool:
+        """Whether this process sees that very folder, on the same machine."""
+        with contextlib.suppress(OSError):
+            return Home.of(Path(self.path)) == self
+        return False
+
+
+def _boot() -> str:
+    """Return what tells this machine, since it was started, from all others."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def code() -> str:

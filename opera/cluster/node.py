@@ -22,7 +22,7 @@ import msgspec
 
 from opera import temporary
 from opera.cluster import parcels
-from opera.cluster.messages import Done, Hello, Made, Read, Reply, Request, Work, code
+from opera.cluster.messages import Done, Hello, Home, Made, Read, Reply, Request, Work, code
 from opera.cluster.parcels import Store
 from opera.errors import OperaError, WorkspaceError
 from opera.pool.pool import Pool
@@ -41,17 +41,24 @@ class Node:
     Args:
         workers: Processes at a time.
         store: Address of the store, empty where parcels come with requests.
+        home: The driver's folder: where it is this machine's as well, tests stay there, and nothing moves.
         paths: The driver's `sys.path`: what of it is here too, is looked in after this machine's own.
         least_free: Bytes that must be free on its disk.
     """
 
     def __init__(
-        self, workers: int, store: str = "", paths: tuple[str, ...] = (), least_free: int = LEAST_FREE
+        self,
+        workers: int,
+        store: str = "",
+        home: Home | None = None,
+        paths: tuple[str, ...] = (),
+        least_free: int = LEAST_FREE,
     ) -> None:
         _set_path(paths)
         self._stack, self._least_free = ExitStack(), least_free
         self._root = self._stack.enter_context(temporary.folder("node"))
         self._files = Folders.of(self._root)
+        self._at_home = home is not None and home.is_here()
         (self._root / "scratch").mkdir()
         self._store = Store(store) if store else None
         self._pool = self._stack.enter_context(Pool({}, workers=workers))
@@ -71,7 +78,7 @@ class Node:
 
     def hello(self) -> bytes:
         """Return what this node is (Hello)."""
-        return msgspec.msgpack.encode(Hello(f"{socket.gethostname()} ({os.getpid()})", code()))
+        return msgspec.msgpack.encode(Hello(f"{socket.gethostname()} ({os.getpid()})", code(), self._at_home))
 
     def exchange(self, data: bytes) -> bytes:
         """Do what a request says for a while, and return what was done (Reply)."""
@@ -104,7 +111,8 @@ class Node:
     def _obey(self, request: Request, lacking: list[int]) -> None:
         for name, group in request.groups.items():
             # What the driver's own folders are is nothing to a node.
-            told = group.env | (self._files.environment() if ROOTS in group.env else {})
+            moved = ROOTS in group.env and not self._at_home
+            told = group.env | (self._files.environment() if moved else {})
             self._pool.add(name, msgspec.structs.replace(group, env=told))
         if request.until is not None:
             begin, end = request.until

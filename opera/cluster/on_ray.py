@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from opera import temporary
+from opera.cluster.messages import Home
 from opera.cluster.node import Node
 from opera.cluster.pool import Lost
 from opera.errors import NoAnswer, NotInstalled, UsageError
@@ -34,9 +35,8 @@ ENDING = 10.0
 class Actor:
     """What runs on a node: the class of the actors."""
 
-    def __init__(self, workers: int, store: str, paths: tuple[str, ...], least_free: int | None) -> None:
-        more = {} if least_free is None else {"least_free": least_free}
-        self._node = Node(workers, store, paths, **more)
+    def __init__(self, workers: int, store: str, home: Home | None, paths: tuple[str, ...]) -> None:
+        self._node = Node(workers, store, home, paths)
 
     def exchange(self, request: bytes) -> bytes:
         """See opera.cluster.node.Node.exchange; an empty request is for the hello."""
@@ -54,12 +54,12 @@ class RayMachines:
         address: `local`, `auto`, `HOST:PORT` of the head, or `ray://HOST:PORT`.
         workers: Processes at a time on each node; 0 for as many as it has CPUs.
         store: Address of the store, empty where there is none.
-        least_free: Bytes that must be free on a node's disk; None for the usual.
+        home: The driver's folder, in which nodes on its machine work; None where none is to do so.
 
     Raises NotInstalled, UsageError or NoAnswer where there is no such cluster.
     """
 
-    def __init__(self, address: str, *, workers: int = 0, store: str = "", least_free: int | None = None) -> None:
+    def __init__(self, address: str, *, workers: int = 0, store: str = "", home: Home | None = None) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of it
         os.environ.setdefault(
             "RAY_worker_niceness", "0"
@@ -73,7 +73,7 @@ class RayMachines:
                 cause='opera was installed without its extra "cluster"',
                 fix='pip install "opera[cluster]", here and on every node',
             ) from None
-        self._ray, self._workers, self._store, self._least_free = ray, workers, store, least_free
+        self._ray, self._workers, self._store, self._home = ray, workers, store, home
         self._actors: list[Any] = []
         self._stack = ExitStack()
         if not ray.is_initialized():
@@ -99,7 +99,7 @@ class RayMachines:
             scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
         )  # fmt: skip
         paths = tuple(os.path.abspath(entry) for entry in sys.path)  # noqa: PTH100  ("" is the current folder)
-        actor = made.remote(workers, self._store, paths, self._least_free)
+        actor = made.remote(workers, self._store, self._home, paths)
         self._actors.append(actor)
         return actor
 
@@ -174,8 +174,8 @@ def _connect(ray: Any, address: str, workers: int, stack: ExitStack) -> None:
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise NoAnswer(
             f"the cluster at {address} cannot be reached: {str(error).strip().splitlines()[0][:300]}",
-            cause="no Ray runs there, a firewall is between, or Ray or Python has another version there",
-            fix=f"start it with {start}",
+            cause="no Ray runs there, a firewall is between, it has another version of Ray or Python, or it asks for a token",
+            fix=f"start it with {start}; a token is given by RAY_AUTH_MODE=token and RAY_AUTH_TOKEN",
         ) from None
 
 

@@ -26,7 +26,7 @@ from opera.pool.workers import DONE, STARVED, UNAVAILABLE, Account, Group, Resul
 from opera.programs.verdicts import Uses
 from opera.store.folders import Files
 
-WAIT = 0.2
+WAIT = 0.5
 """Seconds after which a node replies at the latest,"""
 EACH = 0.01
 """or so many for each node, where that is more: the driver hears of a hundred replies a second at most."""
@@ -95,6 +95,7 @@ class _Node:
     def __init__(self, name: str, handle: Any, workers: int) -> None:
         self.name, self.handle, self.workers = name, handle, workers
         self.told = ""  # what it calls itself, once it has said hello
+        self.at_home = False  # it works in the driver's folder
         self.calls: list[tuple[Any, int]] = []  # under way, the oldest first, and how many jobs each brings
         self.tasks: dict[int, _Task] = {}  # handed to it and not told of
         self.groups: set[str] = set()  # that it knows
@@ -307,7 +308,7 @@ class ClusterPool:
             self._leave(node, text)
             return
         self._count_slots()
-        node.told = hello.name
+        node.told, node.at_home = hello.name, hello.at_home
         self._say(f"node {node.told} does {node.workers} jobs at a time")
 
     def _lose(self, node: _Node, why: str) -> None:
@@ -460,7 +461,7 @@ class ClusterPool:
                         given[node.name].append(task)
         for node in ready:
             if given[node.name] or node.tasks or node.asked or node.retire:
-                self._send(node, [self._complete(task) for task in given[node.name]])
+                self._send(node, [self._complete(node, task) for task in given[node.name]])
                 self._parcels.clear()
 
     def _next(self, node: _Node) -> _Task | None:
@@ -471,10 +472,12 @@ class ClusterPool:
         self._orphaned = None
         return self._queues[min(names, key=lambda name: self._queues[name][0].number)].popleft()
 
-    def _complete(self, task: _Task) -> Work:
-        """Return a job with what it uses of the files."""
+    def _complete(self, node: _Node, task: _Task) -> Work:
+        """Return a job with what it uses of the files, unless they are where the node works."""
         uses = task.uses
-        if uses.reads or uses.makes or uses.takes or uses.leaves:
+        if node.at_home:
+            task.work.reads, task.work.makes, task.work.takes, task.work.leaves = (), (), {}, ()
+        elif uses.reads or uses.makes or uses.takes or uses.leaves:
             reads = [Read(test, name) for test in uses.reads if (name := self._digest(test))]
             task.work.reads, task.work.makes, task.work.leaves = tuple(reads), uses.makes, uses.leaves
             task.work.takes = {}

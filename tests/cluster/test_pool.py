@@ -234,7 +234,7 @@ GROUP = Group(call="faults.jobs:reads", preload=("faults.jobs",), env={"OPERA_RO
 
 @pytest.mark.parametrize("where", ["messages", "store"])
 def test_tests_travel_once_to_a_node_and_what_is_made_comes_back(files: Folders, tmp_path: Path, where: str) -> None:
-    address = str(tmp_path / "store") if where == "store" else ""
+    address = f"file://{tmp_path}/store" if where == "store" else ""
     store = parcels.Store(address) if address else None
     machines = Nearby({"a": 1}, store=address)
     with opened(machines, files, GROUP, store=store) as pool:
@@ -252,6 +252,22 @@ def test_tests_travel_once_to_a_node_and_what_is_made_comes_back(files: Folders,
         machines.dies_at, machines.workers["b"] = {"a": machines.told["a"]}, 1
         write(files, "t1", "changed")
         assert texts(pool, Reading(("t1", "t2"))) == [["changed", "two and more"]], "another node, a changed test"
+
+
+def test_on_the_drivers_machine_nothing_moves(tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    files, home = Folders.of(tmp_path / "workspace"), messages.Home.of(tmp_path / "workspace")
+    machines, group = Nearby({"a": 1}, home=home), msgspec.structs.replace(GROUP, env=files.environment())
+    with opened(machines, files, group) as pool:
+        write(files, "t1", "one")
+        assert texts(pool, Reading(("t1",), ("t2",), "two")) == [["one"]]
+        assert texts(pool, Reading(("t2",))) == [["two"]]
+        assert not any(request.parcels for request in machines.requests["a"])
+        assert not list(machines.nodes["a"]._root.glob("tests/*"))
+    assert home.is_here()
+    assert not msgspec.structs.replace(home, boot="another machine's").is_here()
+    (tmp_path / "workspace").rename(tmp_path / "other")
+    assert not home.is_here()
 
 
 def test_what_the_store_has_lost_travels_with_the_message(files: Folders, tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.setenv("RAY_worker_niceness", "0")
+    monkeypatch.setenv("OPERA_APART", "1")  # as on machines of their own
     monkeypatch.setenv("RAY_TMPDIR", f"/tmp/opera-ray-{os.getpid()}")  # sockets' paths are limited to 107 bytes
     started: list[Any] = []
 
