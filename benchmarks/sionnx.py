@@ -54,7 +54,7 @@ def measure(spec: Spec, since: int, arguments: argparse.Namespace, results: Any)
         tally.note = f"{type(error).__name__}: {error}"
         made = []
     tally.made, tally.seconds = len(made), time.process_time() - start
-    for case in made:
+    for case in made if not arguments.unjudged else ():
         accepted, reason = judged(case)
         tally.accepted += accepted
         tally.disputed += accepted and bool(reason)
@@ -121,6 +121,7 @@ def main() -> None:
     parser.add_argument(
         "--below", type=float, default=101.0, help="Show operators below this acceptance (percent) only."
     )
+    parser.add_argument("--unjudged", action="store_true", help="Make cases only; nothing is accepted.")
     parser.add_argument("--disputed", action="store_true", help="Show operators with disputed cases only.")
     arguments = parser.parse_args()
 
@@ -154,7 +155,8 @@ def main() -> None:
         f"{operators} operators: {whole.accepted} of {whole.made} cases accepted, {share:.1f} %; {whole.disputed} disputed;"
         f" {rate:.0f} made a CPU second"
     )
-    print(f"without an accepted case: {', '.join(without) or 'none'}")
+    if not arguments.unjudged:
+        print(f"without an accepted case: {', '.join(without) or 'none'}")
 
 
 if __name__ == "__main__":

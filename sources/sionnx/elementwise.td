@@ -45,9 +45,8 @@ def BitShiftOp : Instruction<[BitShift]> {
 
 def PReluOp : Instruction<[PRelu]> {
   X : dims(1..5);
-  slope : broadcast(shape(X)) if since >= 7;
-  slope : [shape(X)[1]] if since < 7;
   where since >= 7 or rank(X) >= 2;
+  slope : (broadcast(shape(X)) if since >= 7 else [shape(X)[1]]);
 }
 
 def WhereOp : Instruction<[Where]> {

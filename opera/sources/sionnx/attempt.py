@@ -10,6 +10,7 @@ from opera.errors import SourceError
 from opera.sources.sionnx import elements
 from opera.sources.sionnx.case import Case, Given, Input
 from opera.sources.sionnx.expressions import Compiled, Compiler
+from opera.sources.sionnx.parse import DTYPES
 from opera.sources.sionnx.scene import MAX_ELEMENTS, Drawn, Reject, Scene
 from opera.sources.sionnx.spec import Attribute, Let, Node, Operand, Shape, Spec, Where
 
@@ -21,7 +22,10 @@ class Program:
 
     Attributes:
         variables: Type variable → types, of those that are combined; an input of types of its own has its name here.
+        admitted: Type variable → all types that the schema admits for it.
+        typed: Input → its type variable, or its own name.
         attribute_parts: Names of attributes, which full mode covers first.
+        steps: Statements and the functions of their expressions, in order; `said` are those that name something.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -35,7 +39,7 @@ class Program:
             name = operand.variable or operand.name
             if operand.types:
                 self.variables.setdefault(name, operand.types)
-        self.spec_types = dict(self.variables)
+        self.admitted = dict(self.variables)
         self.typed = {x.name: x.variable or x.name for x in spec.inputs}
         self.steps: list[Any] = []
         self.said: dict[str, Any] = {}
@@ -87,8 +91,6 @@ class Program:
 
     def _types(self, statement: Let) -> set[str] | None:
         """Return the types that a statement restricts a type variable to, None where it does something else."""
-        from opera.sources.sionnx.parse import DTYPES
-
         if statement.name not in self.variables or statement.name in self.inputs:
             return None
         node = statement.value
@@ -217,8 +219,8 @@ class _Run:
                 self._give(name, attribute, operand, stated if option == DEFAULT else None)
                 return
         made = value(scene)
-        if name in program.spec_types and name not in program.inputs and name not in program.attributes:
-            if made not in program.spec_types[name]:
+        if name in program.admitted and name not in program.inputs and name not in program.attributes:
+            if made not in program.admitted[name]:
                 raise Reject(f"{made} is no type of {name}")
             scene.types = {**scene.types, name: made}
         if made is None and default is not None:

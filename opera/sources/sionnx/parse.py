@@ -50,10 +50,11 @@ def parse(text: str, file: str) -> list[Spec]:
     lists several operators specifies all of them alike. Raises SourceError, which names file and line and says what was
     expected; NotInstalled without lark.
     """
+    parser = _parser()
     import lark
 
     try:
-        tree = _parser().parse(text)
+        tree = parser.parse(text)
     except lark.exceptions.UnexpectedToken as error:
         raise _syntax(file, error.line, str(error.token), error.accepts or error.expected) from None
     except lark.exceptions.UnexpectedCharacters as error:
