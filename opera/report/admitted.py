@@ -30,6 +30,7 @@ class Reach(msgspec.Struct, frozen=True):
         admitted: How many the schemas admit.
         runs: At how many of them a reference runs some program: instances of the workspace that nobody rejected are at them, or
             a probe showed it.
+        held: At how many any instance is.
         reached: Family of sources → at how many its instances are.
         lacking: Those at which a probe showed that a reference runs, and no instance is: `NAME VALUE`.
     """
@@ -37,6 +38,7 @@ class Reach(msgspec.Struct, frozen=True):
     kind: str
     admitted: int
     runs: int
+    held: int
     reached: dict[str, int]
     lacking: tuple[str, ...] = ()
 
@@ -101,6 +103,7 @@ def summed(
                 kind,
                 len(mine),
                 len(mine & runs),
+                len(mine & seen),
                 {family: len(mine & found[family]) for family in sorted(found, key=lambda x: (x != "tests", x))},
                 tuple(sorted(f"{x.name} {x.value}" for x in mine & runs - seen)),
             )
@@ -134,13 +137,20 @@ def rows(found: Admitted) -> list[tuple[str, ...]]:
     Shares are of what a reference runs, where that was asked, else of what is admitted.
     """
     families = list(found.totals[0].reached) if found.totals else []
-    lines = [("", "admitted", *(["a reference runs"] if found.probed else []), *families)]
-    for x in found.totals:
-        whole = x.runs if found.probed else x.admitted
-        lines.append((
-            KINDS[x.kind], str(x.admitted), *([share(x.runs, x.admitted)] if found.probed else []),
-            *(share(x.reached[name], whole) for name in families),
-        ))  # fmt: skip
+    several = len(families) > 1
+    head = ("", "admitted", *(["a reference runs"] if found.probed else []), *families, *(["any"] if several else []))
+    counts = [
+        (x.admitted, x.runs, [*(x.reached[name] for name in families), *([x.held] if several else [])])
+        for x in found.totals
+    ]
+    sums = [sum(column) for column in zip(*(shown for _, _, shown in counts), strict=True)]
+    counts.append((sum(x[0] for x in counts), sum(x[1] for x in counts), sums))
+    lines: list[tuple[str, ...]] = [head]
+    for title, (admitted, runs, shown) in zip(
+        [*(KINDS[x.kind] for x in found.totals), "together"], counts, strict=True
+    ):
+        asked = [share(runs, admitted)] if found.probed else []
+        lines.append((title, str(admitted), *asked, *(share(x, runs if found.probed else admitted) for x in shown)))
     return lines
 
 

@@ -37,7 +37,10 @@ def test_points_are_counted_by_family(filled) -> None:
     assert (types.kind, types.runs, types.reached) == (TYPE, 2, {"tests": 1, "sionnx": 2}), "int16 is rejected"
     assert types.admitted == len(admitted.specified("onnx").admitted()["Relu"])
     assert found.totals[0].runs == 2 and not found.probed
-    assert admitted.rows(found)[0] == ("", "admitted", "tests", "sionnx")
+    head, *lines = admitted.rows(found)
+    assert head == ("", "admitted", "tests", "sionnx", "any")
+    assert [line[0] for line in lines][-1] == "together"
+    assert int(lines[-1][1]) == sum(int(line[1]) for line in lines[:-1])
 
 
 def test_a_probe_extends_what_runs(filled) -> None:
@@ -47,7 +50,12 @@ def test_a_probe_extends_what_runs(filled) -> None:
     found = admitted.summed("onnx", points, admitted.reached(filled, library, "onnx"), {more})
     (types,) = found.operators["Relu"]
     assert (types.runs, types.lacking) == (3, ("T tensor(double)",))
-    assert admitted.rows(found)[1][2:] == (f"3 ({300 / types.admitted:.1f} %)", "1 (33.3 %)", "2 (66.7 %)")
+    assert admitted.rows(found)[1][2:] == (
+        f"3 ({300 / types.admitted:.1f} %)",
+        "1 (33.3 %)",
+        "2 (66.7 %)",
+        "2 (66.7 %)",
+    )
 
 
 def test_reports_have_a_section_of_it(filled) -> None:

@@ -129,10 +129,11 @@ def recognise(target: str) -> Target:
             return _installed(name, source)
     root = Path(target).expanduser()
     if not root.is_dir():
+        known = dict.fromkeys(s.library for s in declared.values() if s.library)
         raise SourceError(
             f"{target!r} is neither a library that opera knows nor a folder",
             cause="a spelling mistake, or a path relative to another folder",
-            fix=f"name one of {', '.join(dict.fromkeys(s.library for s in declared.values() if s.library))}, or the folder of a checkout",
+            fix=f"name one of {', '.join(known)}, or the folder of a checkout",
         )
     for name, source in declared.items():
         if all(any(root.glob(entry)) for entry in source.checkout.files):

@@ -106,3 +106,17 @@ def test_an_operator_that_onnx_does_not_know_has_no_version() -> None:
     assert opsets.needed(nodes, {"": 20}, {}) == {}
     assert opsets.needed(nodes[:1], {"": 20, "my.domain": 1}, {}) == {"": 13}
     assert opsets.needed([helper.make_node("Abs", ["x"], ["y"], domain="my.domain")], {"": 20}, {}) == {}
+
+
+def test_a_runtime_that_refuses_the_opset_runs_the_older_stamp(tmp_path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    manifest = wrapped(tmp_path, "Celu", 28, alpha=2.0)
+    newest, oldest = (
+        tmp_path / manifest.artefacts["onnx"].file,
+        library.export(manifest, tmp_path, opsets.OLDEST).file,
+    )
+    session = onnxruntime.InferenceSession(str(tmp_path / oldest), providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {"X": X.array()})
+    (expected,) = migrated.read_values(tmp_path, "expected")
+    np.testing.assert_allclose(found, expected.array(), rtol=1e-6)
+    assert opsets.needed(onnx.load(newest).graph.node, {"": 28}, opsets.value_types(onnx.load(newest))) == {"": 12}
