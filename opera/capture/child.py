@@ -40,7 +40,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         hooks: What is hooked: the same in all jobs of a child.
         kind: `modules`: executed under its dotted name in place of the installed one; `pytest`: run by pytest; `driver`:
-            left to the module `driver`, whose `run(recorder, file)` returns how many tests ran and how many of them failed.
+            left to the module `driver`, whose `run(recorder, file)` returns how many tests ran and how many of them failed;
+            `files`: likewise, given the file's path.
         root, file: The target's root, and the path of the file below it; the part that a driver is asked for.
         spool: Where captured instances go.
         arguments: Further arguments of pytest.
@@ -161,16 +162,17 @@ def _run_pytest(job: Job, recorder: Recorder) -> tuple[str, str, int, int]:
 
 
 def _run_driver(job: Job, recorder: Recorder) -> tuple[str, str, int, int]:
-    """Let a capture module's driver run one part of the suite that it knows."""
+    """Let a capture module's driver run one part of the suite that it knows, or one file."""
     try:
         driver = importlib.import_module(job.driver)
     except Exception as error:
         return "failed-import", f"{job.driver}: {type(error).__name__}: {error}"[:500], 0, 0
+    file = str(Path(job.root, job.file)) if job.kind == "files" else job.file
     try:
-        tests, failed = driver.run(recorder, job.file)
+        tests, failed = driver.run(recorder, file)
     except Exception as error:
         return "failed", f"{type(error).__name__}: {error}"[:500], recorder.calls, 1
     return "done", "", tests, failed
 
 
-KINDS = {"modules": _run_module, "pytest": _run_pytest, "driver": _run_driver}
+KINDS = {"modules": _run_module, "pytest": _run_pytest, "driver": _run_driver, "files": _run_driver}

@@ -17,7 +17,7 @@ import msgspec
 
 from opera.capture.sites import Line, Site
 from opera.errors import OperaError
-from opera.programs.program import Captured, Instance, Provenance, identity
+from opera.programs.program import Captured, Program, Provenance, identity
 from opera.programs.values import Value
 
 MAX_DEFERRED = 10_000
@@ -192,7 +192,7 @@ class Recorder:
 
     def record(
         self,
-        instance: Instance,
+        instance: Program,
         *,
         key: Any = None,
         test: str | None = None,
@@ -202,7 +202,7 @@ class Recorder:
         reference: str = "",
         tags: tuple[str, ...] = (),
     ) -> None:
-        """Write one captured instance (see opera.programs.program.Captured), and that calls of `key` (see `came`) are it."""
+        """Write one captured program (see opera.programs.program.Captured), and that calls of `key` (see `came`) are it."""
         provenance = Provenance(self.source, self.file, self.test if test is None else test)
         form = Captured(instance, provenance, expected, rtol, atol, reference, tags).form()
         assert self._spool is not None

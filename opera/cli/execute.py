@@ -142,24 +142,44 @@ def check(
 
 @app.command()
 def coverage(
-    frontend: Annotated[str, typer.Option(help="A frontend written in Python (tvm-onnx).")],
+    frontend: Annotated[str, typer.Option(help="A frontend written in Python (tvm-onnx).")] = "",
+    library: Annotated[
+        str,
+        typer.Option(help="Instead: how much of what the schemas of this library (onnx) admit its instances are at."),
+    ] = "",
     workers: Workers = CORES,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one test may take.")] = 30.0,
     rerun: Annotated[bool, typer.Option("--rerun", help="Trace again what has coverage.")] = False,
     only_run: Annotated[
         bool, typer.Option("--only-run", help="Only the tests that were run on it: what opera benchmark scores.")
     ] = False,
+    operator: Annotated[str, typer.Option(help="With --library: only operators that match this glob: 'Conv*'.")] = "*",
+    probe: Annotated[
+        bool, typer.Option("--probe/--no-probe", help="With --library: ask references what else they run.")
+    ] = True,
+    format: Annotated[str, typer.Option(help="With --library: terminal, markdown or json.")] = "terminal",
     workspace: Root = RESULTS,
 ) -> None:
-    """Record which statements of a frontend each test covers, for the strategies total and additional.
+    """Record which statements of a frontend each test covers, or tell how much of a library's schemas its instances cover.
 
     Example: opera coverage --frontend tvm-onnx
 
     Example: opera coverage --frontend tvm-torch --only-run
+
+    Example: opera coverage --library onnx --operator 'Reduce*'
     """
     from opera.programs import verdicts as records
-    from opera.run import collect
     from opera.store.workspace import Workspace
+
+    if bool(frontend) == bool(library):
+        raise UsageError("give --frontend or --library, one of the two", fix="opera coverage --library onnx")
+    if library:
+        from opera.report import admitted
+
+        with Workspace.open(workspace, write=False) as opened:
+            admitted.show(opened, library, operator, probe=probe, workers=workers, format=format)
+        return
+    from opera.run import collect
 
     collect.traceable(frontend)
     with Workspace.open(workspace, write=True) as opened:

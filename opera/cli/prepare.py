@@ -154,19 +154,37 @@ def constraints(
 
 @corpus_app.command("export")
 def corpus_export(
-    file: Path,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="With --as: a folder that is not there yet.")],
+    form: Annotated[
+        str,
+        typer.Option("--as", help="Write files of a conformance suite: onnx-node-tests or onnx-node-cases (Python)."),
+    ] = "",
     library: Annotated[str, typer.Option(help="Only this library.")] = "",
+    source: Annotated[str, typer.Option(help="With --as: only what this migration source brought.")] = "",
+    operator: Annotated[str, typer.Option(help="With --as: only operators that match this glob: 'Conv*'.")] = "*",
     workspace: Root = RESULTS,
+    workers: Workers = CORES,
 ) -> None:
-    """Write the instances of the workspace to FILE (gzip where it ends in .gz).
+    """Write the instances of the workspace to FILE (gzip where it ends in .gz), or as the files of a conformance suite.
 
     Example: opera corpus export onnx.jsonl.gz
+
+    Example: opera corpus export --as onnx-node-tests node-tests --operator 'Cast*'
     """
     from opera.store import corpus
     from opera.store.workspace import Workspace
 
+    if not form and (source or operator != "*"):
+        raise UsageError("--source and --operator choose tests of a suite", fix="give --as onnx-node-tests as well")
     with Workspace.open(workspace, write=False) as opened:
-        typer.echo(f"{corpus.write(opened, file, library)} instances written to {file}")
+        if not form:
+            typer.echo(f"{corpus.write(opened, file, library)} instances written to {file}")
+            return
+        from opera.run import publish
+
+        found = publish.publish(opened, form, file, library=library, source=source, operator=operator, workers=workers)
+    publish.show(found, file)
+    raise typer.Exit(OK if found.written else USAGE)
 
 
 @corpus_app.command("import")

@@ -6,13 +6,15 @@ A library is a module (or any object) that fits the `Library` protocol and is na
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from opera import plugins
-from opera.errors import CorpusError, NotInstalled
+from opera.errors import CorpusError, NotInstalled, UsageError, near
 from opera.libraries.documented import Quote
 from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Artefact, Manifest
@@ -105,6 +107,64 @@ class Documenting(Library, Protocol):
         """
 
 
+class Case(msgspec.Struct, frozen=True):
+    """A migrated test that is to be published under a name: its manifest, its folder, and the program that it was made of."""
+
+    name: str
+    manifest: Manifest
+    directory: Path
+    program: Program
+
+
+class Publishing(Library, Protocol):
+    """What a library has beside that if its tests can be written as files of a conformance suite.
+
+    Attributes:
+        FORMS: Name of a form → what it is, in words.
+    """
+
+    FORMS: Mapping[str, str]
+
+    def publish(self, form: str, operator: str, cases: list[Case], number: int, folder: Path) -> dict[str, str]:
+        """Write tests of one operator into a folder; return the id of an instance → why its test cannot be written so.
+
+        `number` tells apart the calls for one operator, from 1.
+        """
+
+
+TYPE, VALUE, INPUT = "type", "value", "input"
+"""Kinds of points: a type variable and a type; an attribute and a class of values; an optional input, given or left out."""
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One thing that the schema of an operator admits.
+
+    Attributes:
+        kind: TYPE, VALUE or INPUT.
+        operator: Name of the operator.
+        name: Of the type variable, attribute or input.
+        value: The type; the class of values; `given` or `left out`.
+    """
+
+    kind: str
+    operator: str
+    name: str
+    value: str
+
+
+class Specified(Library, Protocol):
+    """What a library has beside that if schemas say what its operators admit. The parent asks all but `probe`."""
+
+    def admitted(self) -> Mapping[str, frozenset[Point]]:
+        """Return operator → points. ImportError where the library is not installed."""
+
+    def reached(self, call: Instance) -> frozenset[Point]:
+        """Return the points that a call is at."""
+
+    def probe(self, points: list[Point], calls: list[Instance]) -> list[Point]:
+        """Return those of the points, of one operator, at which a reference runs one of these calls when it is changed so."""
+
+
 GROUP = "opera.libraries"
 
 
@@ -117,6 +177,18 @@ def get(name: str) -> Library:
     """Import the module of a library. Raises UsageError for an unknown name."""
     module: Library = plugins.load(GROUP, "library", name)
     return module
+
+
+def publishing(form: str) -> str:
+    """Return the library whose tests can be written in a form. Raises UsageError where there is none."""
+    found: dict[str, str] = {}
+    for name in registered():
+        found |= dict.fromkeys(getattr(get(name), "FORMS", {}), name)
+    if form not in found:
+        raise UsageError(
+            f"there is no form of tests called {form!r}", cause=near(form, found), fix=f"choose from {', '.join(found)}"
+        )
+    return found[form]
 
 
 def declares(name: str, operator: str) -> bool:

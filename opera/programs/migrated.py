@@ -49,8 +49,8 @@ class Manifest(msgspec.Struct, frozen=True):
         rtol, atol: The test's own tolerance, or None for the dtype's.
         tags: Facts that oracles and screens use, such as `nondeterministic`, or `reference-disputed` where two references
             computed different outputs when the program was generated.
-        needs: What a compiler must know to run it: domain of operators → the newest version among those that it calls. Empty
-            for libraries without versioned operators, and in tests made before opera told it.
+        needs: What a compiler must know to run it: domain of operators → the oldest version that the program means the same
+            with. Empty for libraries without versioned operators, and in tests made before opera told it.
     """
 
     test: str

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from opera.programs.verdicts import FAILURES
+from opera.report.admitted import rows as admitted_rows
 from opera.report.summary import FrontendSummary, Report
 from opera.report.venn import venn
 from opera.report.words import (
@@ -105,9 +106,12 @@ def render(report: Report) -> str:
         choices=_choices(report),
         chart=chart(report.frontends),
         matrix=matrix(report),
+        admitted=[(x, admitted_rows(x)) for x in report.admitted],
         figures=[(x, venn(x)) for x in report.comparisons if len(x.yields) > 1],
         scripts=_scripts(report),
-        trouble=bool(report.errors or report.extraction_failures or report.library_crashes or report.disputed),
+        trouble=any(
+            (report.errors, report.extraction_failures, report.library_crashes, report.disputed, report.disagreements)
+        ),
         members=MEMBERS,
         letters=LETTERS,
         meanings=MEANINGS,

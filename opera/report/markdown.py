@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opera.report.admitted import rows as admitted_rows
 from opera.report.sources import Comparison
 from opera.report.summary import Failure, Report
 from opera.report.words import (
@@ -15,6 +16,7 @@ from opera.report.words import (
     status,
     where,
 )
+from opera.triage.disagreeing import Disagreeing
 from opera.triage.disputed import Disputed
 
 
@@ -27,9 +29,19 @@ def render(report: Report) -> str:
         )
     for library, count in report.invalid.items():
         lines.append(f"- {count} instances of {library} are invalid (the library itself rejects them)")
+    for found in report.admitted:
+        head, *rest = admitted_rows(found)
+        lines += [
+            "",
+            f"## What the schemas of {found.library} admit",
+            "",
+            row(*head),
+            row("---", *["---:"] * (len(head) - 1)),
+        ]
+        lines += [row(*cells) for cells in rest]
     lines.append("")
     if not report.frontends:
-        return "\n".join([*lines, nothing_yet(report), ""])
+        return "\n".join([*lines, nothing_yet(report), *_listed(report), ""])
     columns = [x.label for x in report.frontends]
     lines += row("", *columns), row("---", *["---:"] * len(columns))
     lines.append(row("tests", *(str(x.tests) for x in report.frontends)))
@@ -57,17 +69,24 @@ def render(report: Report) -> str:
             status(x),
         )
         lines.append(row(*told))
-    listed: tuple[tuple[str, list[Failure] | list[Disputed]], ...] = (
+    return "\n".join([*lines, *_listed(report), ""])
+
+
+def _listed(report: Report) -> list[str]:
+    """Return the lines of what went wrong elsewhere than in a compiler."""
+    lines: list[str] = []
+    listed: tuple[tuple[str, list[Failure] | list[Disputed] | list[Disagreeing]], ...] = (
         ("opera's own failures", report.errors),
         ("Not extracted", report.extraction_failures),
         ("Crashes of the library itself", report.library_crashes),
         ("Tests of the library whose expectation others contradict", report.disputed),
+        ("References that disagree", report.disagreements),
     )
     for title, failures in listed:
         if failures:
             lines += ["", f"## {title}", ""]
             lines += [f"- {_cell(x.where)}: {_cell(x.what)}: {_cell(one_line(x.reason, 160))}" for x in failures]
-    return "\n".join([*lines, ""])
+    return lines
 
 
 def _sources(report: Report, compared: Comparison) -> list[str]:

@@ -13,6 +13,7 @@ from opera.programs import values
 from opera.programs.program import operators_of
 from opera.programs.verdicts import ERROR, SCREENED, UNEXPORTED, UNSUPPORTED
 from opera.report import sources as migration
+from opera.report.admitted import Admitted, admitted
 from opera.report.labels import labels, ordered
 from opera.report.page import Page, page
 from opera.report.sources import Comparison, SourceSummary
@@ -22,6 +23,7 @@ from opera.store.families import held
 from opera.store.tests import Newest
 from opera.store.workspace import COMBINED, Workspace
 from opera.triage.across import Cause, across
+from opera.triage.disagreeing import Disagreeing, disagreeing
 from opera.triage.disputed import Disputed, disputed
 from opera.triage.findings import Finding, findings, first_tests
 from opera.triage.known import NONE, Known
@@ -101,6 +103,8 @@ class Report(msgspec.Struct, frozen=True):
         library_crashes: Inputs of generators that killed the library itself, or made it hang.
         pages: `FINDING@ENVIRONMENT` → what is told of it; empty where that was not asked for.
         disputed: The library's own tests whose expected outputs independent implementations contradict.
+        disagreements: References that computed different outputs when programs were generated: one of the two is wrong.
+        admitted: What the schemas of each library admit, and how much of it its instances are at.
     """
 
     opera_version: str
@@ -121,6 +125,8 @@ class Report(msgspec.Struct, frozen=True):
     extraction_failures: list[Failure]
     library_crashes: list[Failure]
     disputed: list[Disputed]
+    disagreements: list[Disagreeing] = []
+    admitted: list[Admitted] = []
     pages: dict[str, Page] = {}
 
 
@@ -155,6 +161,8 @@ def summarise(workspace: Workspace, *, balance: bool = False, pages: bool = Fals
         extraction_failures=_extraction_failures(workspace),
         library_crashes=_library_crashes(workspace),
         disputed=disputed(workspace),
+        disagreements=disagreeing(workspace),
+        admitted=admitted(workspace),
         pages={f"{x.id}@{x.environment}": page(workspace, x) for x in found} if pages else {},
     )
 

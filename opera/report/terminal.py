@@ -11,6 +11,7 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Column, Table
 
+from opera.report.admitted import Admitted, rows
 from opera.report.summary import FrontendSummary, Report
 from opera.report.words import (
     SOURCE_COLUMNS,
@@ -46,6 +47,8 @@ def render(report: Report) -> str:
         console.print(f"[bold]{escape(library)}[/bold] instances: {escape(clean(told))}")
     for compiler, libraries in report.equipped.items():
         console.print(f"equipped by {escape(compiler)}: {', '.join(f'{n} {name}' for name, n in libraries.items())}")
+    for found in report.admitted:
+        _admitted(console, found)
     if report.unfinished:
         console.print("[bold]The newest run has not ended[/bold]: this is what is stored so far")
     if not report.frontends:
@@ -59,6 +62,20 @@ def render(report: Report) -> str:
         _findings(console, report)
     _trouble(console, report)
     return out.getvalue()
+
+
+def _admitted(console: Console, found: Admitted) -> None:
+    """Show how much of what the schemas admit the instances are at."""
+    head, *lines = rows(found)
+    table = Table(
+        *(Column(x, justify="right" if x else "left") for x in head), box=None, pad_edge=False, header_style="dim"
+    )
+    for line in lines:
+        table.add_row(*map(escape, line))
+    console.print(
+        f"\n[bold]What the schemas of {escape(found.library)} admit[/bold] (opera coverage --library {found.library}):"
+    )
+    console.print(table)
 
 
 def _frontends(console: Console, report: Report, chosen: list[FrontendSummary]) -> None:
@@ -173,3 +190,13 @@ def _trouble(console: Console, report: Report) -> None:
         console.print(
             f"[bold]{count} tests of the library[/bold] expect what others contradict: opera findings --disputed"
         )
+    if report.disagreements:
+        programs, operators = sum(x.count for x in report.disagreements), {x.operator for x in report.disagreements}
+        console.print(
+            f"[bold]References disagree[/bold] on {programs} generated programs of {len(operators)} operators; the most:"
+        )
+        for x in sorted(report.disagreements, key=lambda x: -x.count)[:5]:
+            told = f"{clean(x.operator)}: {x.what}: {one_line(x.reason, 120)}"
+            console.print(f"  {escape(told)}", soft_wrap=True)
+        if len(report.disagreements) > 5:
+            console.print(f"  and {len(report.disagreements) - 5} more: opera report --format markdown")

@@ -15,7 +15,7 @@ from opera.oracle import comparison as oracle
 from opera.oracle import randomness, screens
 from opera.programs import migrated
 from opera.programs.migrated import Export, Manifest, read_manifest, read_values
-from opera.programs.program import parse, parse_captured
+from opera.programs.program import parse, parse_captured, parse_instance
 from opera.programs.values import Value, encode
 from opera.programs.verdicts import Outcome
 from opera.run import rules
@@ -79,6 +79,31 @@ class ScreenReply(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] = ()
     seconds: float = 0.0
     outcome: Outcome | None = None
+
+
+class PublishRequest(msgspec.Struct, frozen=True):
+    """Write tests of one operator as files of a suite.
+
+    Attributes:
+        cases: (name, test, instance as the JSON of its form) of each.
+        number: See opera.libraries.Publishing.
+        place: Name of the folder that is written to, beside the tests.
+    """
+
+    library: str
+    form: str
+    operator: str
+    cases: list[tuple[str, str, bytes]]
+    number: int
+    place: str
+
+
+class ProbeRequest(msgspec.Struct, frozen=True):
+    """Say at which points of one operator a reference runs anything: `calls` are instances as the JSON of their forms."""
+
+    library: str
+    points: list[libraries.Point]
+    calls: list[bytes]
 
 
 class KnowRequest(msgspec.Struct, frozen=True):
@@ -152,6 +177,22 @@ def export(payload: ExportRequest) -> Export:
         found = Export(made, seconds=time.perf_counter() - start, rules=rules.of_exports())
     migrated.save_export(directory, payload.artefact, found)
     return found
+
+
+def publish(payload: PublishRequest) -> dict[str, str]:
+    """Write tests as files of a suite; return the id of an instance → why its test cannot be written so."""
+    files, library = folders.here(), cast(libraries.Publishing, libraries.get(payload.library))
+    cases = []
+    for name, test, instance in payload.cases:
+        directory = files.test(test)
+        cases.append(libraries.Case(name, read_manifest(directory), directory, parse(instance)))
+    return library.publish(payload.form, payload.operator, cases, payload.number, files.file(payload.place))
+
+
+def probe(payload: ProbeRequest) -> list[libraries.Point]:
+    """Say at which of the points a reference runs one of the calls when it is changed so."""
+    library = cast(libraries.Specified, libraries.get(payload.library))
+    return library.probe(payload.points, [parse_instance(x) for x in payload.calls])
 
 
 def screen(payload: ScreenRequest) -> ScreenReply:

@@ -10,7 +10,7 @@ from opera import resources
 from opera.store.workspace import Workspace
 
 TESTS = "tests"
-"""The family of what people wrote: the suites that `sources/*.toml` declare, and scripts and suites of the user's own."""
+"""The family of what people wrote: suites that `sources/*.toml` declare as theirs, and scripts and suites of the user's own."""
 COMMAND = "command"
 """The source that `opera record` names."""
 
@@ -62,7 +62,8 @@ def of_instances(workspace: Workspace, library: str, *, tested: bool = False) ->
 @cache
 def _suites() -> frozenset[str]:
     files = [path.stem for path in resources.content("sources").glob("*.toml")]
-    return frozenset(suite["name"] for file in files for suite in resources.declaration("sources", file)["suites"])
+    declared = [suite for file in files for suite in resources.declaration("sources", file)["suites"]]
+    return frozenset(suite["name"] for suite in declared if suite.get("people", True))
 
 
 def _names(workspace: Workspace) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from opera.programs.program import JOINED
 from opera.store import examined
@@ -23,6 +24,24 @@ def by_source(workspace: Workspace, library: str, operator: str) -> dict[str, in
         (library, operator),
     )
     return dict(rows)
+
+
+class Seen(NamedTuple):
+    """An instance of the corpus, and the name of the test that showed it first."""
+
+    instance: str
+    operator: str
+    test: str
+
+
+def seen(workspace: Workspace, library: str, source: str = "") -> list[Seen]:
+    """Return the corpus of a library in its order, or what one migration source brought to it."""
+    rows = workspace.query(
+        "SELECT i.id, i.operator, p.test, MIN(p.rowid) FROM instances i JOIN provenances p ON p.instance = i.id"
+        " WHERE i.library = ?1 AND ?2 IN ('', p.source) GROUP BY i.id ORDER BY i.seq",
+        (library, source),
+    )
+    return [Seen(*row[:3]) for row in rows]
 
 
 def equipped(workspace: Workspace) -> dict[str, dict[str, int]]:

@@ -156,6 +156,23 @@ def type_name(proto: Any) -> str:
     raise InvalidTest(f"a value of type {str(proto)[:60]!r} is none that opera knows")
 
 
+def element_type(number: int) -> str:
+    """Return the type of a tensor as schemas write it: `tensor(float8e4m3fn)`."""
+    from onnx import TensorProto
+
+    return f"tensor({TensorProto.DataType.Name(number).lower()})"
+
+
+def schema_type(proto: Any) -> str:
+    """Return a TypeProto as schemas write it, `seq(tensor(double))`; empty where it is none of theirs, or not known."""
+    kind = proto.WhichOneof("value")
+    if kind == "tensor_type":
+        return element_type(proto.tensor_type.elem_type) if proto.tensor_type.elem_type in DTYPES else ""
+    short = {"sequence_type": "seq", "optional_type": "optional"}.get(kind or "")
+    inner = schema_type(getattr(proto, kind).elem_type) if short else ""
+    return f"{short}({inner})" if inner else ""
+
+
 @cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """Return numpy's dtype, or that of ml_dtypes where numpy has none."""

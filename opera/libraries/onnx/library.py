@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
+import shutil
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -14,6 +16,7 @@ import msgspec
 from opera import resources
 from opera.capture.recorder import LeftOut
 from opera.errors import InvalidTest
+from opera.libraries import Case, Point
 from opera.libraries.documented import Quote
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import opsets as onnx_opsets
@@ -32,6 +35,10 @@ PACKAGE = "onnx"
 LIGHT = True
 """`equipped_defaults` takes a fraction of a second: it may be asked where somebody waits."""
 PRELOAD = ("onnx", "onnx.checker", "onnx.helper", "onnx.reference", "onnx.shape_inference", "ml_dtypes")
+FORMS: Mapping[str, str] = {
+    "onnx-node-tests": "folders test_x/{model.onnx,test_data_set_0/} of ONNX's backend tests",
+    "onnx-node-cases": "Python case files as ONNX's node tests are written in",
+}
 EXPORTER_VERSION = "1"
 """Changes whenever `wrap` makes another model of the same instance."""
 
@@ -55,11 +62,13 @@ def _exporter() -> dict[str, str]:
 def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
     """Write the artefacts `onnx` (every input fed) and, where converters need constants, `onnx-constants`.
 
-    Where the opset is newer than the versions of all operators, `onnx-oldest-opset` is offered beside them.
+    Where an older opset means the same, `onnx-oldest-opset` is offered beside them.
 
     Expected outputs are the test's own, else those that came with a generated program, else the reference evaluator's. Raises
     InvalidTest where ONNX rejects the case or no reference output can be had.
     """
+    import onnx
+
     program = captured.program
     made = onnx_model.parts(program)
     tags = facts(program, made) | set(captured.tags)
@@ -79,8 +88,8 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
         files["model-constants.onnx"] = onnx_model.model(program, made, types, constants, check=False)
         fed = tuple(name for name in made.inputs if name not in constants)
         artefacts["onnx-constants"] = Artefact("model-constants.onnx", fed)
-    versions = onnx_model.opset(program)
-    needs = onnx_opsets.needed(_all_nodes(made.nodes), versions)
+    versions, parsed = onnx_model.opset(program), onnx.load_model_from_string(model)
+    needs = onnx_opsets.needed(_all_nodes(made.nodes), versions, onnx_opsets.value_types(parsed))
     newer = any(version < versions[domain] for domain, version in needs.items())
     manifest = Manifest(
         test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
@@ -101,6 +110,48 @@ def export(manifest: Manifest, directory: Path, artefact: str) -> Artefact:
     file = "model-oldest-opset.onnx"
     (directory / file).write_bytes(onnx_opsets.stamped(directory / first.file, manifest.needs))
     return Artefact(file, first.feeds)
+
+
+def publish(form: str, operator: str, cases: list[Case], number: int, folder: Path) -> dict[str, str]:
+    """Write tests of an operator as node tests, a folder each, or as case files; see `opera.libraries.Publishing`."""
+    from opera.libraries.onnx import node_cases, node_tests
+
+    left: dict[str, str] = {}
+    methods: list[str] = []
+    for x in cases:
+        try:
+            if form == node_tests.FORM:
+                node_tests.write(x.manifest, x.directory, x.program, x.name, folder)
+            else:
+                methods.append(node_cases.method(x.manifest, x.directory, x.program, x.name))
+        except InvalidTest as error:
+            shutil.rmtree(folder / x.name, ignore_errors=True)
+            left[x.program.id] = error.what
+    if methods:
+        name = re.sub(r"\W+", "_", operator).lower() + (f"_{number}" if number > 1 else "")
+        (folder / f"{name}.py").write_text(node_cases.module(operator, methods), encoding="utf-8")
+    return left
+
+
+def admitted() -> Mapping[str, frozenset[Point]]:
+    """Return operator → the points that its newest schema admits (see `onnx_admitted`)."""
+    from opera.libraries.onnx import admitted as onnx_admitted
+
+    return onnx_admitted.admitted()
+
+
+def reached(call: Instance) -> frozenset[Point]:
+    """Return the points that a call is at."""
+    from opera.libraries.onnx import admitted as onnx_admitted
+
+    return onnx_admitted.reached(call)
+
+
+def probe(points: list[Point], calls: list[Instance]) -> list[Point]:
+    """Return the points at which the evaluator or ONNX Runtime runs a call that is changed so."""
+    from opera.libraries.onnx import probing as onnx_probing
+
+    return onnx_probing.probe(points, calls)
 
 
 def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> list[Opinion]:

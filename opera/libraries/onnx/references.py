@@ -64,7 +64,7 @@ def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: 
     asked = [_ask_evaluator(path, feeds)]
     for name in declared.get(manifest.reference, declared.get("evaluator", ())):
         if name not in (besides, manifest.reference):
-            asked.append(_ask_compiler(name, manifest, path, feeds))
+            asked.append(ask_compiler(name, manifest, path, feeds))
     return asked
 
 
@@ -77,7 +77,7 @@ def further(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
     path = directory / manifest.artefacts["onnx"].file
     for name in declared.get("further", {}).get("compilers", ()):
         if name not in asked:
-            yield _ask_compiler(name, manifest, path, feeds, ("onnx", "onnx-constants"))
+            yield ask_compiler(name, manifest, path, feeds, ("onnx", "onnx-constants"))
 
 
 def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterator[Opinion]:
@@ -157,7 +157,7 @@ def _ask_evaluator(path: Path, feeds: dict[str, Value]) -> Opinion:
         return Opinion(EVALUATOR, False, None, str(error))
 
 
-def _ask_compiler(
+def ask_compiler(
     name: str, manifest: Manifest, path: Path, feeds: dict[str, Value], artefacts: tuple[str, ...] = ("onnx",)
 ) -> Opinion:
     """Ask a compiler, with the first of these artefacts that it takes."""

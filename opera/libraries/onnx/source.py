@@ -66,7 +66,7 @@ def model_source(model: Any) -> str:
 def graph_source(graph: Any) -> str:
     """Return an expression that builds a GraphProto, subgraphs and all."""
     parts = [
-        fold("[", [_node(node) for node in graph.node], "]"),
+        fold("[", [node_source(node) for node in graph.node], "]"),
         literal(graph.name),
         fold("[", [_value_info(item) for item in graph.input], "]"),
         fold("[", [_value_info(item) for item in graph.output], "]"),
@@ -80,7 +80,7 @@ def graph_source(graph: Any) -> str:
     return fold("helper.make_graph(", parts, ")")
 
 
-def _node(node: Any) -> str:
+def node_source(node: Any) -> str:
     parts = [literal(node.op_type), literal(list(node.input)), literal(list(node.output))]
     parts += [f"{key}={literal(getattr(node, key))}" for key in ("name", "domain") if getattr(node, key)]
     loose = []
@@ -114,7 +114,7 @@ def _attribute_value(attr: Any) -> tuple[str, bool]:
         case Attribute.SPARSE_TENSOR:
             return _sparse(attr.sparse_tensor), True
         case Attribute.TYPE_PROTO:
-            return _type(attr.tp), True
+            return type_source(attr.tp), True
         case Attribute.FLOATS:
             items = [literal(_short(item)) for item in attr.floats]
         case Attribute.INTS:
@@ -128,7 +128,7 @@ def _attribute_value(attr: Any) -> tuple[str, bool]:
         case Attribute.SPARSE_TENSORS:
             items = [_sparse(item) for item in attr.sparse_tensors]
         case _:
-            items = [_type(item) for item in attr.type_protos]
+            items = [type_source(item) for item in attr.type_protos]
     return fold("[", items, "]"), bool(items)
 
 
@@ -163,10 +163,10 @@ def _value_info(item: Any) -> str:
         return fold("helper.make_tensor_value_info(", parts, ")")
     if kind.WhichOneof("value") is None:
         return f"helper.make_empty_tensor_value_info({literal(item.name)})"
-    return fold("helper.make_value_info(", [literal(item.name), _type(kind)], ")")
+    return fold("helper.make_value_info(", [literal(item.name), type_source(kind)], ")")
 
 
-def _type(proto: Any) -> str:
+def type_source(proto: Any) -> str:
     match proto.WhichOneof("value"):
         case "tensor_type":
             return f"helper.make_tensor_type_proto({_element(proto.tensor_type)}, {_shape(proto.tensor_type)})"
@@ -174,9 +174,9 @@ def _type(proto: Any) -> str:
             inner = proto.sparse_tensor_type
             return f"helper.make_sparse_tensor_type_proto({_element(inner)}, {_shape(inner)})"
         case "sequence_type":
-            return f"helper.make_sequence_type_proto({_type(proto.sequence_type.elem_type)})"
+            return f"helper.make_sequence_type_proto({type_source(proto.sequence_type.elem_type)})"
         case "optional_type":
-            return f"helper.make_optional_type_proto({_type(proto.optional_type.elem_type)})"
+            return f"helper.make_optional_type_proto({type_source(proto.optional_type.elem_type)})"
     return "onnx.TypeProto()"
 
 

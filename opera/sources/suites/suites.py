@@ -30,7 +30,7 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Checkout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a checkout is recognised: all of `files` (files or folders) exist."""
+    """How a checkout is recognised: all of `files` (files or folders) exist, patterns among them at least once."""
 
     files: tuple[str, ...]
     version: Version | None = None
@@ -41,15 +41,17 @@ class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         name: The migration source that provenances name.
-        kind: `modules`, `pytest` or `driver` (opera.capture.child.Job).
+        kind: `modules`, `pytest`, `driver` or `files` (opera.capture.child.Job).
         globs, exclude: Which files, relative to the target's root.
         driver, parts: For the kind `driver`, the module that runs the suite, and what it is asked for in place of files,
-            largest first. It belongs to the installed package, never to a checkout.
+            largest first. It belongs to the installed package, never to a checkout. For the kind `files`, the module that
+            reads each of them.
         library: Whose operators are captured; the source's own by default.
         arguments: Further arguments of pytest.
         path: Folders that its tests import helpers from.
         stop, resume, inert: What is not run, and where tests go on (opera.capture.child.Job).
         points: What is hooked, in place of the points of the library's instrumentation.
+        people: Whether people wrote its tests: who wrote the others is not known, and they are a family of their own.
         installed: Whether the installed package ships it.
         shared_process: Whether files run one after the other in one process, or each in its own.
         timeout: Seconds a file may take, as of opera.pool.clock.
@@ -68,6 +70,7 @@ class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     resume: tuple[str, ...] = ()
     inert: tuple[str, ...] = ()
     points: dict[str, list[str]] = {}
+    people: bool = True
     installed: bool = False
     shared_process: bool = False
     timeout: float = 300.0
@@ -126,13 +129,14 @@ def recognise(target: str) -> Target:
             return _installed(name, source)
     root = Path(target).expanduser()
     if not root.is_dir():
+        known = dict.fromkeys(s.library for s in declared.values() if s.library)
         raise SourceError(
             f"{target!r} is neither a library that opera knows nor a folder",
             cause="a spelling mistake, or a path relative to another folder",
-            fix=f"name one of {', '.join(s.library for s in declared.values() if s.library)}, or the folder of a checkout",
+            fix=f"name one of {', '.join(known)}, or the folder of a checkout",
         )
     for name, source in declared.items():
-        if all((root / entry).exists() for entry in source.checkout.files):
+        if all(any(root.glob(entry)) for entry in source.checkout.files):
             root = _text(root.resolve())
             return Target(source, name, root, _stated_version(root, source), installed_version(source), True)
     expected = "; ".join(f"{name}: {', '.join(source.checkout.files)}" for name, source in declared.items())

@@ -209,7 +209,7 @@ def test_every_attribute_type_becomes_an_attribute_and_source(value):
     assert decode(encode(value)) == value
     attr = onnx_model.attribute("a", value, 7 if value == [] else None)
     node = onnx.NodeProto(op_type="T", attribute=[attr])
-    text = onnx_source._node(node)
+    text = onnx_source.node_source(node)
     rebuilt = eval(text, names_of_scripts())
     assert rebuilt == node
 

@@ -22,7 +22,15 @@ def wrapped(folder: Path, operator: str, version: int, **params: object) -> migr
 
 
 @pytest.mark.parametrize(
-    ("operator", "version", "needs"), [("Abs", 20, 13), ("Abs", 13, 13), ("Abs", 12, 6), ("Gelu", 20, 20)]
+    ("operator", "version", "needs"),
+    [
+        ("Abs", 20, 13),  # 6 has other words
+        ("Abs", 13, 13),
+        ("Abs", 12, 6),
+        ("Gelu", 20, 20),  # the first
+        ("Celu", 28, 12),  # 28 admits further types, and float32 was admitted before
+        ("Elu", 22, 7),  # so does 22; 6 is in force there
+    ],
 )
 def test_a_test_says_what_it_needs_and_offers_that_where_it_is_older(tmp_path, operator, version, needs) -> None:
     manifest = wrapped(tmp_path, operator, version)
@@ -55,15 +63,60 @@ def test_operators_of_subgraphs_and_other_domains_count() -> None:
     branch = helper.make_graph([helper.make_node("Gelu", ["x"], ["y"])], "branch", [], [])
     conditional = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
     nodes = list(library._all_nodes([conditional]))
-    assert opsets.needed(nodes, {"": 24}) == {"": 24}
-    assert opsets.needed(nodes, {"": 20}) == {"": 20}
-    assert opsets.needed(nodes[1:2], {"": 24}) == {"": 20}
+    assert opsets.needed(nodes, {"": 24}, {}) == {"": 24}
+    assert opsets.needed(nodes, {"": 20}, {}) == {"": 20}
+    assert opsets.needed(nodes[1:2], {"": 24}, {}) == {"": 20}
     binarizer = helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml")
-    assert opsets.needed([binarizer], {"": 24, "ai.onnx.ml": 4}) == {"ai.onnx.ml": 1}
+    assert opsets.needed([binarizer], {"": 24, "ai.onnx.ml": 4}, {}) == {"ai.onnx.ml": 1}
+
+
+CAST = helper.make_node("Cast", ["x"], ["y"], to=onnx.TensorProto.INT32)
+
+
+@pytest.mark.parametrize(
+    ("types", "needs"),
+    [
+        ({"x": "tensor(float)", "y": "tensor(int32)"}, 24),  # 23 knows no round_mode
+        ({"x": "tensor(float)", "y": "tensor(int2)"}, 25),  # the first that admits it
+        ({"x": "tensor(float6e2m3)", "y": "tensor(int32)"}, 28),
+        ({"x": "tensor(float)"}, 28),  # what it makes is not known
+    ],
+)
+def test_further_types_are_no_other_meaning(types, needs) -> None:
+    assert opsets.needed([CAST], {"": 28}, types) == {"": needs}
+
+
+def test_other_words_are_another_meaning() -> None:
+    shift = helper.make_node("BitShift", ["x", "y"], ["z"], direction="LEFT")
+    assert opsets.needed([shift], {"": 28}, dict.fromkeys("xyz", "tensor(uint8)")) == {"": 28}
+
+
+def test_types_of_what_lies_between_are_inferred() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 28]>
+        g (float[2] a, seq(double[2]) b) => (int32[2] d) { c = Abs(a) d = Cast <to: int = 6> (c) }
+    """)
+    found = opsets.value_types(model)
+    assert found == {"a": "tensor(float)", "b": "seq(tensor(double))", "c": "tensor(float)", "d": "tensor(int32)"}
+    assert opsets.needed(model.graph.node, {"": 28}, found) == {"": 24}
 
 
 def test_an_operator_that_onnx_does_not_know_has_no_version() -> None:
     nodes = [helper.make_node("Abs", ["x"], ["y"]), helper.make_node("Nonsense", ["y"], ["z"])]
-    assert opsets.needed(nodes, {"": 20}) == {}
-    assert opsets.needed(nodes[:1], {"": 20, "my.domain": 1}) == {"": 13}
-    assert opsets.needed([helper.make_node("Abs", ["x"], ["y"], domain="my.domain")], {"": 20}) == {}
+    assert opsets.needed(nodes, {"": 20}, {}) == {}
+    assert opsets.needed(nodes[:1], {"": 20, "my.domain": 1}, {}) == {"": 13}
+    assert opsets.needed([helper.make_node("Abs", ["x"], ["y"], domain="my.domain")], {"": 20}, {}) == {}
+
+
+def test_a_runtime_that_refuses_the_opset_runs_the_older_stamp(tmp_path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    manifest = wrapped(tmp_path, "Celu", 28, alpha=2.0)
+    newest, oldest = (
+        tmp_path / manifest.artefacts["onnx"].file,
+        library.export(manifest, tmp_path, opsets.OLDEST).file,
+    )
+    session = onnxruntime.InferenceSession(str(tmp_path / oldest), providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {"X": X.array()})
+    (expected,) = migrated.read_values(tmp_path, "expected")
+    np.testing.assert_allclose(found, expected.array(), rtol=1e-6)
+    assert opsets.needed(onnx.load(newest).graph.node, {"": 28}, opsets.value_types(onnx.load(newest))) == {"": 12}

@@ -97,7 +97,7 @@ def test_every_declaration_is_complete() -> None:
     for source in sources().values():
         assert source.library or source.compiler
         assert all(suite.kind in KINDS and (suite.globs or suite.parts) for suite in source.suites)
-        assert all(bool(suite.driver) == (suite.kind == "driver") for suite in source.suites)
+        assert all(bool(suite.driver) == (suite.kind in ("driver", "files")) for suite in source.suites)
         assert all(suite.library or source.library for suite in source.suites)
 
 
