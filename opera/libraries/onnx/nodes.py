@@ -64,7 +64,7 @@ def instance(
             raise LeftOut("outer-scope name is also a formal name")
         inputs.append(Operand(name, edges[name]))
     outputs = formal_names(schema.outputs, len(node.output))
-    used = {domain(item.domain) for item in (*_all_nodes([node]), *_all_nodes(nested))}
+    used = {domain(item.domain) for item in (*all_nodes([node]), *all_nodes(nested))}
     context: dict[str, Value] = {"opset": {name: opset[name] for name in sorted(used) if name in opset}}
     if captured:
         context["captured"] = captured
@@ -212,11 +212,12 @@ def _graphs(node: Any) -> Iterator[Any]:
         yield from attr.graphs
 
 
-def _all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
+def all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
+    """Yield nodes, and those of their subgraphs."""
     for node in nodes:
         yield node
         for graph in _graphs(node):
-            yield from _all_nodes(graph.node)
+            yield from all_nodes(graph.node)
 
 
 def anonymous(graph: Any, name: str) -> Any:

@@ -133,7 +133,13 @@ def stamped(model: Path, versions: Mapping[str, int]) -> bytes:
     """
     import onnx
 
-    proto = onnx.load(model)
+    return restamped(onnx.load(model), versions)
+
+
+def restamped(proto: Any, versions: Mapping[str, int]) -> bytes:
+    """As `stamped`, of a ModelProto, which is changed."""
+    import onnx
+
     for item in proto.opset_import:
         item.version = versions.get("" if item.domain == "ai.onnx" else item.domain, item.version)
     released = int(onnx.helper.find_min_ir_version_for(proto.opset_import, ignore_unknown=True))

@@ -9,14 +9,15 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
+import onnx
 
 from opera.compilers.shared import messages
 from opera.errors import InvalidTest
-from opera.libraries.onnx import codec, library, references, wrap
+from opera.libraries.onnx import codec, library, nodes, opsets, references, wrap
 from opera.libraries.onnx.wrap import Parts
 from opera.oracle import comparison, screens
 from opera.oracle.opinions import Opinion
@@ -39,6 +40,8 @@ LACKING = ("TooSlow", "TypeError: Issues with types", "has an unexpected type")
 """What else its reasons hold where it takes too long, or numpy cannot compute with a type that the schema admits."""
 BRIEF = 400
 """Characters of a reason that are kept."""
+REJECTED = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, RuntimeError)
+"""What ONNX's checker raises."""
 Algorithm = Callable[[Instance, Parts], list[Value]]
 """Computes a call by the text of a checkout. Raises InvalidTest."""
 
@@ -118,7 +121,7 @@ def _weighed(
 ) -> Judged:  # fmt: skip
     """Ask the others, and weigh the answers."""
     if runtime:
-        answers.append(_runtime(inferred.SerializeToString(deterministic=True), made))
+        answers.append(_runtime(inferred, made))
     if algorithm is not None:
         answers.append(_algorithm(algorithm, instance, made))
     for answer in answers:
@@ -252,7 +255,22 @@ def _limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def _runtime(model: bytes, made: Parts) -> Answer:
+def _runtime(model: Any, made: Parts) -> Answer:
+    """Ask ONNX Runtime; where the opset is newer than it knows, with the oldest one in which the call means the same."""
+    found = _run(model.SerializeToString(deterministic=True), made)
+    if not found.lacks:
+        return found
+    versions = nodes.opset_of(model)
+    older = opsets.needed(nodes.all_nodes(model.graph.node), versions, opsets.value_types(model))
+    if not any(version < versions[domain] for domain, version in older.items()):
+        return found
+    with suppress(*REJECTED):  # there is no such model
+        again = _run(opsets.restamped(model, older), made)
+        return again if again.outputs is not None else found
+    return found
+
+
+def _run(model: bytes, made: Parts) -> Answer:
     try:
         from opera.compilers import onnxruntime
     except ImportError as error:

@@ -12,7 +12,7 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 from opera.errors import InvalidTest
-from opera.libraries.onnx import library
+from opera.libraries.onnx import library, wrap
 from opera.programs.migrated import read_manifest, read_values
 from opera.programs.program import Captured, Instance, Provenance
 from opera.programs.values import Tensor
@@ -127,6 +127,15 @@ def test_an_algorithm_is_a_third_reference() -> None:
 
 def test_the_evaluator_may_take_its_time_but_not_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "EVALUATOR_SECONDS", 0.001)
-    large = np.ones((1, 3, 64, 64), "float32")
-    judged = answers.judge(call("Conv", 22, large, np.ones((4, 3, 5, 5), "float32")), "t")
+    grid = np.zeros((1, 24, 24, 2), "float32")
+    judged = answers.judge(call("GridSample", 20, f32(1, 1, 8, 8), grid, mode="cubic"), "t")
     assert (judged.status, judged.reference) == (answers.ACCEPTED, answers.RUNTIME)
+
+
+def test_a_call_of_a_version_newer_than_a_reference_knows_is_asked_in_an_older_one() -> None:
+    """Of Compress, version 28 admits more types and says nothing else: ONNX Runtime is asked in the version before."""
+    instance = call("Compress", 28, f32(3), np.array([True, False, True]), axis=0)
+    model = wrap.inferred(instance, made := wrap.parts(instance))
+    assert answers._run(model.SerializeToString(), made).outputs is None, "as it is, it knows none"
+    [found] = answers._runtime(model, made).outputs or []
+    assert found == Tensor.of(f32(3)[::2])
