@@ -67,7 +67,7 @@ def OptionalElement : Instruction<[OptionalGetElement, OptionalHasElement]> {
 
 def IfOp : Instruction<[If]> {
   let S = dims(0..3);
-  let t = {float32, int64, bool, string};
+  let t = {float32, int64, bool, string} if since >= 11 else float32;
   cond : {[], [1]};
   let then_branch = graph("branch", "then", "Identity", t, S);
   let else_branch = graph("branch", "other", "Shape" if t == int64 and len(S) == 1 and S[0] == 1 else "Identity", t, S);
