@@ -33,7 +33,7 @@ def extract(
     source: Annotated[
         str,
         typer.Option(
-            help="Take inputs from this generator (docter, deeprel), whose own options"
+            help="Take inputs from this generator (docter, deeprel, sionnx), whose own options"
             " `opera extract --source NAME --help` shows.",
         ),
     ] = "",
@@ -62,6 +62,8 @@ def extract(
     Example: opera extract --source docter --library torch
 
     Example: opera extract --source docter ../DocTer/constraints_extracted/pytorch1.5
+
+    Example: opera extract --source sionnx --full
     """
     from opera import sources
     from opera.sources import engine
