@@ -30,6 +30,8 @@ AGAIN = "again"
 DISPUTED = "reference-disputed"
 """Reason of a screen: independent implementations agree to contradict what the library's own test expects. Tag of a test
 whose references already disagreed when it was generated."""
+AGREES = "agrees"
+"""Detail of outputs of a random program that are the expected ones by chance: what it draws else is looked at all the same."""
 NEWER = "newer-opset"
 """Tag of a failure of a test that needs newer operators than the compiler declares to know."""
 

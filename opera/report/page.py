@@ -24,6 +24,7 @@ from opera.triage.blame import Blame
 from opera.triage.choice import Choice, choose
 from opera.triage.findings import Finding
 from opera.triage.reduction import Reduction
+from opera.triage.sentence import drawn as drawn_wrongly
 from opera.triage.sentence import said
 
 SAYS = 1500
@@ -123,7 +124,7 @@ def told(outcome: Outcome) -> str:
     if outcome.verdict == PASS:
         return PASS
     if outcome.verdict == INCONSISTENT:
-        return f"{outcome.verdict} ({outcome.symptom}): {outcome.message[:200]}"
+        return f"{outcome.verdict} ({outcome.symptom}): {drawn_wrongly(outcome) or outcome.message[:200]}"
     return f"{outcome.verdict}{at}: {said(outcome)}"
 
 

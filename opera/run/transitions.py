@@ -14,6 +14,7 @@ from opera.compilers import Variant
 from opera.programs.migrated import Artefact, Export
 from opera.programs.verdicts import (
     AGAIN,
+    AGREES,
     DEATHS,
     ERROR,
     FAILURES,
@@ -153,6 +154,8 @@ def with_screens(outcome: Outcome, reply: ScreenReply) -> Outcome:
     own = [tag for tag in outcome.details.get("tags", ()) if tag == NEWER]
     tags = [*own, *(reply.tags if reply.status != ERROR else ["unscreened"])]
     told = detailed(outcome, **{"screen": reply.reason, "tags": tags, **reply.numbers})
+    if outcome.details.get(AGREES) and reply.status in (SCREENED, ERROR):
+        return Outcome(PASS, seconds=outcome.seconds)  # and nothing is known against what it draws else
     return msgspec.structs.replace(told, verdict=SCREENED) if reply.status == SCREENED else told
 
 

@@ -31,7 +31,18 @@ from opera.programs import migrated
 from opera.programs.migrated import LIVE, Manifest
 from opera.programs.program import operators_of
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor, Value
-from opera.programs.verdicts import ERROR, FAILURES, INCONSISTENT, NEWER, OUT_OF_MEMORY, PASS, Job, Outcome, Seen
+from opera.programs.verdicts import (
+    AGREES,
+    ERROR,
+    FAILURES,
+    INCONSISTENT,
+    NEWER,
+    OUT_OF_MEMORY,
+    PASS,
+    Job,
+    Outcome,
+    Seen,
+)
 from opera.run import culprit, judge, poison
 from opera.run.judge import cut, said
 from opera.store import folders
@@ -172,12 +183,13 @@ def _compared(
         text = f"the adapter returned values that cannot be read: {type(error).__name__}: {said(error)}"
         return Outcome(ERROR, "infer", BadAnswer.__name__, cut(text), seconds=seconds)
     details: dict[str, Any] = dict(found.details)
-    again = job.insist or (job.repeat and bool(found.symptom))
+    random = job.repeat and randomness.RANDOM in manifest.tags
+    again = job.insist or random or (job.repeat and bool(found.symptom))
     varied = _repeat(frontend, compiled, case, actual, manifest, seconds) if again else {}
-    if not found.symptom and not varied.get(randomness.RANDOM):
+    if not found.symptom and not random and not varied.get(randomness.RANDOM):
         seen = Seen(identical=not margins and expected == actual, margins=margins)
         return Outcome(PASS, seconds=seconds, details=details, seen=seen)
-    details |= _newer(frontend, manifest) | varied
+    details |= _newer(frontend, manifest) | varied | ({AGREES: True} if random and not found.symptom else {})
     if job.save_outputs:
         data = migrated.pack(actual)
         if len(data) <= SAVED_OUTPUTS:

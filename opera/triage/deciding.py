@@ -65,8 +65,7 @@ def _given_for(program: Instance, known: Mapping[str, Value]) -> Iterator[tuple[
 
 
 def besides(ask: Look, program: Program, _: Defaults) -> Iterator[str]:
-    """Yield what else must be so: inputs that may be left out, dtypes, ranks, lengths of 1, equal elements, numbers that are
-    just at a limit, empty tensors, NaN, infinity, negative numbers.
+    """Yield what else must be so: inputs that may be left out, dtypes, ranks, empty tensors, NaN, infinity, negative numbers.
 
     Of each, another program is asked about that differs in it alone; nothing is said where its library rejects that.
     """
@@ -82,6 +81,26 @@ def _passes(ask: Look, programs: Sequence[Program]) -> bool:
         return any(shown.verdict == PASS for shown in ask.look(programs))
     except Spent:
         return False
+
+
+def relations(ask: Look, program: Program, _: Defaults) -> Iterator[str]:
+    """Yield how numbers and sizes must stand to each other: an axis of length 1, equal elements, a number just at a limit.
+
+    It is asked only where nothing else is known to decide: a small program has many of these by chance.
+    """
+    for says, others in _related(program):
+        if _passes(ask, [x for x in others if x is not None and x != program]):
+            yield says
+
+
+def _related(program: Program) -> Iterator[tuple[str, list[Program | None]]]:
+    found = smaller.leaves(program)
+    if any(1 in x.shape for x in found):
+        for axis in range(max(len(x.shape) for x in found)):
+            yield f"length 1 of axis {axis}", [_mapped(partial(_longer, axis=axis), program)]
+    yield "equal elements in an input", [_mapped(_distinct, program)]
+    for name, made in _nudged(program):
+        yield f"{name} just at a limit", made
 
 
 def _dtypes(ask: Look, program: Program) -> Iterator[str]:
@@ -108,12 +127,6 @@ def _variations(program: Program) -> Iterator[tuple[str, list[Program | None]]]:
     for rank in sorted({len(x.shape) for x in found}):
         says = "a 0-d input" if rank == 0 else f"an input of rank {rank}"
         yield says, [_mapped(partial(change, rank=rank), program) for change in (_one_axis_more, _one_axis_less)]
-    if any(1 in x.shape for x in found):
-        for axis in range(max(len(x.shape) for x in found)):
-            yield f"length 1 of axis {axis}", [_mapped(partial(_longer, axis=axis), program)]
-    yield "equal elements in an input", [_mapped(_distinct, program)]
-    for name, made in _nudged(program):
-        yield f"{name} just at a limit", made
     if any(0 in x.shape for x in found):
         yield "an empty input", [_mapped(_filled, program)]
     for says, where in SPECIAL.items():

@@ -274,6 +274,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     found, outcome = _confirmed(workspace, ask, kept)
     ask.budget = _Budget((1.0 - SEARCH) * seconds)
     decided, besides = (tuple(of(ask, found, defaults)) for of in (deciding.parameters, deciding.besides))
+    besides = besides or (() if decided else tuple(deciding.relations(ask, found, defaults)))
     return Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, _captured(found).form(), outcome,
         stored=plan.test_id(found.id, plan.exporter_id(manifest.library)),

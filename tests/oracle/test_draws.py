@@ -1,5 +1,6 @@
 """Draws of random operators are judged by what is declared of them."""
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -195,3 +196,35 @@ def test_a_seed_makes_two_models_draw_the_same(tmp_path, monkeypatch):
 
     assert asked(randomness.Runs((one,) * 64, other)) == ("", (draws.SEED,))
     assert asked(randomness.Runs((one,) * 64, one))[1] != (draws.SEED,)
+
+
+@pytest.mark.parametrize(("shares", "verdict"), [([0.5, 0.5, 0.5], "inconsistent"), ([0.0, 1.0], "pass")])
+def test_what_a_random_program_draws_is_looked_at_though_it_agrees_by_chance(tmp_path, monkeypatch, shares, verdict):
+    """Of shares 0 and 1 nothing is left to chance; of others, a compiler that draws always the same may agree."""
+    from opera.libraries.onnx import library
+    from opera.programs import migrated
+    from opera.programs.program import Captured, Provenance
+    from opera.programs.verdicts import Job
+    from opera.run import library_side, transitions, worker
+    from opera.run.library_side import ScreenRequest
+    from opera.store import folders
+
+    program = call("onnx", "Bernoulli", {"input": np.float32(shares)})
+    program = msgspec.structs.replace(program, context={"opset": {"": 15}})  # ONNX Runtime knows it
+    name, files = "t" * 20, folders.Folders.of(tmp_path)
+    folder = files.test(name)
+    wrapped = library.wrap(Captured(program, Provenance("", "", "")), name, folder)
+    monkeypatch.setattr(folders, "here", lambda: files)
+    expected = migrated.read_values(folder, "expected")
+
+    def always(frontend, compiled, case, seconds, pattern=0):
+        seconds["infer"] = 0.0
+        return expected
+
+    monkeypatch.setattr(worker, "_infer", always)
+    job = Job(name, "onnxruntime", "onnx", "inputs", "onnx", save_outputs="kept.msgpack")
+    shown = worker.run(job)
+    assert (shown.verdict, shown.details["agrees"]) == ("inconsistent", True) and wrapped.tags
+    request = ScreenRequest("onnx", "onnxruntime", name, program.canonical(), "kept.msgpack", shown)
+    found = transitions.with_screens(shown, library_side.screen(request))
+    assert found.verdict == verdict

@@ -342,3 +342,9 @@ def test_an_export_that_dies_has_failed_and_one_that_is_not_served_is_left() -> 
     assert died is not None and (died.artefact, died.symptom) == (None, "SIGSEGV") and "it ends" in died.message
     assert prepare.exported(done(None, "timeout")).symptom == "timeout"
     assert prepare.exported(done(None, "starved")) is None
+
+
+@pytest.mark.parametrize(("status", "verdict"), [("screened", "pass"), ("error", "pass"), ("kept", "inconsistent")])
+def test_random_outputs_that_are_the_expected_ones_by_chance_pass_unless_something_is_wrong_with_them(status, verdict):
+    outcome = Outcome("inconsistent", "infer", "value", "the first outputs agree", details={"agrees": True})
+    assert transitions.with_screens(outcome, ScreenReply(status, tags=("constant",))).verdict == verdict
