@@ -26,6 +26,14 @@ CONNECTING = 10.0
 """Seconds that a connection to the cluster's head may take."""
 OBJECTS = 256 << 20
 """Bytes of the object store of a local cluster: messages of more than 100 KiB go through it."""
+QUIET: dict[str, int | bool] = {
+    "memory_monitor_refresh_ms": 0,  # opera limits its workers itself
+    "raylet_report_resources_period_milliseconds": 1000,
+    "metrics_report_interval_ms": 60_000,
+    "task_events_report_interval_ms": 0,
+    "event_stats": False,
+}
+"""Of a local cluster: Ray observes itself less, for nobody looks at that."""
 SHORT = 18
 """Letters of a temporary folder under which the paths of Ray's sockets are short enough."""
 ENDING = 10.0
@@ -84,7 +92,15 @@ class RayMachines:
     def look(self) -> dict[str, int]:
         """Return the nodes that are alive and have CPUs, by Ray's id, and how many workers each may have."""
         found = {}
-        for node in self._ray.nodes():
+        try:
+            nodes = self._ray.nodes()
+        except (self._ray.exceptions.RayError, RuntimeError, OSError) as error:
+            raise NoAnswer(
+                f"the cluster's head does not answer any more: {_told(error)}",
+                cause="it died, or the network to it",
+                fix="start the cluster again, and run the same command: what was stored stays",
+            ) from None
+        for node in nodes:
             cpus = int(node["Resources"].get("CPU", 0))
             if node["Alive"] and cpus:
                 found[str(node["NodeID"])] = min(cpus, self._workers or cpus)
@@ -151,7 +167,8 @@ def _connect(ray: Any, address: str, workers: int, stack: ExitStack) -> None:
         stack.callback(ray.shutdown)
         try:
             ray.init(
-                num_cpus=workers or None, include_dashboard=False, object_store_memory=OBJECTS, _temp_dir=str(place), **quiet
+                num_cpus=workers or None, include_dashboard=False, object_store_memory=OBJECTS,
+                _temp_dir=str(place), _system_config=QUIET, **quiet,
             )  # fmt: skip
         except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
             raise NoAnswer(

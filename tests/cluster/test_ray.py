@@ -28,7 +28,7 @@ NODE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80 << 20}
 
 
 def rows(root: Path, sql: str = ROWS) -> list[tuple[object, ...]]:
-    with sqlite3.connect(root / "opera.sqlite", timeout=60) as database:
+    with sqlite3.connect(root / "opera.sqlite") as database:
         return database.execute(sql).fetchall()
 
 
