@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from opera.cli.app import CORES, RESULTS, KnownFile, Root, Workers, app
+from opera.cli.app import CORES, RESULTS, Device, KnownFile, Option, Root, Workers, app
 from opera.errors import NEW_FINDINGS, OK, USAGE, UsageError
 
 
@@ -35,6 +35,8 @@ def run(
     python: Annotated[
         str, typer.Option(help="Interpreter of another environment (opera and a compiler of another version in it).")
     ] = "",
+    option: Option = None,
+    device: Device = "",
     timeout: Annotated[
         float, typer.Option(min=0.1, help="Seconds that one test may take; what a busy machine takes does not count.")
     ] = 30.0,
@@ -64,6 +66,10 @@ def run(
     Example: opera run --compiler onnxruntime --python ../old/bin/python
 
     Example: opera run --library torch --balance --limit 3000
+
+    Example: opera run --compiler onnxruntime --option provider=CUDAExecutionProvider
+
+    Example: opera run --compiler inductor --device cuda
     """
     from opera.programs import verdicts as records
     from opera.report.known import after_run
@@ -83,6 +89,7 @@ def run(
         time_budget=seconds(time_budget) if time_budget else None,
         selection=Selection(limit, operator, test, rerun, balance),
         limits=records.Limits(timeout, int(memory * (1 << 30))),
+        chosen=_chosen(option, device, compiler),
     )
     show.check(options)
     given = reduction.Given(reduce, reduce_seconds, options.time_budget, workers)
@@ -176,6 +183,8 @@ def doctor(
     python: Annotated[
         str, typer.Option(help="Interpreter of another environment: the compilers are tried with it.")
     ] = "",
+    option: Option = None,
+    device: Device = "",
     workspace: Root = RESULTS,
     workers: Workers = CORES,
 ) -> None:
@@ -188,12 +197,25 @@ def doctor(
     Example: opera doctor --quick
 
     Example: opera doctor --compiler openvino --python ../old/bin/python
+
+    Example: opera doctor --compiler inductor --device cuda
     """
     from opera.run import doctor as stage
 
     if quick and python:
         raise UsageError("--quick starts no other interpreter", fix="leave --quick or --python out")
-    raise typer.Exit(OK if stage.show(workspace, workers, compiler or [], quick=quick, python=python) else USAGE)
+    chosen = _chosen(option, device, compiler)
+    fine = stage.show(workspace, workers, compiler or [], quick=quick, python=python, chosen=chosen)
+    raise typer.Exit(OK if fine else USAGE)
+
+
+def _chosen(option: list[str] | None, device: str, compiler: list[str] | None) -> dict[str, str]:
+    """Return what is chosen of the settings of these compilers, of all where none is named."""
+    from opera import compilers
+    from opera.compilers import settings
+
+    texts = [*(option or ()), *([f"device={device}"] if device else ())]
+    return settings.parsed(texts, compiler or compilers.registered()) if texts else {}
 
 
 def seconds(text: str) -> float:

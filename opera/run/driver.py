@@ -66,7 +66,10 @@ OVERTIME = 0.05
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What the user asked of a run; `compilers` empty means all that are installed, `python` empty this interpreter."""
+    """What the user asked of a run; `compilers` empty means all that are installed, `python` empty this interpreter.
+
+    `chosen` are values of the compilers' settings (opera.compilers.settings).
+    """
 
     compilers: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
@@ -75,6 +78,7 @@ class Options(msgspec.Struct, frozen=True):
     time_budget: float | None = None
     selection: Selection = Selection()
     limits: Limits = Limits()
+    chosen: dict[str, str] = {}
 
 
 class Progress(Protocol):
@@ -131,7 +135,7 @@ def run(workspace: Workspace, options: Options, progress: Progress, pool: Pool |
     own = (
         nullcontext(pool)
         if pool is not None
-        else Pool(groups(pairs, chosen, options.python, workspace.files), workers=options.workers)
+        else Pool(groups(pairs, chosen, options.python, workspace.files, options.chosen), workers=options.workers)
     )
     with own as opened:
         described, missing = describe(opened, pairs, options.compilers)
@@ -156,7 +160,12 @@ class _Run:
         self.ledger = Ledger(workspace, frontends, self.accounts, number)
         self.prepare: Preparation[Item] = Preparation(workspace, workspace.files, pool, options.limits)
         self.probe = Probe(
-            workspace.root, interpreter=lambda _: options.python, limits=options.limits, pool=pool, others=self._handle
+            workspace.root,
+            interpreter=lambda _: options.python,
+            chosen=lambda _: options.chosen,
+            limits=options.limits,
+            pool=pool,
+            others=self._handle,
         )
         self.aftermath = Aftermath(pool, self.probe)
         self.members = Members(workspace)
@@ -465,7 +474,7 @@ class _Run:
         pairs = [pair for pair in wrong if compilers.frontend_name(*pair) not in self.frontends]
         if not pairs or self._over():
             return
-        for name, group in groups(pairs, [], self.options.python, self.workspace.files).items():
+        for name, group in groups(pairs, [], self.options.python, self.workspace.files, self.options.chosen).items():
             if name not in self.pool.groups:
                 self.pool.add(name, group)
         try:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from opera import compilers, libraries
+from opera.compilers import settings
 from opera.errors import NoAnswer, NotInstalled, OperaError
 from opera.pool.pool import Pool
 from opera.pool.workers import ABORT, DONE, ERROR, STARVED, TIMEOUT, UNAVAILABLE, Group, Result
@@ -12,17 +15,29 @@ from opera.store.folders import Folders
 
 DESCRIBING = 300.0
 """Seconds (as of opera.pool.clock) that a compiler may take to say what it is."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def compiler_group(name: str, library: str, files: Folders, python: str = "", *, unpatched: bool = False) -> Group:
-    """Return the workers of a frontend, which find tests among `files`; without opera's patches to it, if so wished."""
+def compiler_group(
+    name: str,
+    library: str,
+    files: Folders,
+    python: str = "",
+    *,
+    unpatched: bool = False,
+    chosen: Mapping[str, str] = NOTHING,
+) -> Group:
+    """Return the workers of a frontend, which find tests among `files`; without opera's patches to it, if so wished.
+
+    `chosen` are values of the compiler's settings; those of others do not matter.
+    """
     compiler = compilers.get(name)
     variants = compilers.frontend_of(compiler, library).VARIANTS
     preload = (*compiler.PRELOAD, *(module for variant in variants for module in variant.preload))
     without = patches(name, library) if unpatched else {}
     return Group(
         call="opera.run.worker:run", python=python, preload=tuple(dict.fromkeys(preload)),
-        env={**files.environment(), **without},
+        env={**files.environment(), **without, **settings.environment(name, chosen)},
     )  # fmt: skip
 
 
@@ -42,15 +57,21 @@ def unpatched(frontend: str) -> str:
     return f"{frontend} unpatched"
 
 
-def groups(pairs: list[tuple[str, str]], chosen: list[str], python: str, files: Folders) -> dict[str, Group]:
+def groups(
+    pairs: list[tuple[str, str]],
+    names: list[str],
+    python: str,
+    files: Folders,
+    chosen: Mapping[str, str] = NOTHING,
+) -> dict[str, Group]:
     """Return all groups of a run over these frontends (compiler, library) and libraries; one starts when it has a job."""
     found: dict[str, Group] = {}
     for name, library in pairs:
         frontend = compilers.frontend_name(name, library)
-        found[frontend] = compiler_group(name, library, files, python)
+        found[frontend] = compiler_group(name, library, files, python, chosen=chosen)
         if patches(name, library):
-            found[unpatched(frontend)] = compiler_group(name, library, files, python, unpatched=True)
-    return found | {f"library {name}": library_group(name, files) for name in chosen}
+            found[unpatched(frontend)] = compiler_group(name, library, files, python, unpatched=True, chosen=chosen)
+    return found | {f"library {name}": library_group(name, files) for name in names}
 
 
 def describe(
@@ -105,7 +126,7 @@ def _reason(name: str, result: Result) -> OperaError:
     if absent:
         return NotInstalled(
             f"the compiler {name} cannot be used: {last}",
-            cause="it is not installed",
+            cause="it is not installed, or the machine lacks what it needs",
             fix=f"pip install {compilers.get(name).PACKAGE}",
         )
     return NoAnswer(

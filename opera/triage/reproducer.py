@@ -57,6 +57,7 @@ class Exhibit(msgspec.Struct, frozen=True):
         verdict, stage, symptom, message, location: As in the outcome.
         output: Name of the output that is wrong, where it is known.
         sentence: What is wrong, for the first line.
+        chosen: What was chosen of the compiler's settings (opera.compilers.settings), without defaults.
         came_from: The test that the instance was captured from.
         limits: Under which a time-out or out-of-memory was seen.
         computes_in: The compiler's COMPUTES_IN, where it has one.
@@ -78,6 +79,7 @@ class Exhibit(msgspec.Struct, frozen=True):
     location: str = ""
     output: str = ""
     sentence: str = ""
+    chosen: dict[str, str] = {}
 
 
 def write(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Program, out_path: Path) -> None:
@@ -94,7 +96,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
     involved = [*expected, *(shown["fed"] if isinstance(shown["fed"], list) else [])]
     environment = _environment(manifest.library)
     frontend: Any = compilers.frontend(exhibit.compiler, manifest.library)
-    kinds = kinds_of(involved)
+    kinds = msgspec.structs.replace(kinds_of(involved), chosen=exhibit.chosen)
     recipe = BY_PLUGIN
     if hasattr(frontend, "recipe"):
         recipe = _without_known(recipes.printed(frontend.recipe(exhibit.artefact, kinds)), environment)
