@@ -380,13 +380,8 @@ def test_scripts_stand_alone_and_show_what_the_adapter_sees(
 ) -> None:
     from opera.triage import brief, reproducer
 
-    seen_as = (
-        ("inconsistent", "infer", "value", "differs") if operator == "Abs" else ("crash", *TOLD[operator][::2], "")
-    )
-    if operator != "Abs":
-        stage, verdict, symptom, message = TOLD[operator]
-        seen_as = (verdict, stage, symptom, message)
-    exhibit, manifest, program = shown(operator, tmp_path, *seen_as, factor)
+    stage, verdict, symptom, message = TOLD.get(operator, ("infer", "inconsistent", "value", "differs"))
+    exhibit, manifest, program = shown(operator, tmp_path, verdict, stage, symptom, message, factor)
     text = reproducer.render(exhibit, manifest, tmp_path, program)
     assert "import opera" not in text and "from opera" not in text
     env = {key: value for key, value in environment().items() if key != "PYTHONPATH"}
