@@ -392,3 +392,28 @@ def test_scripts_stand_alone_and_show_what_the_adapter_sees(
     short = brief.brief(exhibit, manifest, tmp_path, program)
     assert short is not None
     assert "execute_async_v3" in short.run and "import tensorrt as trt" in short.imports and "cuda" in short.imports
+
+
+# ---------------------------------------------------------------------- doctor
+
+
+@pytest.mark.full
+def test_doctor_sees_all_canaries_through_workers(tmp_path: Path) -> None:
+    release = RELEASES[-1]
+    about = tmp_path / "stand_in.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: stand-in\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[opera.compilers]\ntensorrt = opera.compilers.tensorrt.compiler\n")
+    env = environment(STAND_IN_TENSORRT=release)
+    env["PYTHONPATH"] += f"{os.pathsep}{tmp_path}"
+    command = [sys.executable, "-m", "opera", "doctor", "--compiler", "tensorrt", "--workers", "1"]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+    (line,) = [x for x in done.stdout.splitlines() if " tensorrt-onnx " in x]
+    assert line.startswith("ok") and release in line
+    for seen_by in (
+        "right answer passes",
+        "planted wrong answer is caught",
+        "without importer is unsupported",
+        "a build",
+    ):
+        assert seen_by in line
