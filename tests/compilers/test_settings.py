@@ -90,6 +90,10 @@ def test_scripts_do_as_the_adapter_does() -> None:
 def test_what_the_commands_say_of_options(tmp_path: Path) -> None:
     done = opera("run", "--compiler", "onnxruntime", "--option", "provider=GPU", cwd=tmp_path)
     assert done.returncode == 2 and "'GPU' is no provider" in done.stderr
+
+
+@pytest.mark.full
+def test_what_doctor_says_of_options(tmp_path: Path) -> None:
     done = opera("doctor", "--compiler", "onnxruntime", "--option", f"provider={CUDA}", cwd=tmp_path)
     assert done.returncode == 2 and f"this onnxruntime has no {CUDA}" in done.stdout
     done = opera("doctor", "--compiler", "onnxruntime", "--device", "cuda", cwd=tmp_path)
@@ -141,6 +145,7 @@ def test_the_gpu_is_told_by_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
         gpu.described()
 
 
+@pytest.mark.full
 def test_inductor_moves_model_and_inputs_there_and_outputs_back(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
