@@ -46,6 +46,11 @@ KnownFile = Annotated[
     typer.Option("--known", help="File of known issues; default: known.toml, where it is there.", envvar="OPERA_KNOWN"),
 ]
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes at a time.")]
+Option = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="NAME=VALUE", help="A setting of a compiler, see docs/adapters.md (repeatable)."),
+]
+Device = Annotated[str, typer.Option("--device", help="Short for --option device=…: cpu or cuda.")]
 RESULTS = Path("results")
 CORES = min(os.cpu_count() or 1, 16)
 

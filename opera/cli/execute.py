@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from opera.cli.app import CORES, RESULTS, KnownFile, Root, Workers, app
+from opera.cli.app import CORES, RESULTS, Device, KnownFile, Option, Root, Workers, app
 from opera.errors import NEW_FINDINGS, OK, USAGE, UsageError
 
 
@@ -53,6 +54,8 @@ def run(
             " their own."
         ),
     ] = "",
+    option: Option = None,
+    device: Device = "",
     timeout: Annotated[
         float, typer.Option(min=0.1, help="Seconds that one test may take; what a busy machine takes does not count.")
     ] = 30.0,
@@ -86,6 +89,9 @@ def run(
     Example: opera run --library torch --balance --limit 3000
 
     Example: opera run --cluster 10.0.0.1:6379 --store /mnt/shared/opera
+    Example: opera run --compiler onnxruntime --option provider=CUDAExecutionProvider
+
+    Example: opera run --compiler inductor --device cuda
     """
     from opera.programs import verdicts as records
     from opera.report.known import after_run
@@ -111,6 +117,7 @@ def run(
         time_budget=seconds(time_budget) if time_budget else None,
         selection=Selection(limit, operator, test, rerun, balance),
         limits=records.Limits(timeout, int(memory * (1 << 30))),
+        chosen=_chosen(option, device, compilers),
     )
     show.check(options)
     given = reduction.Given(reduce, reduce_seconds, options.time_budget, workers or CORES)
@@ -227,6 +234,8 @@ def doctor(
     python: Annotated[
         str, typer.Option(help="Interpreter of another environment: the compilers are tried with it.")
     ] = "",
+    option: Option = None,
+    device: Device = "",
     workspace: Root = RESULTS,
     workers: Workers = CORES,
 ) -> None:
@@ -239,6 +248,8 @@ def doctor(
     Example: opera doctor --quick
 
     Example: opera doctor --compiler openvino --python ../old/bin/python
+
+    Example: opera doctor --compiler inductor --device cuda
     """
     from opera.run import doctor as stage
     from opera.run import environments
@@ -247,8 +258,20 @@ def doctor(
         raise UsageError("--quick starts no other interpreter", fix="leave --quick or --python out")
     names, pythons = environments.chosen(compiler or (), python, workspace)
     rest = environments.interpreter(python) if python else ""
-    fine = stage.show(workspace, workers, names, quick=quick, interpreter=lambda name: pythons.get(name, rest))
+    chosen = _chosen(option, device, names)
+    fine = stage.show(
+        workspace, workers, names, quick=quick, interpreter=lambda name: pythons.get(name, rest), chosen=chosen
+    )
     raise typer.Exit(OK if fine else USAGE)
+
+
+def _chosen(option: list[str] | None, device: str, names: Iterable[str]) -> dict[str, str]:
+    """Return what is chosen of the settings of these compilers, of all where none is named."""
+    from opera import compilers
+    from opera.compilers import settings
+
+    texts = [*(option or ()), *([f"device={device}"] if device else ())]
+    return settings.parsed(texts, list(names) or compilers.registered()) if texts else {}
 
 
 def seconds(text: str) -> float:

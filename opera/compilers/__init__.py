@@ -18,7 +18,9 @@ from typing import Any, Protocol
 import msgspec
 
 from opera import plugins
+from opera.oracle import comparison
 from opera.programs.case import Case
+from opera.programs.program import Captured
 from opera.programs.values import CONTAINERS, Value
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "LESS",
     "OPTIMISATION",
     "RECIPES",
+    "Canary",
     "Case",
     "Compiler",
     "Frontend",
@@ -89,11 +92,33 @@ class Way(msgspec.Struct, frozen=True):
     stage: str = "compile"
 
 
+class Canary(msgspec.Struct, frozen=True):
+    """A call that a frontend must not get through: `opera doctor` runs it after the two canaries of the library.
+
+    Attributes:
+        about: What must be seen, in words that follow "and": `an unknown operator is unsupported`.
+        verdict: What the verdict must be.
+        program: The call; None for the library's canary that passes else.
+        way: Name of a way of the frontend's own that makes it fail; it need not be one of WAYS.
+        symptom: What the symptom must be; empty for any.
+    """
+
+    about: str
+    verdict: str
+    program: Captured | None = None
+    way: str = ""
+    symptom: str = ""
+
+
 class Involved(msgspec.Struct, frozen=True):
-    """What kinds of values a script feeds and compares: dtypes of all tensors, and whether any are sequences or optionals."""
+    """What kinds of values a script feeds and compares: dtypes of all tensors, and whether any are sequences or optionals.
+
+    `chosen` is what was chosen of the compiler's settings, without defaults (opera.compilers.settings).
+    """
 
     dtypes: frozenset[str] = frozenset()
     lists: bool = False
+    chosen: dict[str, str] = {}
 
     @property
     def low(self) -> bool:
@@ -144,6 +169,7 @@ class Frontend(Protocol):
     NATIVE: True where the artefact is in the compiler's own representation: no importer changes what is run.
     MAKES: Artefact of the library that it is the exporter of (`onnx`): a test whose file computes something else is run on
         it too, by runs that did not ask for it.
+    canaries() -> tuple of Canary: What `opera doctor` must see fail, beside the two canaries of the library.
     PYTHON: Packages of the importer where it is written in Python, whose statements `opera coverage` traces.
     export(case, path): Makes of the artefact what a variant `exports`, by the compiler's own exporter.
     opsets() -> dict[str, int]: domain of the library's operators → the newest version that the compiler declares to know, of
@@ -191,7 +217,10 @@ class Compiler(Protocol):
         """Return the compiler's version; ImportError where it is not installed."""
 
     def options(self) -> dict[str, str]:
-        """Return options and target that decide results: part of a verdict's identity."""
+        """Return options and target that decide results: part of a verdict's identity.
+
+        A compiler may have SETTINGS (opera.compilers.settings): what of these options a user may choose.
+        """
 
     def prepare(self) -> None:
         """Set up a fresh worker (one thread, quiet logs); called once after the fork."""
@@ -249,9 +278,13 @@ def frontend_name(compiler: str, library: str) -> str:
     return f"{compiler}-{library}"
 
 
-def computes_in(frontend: Frontend) -> dict[str, str]:
-    """Return a frontend's COMPUTES_IN, empty where it has none."""
-    return dict(getattr(frontend, "COMPUTES_IN", {}))
+def computes_in(frontend: Frontend, device: str = "") -> dict[str, str]:
+    """Return a frontend's COMPUTES_IN, and what its dtypes are computed in on a device that has tolerances of its own.
+
+    `device` is what the compiler's `options()` say; it is empty, or without tolerances, for a CPU.
+    """
+    own: dict[str, str] = dict(getattr(frontend, "COMPUTES_IN", {}))
+    return own | comparison.on_device({**{name: name for name in comparison.TOLERANCES}, **own}, device)
 
 
 def options(frontend: Frontend) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""TorchInductor, the compiler behind torch.compile, on the CPU: it writes C++ and needs a compiler for it."""
+"""TorchInductor, the compiler behind torch.compile. On the CPU it writes C++ and needs a compiler for it, on a GPU Triton."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from opera import precision
 from opera.compilers import APART, LESS, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
+from opera.compilers.settings import Setting, chosen
 from opera.compilers.shared import messages, torch_live, torch_operators
 from opera.programs.values import Value
 
@@ -23,17 +25,44 @@ PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch.preload", "torch._
 
 UNSUPPORTED = messages.table("torch", "inductor")
 
+SETTINGS = {"device": Setting("cpu", "what it compiles for, and runs on", ("cpu", "cuda"))}
+
 
 def version() -> str:
-    """Return the version of torch. Raises ImportError where there is no C++ compiler."""
+    """Return the version of torch. Raises ImportError where there is no C++ compiler, or no GPU that is asked for."""
     import torch
 
     _compiler()
+    if _on_gpu() and not torch.cuda.is_available():
+        without = torch.version.cuda is None
+        why = (
+            "this build of PyTorch has no CUDA"
+            if without
+            else "PyTorch sees none (nvidia-smi tells whether the driver does)"
+        )
+        raise ImportError(f"TorchInductor is asked for an NVIDIA GPU, and {why}")
     return str(torch.__version__)
 
 
 def options() -> dict[str, str]:
-    return {"fullgraph": "True", "dynamic": "False", "cxx": Path(_compiler()).name, **precision.TORCH}
+    found = {"fullgraph": "True", "dynamic": "False", "cxx": Path(_compiler()).name, **precision.TORCH}
+    return {**found, **_gpu()} if _on_gpu() else found
+
+
+def _on_gpu() -> bool:
+    return chosen(SETTINGS)["device"] == "cuda"
+
+
+def _gpu() -> dict[str, str]:
+    """Return the GPU, CUDA and Triton, and what recipes/inductor_cuda.py sets."""
+    import torch
+
+    capability = ".".join(map(str, torch.cuda.get_device_capability()))
+    return {
+        "device": "cuda", "gpu": torch.cuda.get_device_name(), "compute_capability": capability,
+        "cuda": str(torch.version.cuda), "triton": metadata.version("triton"), "tf32": "False",
+        "reduced_precision_reduction": "False",
+    }  # fmt: skip
 
 
 def prepare() -> None:
@@ -72,6 +101,10 @@ class Torch:
         torch._dynamo.reset()
         live = torch_live.rebuilt(case)
         with torch.no_grad():
+            if _on_gpu():
+                from opera.compilers.recipes import inductor_cuda
+
+                return inductor_cuda.load_there(live.module, live.args), live
             return recipe.load(live.module, live.args), live
 
     def compile(self, loaded: tuple[Any, Any], case: Case) -> tuple[Any, Any]:
@@ -88,6 +121,10 @@ class Torch:
 
     def infer(self, compiled: tuple[Any, Any], case: Case) -> list[Value]:
         model, live = compiled
+        if _on_gpu():
+            from opera.compilers.recipes import inductor_cuda
+
+            return torch_live.ran(live, model, inductor_cuda.call_there)
         return torch_live.ran(live, model)
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
@@ -98,9 +135,10 @@ class Torch:
         return case.operator
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
-        return Recipe(
-            (f"{RECIPES}.inductor:load",), (f"{RECIPES}.inductor:compile_graphs",), (f"{RECIPES}.torch:call",)
-        )
+        gpu = involved.chosen.get("device") == "cuda"
+        load = f"{RECIPES}.inductor_cuda:load_there" if gpu else f"{RECIPES}.inductor:load"
+        call = f"{RECIPES}.inductor_cuda:call_there" if gpu else f"{RECIPES}.torch:call"
+        return Recipe((load,), (f"{RECIPES}.inductor:compile_graphs",), (call,))
 
 
 def _otherwise(loaded: Any, way: str) -> Any:

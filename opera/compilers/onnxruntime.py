@@ -1,4 +1,4 @@
-"""ONNX Runtime on the CPU. It needs no onnx package: the model file is its only input."""
+"""ONNX Runtime, on the CPU unless another execution provider is chosen. The model file is its only input: it needs no onnx."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from opera.compilers import (
     Variant,
     Way,
 )
-from opera.compilers.shared import messages
+from opera.compilers.settings import Setting, chosen
+from opera.compilers.shared import gpu, messages
 from opera.compilers.shared.messages import last_location
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import BITS, CannotCarry, of_numpy, pack, unpack
@@ -55,6 +56,11 @@ LOW = frozenset(ELEMENT_TYPES.values())
 
 RECIPE = f"{RECIPES}.onnxruntime"
 
+CPU = "CPUExecutionProvider"
+OF_GPU = {"CUDAExecutionProvider": "load_cuda", "TensorrtExecutionProvider": "load_tensorrt"}
+"""Provider → the function of recipes/onnxruntime_gpu.py that makes its session."""
+SETTINGS = {"provider": Setting(CPU, "the execution provider that runs all of a model, or nothing", (CPU, *OF_GPU))}
+
 UNOPTIMISED = Way("unoptimised", LESS, "graph optimisations off (ORT_DISABLE_ALL)", "load")
 PLACES = {
     r"core/(?:providers|mlas)/|\bwhile running \w+ node": KERNEL,
@@ -65,15 +71,30 @@ PLACES = {
 
 
 def version() -> str:
+    """Return its version. Raises ImportError where the chosen provider cannot be used."""
     import onnxruntime
 
+    provider = chosen(SETTINGS)["provider"]
+    if provider not in (held := onnxruntime.get_available_providers()):
+        raise ImportError(
+            f"this onnxruntime has no {provider}, only {', '.join(held)}: pip install onnxruntime-gpu in its place"
+        )
+    if provider != CPU:
+        _tried(provider)
     return str(onnxruntime.__version__)
 
 
 def options() -> dict[str, str]:
     from opera.compilers.recipes import onnxruntime as recipe
 
-    return {"provider": "CPUExecutionProvider", "threads": "1", "optimization": "all", **recipe.PRECISE}
+    provider = chosen(SETTINGS)["provider"]
+    found = {"provider": provider, "threads": "1", "optimization": "all", **recipe.PRECISE}
+    return found if provider == CPU else {**found, **_device(), "tf32": "False", "cpu_fallback": "False"}
+
+
+@cache
+def _device() -> dict[str, str]:
+    return {"device": "cuda", **gpu.described()}
 
 
 def prepare() -> None:
@@ -98,7 +119,14 @@ class Onnx:
         """Create the session, which converts, optimises and assigns kernels: all that is done before inference."""
         from opera.compilers.recipes import onnxruntime as recipe
 
-        return unoptimised(case.model) if case.way == UNOPTIMISED.name else recipe.load(str(case.model))
+        if case.way == UNOPTIMISED.name:
+            return unoptimised(case.model)
+        load = OF_GPU.get(chosen(SETTINGS)["provider"])
+        if load is None:
+            return recipe.load(str(case.model))
+        from opera.compilers.recipes import onnxruntime_gpu
+
+        return getattr(onnxruntime_gpu, load)(str(case.model))
 
     def compile(self, loaded: Any, case: Case) -> Any:
         """Nothing is left to compile once a session is there."""
@@ -127,11 +155,31 @@ class Onnx:
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         form = "run_low" if involved.low else "run"
-        return Recipe(load=(f"{RECIPE}:load",), infer=(f"{RECIPE}:{form}",), more=low_precision(involved))
+        provider = involved.chosen.get("provider", CPU)
+        load = f"{RECIPE}:load" if provider == CPU else f"{RECIPE}_gpu:{OF_GPU[provider]}"
+        return Recipe(load=(load,), infer=(f"{RECIPE}:{form}",), more=low_precision(involved))
 
 
 NEWER = b"\x08\x08\x3a\x03\x12\x01g\x42\x03\x10\xff\x7f"
 """A ModelProto of IR version 8, with an empty graph called g, that states opset 16383."""
+
+
+TINY = (
+    b"\x08\x08\x3a\x32\x0a\x0b\x0a\x01\x78\x12\x01\x79\x22\x03\x41\x62\x73\x12\x01\x67\x5a"
+    b"\x0f\x0a\x01\x78\x12\x0a\x0a\x08\x08\x01\x12\x04\x0a\x02\x08\x01\x62\x0f\x0a\x01\x79"
+    b"\x12\x0a\x0a\x08\x08\x01\x12\x04\x0a\x02\x08\x01\x42\x04\x0a\x00\x10\x11"
+)
+"""A ModelProto of opset 17: y = Abs(x), of one float."""
+
+
+def _tried(provider: str) -> None:
+    """Raise ImportError where a provider that this build has cannot run anything here."""
+    from opera.compilers.recipes import onnxruntime_gpu
+
+    try:
+        getattr(onnxruntime_gpu, OF_GPU[provider])(TINY)
+    except Exception as error:
+        raise ImportError(f"{provider} cannot be used: {' '.join(str(error).split())[:300]}") from None
 
 
 @cache
@@ -158,7 +206,12 @@ def unoptimised(model: Path | bytes) -> Any:
     options = recipe.session_options()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     given = model if isinstance(model, bytes) else str(model)
-    return onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+    load = OF_GPU.get(chosen(SETTINGS)["provider"])
+    if load is not None:
+        from opera.compilers.recipes import onnxruntime_gpu
+
+        return getattr(onnxruntime_gpu, load)(given, options)
+    return onnxruntime.InferenceSession(given, options, providers=[CPU])
 
 
 def low_precision(involved: Involved) -> dict[str, str]:

@@ -45,6 +45,14 @@ TOLERANCES: dict[str, tuple[float, float]] = {
 and 4-bit floats get one step (its relative size, and the smallest subnormal), for a quotient on the border between two
 steps may fall to either side; e8m0 holds powers of two and gets none. What is not listed is compared exactly."""
 
+ON_DEVICE: dict[str, tuple[float, float]] = {
+    "float32 on cuda": (1e-3, 1e-4),
+    "float16 on cuda": (1e-2, 2e-3),
+    "bfloat16 on cuda": (4e-2, 2e-2),
+    "complex64 on cuda": (1e-3, 1e-4),
+}
+"""`dtype on device` → (rtol, atol), where they are larger than on a CPU (docs/oracle.md, Precision, says why)."""
+
 Array: TypeAlias = np.ndarray[Any, Any]
 Detail: TypeAlias = str | float | int | bool | list[str] | dict[str, str] | None
 
@@ -188,12 +196,18 @@ def _below(first: tuple[float, float], middle: tuple[float, float], last: tuple[
 def tolerance(dtype: str, rtol: float | None, atol: float | None) -> tuple[float, float]:
     """Return the tolerance (rtol, atol) that applies to outputs of a dtype: the larger of the test's own and the dtype's.
 
-    Both are 0 for a dtype whose values must be equal.
+    Both are 0 for a dtype whose values must be equal. `dtype` may be one of ON_DEVICE.
     """
-    if dtype not in TOLERANCES:
+    if dtype not in TOLERANCES and dtype not in ON_DEVICE:
         return 0.0, 0.0
-    least_rtol, least_atol = TOLERANCES[dtype]
+    least_rtol, least_atol = TOLERANCES.get(dtype) or ON_DEVICE[dtype]
     return max(rtol or 0.0, least_rtol), max(atol or 0.0, least_atol)
+
+
+def on_device(computed: Mapping[str, str], device: str) -> dict[str, str]:
+    """Return dtype → `dtype on device` of what has tolerances of its own there; `computed` tells what each is computed in."""
+    named = {dtype: f"{narrow} on {device}" for dtype, narrow in computed.items()}
+    return {dtype: name for dtype, name in named.items() if name in ON_DEVICE}
 
 
 def granted(

@@ -71,7 +71,8 @@ OVERTIME = 0.05
 class Options(msgspec.Struct, frozen=True):
     """What the user asked of a run; `compilers` empty means all that are installed, `python` empty this interpreter.
 
-    `pythons` is compiler → interpreter of those that have one of their own.
+    `pythons` is compiler → interpreter of those that have one of their own. `chosen` are values of the compilers' settings
+    (opera.compilers.settings).
     With the address of a `cluster`, `workers` are those of each node, 0 for as many as it has CPUs, and `store` is where tests
     lie for all of them, empty where they travel with the jobs (docs/cluster.md).
     """
@@ -86,6 +87,7 @@ class Options(msgspec.Struct, frozen=True):
     time_budget: float | None = None
     selection: Selection = Selection()
     limits: Limits = Limits()
+    chosen: dict[str, str] = {}
 
     def interpreter(self, compiler: str) -> str:
         """Return the interpreter of a compiler, empty for the one that runs opera."""
@@ -159,7 +161,7 @@ def run(workspace: Workspace, options: Options, progress: Progress, pool: JobPoo
 def _pool(
     pairs: list[tuple[str, str]], chosen: list[str], options: Options, workspace: Workspace, progress: Progress
 ) -> JobPool:
-    made = groups(pairs, chosen, options.interpreter, workspace.files)
+    made = groups(pairs, chosen, options.interpreter, workspace.files, options.chosen)
     return pools.opened(
         made, workers=options.workers, cluster=options.cluster, store=options.store, files=workspace.files,
         say=progress.say,
@@ -182,7 +184,12 @@ class _Run:
         self.ledger = Ledger(workspace, frontends, self.accounts, number)
         self.prepare: Preparation[Item] = Preparation(workspace, workspace.files, pool, options.limits)
         self.probe = Probe(
-            workspace.root, interpreter=self._interpreter, limits=options.limits, pool=pool, others=self._handle
+            workspace.root,
+            interpreter=self._interpreter,
+            chosen=lambda _: options.chosen,
+            limits=options.limits,
+            pool=pool,
+            others=self._handle,
         )
         self.aftermath = Aftermath(pool, self.probe)
         self.members = Members(workspace)
@@ -501,7 +508,8 @@ class _Run:
         pairs = [pair for pair in wrong if compilers.frontend_name(*pair) not in self.frontends]
         if not pairs or self._over():
             return
-        for name, group in groups(pairs, [], self.options.interpreter, self.workspace.files).items():
+        of_all = groups(pairs, [], self.options.interpreter, self.workspace.files, self.options.chosen)
+        for name, group in of_all.items():
             if name not in self.pool.groups:
                 self.pool.add(name, group)
         try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from opera import compilers, libraries
+from opera.compilers import settings
 from opera.errors import NoAnswer, NotInstalled, OperaError
 from opera.pool.interface import JobPool
 from opera.pool.workers import ABORT, DONE, ERROR, STARVED, TIMEOUT, UNAVAILABLE, Group, Identity, Result
@@ -13,17 +15,30 @@ from opera.store.folders import Folders
 
 DESCRIBING = 300.0
 """Seconds (as of opera.pool.clock) that a compiler may take to say what it is."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def compiler_group(name: str, library: str, files: Folders, python: str = "", *, unpatched: bool = False) -> Group:
-    """Return the workers of a frontend, which find tests among `files`; without opera's patches to it, if so wished."""
+def compiler_group(
+    name: str,
+    library: str,
+    files: Folders,
+    python: str = "",
+    *,
+    unpatched: bool = False,
+    chosen: Mapping[str, str] = NOTHING,
+) -> Group:
+    """Return the workers of a frontend, which find tests among `files`; without opera's patches to it, if so wished.
+
+    `chosen` are values of the compiler's settings; those of others do not matter.
+    """
     compiler = compilers.get(name)
     variants = compilers.frontend_of(compiler, library).VARIANTS
     preload = (*compiler.PRELOAD, *(module for variant in variants for module in variant.preload))
     without = patches(name, library) if unpatched else {}
     return Group(
         call="opera.run.worker:run", python=python, preload=tuple(dict.fromkeys(preload)),
-        env={**files.environment(), **without}, identity=Identity("opera.run.worker:identify", name),
+        env={**files.environment(), **without, **settings.environment(name, chosen)},
+        identity=Identity("opera.run.worker:identify", name),
     )  # fmt: skip
 
 
@@ -52,20 +67,24 @@ def unpatched(frontend: str) -> str:
 
 
 def groups(
-    pairs: list[tuple[str, str]], chosen: list[str], interpreter: Callable[[str], str], files: Folders
+    pairs: list[tuple[str, str]],
+    names: list[str],
+    interpreter: Callable[[str], str],
+    files: Folders,
+    chosen: Mapping[str, str] = NOTHING,
 ) -> dict[str, Group]:
     """Return all groups of a run over these frontends (compiler, library) and libraries; one starts when it has a job.
 
-    `interpreter` says of a compiler which one runs it, empty for the one that runs opera.
+    `interpreter` says of a compiler which one runs it, empty for the one that runs opera; `chosen` are values of settings.
     """
     found: dict[str, Group] = {}
     for name, library in pairs:
         frontend = compilers.frontend_name(name, library)
         python = interpreter(name)
-        found[frontend] = compiler_group(name, library, files, python)
+        found[frontend] = compiler_group(name, library, files, python, chosen=chosen)
         if patches(name, library):
-            found[unpatched(frontend)] = compiler_group(name, library, files, python, unpatched=True)
-    return found | {f"library {name}": library_group(name, files) for name in chosen}
+            found[unpatched(frontend)] = compiler_group(name, library, files, python, unpatched=True, chosen=chosen)
+    return found | {f"library {name}": library_group(name, files) for name in names}
 
 
 def describe(
@@ -120,7 +139,7 @@ def _reason(name: str, result: Result) -> OperaError:
     if absent:
         return NotInstalled(
             f"the compiler {name} cannot be used: {last}",
-            cause="it is not installed",
+            cause="it is not installed, or the machine lacks what it needs",
             fix=f"pip install {compilers.get(name).PACKAGE}"
             + (f"; or `opera env create {name}`, an environment of its own" if compilers.package(name) else ""),
         )

@@ -29,6 +29,7 @@ class InstalledFrontend(msgspec.Struct, frozen=True):
             features, and of what is observed (opera.programs.verdicts.OBSERVATION_VERSION). Rules are no part of it.
         exporter: Id of what makes the migrated tests.
         rules: What its verdicts are concluded by.
+        device: What it runs on, as its compiler's options say; empty where they do not.
     """
 
     name: str
@@ -39,6 +40,7 @@ class InstalledFrontend(msgspec.Struct, frozen=True):
     exporter: str
     variants: tuple[Variant, ...]
     rules: Rules = Rules()
+    device: str = ""
 
     def place(self, variant: str) -> int:
         """Return the place of a variant by its name, that of the first for a name that is none."""
@@ -90,6 +92,7 @@ def test_id(instance: str, exporter: str) -> str:
 def installed(workspace: Workspace, compiler: str, library: str, description: dict[str, Any]) -> InstalledFrontend:
     """Return a frontend with its environment stored; `description` is what `opera.run.worker.describe` returned."""
     module = libraries.get(library)
+    device = str(description["options"].get("device", ""))
     document = {
         **description,
         "options": {**description["options"], **compilers.options(compilers.frontend(compiler, library))},
@@ -107,7 +110,8 @@ def installed(workspace: Workspace, compiler: str, library: str, description: di
         environment=workspace.save_environment(document),
         exporter=exporter_id(library),
         variants=compilers.frontend(compiler, library).VARIANTS,
-        rules=rules.of(compiler, library),
+        rules=rules.of(compiler, library, device),
+        device=device,
     )
 
 

@@ -13,15 +13,16 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from opera import compilers, temporary
-from opera.compilers import Variant
+from opera.compilers import Variant, settings
 from opera.errors import NoAnswer, UsageError
 from opera.pool.interface import JobPool
 from opera.pool.pool import Pool
@@ -30,7 +31,7 @@ from opera.programs import migrated
 from opera.programs.program import Captured, Program
 from opera.programs.verdicts import AGAIN, ERROR, INCONSISTENT, INVALID, Job, Limits, Outcome
 from opera.run import plan, tasks
-from opera.run.groups import compiler_group, library_group, patches, unpatched
+from opera.run.groups import NOTHING, compiler_group, library_group, patches, unpatched
 from opera.run.library_side import Known, KnowRequest, ScreenReply, ScreenRequest
 from opera.run.outcomes import outcome_of, reached
 from opera.run.prepare import VALID, Preparation
@@ -132,6 +133,7 @@ class Probe:
     Args:
         roots: Folders that hold stored tests (opera.store.folders): a workspace's, for one.
         interpreter: Environment → its interpreter, empty for the one that runs opera.
+        chosen: Environment → its options, among them what was chosen of the compiler's settings.
         limits: Of questions that state none.
         workers: Processes at a time, of a pool of its own.
         pool: A run's pool, instead; it knows no scratch folder, so that only stored tests can be asked about.
@@ -142,6 +144,7 @@ class Probe:
         self,
         *roots: Path,
         interpreter: Callable[[str], str] = lambda _: "",
+        chosen: Callable[[str], Mapping[str, str]] = lambda _: NOTHING,
         limits: Limits | None = None,
         workers: int = 2,
         pool: JobPool | None = None,
@@ -153,6 +156,7 @@ class Probe:
         self._asked = 0  # questions that `answers` owes an answer to
         self._ready: deque[Answer] = deque()
         self._users: Counter[str] = Counter()  # test made for a question → questions about it
+        self._chosen = chosen
         self._pythons: dict[str, str] = {}
         self._exporters: dict[str, str] = {}
         if pool is not None:
@@ -166,8 +170,9 @@ class Probe:
     def of(cls, workspace: Workspace, *, workers: int = 2, limits: Limits | None = None) -> Probe:
         """Return one of a workspace's tests, with its environments' interpreters and its newest run's limits."""
         return cls(
-            workspace.root, interpreter=workspace.interpreter, limits=limits or limits_of(workspace), workers=workers
-        )
+            workspace.root, interpreter=workspace.interpreter, chosen=partial(options_of, workspace),
+            limits=limits or limits_of(workspace), workers=workers,
+        )  # fmt: skip
 
     def __enter__(self) -> Probe:
         if self._is_own:
@@ -426,17 +431,26 @@ class Probe:
         python = self._pythons[question.environment]
         plain = not question.unpatched or not patches(compiler, library)
         name = question.frontend if plain else unpatched(question.frontend)
-        if name in self.pool.groups and self.pool.groups[name].python == python:
+        given = settings.of(compiler, self._chosen(question.environment))
+        group = compiler_group(compiler, library, self.files, python, unpatched=not plain, chosen=given)
+        if name in self.pool.groups and self.pool.groups[name] == group:
             return name
         name += f" of {python}" if python else ""
+        name += f" with {given}" if given else ""
         if name not in self.pool.groups:
-            self.pool.add(name, compiler_group(compiler, library, self.files, python, unpatched=not plain))
+            self.pool.add(name, group)
         return name
 
     def _exporter(self, library: str) -> str:
         if library not in self._exporters:
             self._exporters[library] = plan.exporter_id(library)
         return self._exporters[library]
+
+
+def options_of(workspace: Workspace, environment: str) -> dict[str, str]:
+    """Return the options of an environment of a workspace, nothing for one that it does not hold."""
+    found: dict[str, str] = workspace.environments().get(environment, {}).get("options", {})
+    return found
 
 
 def limits_of(workspace: Workspace) -> Limits:

@@ -146,7 +146,7 @@ def _still_agrees(workspace: Workspace, target: InstalledFrontend, verdict: Verd
     if not (folder / "manifest.json").is_file():
         return False
     manifest, expected = read_manifest(folder), read_values(folder, "expected")
-    computes_in = compilers.computes_in(compilers.frontend(target.compiler, target.library))
+    computes_in = compilers.computes_in(compilers.frontend(target.compiler, target.library), target.device)
     return oracle.within(seen.margins, *oracle.granted(computes_in, expected, manifest.rtol, manifest.atol))
 
 
@@ -200,7 +200,7 @@ class Rejudging:
             library=target.library, compiler=target.compiler, test=verdict.test,
             instance=self.workspace.instance(instance).canonical(), outcome=verdict.outcome,
             actual=kept_outputs(verdict.test, target, verdict.variant), anew=True,
-            computes_in=compilers.computes_in(compilers.frontend(target.compiler, target.library)),
+            computes_in=compilers.computes_in(compilers.frontend(target.compiler, target.library), target.device),
         )  # fmt: skip
         self.pool.submit(
             f"library {target.library}", request, seconds=120, call="opera.run.library_side:screen",

@@ -67,13 +67,15 @@ class Rules(msgspec.Struct, frozen=True):
         return self == now
 
 
-def of(compiler: str, library: str) -> Rules:
-    """Return the rules of a frontend, as they stand."""
+def of(compiler: str, library: str, device: str = "") -> Rules:
+    """Return the rules of a frontend, as they stand; `device` is what the compiler's options say."""
     frontend = compilers.frontend(compiler, library)
     own = culprit.adapter_of(frontend)
     modules = closure(own, _home(own))
     judged = libraries.get(library)
-    tables = [oracle.TOLERANCES, compilers.computes_in(frontend)]
+    narrow = compilers.computes_in(frontend, device)
+    tables: list[object] = [oracle.TOLERANCES, narrow]
+    tables += [oracle.ON_DEVICE] if narrow != compilers.computes_in(frontend) else []
     return Rules(
         refusals=_digest((*REFUSALS, *modules), more=_said(tables_of(modules))),
         comparison=_digest(COMPARISON, "TOLERANCES"),

@@ -173,7 +173,8 @@ def _compared(
     seconds: dict[str, float],
 ) -> Outcome:
     """Compare what was returned with what is expected."""
-    granted = oracle.granted(compilers.computes_in(frontend), expected, manifest.rtol, manifest.atol)
+    narrow = compilers.computes_in(frontend, _device(job.compiler))
+    granted = oracle.granted(narrow, expected, manifest.rtol, manifest.atol)
     try:
         found = randomness.compared(manifest.tags, expected, actual, manifest.outputs, *granted)
         margins = () if found.symptom or expected == actual else oracle.margins(expected, actual)
@@ -224,6 +225,12 @@ def prepared(name: str) -> Compiler:
     compiler = compilers.get(name)
     compiler.prepare()
     return compiler
+
+
+@cache
+def _device(name: str) -> str:
+    """Return what a compiler runs on, as its options say; empty where they do not."""
+    return dict(compilers.get(name).options()).get("device", "")
 
 
 def case_of(job: Job, manifest: Manifest, expected: list[Value] | None = None) -> Case:

@@ -17,7 +17,7 @@ from opera.errors import UsageError
 from opera.oracle.messages import one_line
 from opera.programs.verdicts import PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.run import releases
-from opera.run.probe import Probe, Question, limits_of
+from opera.run.probe import Probe, Question, limits_of, options_of
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import causes, scripts, since
@@ -133,7 +133,14 @@ def bisect(workspace: Workspace, name: str, versions: Iterable[str], tell: Calla
         )
     tell(f"{finding.id} of {compilers.title(compiler)} {seen}: {one_line(finding.sentence)}")
     pythons: dict[str, str] = {}
-    with Probe(workspace.root, interpreter=pythons.__getitem__, limits=limits_of(workspace), workers=1) as probe:
+    options = options_of(workspace, chosen.verdict.environment)
+    with Probe(
+        workspace.root,
+        interpreter=pythons.__getitem__,
+        chosen=lambda _: options,
+        limits=limits_of(workspace),
+        workers=1,
+    ) as probe:
         ask = _Releases(probe, pythons, chosen.verdict, tell)
         before, after = ask.span(older), ask.span(newer[::-1])
     told = before.good >= 0 or before.bad < len(older)

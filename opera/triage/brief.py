@@ -1,7 +1,8 @@
 """A finding in as few lines as a user of the compiler would write: what issue drafts show, and what exported tests are made of.
 
 templates/brief/LIBRARY.j2 defines the model, templates/brief/FRONTEND.j2 runs it. What has no short form (low precision,
-strings, lists, a frontend without a template) is told by the reproducer (opera.triage.reproducer).
+strings, lists, a frontend without a template, or with settings that were chosen) is told by the reproducer
+(opera.triage.reproducer).
 """
 
 from __future__ import annotations
@@ -94,6 +95,8 @@ def brief(
     expected = read_values(directory, "expected")
     kinds = kinds_of([*expected, *(shown["fed"] if isinstance(shown["fed"], list) else [])])
     known = environment()
+    if exhibit.chosen:
+        return None
     names = (f"brief/{manifest.library}.j2", f"brief/{exhibit.frontend}.j2")
     if kinds.low or kinds.lists or "string" in kinds.dtypes or any(x not in known.list_templates() for x in names):
         return None

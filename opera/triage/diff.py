@@ -383,8 +383,9 @@ def _notes(pair: Pair, moved: Iterable[tuple[Shown, Shown]]) -> Iterable[str]:
     """Yield what the reader must know of how far the sides can be compared."""
     before, after, moved = pair.before, pair.after, list(moved)
     if before.compiler in compilers.registered():
-        now = rules.of(before.compiler, before.frontend.rpartition("-")[2])
         for side, shown in zip((before, after), zip(*moved, strict=True), strict=False):
+            device = str(side.document.get("options", {}).get("device", ""))
+            now = rules.of(before.compiler, before.frontend.rpartition("-")[2], device)
             stale = sum(_stale(x.verdict, now) for x in shown)
             if stale:
                 yield f"{stale} verdicts of {side.version} are of older rules: the same `opera run` again judges them anew"

@@ -18,7 +18,10 @@ SECONDS = 60.0
 
 
 class Sequel(msgspec.Struct, frozen=True):
-    """A test that fails after others, and how: `name` is its `test/variant`, `python` the interpreter, if not this one."""
+    """A test that fails after others, and how: `name` is its `test/variant`, `python` the interpreter, if not this one.
+
+    `chosen` are (name, value) of the compiler's settings.
+    """
 
     compiler: str
     library: str
@@ -27,11 +30,15 @@ class Sequel(msgspec.Struct, frozen=True):
     stage: str
     symptom: str
     python: str = ""
+    chosen: tuple[tuple[str, str], ...] = ()
 
 
 def still_fails(tests: Path, sequel: Sequel, before: tuple[str, ...], limits: Limits) -> bool:
     """As `fails`, of a script that knows its workspace's folder of tests alone."""
-    with Probe(tests.parent, interpreter=lambda _: sequel.python, limits=limits, workers=1) as probe:
+    given = dict(sequel.chosen)
+    with Probe(
+        tests.parent, interpreter=lambda _: sequel.python, chosen=lambda _: given, limits=limits, workers=1
+    ) as probe:
         return fails(probe, sequel, before)
 
 

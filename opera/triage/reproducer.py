@@ -64,6 +64,7 @@ class Exhibit(msgspec.Struct, frozen=True):
         output: Name of the output that is wrong, where it is known.
         sentence: What is wrong, for the first line.
         drawn: What is wrong with numbers drawn at random (opera.oracle.draws.Broken): details of the outcome.
+        chosen: What was chosen of the compiler's settings (opera.compilers.settings), without defaults.
         came_from: The test that the instance was captured from.
         limits: Under which a time-out or out-of-memory was seen.
         computes_in: The compiler's COMPUTES_IN, where it has one.
@@ -86,6 +87,7 @@ class Exhibit(msgspec.Struct, frozen=True):
     output: str = ""
     sentence: str = ""
     drawn: dict[str, Any] = {}
+    chosen: dict[str, str] = {}
 
 
 def write(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Program, out_path: Path) -> None:
@@ -104,7 +106,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
     involved = [*expected, *(shown["fed"] if isinstance(shown["fed"], list) else [])]
     environment = _environment(manifest.library)
     frontend: Any = compilers.frontend(exhibit.compiler, manifest.library)
-    kinds = kinds_of(involved)
+    kinds = msgspec.structs.replace(kinds_of(involved), chosen=exhibit.chosen)
     recipe = BY_PLUGIN
     if hasattr(frontend, "recipe"):
         recipe = _without_known(recipes.printed(frontend.recipe(exhibit.artefact, kinds)), environment)

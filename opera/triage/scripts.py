@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from opera import compilers
+from opera.compilers import settings
 from opera.errors import OperaError, UsageError
 from opera.pool import clock
 from opera.programs import migrated
@@ -106,9 +107,10 @@ def exhibited(workspace: Workspace, finding: str, chosen: Choice) -> tuple[Exhib
         output=str(outcome.details.get("output", "")),
         came_from=f"{seen[0].test} ({seen[0].file})" if seen else "",
         limits=options,
-        computes_in=compilers.computes_in(frontend),
+        computes_in=compilers.computes_in(frontend, environment.get("options", {}).get("device", "")),
         variant=verdict.variant,
         drawn={name: value for name, value in outcome.details.items() if name.startswith("drawn")},
+        chosen=settings.of(environment["compiler"], environment.get("options", {})),
     )
     return exhibit, manifest, directory, workspace.instance(manifest.instance)
 
@@ -130,6 +132,7 @@ def _write_sequel(workspace: Workspace, finding: str, verdicts: list[Verdict], p
                 stage=details.get("victim_stage", seen.stage),
                 symptom=details.get("victim_symptom", seen.symptom),
                 python=probe.interpreter(verdict.environment),
+                chosen=tuple(settings.of(environment["compiler"], environment.get("options", {})).items()),
             )
             fails = partial(replay.fails, probe, sequel, environment=verdict.environment)
             if before and fails(before):

@@ -347,3 +347,73 @@ def test_what_is_missing_is_told(release: str, monkeypatch: pytest.MonkeyPatch) 
 def test_the_newest_opset_is_the_documented_one(release: str) -> None:
     documented = {"10.0.1": {"": 20}, "11.4.0.106": {"": 25}}
     assert Onnx().opsets() == documented.get(release, {})
+
+
+# ---------------------------------------------------------------------- scripts
+
+
+def shown(operator: str, folder: Path, verdict: str, stage: str, symptom: str, message: str, factor: float = 1) -> Any:
+    """Wrap a call of one input; return an exhibit of it, manifest and program. `factor` makes the expectation wrong."""
+    from opera.libraries.onnx import library
+    from opera.programs.program import Captured, Instance, Operand, Provenance
+    from opera.triage.reproducer import Exhibit
+
+    instance = Instance("onnx", operator, {}, (Operand("x", Tensor.of(X)),), ("y",), {"opset": {"": 18}})
+    captured = Captured(
+        instance, Provenance("by-hand", "test.py", "here"), (Tensor.of(np.abs(X) * np.float32(factor)),)
+    )
+    manifest = library.wrap(captured, "t" * 20, folder)
+    exhibit = Exhibit(
+        "F1", "tensorrt-onnx", "tensorrt", {"tensorrt": "11"}, "onnx", verdict, stage, symptom, message, variant="inputs",
+        computes_in=compilers.computes_in(tensorrt.FRONTENDS["onnx"], "cuda"),
+    )  # fmt: skip
+    return exhibit, manifest, instance
+
+
+@pytest.mark.parametrize(
+    ("operator", "factor", "code"),
+    [("Abs", 1.0, 0), ("Abs", 1.01, 1), ("Softsign", 1.0, 1)],
+    ids=["right", "wrong", "build"],
+)
+def test_scripts_stand_alone_and_show_what_the_adapter_sees(
+    tmp_path: Path, operator: str, factor: float, code: int
+) -> None:
+    from opera.triage import brief, reproducer
+
+    stage, verdict, symptom, message = TOLD.get(operator, ("infer", "inconsistent", "value", "differs"))
+    exhibit, manifest, program = shown(operator, tmp_path, verdict, stage, symptom, message, factor)
+    text = reproducer.render(exhibit, manifest, tmp_path, program)
+    assert "import opera" not in text and "from opera" not in text
+    env = {key: value for key, value in environment().items() if key != "PYTHONPATH"}
+    env |= {"PYTHONPATH": str(STAND_IN)}
+    (tmp_path / "script.py").write_text(text)
+    done = subprocess.run([sys.executable, tmp_path / "script.py"], env=env, capture_output=True, text=True)
+    assert done.returncode == code, done.stdout + done.stderr
+    short = brief.brief(exhibit, manifest, tmp_path, program)
+    assert short is not None
+    assert "execute_async_v3" in short.run and "import tensorrt as trt" in short.imports and "cuda" in short.imports
+
+
+# ---------------------------------------------------------------------- doctor
+
+
+@pytest.mark.full
+def test_doctor_sees_all_canaries_through_workers(tmp_path: Path) -> None:
+    release = RELEASES[-1]
+    about = tmp_path / "stand_in.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: stand-in\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[opera.compilers]\ntensorrt = opera.compilers.tensorrt.compiler\n")
+    env = environment(STAND_IN_TENSORRT=release)
+    env["PYTHONPATH"] += f"{os.pathsep}{tmp_path}"
+    command = [sys.executable, "-m", "opera", "doctor", "--compiler", "tensorrt", "--workers", "1"]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+    (line,) = [x for x in done.stdout.splitlines() if " tensorrt-onnx " in x]
+    assert line.startswith("ok") and release in line
+    for seen_by in (
+        "right answer passes",
+        "planted wrong answer is caught",
+        "without importer is unsupported",
+        "a build",
+    ):
+        assert seen_by in line

@@ -70,7 +70,7 @@ def test_missing_silent_and_wrong_are_told_apart(
     error, mark, note, fine = FAILURES[name]
 
     def canaries(
-        compiler: str, library: str, own: object, workers: int, pool: object, python: str
+        compiler: str, library: str, own: object, workers: int, pool: object, python: str, chosen: object
     ) -> tuple[str, str, str]:
         if compiler == "openvino":
             return doctor.OK, "1", "canaries"

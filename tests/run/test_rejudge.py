@@ -50,7 +50,7 @@ def changed(monkeypatch: pytest.MonkeyPatch, **digests: str) -> None:
     """Make opera believe that rules have other digests from now on; the rules are changed by the test."""
     before = rules.of
 
-    def of(compiler: str, library: str) -> Rules:
+    def of(compiler: str, library: str, device: str = "") -> Rules:
         found = before(compiler, library)
         return Rules(**{name: digests.get(name, getattr(found, name)) for name in Rules.__struct_fields__})
 

@@ -100,7 +100,9 @@ def add_profile(builder, network, config, feeds):
     profile, used = builder.create_optimization_profile(), False
     for place in range(network.num_inputs):
         tensor = network.get_input(place)
-        fed = feeds[tensor.name]
+        fed = feeds.get(tensor.name)
+        if fed is None:
+            continue
         if tensor.is_shape_tensor:
             profile.set_shape_input(tensor.name, *[fed.ravel().tolist()] * 3)
             used = True

@@ -52,12 +52,16 @@ def reader(live: Any) -> Callable[[Any], Value]:
     return read
 
 
-def ran(live: Any, model: Callable[..., Any]) -> list[Value]:
-    """Run a compiled model on the inputs, and return its outputs. Raises CannotCarry for what opera cannot read."""
+def ran(live: Any, model: Callable[..., Any], call: Callable[..., Any] | None = None) -> list[Value]:
+    """Run a compiled model on the inputs, and return its outputs. Raises CannotCarry for what opera cannot read.
+
+    `call` is a recipe's, where it is another than that of recipes/torch.py.
+    """
     import torch
 
     from opera.compilers.recipes import torch as recipe
 
     with torch.no_grad():
-        found: list[Value] = recipe.call(model, live.args, reader(live))
+        through: Callable[..., Any] = call or recipe.call
+        found: list[Value] = through(model, live.args, reader(live))
     return found

@@ -14,6 +14,7 @@ from opera.compilers import (
     LESS,
     OPTIMISATION,
     RECIPES,
+    Canary,
     Case,
     Involved,
     Recipe,
@@ -24,7 +25,10 @@ from opera.compilers.shared import messages
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import CannotCarry, Refusal, pack, unpack
 from opera.compilers.tensorrt.told import importer, told
+from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import CONTAINERS, Tensor, Value
+from opera.programs.verdicts import CRASH
+from opera.programs.verdicts import UNSUPPORTED as UNSUPPORTED_VERDICT
 
 UNSUPPORTED = messages.table("tensorrt", "parser", "builder")
 
@@ -37,6 +41,8 @@ PLAIN = {
 """tensorrt.DataType by name → opera's."""
 
 UNTUNED = Way("untuned", LESS, "builder_optimization_level=0: the first tactic that works, no kernels generated")
+UNPROFILED = "unprofiled"
+"""A way for `opera doctor`: an input of open shape without a profile, which no builder takes, as its documentation says."""
 STATED = Way("declared", DECLARED, "the outputs that the parser's network states")
 PLACES = {
     r"ModelImporter|[oO]nnxOp|importerUtils|NvOnnxParser|\(in (?:import|check|parse)\w+ at|INVALID_NODE": CONVERSION,
@@ -78,9 +84,14 @@ class Onnx:
 
         if case.way == STATED.name:
             return _declared(loaded[1], case.outputs)
+        if case.way == UNPROFILED:
+            for place in range(loaded[1].num_inputs):
+                tensor = loaded[1].get_input(place)
+                tensor.shape = [-1] * len(tuple(tensor.shape))
         feeds = {name: value.array() for name, value in case.feeds.items() if isinstance(value, Tensor)}
         with told():
-            return recipe.build(loaded, feeds, 0 if case.way == UNTUNED.name else None)
+            level = 0 if case.way == UNTUNED.name else None
+            return recipe.build(loaded, {} if case.way == UNPROFILED else feeds, level)
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         from opera.compilers.recipes import tensorrt as recipe
@@ -104,6 +115,16 @@ class Onnx:
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the parser's function that failed, where it says one, else the operator."""
         return (importer(error) if error is not None else "") or case.operator
+
+    def canaries(self) -> tuple[Canary, ...]:
+        """Return an operator that its documentation lists as not supported, and a network that no builder takes."""
+        matrix = Tensor("float32", (1, 1), b"\0\0\x80\x3f")
+        det = Instance("onnx", "Det", {}, (Operand("X", matrix),), ("Y",), {"opset": {"": 11}})
+        program = Captured(det, Provenance("doctor", "canary", "unsupported"), (Tensor("float32", (), matrix.data),))
+        return (
+            Canary("an operator without importer is unsupported", UNSUPPORTED_VERDICT, program),
+            Canary("a build that fails is told", CRASH, way=UNPROFILED, symptom="BuildError"),
+        )
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         low = {"feed": f"{RECIPE}_low:feed", "read": f"{RECIPE}_low:read"} if involved.low else {}

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from opera import precision
-from opera.compilers import CONVERSION, KERNEL, OPTIMISATION, RECIPES, Case, Involved, Recipe, Variant
+from opera.compilers import CONVERSION, KERNEL, OPTIMISATION, RECIPES, Canary, Case, Involved, Recipe, Variant
 from opera.compilers.shared import messages, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import BITS, CannotCarry
 from opera.compilers.tensorrt.told import told
+from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import CONTAINERS, Tensor, Value
+from opera.programs.verdicts import UNSUPPORTED as UNSUPPORTED_VERDICT
 
 PRELOAD = (precision.PRELOAD, "opera.libraries.torch.preload", "opera.compilers.tensorrt.installed")
 """Without torch_tensorrt itself, whose import asks CUDA for the GPU: a worker that is forked after that cannot use it."""
@@ -79,6 +81,14 @@ class Torch:
         found = [DYNAMO_CONVERTERS.get_unvalidated(target) for target in targets]
         names = sorted({_named(entry[0]) for entry in found if entry is not None})
         return names[0] if len(names) == 1 else case.operator
+
+    def canaries(self) -> tuple[Canary, ...]:
+        """Return a call that has no converter, which Torch-TensorRT leaves to PyTorch without a word."""
+        ones = Tensor("float32", (1,), b"\0\0\x80\x3f")
+        call = {"kind": "function", "call": {"args": ["input"], "kwargs": []}}
+        instance = Instance("torch", "torch.special.i0", {}, (Operand("input", ones),), (), call)
+        program = Captured(instance, Provenance("doctor", "canary", "unsupported"))
+        return (Canary("an operator without converter is unsupported", UNSUPPORTED_VERDICT, program),)
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         return Recipe((f"{RECIPE}:load",), (f"{RECIPE}:build",), (f"{RECIPE}:infer",))
