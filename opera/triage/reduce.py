@@ -383,7 +383,9 @@ def store(workspace: Workspace, found: Reduction) -> None:
 
     One that had too little time takes no other's place that had enough.
     """
-    if not found.finished and any(x.finished for x in reduction.by_member(workspace, [found.test]).get(found.test, ())):
+    known = reduction.by_member(workspace, [found.test]).get(found.test, ())
+    own = (x for x in known if (x.frontend, x.environment) == (found.frontend, found.environment))
+    if not found.finished and any(x.finished for x in own):
         return
     program = found.program().program
     examined.save_test(workspace, examined.Examined(found.finding, found.environment, found.stored, b""), program)

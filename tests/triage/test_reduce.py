@@ -235,3 +235,27 @@ def test_the_oldest_opset_is_one_that_means_the_same():
         [older] = reduce._oldest(ask, cast)
     assert ask.seen == [older.context["opset"][""]]
     assert older.context["opset"][""] <= 21
+
+
+def test_a_reduction_that_had_too_little_time_takes_the_place_of_none_on_its_frontend_alone(
+    workspace: Workspace,
+) -> None:
+    def made(frontend: str, value: float, *, finished: bool) -> reduction.Reduction:
+        one = Instance("onnx", "Exp", {}, (Operand("x", Tensor.of(np.float32([value]))),), ("y",), {"opset": {"": 13}})
+        captured = Captured(one, Provenance("s", "f", "t")).form()
+        outcome = Outcome(INCONSISTENT, "infer", "value", "y")
+        return reduction.Reduction(
+            f"F{frontend}", "e", frontend, "inputs", "t" * 20, captured, outcome, finished=finished
+        )
+
+    whole, later, other = (
+        made("a-onnx", 1, finished=True),
+        made("a-onnx", 2, finished=False),
+        made("b-onnx", 3, finished=False),
+    )
+    for x in (whole, later, other):
+        reduce.store(workspace, x)
+    assert {x.frontend: x.captured for x in reduction.stored(workspace)} == {
+        "a-onnx": whole.captured,
+        "b-onnx": other.captured,
+    }
