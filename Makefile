@@ -6,7 +6,7 @@ WORKSPACE ?= results
 # Tests in two processes, a file in one of them, in the order of tests/conftest.py.
 SPREAD ?= -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-full lint types bench cpus format clean
+.PHONY: demo test test-full lint types bench cluster cpus format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/opera extract onnx --workspace $(WORKSPACE)
@@ -35,6 +35,10 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/all.py
+
+# Ray clusters of several nodes on this machine, with nodes and drivers that are killed: some minutes.
+cluster: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/cluster
 
 # Verdicts must not depend on the CPU: a nightly check of some minutes.
 cpus: $(VENV)/.dev

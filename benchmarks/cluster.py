@@ -125,7 +125,7 @@ def simulate(workers: list[int]) -> None:
         subprocess.run([*OPERA, "run", *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for count in workers:
             mean = 0.5 if count < 500 else 1.0
-            filled(folder / str(count), count * (200 if count < 500 else 60), folder / "real")
+            filled(folder / str(count), count * (200 if count < 500 else 80), folder / "real")
             print(json.dumps(run(folder / str(count), count // 16, 16, mean)), flush=True)
 
 

@@ -92,7 +92,15 @@ class RayMachines:
     def look(self) -> dict[str, int]:
         """Return the nodes that are alive and have CPUs, by Ray's id, and how many workers each may have."""
         found = {}
-        for node in self._ray.nodes():
+        try:
+            nodes = self._ray.nodes()
+        except (self._ray.exceptions.RayError, RuntimeError, OSError) as error:
+            raise NoAnswer(
+                f"the cluster's head does not answer any more: {_told(error)}",
+                cause="it died, or the network to it",
+                fix="start the cluster again, and run the same command: what was stored stays",
+            ) from None
+        for node in nodes:
             cpus = int(node["Resources"].get("CPU", 0))
             if node["Alive"] and cpus:
                 found[str(node["NodeID"])] = min(cpus, self._workers or cpus)

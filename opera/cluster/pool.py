@@ -105,7 +105,6 @@ class _Node:
         self.histories: dict[int, list[Any]] = defaultdict(list)  # its worker → tags
         self.numbers: dict[int, int] = {}  # its worker → number in this pool
         self.retire: list[int] = []
-        self.release: list[str] = []
         self.rate, self.counted, self.since = 0.0, 0, 0.0  # jobs a second of late; jobs done since when
 
     def room(self, wait: float) -> int:
@@ -199,9 +198,9 @@ class ClusterPool:
         """Have another group beside those that the pool was made with."""
         self.groups[name], self._accounts[name], self._queues[name] = group, Account(), deque()
 
-    def waiting(self, group: str | None = None) -> int:
-        """Return how many jobs (of one group) no node was handed."""
-        return sum(len(queue) for name, queue in self._queues.items() if group in (None, name))
+    def waiting(self) -> int:
+        """Return how many jobs no node was handed."""
+        return sum(map(len, self._queues.values()))
 
     def submit(
         self,
@@ -225,12 +224,6 @@ class ClusterPool:
         """Begin no job after `begin` (as of time.monotonic), and drop those that still run at `end`: they have no result."""
         self._last_begin, self._last_end = begin, end
 
-    def release(self, group: str) -> None:
-        """Have all nodes give back the memory of a group that has nothing to do."""
-        for node in self._nodes.values():
-            if group in node.groups:
-                node.release.append(group)
-
     def retire(self, number: int) -> None:
         """Give the worker of that number no other job."""
         for node in self._nodes.values():
@@ -244,12 +237,6 @@ class ClusterPool:
             if not self.waiting() and not any(node.tasks for node in self._nodes.values()):
                 return
             self._step(WAIT)
-
-    def poll(self) -> Iterator[Result]:
-        """Yield what results there are, without waiting."""
-        self._step(0.0)
-        while self._results:
-            yield self._results.popleft()
 
     def close(self) -> None:
         """End all nodes. What was not yielded is lost."""
@@ -489,8 +476,8 @@ class ClusterPool:
 
     def _send(self, node: _Node, works: list[Work]) -> None:
         """Send jobs, and with them the tests that the node is thought to lack."""
-        request = Request(works, retire=node.retire, release=node.release, wait=self._wait)
-        node.retire, node.release = [], []
+        request = Request(works, retire=node.retire, wait=self._wait)
+        node.retire = []
         for work in works:
             if work.group not in node.groups:
                 request.groups[work.group] = self.groups[work.group]
