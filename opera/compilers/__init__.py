@@ -202,7 +202,10 @@ class Frontend(Protocol):
 
 
 class Compiler(Protocol):
-    """A compiler: what is common to its frontends."""
+    """A compiler: what is common to its frontends.
+
+    It may have TOGETHER, a tuple: packages of PACKAGE that are released with the first, under the same version.
+    """
 
     NAME: str
     """Name on the command line (`openvino`)."""

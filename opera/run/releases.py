@@ -152,7 +152,8 @@ def borrows(compiler: str, library: str) -> bool:
 def _make(compiler: str, served: list[str], version: str, where: Path) -> None:
     """Make an environment that works, with the newest dependencies if they will do."""
     package, *others = compilers.get(compiler).PACKAGE.split()
-    wanted = [f"{package}=={version}" if version else package, *map(_as_here, others), "numpy", "msgspec"]
+    together = {package, *getattr(compilers.get(compiler), "TOGETHER", ())}
+    wanted = [_of(x, version) if x in together else _as_here(x) for x in (package, *others)] + ["numpy", "msgspec"]
     python = where / "bin" / "python"
     note, tried = "", set[tuple[str, ...]]()
     for old_numpy, lowest in ((False, False), (True, False), (False, True), (True, True)):
@@ -211,6 +212,11 @@ def _reason(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip() and "notice" not in line]
     errors = [line for line in lines if line.startswith("ERROR")] or lines[-1:]  # pip
     return errors[-1][:300] if errors else "no reason given"
+
+
+def _of(package: str, version: str) -> str:
+    """Return a package of the compiler's, of the release that is wanted, the newest where none is."""
+    return f"{package}=={version}" if version else package
 
 
 def _as_here(package: str) -> str:

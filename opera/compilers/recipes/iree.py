@@ -1,0 +1,73 @@
+"""IREE: its importer of ONNX models, its compiler for the CPU, and the runtime that runs what it makes."""
+
+import ctypes
+
+import iree.compiler.api
+import iree.compiler.tools.import_onnx.__main__ as importer
+import iree.runtime
+import numpy as np
+
+from opera.compilers.recipes.iree_told import diagnosed, fail
+
+FLAGS = [
+    "--iree-hal-target-backends=llvm-cpu",
+    "--iree-llvmcpu-target-cpu=generic",  # else the machine decides how precisely it computes
+    "--iree-input-demote-f64-to-f32=false",  # else float64 is computed as float32
+]
+
+
+def phases():
+    """Return the function of the library's C interface that sets a phase to begin with, or to end with."""
+    library = iree.compiler.api.ctypes_dl._dylib
+    known = library.ireeCompilerInvocationSetCompileFromPhase, library.ireeCompilerInvocationSetCompileToPhase
+    for function in known:
+        function.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+    return known
+
+
+iree.compiler.api._initializeGlobalCL("iree", "--mlir-disable-threading")
+begin, end = phases()
+
+
+def convert(model, path):
+    """Write the model in MLIR, as the command iree-import-onnx does."""
+    importer.main(importer.parse_arguments([model, "-o", path]))
+    return path
+
+
+def load(path):
+    """Convert what was imported to the operators that the compiler begins with."""
+    session = iree.compiler.api.Session()
+    session.set_flags(*FLAGS)
+    said = diagnosed(session.context)
+    work = session.invocation()
+    end(work._inv_p, b"input")
+    if not work.parse_source(iree.compiler.api.Source.open_file(session, path)) or not work.execute():
+        fail(said)
+    return work, said
+
+
+def compile(loaded):
+    work, said = loaded
+    begin(work._inv_p, b"input")
+    end(work._inv_p, b"end")
+    if not work.execute():
+        fail(said)
+    made = iree.compiler.api.Output.open_membuffer()
+    work.output_vm_bytecode(made)
+    return bytes(made.map_memory())
+
+
+def run(made, feeds, dtypes):
+    config = iree.runtime.Config("local-sync")
+    module = iree.runtime.VmModule.copy_buffer(config.vm_instance, made)
+    names = module.function_names
+    main = next(name for name in names if f"{name}$async" in names)
+    found = iree.runtime.load_vm_module(module, config)[main](*feeds.values())
+    found = found if isinstance(found, (list, tuple)) else [found]
+    return [read(value.to_host(), dtype) for value, dtype in zip(found, dtypes, strict=True)]
+
+
+def read(array, dtype):
+    """Its integers have no sign, by design: what the model declares as unsigned comes with the same bits."""
+    return array.view(dtype) if f"u{array.dtype}" == dtype else np.asarray(array)
