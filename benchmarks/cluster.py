@@ -1,8 +1,9 @@
 """What the route over a cluster costs, and how far it carries: see docs/cluster.md.
 
 - `python benchmarks/cluster.py overhead [COMPILER ...]`: CPU seconds of `opera run --cluster local` on one node of one worker
-  against the local pool, in turns. Workers compute the same on both routes; what differs is the route: the driver, the node and
-  Ray's processes. `overhead` is what the route takes more, as a share of all that the local run takes, once it is started.
+  against the local pool, in turns. Workers compute the same on both routes; what differs is the route, the driver and the node.
+  `overhead` is what the route takes more, as a share of all that the local run takes, once it is started. Ray's own processes
+  take a share of a CPU as long as it lasts, however many tests a node does in that time: `ray_share_of_a_cpu`.
 - `... simulate [WORKERS ...]`: the real driver, scheduler, messages and workspace over nodes that only wait, on a clock of
   their own: what the driver computes counts as on this machine, what a node does costs its time there (simulation.py).
 - `... store [COUNT]`: verdicts a second that the workspace takes in, as a run stores them.
@@ -32,23 +33,30 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def family() -> dict[str, float]:
-    """Return the CPU seconds of this process and its descendants so far: of workers and their servers, and of the rest."""
-    found: dict[int, tuple[int, bool, float]] = {}
+    """Return the CPU seconds of this process and its descendants so far.
+
+    `workers` and their servers; `route`, the driver and the node's actor; `ray`, its own processes, which take them by the
+    second and not by the test.
+    """
+    found: dict[int, tuple[int, str, float]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            is_worker = b"opera.pool.forkserver" in (entry / "cmdline").read_bytes()
+            line = (entry / "cmdline").read_bytes()
         except OSError:
             continue
         own, reaped = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
-        found[int(entry.name)] = int(fields[1]), is_worker, (own + (reaped if is_worker else 0)) / TICKS
-    seconds = {"workers": 0.0, "route": 0.0}
-    for pid, (_, is_worker, used) in found.items():
+        kind = "workers" if b"opera.pool.forkserver" in line else "route"
+        if kind == "route" and int(entry.name) != os.getpid() and not line.startswith(b"ray::Actor"):
+            kind = "ray"
+        found[int(entry.name)] = int(fields[1]), kind, (own + (reaped if kind == "workers" else 0)) / TICKS
+    seconds = {"workers": 0.0, "route": 0.0, "ray": 0.0}
+    for pid, (_, kind, used) in found.items():
         at = pid
         while at in found and at != os.getpid():
             at = found[at][0]
         if at == os.getpid():
-            seconds["workers" if is_worker else "route"] += used
+            seconds[kind] += used
     return seconds
 
 
@@ -103,6 +111,7 @@ def overhead(compilers: list[str]) -> None:
             told = {
                 "compiler": compiler, "tests": LIMIT, **used,
                 "overhead": round(more_seconds / (local["route"] + local["workers"]), 3),
+                "ray_share_of_a_cpu": round(cluster["ray"] / cluster["seconds"], 3),
                 "cpu_ms_a_test_more": round(1000 * more_seconds / LIMIT, 2),
                 "cpu_seconds_of_a_start_more": round(cluster["start"] - local["start"], 1),
             }  # fmt: skip
