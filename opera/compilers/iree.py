@@ -34,7 +34,7 @@ PLACES = {
     r"'(?:vector|memref|llvm|scf|affine)\.": KERNEL,
 }
 """Dialects of the operation that a diagnostic names."""
-NODE = r"""["']onnx\.(\w+)["']"""
+NODE = r'"onnx\.([\w.]+)"'
 """How a diagnostic names the operator of ONNX that it is at."""
 OPERATION = r"operation '([\w.]+)'|'([\w.]+)' op\b"
 """How it names one of the operations that the model was made into."""
@@ -45,7 +45,13 @@ def version() -> str:
 
 
 def options() -> dict[str, str]:
-    return {"target": "llvm-cpu", "cpu": "generic", "device": "local-sync", "demote-f64-to-f32": "false", "threads": "1"}
+    return {
+        "target": "llvm-cpu",
+        "cpu": "generic",
+        "device": "local-sync",
+        "demote-f64-to-f32": "false",
+        "threads": "1",
+    }
 
 
 def prepare() -> None:
