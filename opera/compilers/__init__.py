@@ -90,10 +90,15 @@ class Way(msgspec.Struct, frozen=True):
 
 
 class Involved(msgspec.Struct, frozen=True):
-    """What kinds of values a script feeds and compares: dtypes of all tensors, and whether any are sequences or optionals."""
+    """What kinds of values a script feeds and compares: dtypes of all tensors, and whether any are sequences or optionals.
+
+    Attributes:
+        variant: The one that the script shows, for a frontend that has several of one artefact.
+    """
 
     dtypes: frozenset[str] = frozenset()
     lists: bool = False
+    variant: str = ""
 
     @property
     def low(self) -> bool:
