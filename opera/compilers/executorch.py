@@ -23,7 +23,6 @@ PACKAGE = "executorch"
 PRELOAD = (
     precision.PRELOAD,
     "torch",
-    "opera.libraries.torch.preload",
     "executorch.backends.xnnpack.partition.xnnpack_partitioner",
     "executorch.exir",
     "executorch.runtime",
@@ -32,6 +31,7 @@ PRELOAD = (
 RECIPE = f"{RECIPES}.executorch"
 UNSUPPORTED = messages.table("executorch", "exporter", "runtime")
 PORTABLE = "portable"
+LIBRARY = ("opera.libraries.torch.preload",)
 
 
 def version() -> str:
@@ -56,8 +56,8 @@ class Torch:
     """An exported program, for XNNPACK with the kernels that the wheel has for the rest, and for these alone."""
 
     VARIANTS = (
-        Variant("xnnpack", "pt2", exports="model.pte"),
-        Variant(PORTABLE, "pt2", exports="model.pte"),
+        Variant("xnnpack", "pt2", preload=LIBRARY, exports="model.pte"),
+        Variant(PORTABLE, "pt2", preload=LIBRARY, exports="model.pte"),
     )
     PACKAGES = ("executorch", f"{RECIPE}_told")
     """The last raises what the runtime prints."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from opera.compilers import inductor, mnn, onnxexport, onnxruntime, opencv, tflite, torchexport, tract, xla
+from opera.compilers import executorch, inductor, mnn, onnxexport, onnxruntime, opencv, tflite, torchexport, tract, xla
 from opera.compilers.openvino import compiler as openvino
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import Claimed, Rule
@@ -19,6 +19,8 @@ from opera.run import culprit, judge
 
 FILES = sorted(messages.file_of("tvm").parent.glob("*.toml"))
 READ = {
+    ("executorch", "exporter"): (executorch, "torch", "pt2", ()),
+    ("executorch", "runtime"): (executorch, "torch", "pt2", ("exporter",)),
     ("mnn", "converter"): (mnn, "onnx", "onnx", ()),
     ("mnn", "module"): (mnn, "onnx", "onnx", ("converter",)),
     ("onnxruntime", "reader"): (onnxruntime, "onnx", "onnx", ()),
