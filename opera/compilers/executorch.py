@@ -96,7 +96,7 @@ class Torch:
         return torch_operators.refusal(error) or first_rule(UNSUPPORTED, stage, error)
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
-        """Return the operator that has no kernel, the kernel's file that failed, or the step of the exporter; else the operator."""
+        """Return the operator without kernel, the kernel's file, or the exporter's step that failed, else the operator."""
         text = "" if error is None else str(error)
         if missing := re.search(r"Missing operator: \[\d+\] ([\w:.]+)", text):
             return missing[1]

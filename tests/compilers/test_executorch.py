@@ -109,7 +109,9 @@ def test_a_file_that_is_none_is_a_crash_with_what_is_printed(tmp_path: Path) -> 
 
 def test_an_operator_without_kernel_is_what_failed(tmp_path: Path) -> None:
     case = Case("torch", "torch.i0", tmp_path / "x", {}, ())
-    error = RuntimeError("Failed to load method forward, error: 0x14\n[method.cpp:7] Missing operator: [0] aten::i0.out")
+    error = RuntimeError(
+        "Failed to load method forward, error: 0x14\n[method.cpp:7] Missing operator: [0] aten::i0.out"
+    )
     assert FRONTEND.conversion_function(case, error) == "aten::i0.out"
     assert FRONTEND.unsupported(case, "compile", error) == "no kernel for aten::i0.out"
 
@@ -145,7 +147,16 @@ def test_scripts_stand_alone_and_show_the_variant(
         seen = Captured(instance, Provenance("by-hand", "test.py", "here"), expected)
         manifest = library.wrap(seen, "t" * 20, folder)
         shown = reproducer.Exhibit(
-            "F1", "executorch-torch", "executorch", {}, "pt2", INCONSISTENT, "infer", "value", "differs", variant=variant
+            "F1",
+            "executorch-torch",
+            "executorch",
+            {},
+            "pt2",
+            INCONSISTENT,
+            "infer",
+            "value",
+            "differs",
+            variant=variant,
         )
         reproducer.write(shown, manifest, folder, instance, folder / "F1.py")
         said = io.StringIO()

@@ -17,9 +17,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from opera.compilers import Case, recipes  # noqa: E402
+from opera.compilers.shared import torch_values  # noqa: E402
 from opera.compilers.shared.packing import CannotCarry  # noqa: E402
 from opera.compilers.tensorrt import compiler as tensorrt  # noqa: E402
-from opera.compilers.shared import torch_values  # noqa: E402
 from opera.compilers.tensorrt.torch import PRELOAD  # noqa: E402
 from opera.programs.values import Tensor  # noqa: E402
 from opera.run import worker  # noqa: E402
@@ -125,7 +125,9 @@ def test_the_converter_is_the_one_that_raised_or_the_registrys(recipe: Any, prog
 def test_tensors_of_every_dtype_travel(dtype: str) -> None:
     made = X.to(getattr(torch, dtype))
     for x in (made, made[:0], made[0, 0]):
-        assert torch_values.tensor(torch_values.value(x)).tolist() == x.tolist() and torch_values.value(torch_values.tensor(torch_values.value(x))) == torch_values.value(x)
+        held = torch_values.value(x)
+        fed = torch_values.tensor(held)
+        assert fed.tolist() == x.tolist() and torch_values.value(fed) == held
 
 
 def test_what_pytorch_has_no_dtype_of_is_operas_limit() -> None:
