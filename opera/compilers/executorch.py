@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import traceback
-import warnings
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from opera import precision
 from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant
-from opera.compilers.shared import messages, torch_operators, torch_values
+from opera.compilers.shared import messages, torch_live, torch_operators, torch_values
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.programs.values import Value
 
@@ -44,12 +44,8 @@ def options() -> dict[str, str]:
 
 def prepare() -> None:
     """Keep it quiet; the runtime has its one thread when a file is loaded."""
-    import torch
-
-    warnings.simplefilter("ignore")
-    logging.disable(logging.WARNING)
-    torch.set_num_threads(1)
-    precision.set_torch()
+    torch_live.prepare()
+    logging.getLogger("executorch").setLevel(logging.ERROR)
 
 
 class Torch:
@@ -74,6 +70,8 @@ class Torch:
         lower = recipe.lower_portable if case.variant == PORTABLE else recipe.lower_xnnpack
         with torch.no_grad():
             lower(str(case.model), str(path))
+        strides = [x.stride() for x in torch.export.load(case.model).example_inputs[0]]
+        _beside(path).write_text(json.dumps(strides), encoding="utf-8")
 
     def load(self, case: Case) -> str:
         """Lowering was all of it: nothing is left but to name the file."""
@@ -88,7 +86,8 @@ class Torch:
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         from opera.compilers.recipes import executorch as recipe
 
-        args = [torch_values.tensor(value) for value in case.feeds.values()]
+        strides = json.loads(_beside(case.model).read_text(encoding="utf-8"))
+        args = [_laid_out(torch_values.tensor(x), own) for x, own in zip(case.feeds.values(), strides, strict=True)]
         found: list[Value] = recipe.infer(compiled, args, torch_values.value)
         return found
 
@@ -113,6 +112,18 @@ FRONTENDS: Mapping[str, Frontend] = {"torch": Torch()}
 
 STEPS = re.compile(r"executorch\.(?:exir\.passes|exir\.emit|backends\.xnnpack|backends\.transforms)\b")
 """The exporter's passes, its emitter, and XNNPACK's part of it."""
+
+
+def _beside(lowered: Path) -> Path:
+    """Return where the strides lie that the inputs of a lowered program had when it was exported."""
+    return lowered.with_name("strides.json")
+
+
+def _laid_out(tensor: Any, strides: list[int]) -> Any:
+    """Return a tensor as the program was exported with: its file states the order of an input's dimensions in memory."""
+    import torch
+
+    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
 
 
 def _step(error: BaseException | None) -> str:

@@ -82,6 +82,13 @@ def test_scalars_and_several_outputs_come_as_they_are(make: Any, run: Any) -> No
     assert run(executorch, case) == ("done", expected)
 
 
+def test_inputs_lie_in_memory_as_they_did_when_the_program_was_exported(make: Any, run: Any) -> None:
+    """The file states the order of dimensions, and the runtime refuses another one."""
+    image = torch.arange(24.0).reshape(1, 2, 3, 4).to(memory_format=torch.channels_last)
+    case, expected = make("portable", "torch.neg", image)
+    assert run(executorch, case) == ("done", expected)
+
+
 REFUSED = [
     ("torch.linalg.inv", torch.eye(3), "load", "aten.linalg_inv_ex.default is not in the Core ATen opset"),
     ("torch.geqrf", X, "load", "aten.geqrf.default has no implementation that computes only shapes"),

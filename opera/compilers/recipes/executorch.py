@@ -35,7 +35,6 @@ def load(path):
 
 
 def infer(loaded, args, to_numpy):
-    """Run it. Tensors are dense, as the program states them; the program is kept as long as its method."""
+    """Run it. The program is kept as long as its method, which needs it."""
     _, method = loaded
-    found = told(method.execute, [x.contiguous() for x in args])
-    return [to_numpy(x) for x in found]
+    return [to_numpy(x) for x in told(method.execute, list(args))]
