@@ -113,12 +113,15 @@ class Canary(msgspec.Struct, frozen=True):
 class Involved(msgspec.Struct, frozen=True):
     """What kinds of values a script feeds and compares: dtypes of all tensors, and whether any are sequences or optionals.
 
-    `chosen` is what was chosen of the compiler's settings, without defaults (opera.compilers.settings).
+    Attributes:
+        chosen: What was chosen of the compiler's settings, without defaults (opera.compilers.settings).
+        variant: The one that the script shows, for a frontend that has several of one artefact.
     """
 
     dtypes: frozenset[str] = frozenset()
     lists: bool = False
     chosen: dict[str, str] = {}
+    variant: str = ""
 
     @property
     def low(self) -> bool:

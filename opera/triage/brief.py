@@ -100,7 +100,7 @@ def brief(
     names = (f"brief/{manifest.library}.j2", f"brief/{exhibit.frontend}.j2")
     if kinds.low or kinds.lists or "string" in kinds.dtypes or any(x not in known.list_templates() for x in names):
         return None
-    model, frontend = (known.get_template(name).make_module() for name in names)
+    model, frontend = (known.get_template(name).make_module({"variant": exhibit.variant}) for name in names)
     run = frontend.run(exhibit.artefact, device, folder).strip()  # type: ignore[attr-defined]
     if not run:
         return None

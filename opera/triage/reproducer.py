@@ -106,11 +106,11 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
     involved = [*expected, *(shown["fed"] if isinstance(shown["fed"], list) else [])]
     environment = _environment(manifest.library)
     frontend: Any = compilers.frontend(exhibit.compiler, manifest.library)
-    kinds = msgspec.structs.replace(kinds_of(involved), chosen=exhibit.chosen)
+    variant = exhibit.variant or next((x.name for x in frontend.VARIANTS if x.artefact == exhibit.artefact), "")
+    kinds = msgspec.structs.replace(kinds_of(involved, variant), chosen=exhibit.chosen)
     recipe = BY_PLUGIN
     if hasattr(frontend, "recipe"):
         recipe = _without_known(recipes.printed(frontend.recipe(exhibit.artefact, kinds)), environment)
-    variant = exhibit.variant or next((x.name for x in frontend.VARIANTS if x.artefact == exhibit.artefact), "")
     called = [exhibit.compiler, manifest.library, manifest.operator, variant, exhibit.artefact]
     words = messages.identifying(exhibit.message)
     values: dict[str, Any] = shown | {
@@ -263,9 +263,10 @@ def _tolerance(value: Value, rtol: float | None, atol: float | None) -> tuple[fl
     return oracle.tolerance(value.dtype, rtol, atol)
 
 
-def kinds_of(values: list[Value]) -> Involved:
+def kinds_of(values: list[Value], variant: str = "") -> Involved:
     """Return what kinds of values are involved."""
-    return Involved(frozenset(_dtypes(values)), any(isinstance(value, Sequence | Optional) for value in values))
+    lists = any(isinstance(value, Sequence | Optional) for value in values)
+    return Involved(frozenset(_dtypes(values)), lists, variant=variant)
 
 
 def _dtypes(values: list[Value]) -> set[str]:

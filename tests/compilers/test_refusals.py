@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from opera.compilers import inductor, iree, mnn, onnxexport, onnxruntime, opencv, tflite, torchexport, tract, xla
+from opera.compilers import (
+    executorch,
+    inductor,
+    iree,
+    mnn,
+    onnxexport,
+    onnxruntime,
+    opencv,
+    tflite,
+    torchexport,
+    tract,
+    xla,
+)  # fmt: skip
 from opera.compilers.openvino import compiler as openvino
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import Claimed, Rule
@@ -20,6 +32,8 @@ from opera.run import culprit, judge
 FILES = sorted(messages.file_of("tvm").parent.glob("*.toml"))
 READ = {
     ("iree", "onnx"): (iree, "onnx", "onnx", ()),
+    ("executorch", "exporter"): (executorch, "torch", "pt2", ()),
+    ("executorch", "runtime"): (executorch, "torch", "pt2", ("exporter",)),
     ("mnn", "converter"): (mnn, "onnx", "onnx", ()),
     ("mnn", "module"): (mnn, "onnx", "onnx", ("converter",)),
     ("onnxruntime", "reader"): (onnxruntime, "onnx", "onnx", ()),

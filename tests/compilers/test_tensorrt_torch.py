@@ -17,9 +17,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from opera.compilers import Case, recipes  # noqa: E402
+from opera.compilers.shared import torch_values  # noqa: E402
 from opera.compilers.shared.packing import CannotCarry  # noqa: E402
 from opera.compilers.tensorrt import compiler as tensorrt  # noqa: E402
-from opera.compilers.tensorrt.torch import PRELOAD, _tensor, _value  # noqa: E402
+from opera.compilers.tensorrt.torch import PRELOAD  # noqa: E402
 from opera.programs.values import Tensor  # noqa: E402
 from opera.run import worker  # noqa: E402
 
@@ -62,7 +63,7 @@ def program(tmp_path: Path) -> Any:
     def export(operator: str, function: Any, *args: Any) -> Case:
         path = tmp_path / "model.pt2"
         torch.export.save(torch.export.export(Calls(function), args, strict=False), path)
-        feeds = {f"x{place}": _value(x) for place, x in enumerate(args)}
+        feeds = {f"x{place}": torch_values.value(x) for place, x in enumerate(args)}
         return Case("torch", operator, path, feeds, ("y",), "exported-program", "pt2")
 
     return export
@@ -124,13 +125,15 @@ def test_the_converter_is_the_one_that_raised_or_the_registrys(recipe: Any, prog
 def test_tensors_of_every_dtype_travel(dtype: str) -> None:
     made = X.to(getattr(torch, dtype))
     for x in (made, made[:0], made[0, 0]):
-        assert _tensor(_value(x)).tolist() == x.tolist() and _value(_tensor(_value(x))) == _value(x)
+        held = torch_values.value(x)
+        fed = torch_values.tensor(held)
+        assert fed.tolist() == x.tolist() and torch_values.value(fed) == held
 
 
 def test_what_pytorch_has_no_dtype_of_is_operas_limit() -> None:
     with pytest.raises(CannotCarry, match="cannot feed int2"):
-        _tensor(Tensor("int2", (1,), b"\1"))
-    assert _value(torch.tensor([1 + 2j]).conj()) == Tensor.of(np.complex64([1 - 2j]))
+        torch_values.tensor(Tensor("int2", (1,), b"\1"))
+    assert torch_values.value(torch.tensor([1 + 2j]).conj()) == Tensor.of(np.complex64([1 - 2j]))
 
 
 def test_torch_tensorrt_is_not_imported_before_workers_are_forked() -> None:

@@ -8,12 +8,11 @@ from typing import Any
 
 from opera import precision
 from opera.compilers import CONVERSION, KERNEL, OPTIMISATION, RECIPES, Canary, Case, Involved, Recipe, Variant
-from opera.compilers.shared import messages, torch_operators
+from opera.compilers.shared import messages, torch_operators, torch_values
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import BITS, CannotCarry
 from opera.compilers.tensorrt.told import told
 from opera.programs.program import Captured, Instance, Operand, Provenance
-from opera.programs.values import CONTAINERS, Tensor, Value
+from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import UNSUPPORTED as UNSUPPORTED_VERDICT
 
 PRELOAD = (precision.PRELOAD, "opera.libraries.torch.preload", "opera.compilers.tensorrt.installed")
@@ -50,7 +49,7 @@ class Torch:
         """Convert it and build the engine: Torch-TensorRT does both in one call."""
         from opera.compilers.recipes import tensorrt_torch as recipe
 
-        args = [_tensor(value) for value in case.feeds.values()]
+        args = [torch_values.tensor(value) for value in case.feeds.values()]
         with told():
             return recipe.build(loaded, args)
 
@@ -60,7 +59,7 @@ class Torch:
         from opera.compilers.recipes import tensorrt_torch as recipe
 
         with torch.no_grad():
-            found: list[Value] = recipe.infer(compiled, _value)
+            found: list[Value] = recipe.infer(compiled, torch_values.value)
         return found
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
@@ -105,25 +104,3 @@ def _raised(error: BaseException | None) -> str:
 
 def _named(converter: Any) -> str:
     return f"{converter.__module__.rpartition('.')[2]}:{converter.__qualname__}"
-
-
-def _tensor(value: Value) -> Any:
-    """Return a value as a torch.Tensor. Raises CannotCarry for what PyTorch has no dtype of."""
-    import torch
-
-    dtype = getattr(torch, value.dtype, None) if isinstance(value, Tensor) else None
-    if not isinstance(value, Tensor) or value.dtype in BITS or not isinstance(dtype, torch.dtype):
-        raise CannotCarry(f"opera cannot feed {getattr(value, 'dtype', type(value).__name__)} to PyTorch")
-    flat = torch.frombuffer(bytearray(value.data), dtype=dtype) if value.data else torch.empty(0, dtype=dtype)
-    return flat.reshape(value.shape)
-
-
-def _value(item: Any) -> Tensor:
-    """Return a tensor of the CPU as a value. Raises CannotCarry for a dtype without encoding."""
-    import torch
-
-    dtype = str(item.dtype).removeprefix("torch.")
-    if dtype not in CONTAINERS:
-        raise CannotCarry(f"opera cannot read an output of dtype {dtype}")
-    flat = item.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
-    return Tensor(dtype, tuple(item.shape), flat.view(torch.uint8).numpy().tobytes())
