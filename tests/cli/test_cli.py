@@ -114,7 +114,7 @@ MISTAKES = [
     (["corpus", "import", "none.jsonl"], "there is no file"),
     (["corpus", "export", "x.jsonl"], "there is no workspace"),
     (["extract", "onnx", "--wokers", "3"], "did you mean --workers"),
-    (["run", "--compiler", "opnvino"], "did you mean openvino?"),
+    (["run", "--compiler", "opnvino"], "did you mean openvino"),
     (["operators"], "there is no workspace"),
     (["findings", "--json", "--disputed"], "--disputed goes with --frontend alone"),
     (["check", "none.py"], "there is no file none.py"),

@@ -42,7 +42,7 @@ def test_a_run_over_nodes_of_which_one_dies_stores_what_a_local_run_stores(
             if name == "local":
                 summary = driver.run(workspace, options, Silent())
             else:
-                needed = groups([(x, "onnx") for x in COMPILERS], ["onnx"], "", workspace.files)
+                needed = groups([(x, "onnx") for x in COMPILERS], ["onnx"], lambda _: "", workspace.files)
                 with ClusterPool({**needed, **made_here(needed)}, files=workspace.files, machines=machines) as pool:
                     summary = driver.run(workspace, options, Silent(), pool)
             assert not summary.lost and len(summary.new_findings) == 2

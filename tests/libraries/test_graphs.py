@@ -97,8 +97,8 @@ def test_what_a_later_call_leaves_undefined_is_told(tmp_path: Path) -> None:
     )  # fmt: skip
     pytest.importorskip("onnx")
     library = libraries.get("onnx")
-    assert screens._undefined(library, onnx, []).startswith("Div: ")
-    assert screens._undefined(library, ONNX["matmul-relu"], []) == ""
+    assert screens.why_undefined(library, onnx, []).startswith("Div: ")
+    assert screens.why_undefined(library, ONNX["matmul-relu"], []) == ""
 
 
 def test_constants_are_those_that_any_call_needs(tmp_path: Path) -> None:

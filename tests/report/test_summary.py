@@ -122,7 +122,7 @@ def test_numbers_that_json_has_no_word_for(workspace, environments):
     jsonschema.validate(json.loads(text, parse_constant=pytest.fail), schema())
 
 
-def test_fifty_thousand_verdicts_take_five_seconds(workspace):
+def test_fifty_thousand_verdicts_take_seconds(workspace):
     names = ["Conv", "Cast", "Pad", "Add"]
     records = [captured(n, names[n % 4]) for n in range(10_000)]
     workspace.add_captured(records)
@@ -144,7 +144,7 @@ def test_fifty_thousand_verdicts_take_five_seconds(workspace):
     workspace.save_verdicts(1, verdicts, {})
     start = time.process_time()
     report = summarise(workspace)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 12  # 4 on a quiet machine; 140 were it quadratic
     assert sum(x.tests for x in report.frontends) == 50_000
 
 

@@ -21,9 +21,14 @@ def convert_tflite(model, path, level="1"):
 
 
 def signature_of(path):
-    """Return what the signature calls inputs, and outputs, each with the name of its tensor."""
+    """Return what the signature calls inputs, and outputs, each with the name of its tensor; without one, their own names."""
     model = tflite.Model.GetRootAsModel(Path(path).read_bytes(), 0)
-    graph, signature = model.Subgraphs(0), model.SignatureDefs(0)
+    graph = model.Subgraphs(0)
+    if not model.SignatureDefsLength():
+        inputs = [graph.Tensors(place).Name().decode() for place in graph.InputsAsNumpy()]
+        outputs = [graph.Tensors(place).Name().decode() for place in graph.OutputsAsNumpy()]
+        return [{name: name for name in inputs}, {f"output_{place}": name for place, name in enumerate(outputs)}]
+    signature = model.SignatureDefs(0)
     inputs = [signature.Inputs(place) for place in range(signature.InputsLength())]
     outputs = [signature.Outputs(place) for place in range(signature.OutputsLength())]
     return [

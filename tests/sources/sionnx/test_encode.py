@@ -30,6 +30,7 @@ MODULES = (
 def node_tests(module: str) -> Iterator[Any]:
     name = f"onnx.backend.test.case.node.{module}"
     before = len(cases._NodeTestCases)
+    cases._existing_names.clear()  # other tests may have made these cases in this process before
     try:
         sys.modules.pop(name, None)
         importlib.import_module(name)
