@@ -67,7 +67,7 @@ class Torch:
 
         from opera.compilers.recipes import executorch as recipe
 
-        lower = recipe.lower_portable if case.variant == PORTABLE else recipe.lower_xnnpack
+        lower: Any = recipe.lower_portable if case.variant == PORTABLE else recipe.lower_xnnpack
         with torch.no_grad():
             lower(str(case.model), str(path))
         strides = [x.stride() for x in torch.export.load(case.model).example_inputs[0]]

