@@ -68,7 +68,10 @@ def _admitted(console: Console, found: Admitted) -> None:
     """Show how much of what the schemas admit the instances are at."""
     head, *lines = rows(found)
     table = Table(
-        *(Column(escape(clean(x)), justify="right" if x else "left") for x in head), box=None, pad_edge=False, header_style="dim"
+        *(Column(escape(clean(x)), justify="right" if x else "left") for x in head),
+        box=None,
+        pad_edge=False,
+        header_style="dim",
     )
     for line in lines:
         table.add_row(*map(escape, line))

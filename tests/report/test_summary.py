@@ -144,7 +144,7 @@ def test_fifty_thousand_verdicts_take_seconds(workspace):
     workspace.save_verdicts(1, verdicts, {})
     start = time.process_time()
     report = summarise(workspace)
-    assert time.process_time() - start < 12  # 4 on a quiet machine; 140 were it quadratic
+    assert time.process_time() - start < 12  # generous: other work makes the processor slower
     assert sum(x.tests for x in report.frontends) == 50_000
 
 
