@@ -66,6 +66,8 @@ ROUTES = {
     "saved-model": "a SavedModel",
     "live": "the live model",
     "openvino": "the library's own OpenVINO export",
+    "xnnpack": "an exported program, what can be of it for XNNPACK",
+    "portable": "an exported program, by its portable kernels alone",
 }
 """Variant of a frontend → what the compiler is given, in words."""
 FOLD = 60

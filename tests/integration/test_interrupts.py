@@ -125,6 +125,7 @@ def test_the_third_time_it_leaves_what_cleans_up(tmp_path: Path) -> None:
     assert "once more Ctrl-C leaves without that" in err
 
 
+@pytest.mark.full
 def test_whoever_ignores_it_is_not_asked(watched: Watched, filled: Callable[[], Path]) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

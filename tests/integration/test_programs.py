@@ -34,7 +34,8 @@ def by_test(workspace: Workspace) -> dict[str, list[Verdict]]:
     return found
 
 
-@pytest.mark.parametrize("library", ["onnx", pytest.param("", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("library", ["onnx", ""])
 def test_programs_run_on_every_frontend(tmp_path: Path, library: str) -> None:
     """Of ONNX; the full suite runs those of every library, on all frontends that opera has itself."""
     for package in ("tvm", "openvino", "onnxruntime") if library else ("torch", "tensorflow", "tvm", "openvino"):

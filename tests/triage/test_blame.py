@@ -81,6 +81,7 @@ def test_shapes_that_are_stated_tell_whether_the_importer_had_them_wrong() -> No
         assert blame.decide(seen, [Tried(DECLARED, "stated", stated)], {}, exporter=False)[0] == verdict
 
 
+@pytest.mark.full
 def test_an_expectation_that_all_compilers_contradict_is_the_librarys_or_its_tests(workspace: Workspace) -> None:
     _, wrong = library.canaries()
     workspace.add_captured([wrong])

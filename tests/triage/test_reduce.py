@@ -149,6 +149,7 @@ def test_a_gross_deviation_is_not_reduced_to_rounding() -> None:
     )
 
 
+@pytest.mark.full
 def test_the_command_reduces_and_a_run_does_so_by_itself(tmp_path: Path) -> None:
     pytest.importorskip("openvino")
     root = tmp_path / "w"
