@@ -120,10 +120,15 @@ def _beside(lowered: Path) -> Path:
 
 
 def _laid_out(tensor: Any, strides: list[int]) -> Any:
-    """Return a tensor as the program was exported with: its file states the order of an input's dimensions in memory."""
+    """Return a tensor as the program was exported with, where that was channels last: its file states it.
+
+    The runtime takes inputs that are contiguous or channels last, and refuses others, such as a transposed view, whatever the
+    program was exported with; contiguous, they are taken.
+    """
     import torch
 
-    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
+    last = torch.empty_strided(tensor.shape, strides, device="meta").is_contiguous(memory_format=torch.channels_last)
+    return tensor.contiguous(memory_format=torch.channels_last) if last else tensor
 
 
 def _step(error: BaseException | None) -> str:

@@ -84,10 +84,11 @@ def test_scalars_and_several_outputs_come_as_they_are(make: Any, run: Any) -> No
 
 
 def test_inputs_lie_in_memory_as_they_did_when_the_program_was_exported(make: Any, run: Any) -> None:
-    """The file states the order of dimensions, and the runtime refuses another one."""
+    """The file states the order of dimensions, and the runtime refuses another one; a transposed view it refuses as it is."""
     image = torch.arange(24.0).reshape(1, 2, 3, 4).to(memory_format=torch.channels_last)
-    case, expected = make("portable", "torch.neg", image)
-    assert run(executorch, case) == ("done", expected)
+    for operator, *inputs in (("torch.neg", image), ("torch.matmul", X, X.T)):
+        case, expected = make("portable", operator, *inputs)
+        assert run(executorch, case) == ("done", expected), operator
 
 
 REFUSED = [
