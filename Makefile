@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 WORKSPACE ?= results
-# Tests in two processes, a file in one of them, in the order of tests/conftest.py.
-SPREAD ?= -n 3 --dist loadfile --no-loadscope-reorder
+# Tests in three processes, a file in one of them, in the order of tests/conftest.py. pytest-xdist hangs or fails where it
+# starts one anew (with --dist loadfile): a process that dies ends the run, and says in which test.
+SPREAD ?= -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .PHONY: demo test test-full lint types bench cluster cpus format clean
 

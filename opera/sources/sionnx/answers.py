@@ -241,18 +241,24 @@ class TooSlow(Exception):
 
 @contextmanager
 def _limit(seconds: float) -> Iterator[None]:
-    """Raise TooSlow in Python code that takes more CPU seconds in user mode."""
+    """Raise TooSlow in Python code that takes more CPU seconds in user mode.
+
+    The handler stays: the kernel may give the signal to another thread, and so after the timer is off, and a process that has
+    no handler by then is killed.
+    """
+    limited = True
 
     def late(number: int, frame: Any) -> None:
-        raise TooSlow(f"more than {seconds:g} s")
+        if limited:
+            raise TooSlow(f"more than {seconds:g} s")
 
-    before = signal.signal(signal.SIGVTALRM, late)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    signal.signal(signal.SIGVTALRM, late)
     try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
         yield
     finally:
+        limited = False
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 def _runtime(model: Any, made: Parts) -> Answer:
