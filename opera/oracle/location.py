@@ -31,6 +31,11 @@ def is_api(name: str) -> bool:
     return _API.fullmatch(name) is not None
 
 
+def names_converter(place: str) -> bool:
+    """Whether this is a conversion function by its name, rather than the call or the expanded body that was converted."""
+    return bool(place.partition("@")[0]) and not place.startswith(EXPANDED) and not is_api(place)
+
+
 def in_place(operator: str) -> bool:
     """Whether an operator is the form of another one that writes into its argument (`torch.Tensor.eq_`)."""
     last = operator.rpartition(".")[2]

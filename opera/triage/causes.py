@@ -27,7 +27,7 @@ from opera.oracle.signature import Signature, normalise
 from opera.programs import values
 from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.programs.verdicts import CRASH, UNSTABLE, Outcome
+from opera.programs.verdicts import CRASH, REFUSED, UNSTABLE, Outcome
 from opera.store import examined, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -186,13 +186,15 @@ def part(finding: str, kind: bytes) -> str:
 def decisive(reduction: Reduction) -> list[Any]:
     """Return what tells the causes of one signature apart: operators, deciding parameters, kind of dtype, kind of wrong answer.
 
-    Operator and dtype do not count where the signature knows the place without: a crash whose message or converter is one. Of a
-    parameter the name counts, for one that is ignored is ignored whatever its value.
+    Operator and dtype do not count where the signature knows the place without: a crash whose message or converter is one, or
+    that a named converter raised (`Constant`'s, whether the node stands alone or in a branch of `If`). Of a parameter
+    the name counts, for one that is ignored is ignored whatever its value.
     The dtype is that of the first tensor: others may only tell a type (`CastLike`), which other forms have as a parameter.
     """
     program, shown = reduction.program(), reduction.outcome
     signature = Signature.of(reduction.frontend, program.program.operator, shown)
     placed = location.telling(signature.message) or "@" in signature.conversion_function
+    placed |= shown.verdict in (CRASH, REFUSED) and location.names_converter(shown.conversion_function)
     known = placed or signature.operator == location.IN_PLACE
     operators = [] if known else sorted({location.canonical(name) for name in program.program.operators})
     given = (operand.value for operand in program.program.inputs)

@@ -170,6 +170,19 @@ def test_a_crash_whose_assertion_is_known_is_one_whatever_operator_and_dtype_rea
     assert not divide("F", ["a", "b"], causes.kinds_of(both), {})
 
 
+@pytest.mark.parametrize(
+    ("converter", "one"),
+    [("onnx_frontend:Constant._impl_v13", True), ("expanded If", False), ("torch.cond", False), ("", False)],
+)
+def test_a_crash_in_a_named_converter_is_one_whichever_operator_holds_the_node(converter: str, one: bool) -> None:
+    crash = Outcome(CRASH, "load", "ValueError", "no value in Constant", conversion_function=converter)
+    both = [
+        reduced("F", "a", program("Constant", value_floats=[1.0]), outcome=crash),
+        reduced("F", "b", program("If", value=tensor(1, dtype="bool")), outcome=crash),
+    ]
+    assert bool(divide("F", ["a", "b"], causes.kinds_of(both), {})) != one
+
+
 # ---------------------------------------------------------------------- several findings, one cause
 
 
