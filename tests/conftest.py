@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))  # for `strategies`, under --impo
 
 settings.register_profile("opera", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("opera")  # both look at the clock, which other work on the machine moves on
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts jobs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONGEST = (
     "integration/test_wheel", "integration/test_pipeline", "integration/test_command", "integration/test_keras",

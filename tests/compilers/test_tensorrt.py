@@ -313,7 +313,7 @@ def test_a_kernel_that_loses_the_gpu_ends_the_process(tmp_path: Path) -> None:
     code = (
         "from opera.compilers.recipes import tensorrt as recipe; from cuda.bindings import runtime as cuda\n"
         "try: recipe.done((cuda.cudaError_t.cudaErrorInvalidValue,))\n"
-        "except recipe.ExecutionError as error: print(error)\n"
+        "except recipe.ExecutionError as error: print(error, flush=True)\n"
         "cuda.STICKY.append(cuda.cudaError_t.cudaErrorIllegalAddress); recipe.done((cuda.STICKY[0],))"
     )
     done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,13 @@ MODULES = (
 
 
 def node_tests(module: str) -> Iterator[Any]:
-    name = f"onnx.backend.test.case.node.{module}"
+    package = "onnx.backend.test.case.node"
     before = len(cases._NodeTestCases)
     cases._existing_names.clear()  # other tests may have made these cases in this process before
-    try:
+    for name in (f"{package}.{module}", f"{package}.ai_onnx_ml.{module}"):
         sys.modules.pop(name, None)
-        importlib.import_module(name)
-    except ModuleNotFoundError:
-        importlib.import_module(f"onnx.backend.test.case.node.ai_onnx_ml.{module}")
+        with suppress(ModuleNotFoundError):
+            importlib.import_module(name)
     yield from cases._NodeTestCases[before:]
 
 
