@@ -198,7 +198,7 @@ def ResizeOp : Instruction<[Resize]> {
     {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"} if since >= 19
     else {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"};
   let nearest_mode = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
-  let cubic_coeff_a = {-0.5, -0.75};
+  let cubic_coeff_a = {-0.5, -0.75, 0.0, 0.5};
   let exclude_outside = {0, 1} if mode == "cubic" else 0;
   let antialias = {0, 1} if mode != "nearest" else 0;
   where mode != "cubic" or len(D) == 2;
@@ -227,8 +227,8 @@ def UpsampleOp : Instruction<[Upsample]> {
 
 def LRNOp : Instruction<[LRN]> {
   let size = {1, 3, 5};
-  let alpha = 0.0001..1.0;
-  let beta = 0.1..1.0;
+  let alpha = 0.0..1.0;
+  let beta = -1.0..1.0;
   let bias = 0.5..2.0;
   X : [N, C, dims(2)...] in -10..10;
 }

@@ -26,7 +26,8 @@ def Variadic : Instruction<[Max, Min, Mean, Sum], [], [], [], [broadcasting]>;
 def Divided : Instruction<[Div], [], [], [], [broadcasting, nonzero]>;
 
 def ModOp : Instruction<[Mod], [], [], [], [broadcasting, nonzero]> {
-  let fmod = 1 if is_float(T) else {0, 1} required;
+  let fmod = 1 if is_float(T) else {0, 1};
+  where fmod == 1 or not is_float(T);
 }
 
 // Whole numbers have no negative powers, and negative numbers none that are broken.

@@ -60,7 +60,7 @@ def DetOp : Instruction<[Det]> {
 
 def BatchNormalizationOp : Instruction<[BatchNormalization]> {
   let training_mode = {0, 1} if since >= 14 else 0;
-  let epsilon = 0.00001..0.1;
+  let epsilon = 0.0..0.1;
   let momentum = 0.0..1.0;
   let spatial = 1;
   let is_test = 1;
@@ -77,7 +77,7 @@ def BatchNormalizationOp : Instruction<[BatchNormalization]> {
 
 def InstanceNormalizationOp : Instruction<[InstanceNormalization]> {
   input : [N, C, dims(1..3)...] in -10..10;
-  let epsilon = 0.00001..0.1;
+  let epsilon = 0.0..0.1;
   scale : [C] in -4..4;
   B : [C] in -4..4;
 }
@@ -85,7 +85,7 @@ def InstanceNormalizationOp : Instruction<[InstanceNormalization]> {
 def GroupNormalizationOp : Instruction<[GroupNormalization]> {
   let num_groups = 1..3;
   X : [N, C*num_groups, dims(0..3)...] in -10..10;
-  let epsilon = 0.00001..0.1;
+  let epsilon = 0.0..0.1;
   let stash_type = 1;
   scale : [C*num_groups] in -4..4;
   bias : [C*num_groups] in -4..4;
@@ -94,7 +94,7 @@ def GroupNormalizationOp : Instruction<[GroupNormalization]> {
 def LayerNormalizationOp : Instruction<[LayerNormalization]> {
   X : dims(1..4) in -10..10;
   let axis = axis(rank(X));
-  let epsilon = 0.00001..0.1;
+  let epsilon = 0.0..0.1;
   let stash_type = 1;
   Scale : shape(X)[axis:] in -4..4;
   B : shape(X)[axis:] in -4..4;
@@ -104,7 +104,7 @@ def RMSNormalizationOp : Instruction<[RMSNormalization]> {
   let V = T;
   X : dims(1..4) in -10..10;
   let axis = axis(rank(X));
-  let epsilon = 0.00001..0.1;
+  let epsilon = 0.0..0.1;
   let stash_type = 1;
   scale : shape(X)[axis:] in -4..4;
 }
@@ -124,12 +124,12 @@ def AttentionOp : Instruction<[Attention]> {
   let q_num_heads = h*g if flat else none required;
   let kv_num_heads = h if flat else none required;
   let is_causal = {0, 1};
-  let scale = 0.1..2.0;
+  let scale = -0.5..2.0;
   let softcap = {0.0, 1.0, 10.0};
   let qk_matmul_output_mode = 0..3;
   let softmax_precision = {1, 11};
-  let left_window_size = {-1, 0, 2};
-  let right_window_size = {-1, 0, 2};
+  let left_window_size = {-1, 0, 1, 2};
+  let right_window_size = {-1, 0, 1, 2};
   Q : ([N, s, h*g*e] if flat else [N, h*g, s, e]) in -4..4;
   K : ([N, t, h*e] if flat else [N, h, t, e]) in -4..4;
   V : ([N, t, h*f] if flat else [N, h, t, f]) in -4..4;
@@ -150,7 +150,7 @@ def LinearAttentionOp : Instruction<[LinearAttention]> {
   let kv_num_heads = h;
   let update_rule = {"linear", "gated", "delta", "gated_delta"};
   let chunk_size = {1, 64};
-  let scale = {0.0, 0.5};
+  let scale = {0.0, 0.5, -0.5};
   query : [N, L, h*g*d] in -2..2;
   key : [N, L, h*d] in -2..2;
   value : [N, L, h*e] in -2..2;

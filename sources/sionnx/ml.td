@@ -14,7 +14,7 @@ def CategoryMapperOp : Instruction<[ai.onnx.ml::CategoryMapper]> {
   X : dims(1..3) in ({"cat", "dog", "cow", "bird"} if T1 == string else {0, 1, 2, 5});
   let cats_int64s = [0, 1, 2] required;
   let cats_strings = ["cat", "dog", "cow"] required;
-  let default_int64 = {-1, 7};
+  let default_int64 = {-1, 0, 1, 7, -5};
   let default_string = {"_Unused", "other"};
 }
 
@@ -47,8 +47,8 @@ def LabelEncoderOp : Instruction<[ai.onnx.ml::LabelEncoder]> {
   let values_tensor = none;
   let default_tensor = none;
   let default_string = {"_Unused", "none"};
-  let default_int64 = {-1, 9};
-  let default_float = {0.0, 2.5};
+  let default_int64 = {-1, 0, 1, 9, -5};
+  let default_float = {0.0, 2.5, -1.5};
   let T1 = {string, int64, float32};
 }
 
@@ -56,7 +56,7 @@ def LinearClassifierOp : Instruction<[ai.onnx.ml::LinearClassifier]> {
   let E = 2..4;
   X : [N, F] in -4..4;
   let coefficients = vector(E*F, -2.0..2.0);
-  let intercepts = vector(E, -1.0..1.0) required;
+  let intercepts = vector(E, -1.0..1.0);
   let by_name = {false, true};
   let classlabels_ints = (range(E) if not by_name else none) required;
   let classlabels_strings = (["a", "b", "c", "d"][:E] if by_name else none) required;

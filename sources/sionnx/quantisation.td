@@ -4,10 +4,10 @@ def QuantizeLinearOp : Instruction<[QuantizeLinear]> {
   x : dims(1..4) in -20.0..20.0;
   let r = rank(x);
   let kind = {"tensor", "axis", "block"} if since >= 21 else {"tensor", "axis"} if since >= 13 else "tensor";
-  let axis = axis(r) required;
+  let axis = axis(r);
   let d = shape(x)[axis];
   let b = 1..3;
-  let block_size = (b if kind == "block" else 0) required;
+  let block_size = b if kind == "block" else 0;
   let S = [] if kind == "tensor" else [d] if kind == "axis" else put(shape(x), axis, divide_up(d, b));
   where kind != "block" or d % b == 0;
   y_scale : S in 0.25..4.0;
@@ -22,10 +22,10 @@ def DequantizeLinearOp : Instruction<[DequantizeLinear]> {
   x : dims(1..4);
   let r = rank(x);
   let kind = {"tensor", "axis", "block"} if since >= 21 else {"tensor", "axis"} if since >= 13 else "tensor";
-  let axis = axis(r) required;
+  let axis = axis(r);
   let d = shape(x)[axis];
   let b = 1..3;
-  let block_size = (b if kind == "block" else 0) required;
+  let block_size = b if kind == "block" else 0;
   let S = [] if kind == "tensor" else [d] if kind == "axis" else put(shape(x), axis, divide_up(d, b));
   where kind != "block" or d % b == 0;
   x_scale : S in 0.25..4.0;

@@ -5,7 +5,7 @@ def StringConcatOp : Instruction<[StringConcat], [], [], [], [broadcasting]>;
 def StringSplitOp : Instruction<[StringSplit]> {
   X : dims(1..3) in {"a b", "a,b,c", "", "  a  b ", "é ü", "abc", "a,b"};
   let delimiter = {"", ",", " ", "b"};
-  let maxsplit = 1..3;
+  let maxsplit = -1..3;
 }
 
 def StringNormalizerOp : Instruction<[StringNormalizer]> {

@@ -13,9 +13,8 @@ from typing import Any
 
 from opera.errors import InvalidTest
 from opera.libraries import INPUT, TYPE, VALUE, Point
-from opera.libraries.onnx import codec
+from opera.libraries.onnx import codec, schemas
 from opera.libraries.onnx import wrap as onnx_model
-from opera.libraries.onnx.references import QUOTED
 from opera.programs.program import Instance
 from opera.programs.values import RandomTensor, Tensor, Value
 
@@ -73,8 +72,7 @@ def classes(attribute: Any) -> tuple[str, ...]:
         case "FLOAT":
             more = tuple(x for x in REAL if x != "0" or stated != 0)
         case "STRING":
-            words = (x for x in dict.fromkeys(QUOTED.findall(attribute.description)) if len(x) > 1)
-            more = tuple(x for x in words if stated is None or (x != stated and x.isupper() == str(stated).isupper()))
+            more = tuple(x for x in schemas.words(attribute.description, stated) if x != stated)
         case _:
             more = (GIVEN,)
     return (*found, *more)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,14 +12,13 @@ import numpy as np
 from opera import plugins, resources
 from opera.errors import InvalidTest
 from opera.libraries.onnx import codec as onnx_values
+from opera.libraries.onnx import schemas
 from opera.oracle.opinions import Opinion
 from opera.programs.case import Case
 from opera.programs.migrated import Manifest
 from opera.programs.values import Value
 
 EVALUATOR = "reference-evaluator"
-QUOTED = re.compile(r"""[`'"]([\w-]+)[`'"]""")
-"""Words in quotes: how the schemas' documentation names the values that a string attribute may have."""
 
 
 def evaluate(model: Any, feeds: dict[str, Value]) -> list[Value]:
@@ -125,8 +123,7 @@ def _alternatives(node: Any, version: int) -> Iterator[tuple[str, str | int | No
             yield name, 1 - int(value)
         elif attr.type.value == AttributeProto.STRING:
             own = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-            words = dict.fromkeys(QUOTED.findall(attr.description))
-            yield from ((name, word) for word in words if word != own)
+            yield from ((name, word) for word in schemas.words(attr.description, own) if word != own)
 
 
 def _older(model: Any) -> list[int]:

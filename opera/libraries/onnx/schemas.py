@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,6 +10,10 @@ from opera.libraries.documented import Quote, about_value, quoted, sentence_on, 
 from opera.programs.program import Instance
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 
+QUOTED = (re.compile(r"""["']([\w-]+)[,.]?["']"""), re.compile(r"`([\w-]+)`"))
+"""How documentation names the values of a string attribute: in quotes, else in backticks, in which variables stand, too."""
+CAPITALS = re.compile(r"\b[A-Z][A-Z\d_]+\b")
+"""How it names them where they are in capitals, quoted or not."""
 COMMON = ("float32", "int64")
 """Dtypes of which nobody doubts that an operator takes them."""
 
@@ -41,6 +46,14 @@ def attribute_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
             }
             out[operator] = {name: _plain(value) for name, value in out[operator].items()}
     return out
+
+
+def words(description: str, default: Any = None) -> list[str]:
+    """Return the values of a string attribute that its documentation names; of those in capitals, where the default is."""
+    found: list[str] = next(filter(None, (pattern.findall(description) for pattern in QUOTED)), [])
+    if isinstance(default, str) and default.isupper():
+        found = found + CAPITALS.findall(description)
+    return [word for word in dict.fromkeys(found) if len(word) > 1]
 
 
 def _plain(value: Value) -> Value:

@@ -177,7 +177,9 @@ class _Run:
         elif kind == "int" and default in (0, 1):
             value = scene.choice([0, 1], ["0", "1"])
         elif kind == "float" and default:
-            value = float(default) * scene.choice([0.5, 1.0, 2.0], ["half", "same", "double"])
+            value = float(default) * scene.choice(
+                [0.5, 1.0, 2.0, 0.0, -1.0], ["half", "same", "double", "0", "negative"]
+            )
         elif kind == "float" and default is not None:
             value = scene.number(-1.0, 1.0, 0)
         else:

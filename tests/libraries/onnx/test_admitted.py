@@ -39,6 +39,10 @@ def test_flags_have_no_other_numbers_and_words_are_those_of_the_documentation() 
     assert {x[2] for x in told(admitted.admitted()["ReduceSum"]) if x[1] == "keepdims"} == {"left out", "default", "0"}
     mode = {x[2] for x in told(admitted.admitted()["ScatterElements"]) if x[1] == "reduction"}
     assert mode >= {"left out", "default", "add", "mul", "max", "min"}
+    resize = {x[2] for x in told(admitted.admitted()["Resize"]) if x[1] == "coordinate_transformation_mode"}
+    assert "asymmetric" in resize and "x_resized" not in resize, "in backticks where values are in quotes: a variable"
+    pad = {x[2] for x in told(admitted.admitted()["Conv"]) if x[1] == "auto_pad"}
+    assert pad == {"left out", "default", "SAME_UPPER", "SAME_LOWER", "VALID"}, "in capitals, without quotes"
 
 
 @pytest.mark.parametrize(
