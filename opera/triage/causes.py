@@ -331,11 +331,13 @@ def _unwritten(program: Program) -> Hashable:
 
 
 def _of_nothing(program: Program) -> bool:
-    """Whether a program of one call has an input without elements: nothing is computed, and what is wrong of its values is what
-    nobody wrote, or began with. That is one cause, whatever operator it is, and whether memory happens to vary.
+    """Whether the first tensor that a program of one call is given has no elements: nothing is computed, and what is wrong of
+    its values is what nobody wrote, or began with. That is one cause, whatever operator it is, and whether memory happens to
+    vary. Other tensors may only tell a type (`CastLike`).
     """
-    given = [operand.value for operand in program.inputs]
-    return isinstance(program, Instance) and any(isinstance(x, Tensor | RandomTensor) and 0 in x.shape for x in given)
+    given = (operand.value for operand in program.inputs)
+    first = next((x for x in given if isinstance(x, Tensor | RandomTensor)), None)
+    return isinstance(program, Instance) and first is not None and 0 in first.shape
 
 
 class _Sight(NamedTuple):

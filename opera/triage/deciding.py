@@ -14,6 +14,7 @@ from opera.programs.values import CONTAINERS, NO_DEFAULT, Named, RandomTensor, T
 from opera.programs.verdicts import PASS, Outcome
 from opera.triage import simpler, smaller
 from opera.triage.minimise import Spent
+from opera.triage.sentence import EQUAL, LENGTH_ONE, LIMIT
 from opera.triage.smaller import Defaults, Leaf
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -97,10 +98,10 @@ def _related(program: Program) -> Iterator[tuple[str, list[Program | None]]]:
     found = smaller.leaves(program)
     if any(1 in x.shape for x in found):
         for axis in range(max(len(x.shape) for x in found)):
-            yield f"length 1 of axis {axis}", [_mapped(partial(_longer, axis=axis), program)]
-    yield "equal elements in an input", [_mapped(_distinct, program)]
+            yield f"{LENGTH_ONE} {axis}", [_mapped(partial(_longer, axis=axis), program)]
+    yield EQUAL, [_mapped(_distinct, program)]
     for name, made in _nudged(program):
-        yield f"{name} just at a limit", made
+        yield f"{name} {LIMIT}", made
 
 
 def _dtypes(ask: Look, program: Program) -> Iterator[str]:

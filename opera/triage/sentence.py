@@ -34,6 +34,8 @@ REFUSAL = re.compile(r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported on
 """Words of a refusal, in whatever crash."""
 READS_AS_REFUSAL = "reads-as-refusal"
 """Tag of a crash whose message has such words: it asks for a feature, if the documentation does not promise it."""
+LENGTH_ONE, EQUAL, LIMIT = "length 1 of axis", "equal elements in an input", "just at a limit"
+"""How numbers and sizes stand to each other where a failure needs that (opera.triage.deciding.relations)."""
 SHORT = 90
 """Characters of a message that a title quotes."""
 LENGTH = 160
@@ -53,8 +55,7 @@ def sentence(
         exporter: Whether an exporter is under test (`EXPORTER` of the frontend).
     """
     what = operator + _inner(operator, outcome.conversion_function)
-    decided = " and ".join(deciding)
-    what += f" with {decided}" if decided else ""
+    what += _decided(deciding)
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
     match outcome.verdict:
         case verdicts.INCONSISTENT if drawn(outcome):
@@ -81,8 +82,7 @@ def sentence(
 def title(operator: str, outcome: Outcome, deciding: Iterable[str] = (), *, exporter: bool = False) -> str:
     """Return the title of an issue: operator, parameters that decide, symptom. Its readers know which compiler it is about."""
     what = operator + _inner(operator, outcome.conversion_function)
-    decided = " and ".join(deciding)
-    what += f" with {decided}" if decided else ""
+    what += _decided(deciding)
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
     if exporter and outcome.verdict == verdicts.CRASH:
         made = {
@@ -169,6 +169,12 @@ def _wrong(compiler: str, what: str, outcome: Outcome) -> str:
             many = f"{seen.get('differing')} of {seen.get('elements')} elements"
             return f"{compiler} computes {what} wrongly: {at} is {actual}, not {expected} ({many})"
     return f"{compiler} returns wrong outputs of {what}: {one_line(outcome.message)[:LENGTH]}"
+
+
+def _decided(deciding: Iterable[str]) -> str:
+    """Say what decides, but for relations: they tell more of the small program than of the bug."""
+    named = [x for x in deciding if not any(words in x for words in (LENGTH_ONE, EQUAL, LIMIT))]
+    return f" with {' and '.join(named)}" if named else ""
 
 
 def _inner(operator: str, function: str) -> str:

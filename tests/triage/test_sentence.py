@@ -80,3 +80,10 @@ def test_what_was_drawn_at_random_is_not_told():
     outcome = Outcome("inconsistent", "infer", "value", "y: 1 of 1", details=details)
     assert sentence("TVM", "Dropout", outcome) == f"TVM draws Dropout wrongly: {why}"
     assert title("Dropout", outcome) == "Dropout: output 0 is the same in all 65 runs of a compiled model"
+
+
+def test_relations_of_a_small_program_are_not_told():
+    crash = Outcome("crash", "load", "RuntimeError", "output_size must have 2 elements")
+    for relation in ("length 1 of axis 0", "equal elements in an input", "scale just at a limit"):
+        assert relation not in sentence("OpenVINO", "Col2Im", crash, [relation])
+        assert title("Col2Im", crash, [relation, "group=2"]).startswith("Col2Im with group=2: ")
