@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from contextlib import nullcontext
 from functools import partial
+from itertools import groupby
 from typing import Protocol
 
 import msgspec
@@ -148,10 +149,13 @@ def run(workspace: Workspace, options: Options, progress: Progress, pool: JobPoo
     own = nullcontext(pool) if pool is not None else _pool(pairs, chosen, options, workspace, progress)
     with own as opened:
         described, missing = describe(opened, pairs, options.compilers)
-        for name, why in missing.items():
-            progress.say(f"{name} is left out: {why.what}" + (f" ({why.fix})" if why.fix else ""))
+        for why, group in groupby(missing.items(), lambda x: (x[1].what, x[1].fix)):
+            left = ", ".join(frontend for frontend, _ in group)
+            progress.say(f"{left} left out: {why[0]}" + (f" ({why[1]})" if why[1] else ""))
         frontends = [
-            plan.installed(workspace, name, library, described[name]) for name, library in pairs if name in described
+            plan.installed(workspace, name, library, described[frontend])
+            for name, library in pairs
+            if (frontend := compilers.frontend_name(name, library)) in described
         ]
         for target in frontends:
             workspace.save_interpreter(target.environment, options.interpreter(target.compiler))
@@ -518,9 +522,10 @@ class _Run:
             self.progress.say(f"no exporter was asked about its files: {error.what}")
             return
         for compiler, library in pairs:
-            if compiler not in described:
+            frontend = compilers.frontend_name(compiler, library)
+            if frontend not in described:
                 continue
-            target = plan.installed(self.workspace, compiler, library, described[compiler])
+            target = plan.installed(self.workspace, compiler, library, described[frontend])
             self.workspace.save_interpreter(target.environment, self.options.interpreter(compiler))
             self.frontends[target.name] = target
             self.ledger.admit(target)

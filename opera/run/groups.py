@@ -90,31 +90,33 @@ def groups(
 def describe(
     pool: JobPool, pairs: list[tuple[str, str]], demanded: tuple[str, ...]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, OperaError]]:
-    """Return compiler → description (version, options, CPU, ...) of those that can be run, and why the others cannot.
+    """Return frontend → description (version, options, CPU, ...) of those that can be run, and why the others cannot.
 
-    Raises NotInstalled or NoAnswer for a compiler that is demanded, or where none is left.
+    Raises NotInstalled or NoAnswer for a compiler that is demanded and has no frontend that can, or where none is left.
     """
-    names = dict(pairs)  # the workers of any one frontend can describe its compiler
-    for name, library in names.items():
-        group = compilers.frontend_name(name, library)
-        pool.submit(group, name, seconds=DESCRIBING, tag=name, call="opera.run.worker:describe")
+    named = {compilers.frontend_name(name, library): name for name, library in pairs}
+    for frontend, name in named.items():  # each in its own processes: it may need more than its compiler's others
+        pool.submit(frontend, name, seconds=DESCRIBING, tag=frontend, call="opera.run.worker:describe")
     found: dict[str, dict[str, Any]] = {}
     missing: dict[str, OperaError] = {}
     for result in pool.results():
-        name = result.tag
+        frontend = result.tag
         if result.status == DONE and not result.payload["error"]:
-            found[name] = {key: value for key, value in result.payload.items() if key != "error"}
+            found[frontend] = {key: value for key, value in result.payload.items() if key != "error"}
         else:
-            missing[name] = _reason(name, result)
-            if name in demanded:
-                raise missing[name]
+            missing[frontend] = _reason(named[frontend], result)
+    for name in demanded:
+        own = [frontend for frontend, of in named.items() if of == name]
+        if own and not any(frontend in found for frontend in own):
+            raise missing[own[0]]
     if not found:
         if all(isinstance(why, NotInstalled) for why in missing.values()):
             raise NotInstalled(
                 "no compiler is installed", fix='pip install "opera[onnxruntime]", or another; see `opera doctor`'
             )
         raise next(why for why in missing.values() if not isinstance(why, NotInstalled))
-    return {name: found[name] for name in names if name in found}, missing
+    ordered = {frontend: found[frontend] for frontend in named if frontend in found}
+    return ordered, {frontend: missing[frontend] for frontend in named if frontend in missing}
 
 
 def _reason(name: str, result: Result) -> OperaError:

@@ -33,7 +33,7 @@ def DropoutOp : Instruction<[Dropout]> {
 // A probability of 0 or 1.
 def BernoulliOp : Instruction<[Bernoulli]> {
   input : dims(0..4) in {0, 1};
-  let seed = {1.0, 0.0, -3.0};
+  let seed = {1.0, 0.0, 7.0};
   let dtype = number({types("output")...});
 }
 
@@ -41,7 +41,7 @@ def BernoulliOp : Instruction<[Bernoulli]> {
 def MultinomialOp : Instruction<[Multinomial]> {
   input : [N, 1] in -2.0..2.0;
   let sample_size = 1..5;
-  let seed = {1.0, 0.0, -3.0};
+  let seed = {1.0, 0.0, 7.0};
   let dtype = number({int32, int64});
 }
 
@@ -50,7 +50,7 @@ def RandomNormalOp : Instruction<[RandomNormal]> {
   let shape = dims(1..3);
   let scale = {0.0, 0.5, 1.0};
   let mean = {0.0, 1.0, -2.5};
-  let seed = {1.0, 0.0, -3.0};
+  let seed = {1.0, 0.0, 7.0};
   let dtype = number({types("output")...});
 }
 
@@ -58,7 +58,7 @@ def RandomNormalLikeOp : Instruction<[RandomNormalLike]> {
   input : dims(1..3);
   let scale = {0.0, 0.5, 1.0};
   let mean = {0.0, 1.0, -2.5};
-  let seed = {1.0, 0.0, -3.0};
+  let seed = {1.0, 0.0, 7.0};
   let dtype = number({types("output")...}) required;
 }
 
@@ -67,7 +67,7 @@ def RandomUniformOp : Instruction<[RandomUniform]> {
   let shape = dims(1..3);
   let low = {1.0, 0.0, -2.0};
   let high = {low, low + 3.0};
-  let seed = {1.0, 0.0, -3.0};
+  let seed = {1.0, 0.0, 7.0};
   let dtype = number({types("output")...});
 }
 
@@ -75,6 +75,6 @@ def RandomUniformLikeOp : Instruction<[RandomUniformLike]> {
   input : dims(1..3);
   let low = {1.0, 0.0, -2.0};
   let high = {low, low + 3.0};
-  let seed = {1.0, 0.0, -3.0};
+  let seed = {1.0, 0.0, 7.0};
   let dtype = number({types("output")...}) required;
 }

@@ -461,7 +461,9 @@ def test_what_is_computed_of_nothing_is_one_cause_whether_it_varies_or_not() -> 
     other = reduced("F2", "b", program("ReduceProd", value=nothing), outcome=wrong)
     third = reduced("F3", "c", program("ReduceSum", value=nothing), outcome=shape)
     assert causes.united([one, other, third], {}, {"F1": 1.0, "F2": 2.0, "F3": 3.0}) == {"F2": "F1"}
-    typed = Instance("onnx", "CastLike", {}, (Operand("x", tensor(1.0)), Operand("like", nothing)), ("y",), {"opset": 26})
+    typed = Instance(
+        "onnx", "CastLike", {}, (Operand("x", tensor(1.0)), Operand("like", nothing)), ("y",), {"opset": 26}
+    )
     cast = reduced("F2", "b", typed, outcome=wrong)
     assert not causes.united([one, cast], {}, {"F1": 1.0, "F2": 2.0}), "the second tensor only tells a type"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import product
 from typing import Any
 
@@ -27,6 +28,8 @@ TRIES = 40
 """Attempts at one case, after which its target is given up."""
 GIVE_UP = 4
 """A boundary that was missed so often is not asked for again."""
+DRAWS, TRIAL = 12, 24
+"""How often the one value of each attribute is drawn in smoke mode, and attempts that tell how many cases it admits."""
 COMBINATIONS = 4000
 """So many combinations of types are made at most; of an operator that has more, some."""
 
@@ -63,13 +66,14 @@ def cases(
     targets = _Targets(program.attribute_parts, uniform, mode)
     combinations = _combinations(program.variables, uniform)
     options = Options(empty, special)
+    draw = _draw(program, combinations, options, seed, key) if mode == SMOKE else 0
     number = failed = 0
     while number < count and failed < 8 * GIVE_UP + count:
         place = (number + failed) % len(combinations)
         forced = targets.next({name: combinations[place].get(kind, "") for name, kind in program.typed.items()})
         case = None
         for _ in range(TRIES):
-            steady = Uniform(np.random.Generator(np.random.PCG64([seed, key, 1])), 64) if mode == SMOKE else None
+            steady = _steady(seed, key, draw) if draw else None
             scene = Scene(
                 spec,
                 uniform,
@@ -96,6 +100,33 @@ def cases(
         targets.saw(case.boundaries, forced)
         number += 1
         yield case
+
+
+def _steady(seed: int, key: int, draw: int) -> Uniform:
+    """Return the numbers that attributes are drawn from in smoke mode, the same in every case."""
+    return Uniform(np.random.Generator(np.random.PCG64([seed, key, draw])), 64)
+
+
+def _draw(program: Program, combinations: list[dict[str, str]], options: Options, seed: int, key: int) -> int:
+    """Return which draw of the attributes' values smoke mode takes: the first that most attempts are cases with, else the
+    one that admits most. With some a specification admits next to nothing: `saturate=0` is for a few types only.
+    """
+    best = (0, 1)
+    for draw in range(1, DRAWS + 1):
+        uniform = Uniform(np.random.Generator(np.random.PCG64([seed, key, 0])))
+        found = 0
+        for attempt in range(TRIAL):
+            types = combinations[attempt % len(combinations)]
+            scene = Scene(
+                program.spec, uniform, options, {}, types, {}, {}, _steady(seed, key, draw), program.attribute_parts
+            )
+            with suppress(Reject):
+                program.run(scene, 0)
+                found += 1
+        if 2 * found > TRIAL:
+            return draw
+        best = max(best, (found, draw), key=lambda x: x[0])
+    return best[1]
 
 
 class _Targets:
