@@ -41,6 +41,7 @@ from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import causes, choice, deciding, reduction, scripts, smaller
 from opera.triage.minimise import Spent, minimise
 from opera.triage.reduction import Reduction
+from opera.triage.sentence import brief
 
 SECONDS = 60.0
 """What a finding may take, unless more or less is asked for."""
@@ -463,7 +464,7 @@ def told(workspace: Workspace, finding: str, found: Reduction) -> str:
     """Return one line about a finding: what it was, what is left, what decides, and how long it took."""
     manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, found.test))
     before, after = workspace.instance(manifest.instance), found.program().program
-    called = before.operator if before.operator == after.operator else f"{before.operator} → {after.operator}"
+    called = brief(before.operator) + ("" if before.operator == after.operator else f" → {brief(after.operator)}")
     decided = f", only with {', '.join((*found.deciding, *found.besides))}" if found.deciding or found.besides else ""
     return (
         f"{finding} {found.frontend} {called}: {smaller.elements(before)} → {found.elements} elements,"

@@ -34,6 +34,8 @@ REFUSAL = re.compile(r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported on
 """Words of a refusal, in whatever crash."""
 READS_AS_REFUSAL = "reads-as-refusal"
 """Tag of a crash whose message has such words: it asks for a feature, if the documentation does not promise it."""
+NAMED = 4
+"""Operators of a program that are all named."""
 LENGTH_ONE, EQUAL, LIMIT = "length 1 of axis", "equal elements in an input", "just at a limit"
 """How numbers and sizes stand to each other where a failure needs that (opera.triage.deciding.relations)."""
 SHORT = 90
@@ -54,7 +56,7 @@ def sentence(
         deciding: Parameters without which it does not fail: `ceil_mode=True`.
         exporter: Whether an exporter is under test (`EXPORTER` of the frontend).
     """
-    what = operator + _inner(operator, outcome.conversion_function)
+    what = brief(operator) + _inner(operator, outcome.conversion_function)
     what += _decided(deciding)
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
     match outcome.verdict:
@@ -81,7 +83,7 @@ def sentence(
 
 def title(operator: str, outcome: Outcome, deciding: Iterable[str] = (), *, exporter: bool = False) -> str:
     """Return the title of an issue: operator, parameters that decide, symptom. Its readers know which compiler it is about."""
-    what = operator + _inner(operator, outcome.conversion_function)
+    what = brief(operator) + _inner(operator, outcome.conversion_function)
     what += _decided(deciding)
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
     if exporter and outcome.verdict == verdicts.CRASH:
@@ -169,6 +171,14 @@ def _wrong(compiler: str, what: str, outcome: Outcome) -> str:
             many = f"{seen.get('differing')} of {seen.get('elements')} elements"
             return f"{compiler} computes {what} wrongly: {at} is {actual}, not {expected} ({many})"
     return f"{compiler} returns wrong outputs of {what}: {one_line(outcome.message)[:LENGTH]}"
+
+
+def brief(operator: str) -> str:
+    """Return the name of a program of many operators by the first and the last of them."""
+    names = operator.split(JOINED)
+    if len(names) <= NAMED:
+        return operator
+    return f"{names[0]} + … + {names[-1]} ({len(names)} operators)"
 
 
 def _decided(deciding: Iterable[str]) -> str:

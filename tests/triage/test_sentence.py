@@ -87,3 +87,10 @@ def test_relations_of_a_small_program_are_not_told():
     for relation in ("length 1 of axis 0", "equal elements in an input", "scale just at a limit"):
         assert relation not in sentence("OpenVINO", "Col2Im", crash, [relation])
         assert title("Col2Im", crash, [relation, "group=2"]).startswith("Col2Im with group=2: ")
+
+
+def test_of_many_operators_the_first_and_the_last_are_named():
+    crash = Outcome("crash", "load", "RuntimeError", "no", conversion_function="Scan@scan.cpp:189")
+    many = " + ".join(["Constant"] * 30 + ["Scan"])
+    assert sentence("OpenVINO", many, crash) == "OpenVINO cannot load Constant + … + Scan (31 operators): no"
+    assert sentence("OpenVINO", "Shape + Max", crash).startswith("OpenVINO cannot load Shape + Max (at its Scan): ")
