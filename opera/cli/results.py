@@ -295,13 +295,14 @@ def diff(
     ] = None,
     frontend: Annotated[str, typer.Option(help="Only this frontend (openvino-onnx).")] = "",
     tests: Annotated[bool, typer.Option("--tests", help="List the tests that differ, too.")] = False,
+    known: KnownFile = None,
     format: Annotated[str, typer.Option(help="terminal, json, markdown or html.")] = "terminal",
     output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
     workspace: Root = RESULTS,
 ) -> None:
     """Compare two versions of a compiler: what is new, fixed, changed, still there, now or no longer supported.
 
-    Exits with 1 where something has become worse. Only tests that were run on both sides are compared.
+    Exits with 1 where something has become worse that is not known. Only tests that were run on both sides are compared.
 
     Example: opera diff
 
@@ -311,6 +312,7 @@ def diff(
     """
     from opera.report import differences
     from opera.triage import diff as stage
+    from opera.triage.known import Known
     from opera.triage.sides import choose
 
     if len(sides or []) > 2:
@@ -318,7 +320,7 @@ def diff(
     if format not in differences.FORMATS:
         raise UsageError(f"there is no format called {format!r}", fix=f"choose from {', '.join(differences.FORMATS)}")
     with ExitStack() as stack:
-        found = stage.diff(choose(stack, workspace, sides or [], frontend))
+        found = stage.diff(choose(stack, workspace, sides or [], frontend), Known.beside(known))
         differences.write(differences.render(format, found, tests=tests), output)
     raise typer.Exit(NEW_FINDINGS if found.regressions else OK)
 

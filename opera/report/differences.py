@@ -16,7 +16,7 @@ from rich.table import Column, Table
 
 from opera.report.html import environment
 from opera.report.markdown import row
-from opera.report.words import clean, one_line
+from opera.report.words import clean, one_line, standing
 from opera.triage.diff import FIXED, KINDS, MEANINGS, REGRESSIONS, SAME, STILL, Between, Diff, Move
 
 LISTED = 20
@@ -54,7 +54,7 @@ def verdict(diff: Diff) -> str:
     if not diff.regressions:
         return "no regressions"
     several = "s" if diff.regressions > 1 else ""
-    return f"{diff.regressions} regression{several} (new, newly reached, grown or no longer supported)"
+    return f"{diff.regressions} regression{several} (new, newly reached or grown and not known, or no longer supported)"
 
 
 def moves(x: Move) -> str:
@@ -64,7 +64,14 @@ def moves(x: Move) -> str:
 
 def says(x: Move) -> str:
     """Return what is wrong, and what was before where that is another thing."""
-    return x.sentence + (f" (before: {x.was})" if x.was else "")
+    return known(x) + x.sentence + (f" (before: {x.was})" if x.was else "")
+
+
+def known(x: Move) -> str:
+    """Return what the file of known issues says of a finding, before what is wrong; nothing of one that it does not know."""
+    if x.known is None:
+        return ""
+    return f"[{' '.join(filter(None, (standing(x.known), x.known.issue)))}] "
 
 
 # ---------------------------------------------------------------------- terminal

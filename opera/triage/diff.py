@@ -22,6 +22,8 @@ from opera.store.tests import Origin
 from opera.store.workspace import COMBINED, Workspace
 from opera.triage.alike import alike
 from opera.triage.findings import Finding, findings
+from opera.triage.known import NONE as NOTHING_KNOWN
+from opera.triage.known import Known, Mark
 from opera.triage.sides import Chosen, Pair, flat
 
 NEW, REACHED, GROWN, LOST, CHANGED, REFUSED, GONE, STILL, FIXED, GAINED = (
@@ -91,6 +93,7 @@ class Move(msgspec.Struct, frozen=True):
         moves: `pass → crash in load` → how many of them.
         members: Those tests.
         unsure: No member failed again in a fresh process: it is not confirmed yet.
+        known: What the file of known issues says of it; None of one that is new, or gone.
     """
 
     kind: str
@@ -103,6 +106,12 @@ class Move(msgspec.Struct, frozen=True):
     moves: dict[str, int]
     members: tuple[str, ...]
     unsure: bool = False
+    known: Mark | None = None
+
+    @property
+    def regression(self) -> bool:
+        """Whether something has become worse that nobody has looked at: what is known is none, unless it should be gone."""
+        return self.kind in REGRESSIONS and (self.known is None or self.known.regression)
 
 
 class Support(msgspec.Struct, frozen=True):
@@ -152,8 +161,8 @@ class Between(msgspec.Struct, frozen=True):
 
     @property
     def regressions(self) -> int:
-        """Findings that are new, newly reached or have grown, and what is no longer supported."""
-        return sum(x.kind in REGRESSIONS for x in self.findings) + sum(x.kind in REGRESSIONS for x in self.support)
+        """Findings that are new, newly reached or have grown, and not known, and what is no longer supported."""
+        return sum(x.regression for x in self.findings) + sum(x.kind in REGRESSIONS for x in self.support)
 
 
 class Diff(msgspec.Struct, frozen=True):
@@ -169,12 +178,12 @@ class Diff(msgspec.Struct, frozen=True):
         return sum(x.regressions for x in self.frontends)
 
 
-def diff(chosen: Chosen) -> Diff:
-    """Compare pairs of sides."""
-    return Diff(__version__, [between(pair) for pair in chosen.pairs], chosen.notes)
+def diff(chosen: Chosen, known: Known = NOTHING_KNOWN) -> Diff:
+    """Compare pairs of sides; `known` are known issues of the later side."""
+    return Diff(__version__, [between(pair, known) for pair in chosen.pairs], chosen.notes)
 
 
-def between(pair: Pair) -> Between:
+def between(pair: Pair, known: Known = NOTHING_KNOWN) -> Between:
     """Compare the tests that both sides of a frontend have a verdict of."""
     before, after = pair.before, pair.after
     found = (
@@ -188,7 +197,11 @@ def between(pair: Pair) -> Between:
     both = [test for test in shown[1] if test in shown[0]]
     origins = tests.origins(pair.other)
     moved = {test: _sight(shown[0][test], shown[1][test]) for test in both}
-    moves = matched(moved, *found)
+    issues = known.within_workspace(pair.other)
+    moves = [
+        msgspec.structs.replace(x, known=issues.mark(found[1][x.finding])) if x.finding in found[1] else x
+        for x in matched(moved, *found)
+    ]
     told = [_test(name, origins[name], *sight) for name, sight in moved.items() if name in origins]
     numbers = Counter(x.kind for x in moves), Counter(x.kind for x in told)
     operators: dict[str, Counter[str]] = defaultdict(Counter)

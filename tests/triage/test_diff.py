@@ -19,6 +19,7 @@ from opera.store.rows import Test as MigratedTest
 from opera.store.workspace import Workspace
 from opera.triage import diff, sides
 from opera.triage.alike import alike
+from opera.triage.known import Known
 
 TRANSLATED = "Errors during ONNX translation: Requested output shape [2,1,1] is incompatible with input shape"
 REWORDED = (
@@ -228,6 +229,23 @@ def test_formats_tell_the_same(filled):
 def test_the_published_schema_is_that_of_the_code(request):
     published = request.config.rootpath / "docs" / "diff.schema.json"
     assert published.read_text(encoding="utf-8").strip() == differences.schema_text().strip()
+
+
+def test_what_is_known_is_marked_and_no_regression(filled, tmp_path, monkeypatch):
+    (new,) = compared(filled).of(diff.NEW)
+    file = tmp_path / "known.toml"
+    issue = "https://tracker/7"
+    file.write_text(f'[[known]]\nfindings = ["{new.finding}"]\nissue = "{issue}"\n', encoding="utf-8")
+    with ExitStack() as stack:
+        whole = diff.diff(sides.choose(stack, filled.root, []), Known.load(file))
+    (told,) = whole.frontends[0].of(diff.NEW)
+    assert told.known is not None and told.known.issue == issue and not told.regression
+    assert whole.regressions == 2, "3 of which one is known"
+    for format in differences.FORMATS:
+        assert issue in differences.render(format, whole, tests=False), format
+    file.write_text(file.read_text() + 'status = "fixed"\nfixed_in = "2026.1"\n', encoding="utf-8")
+    with ExitStack() as stack:
+        assert diff.diff(sides.choose(stack, filled.root, []), Known.load(file)).regressions == 3, "it is back"
 
 
 def test_the_command_exits_with_1_on_regressions_alone(filled):
