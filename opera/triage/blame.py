@@ -198,6 +198,15 @@ def _shows(outcome: Outcome) -> str:
     return f"{outcome.verdict}: {told}"[:160]
 
 
+def _evidence(tried: Tried) -> str:
+    """Say what came of one question; of types that are stated, values mean nothing."""
+    stated = tried.outcome
+    if tried.kind == DECLARED and stated.verdict == INCONSISTENT and stated.symptom in ("value", "nan-mask"):
+        others = [text for text in stated.details.get("others", ()) if not re.search(r": (?:value|nan-mask):", text)]
+        return "; ".join(["shapes and dtypes are as expected"] if not others else ["inconsistent", *others])[:160]
+    return _shows(stated)
+
+
 def line(workspace: Workspace, finding: str, environment: str = "") -> str:
     """Return one line that says whose fault a finding is, empty where nobody looked: for show, report and drafts."""
     known = [x for x in stored(workspace, finding) if environment in ("", x.environment)]
@@ -281,7 +290,7 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     if about.deciding:
         because += f"; fails only with {', '.join(about.deciding)}"
     now = next((x.outcome for x in tried if x.kind == AS_FOUND), about.seen)
-    rows = [Evidence(x.way, _shows(x.outcome), _remark(x, now)) for x in tried if not _missing(x.outcome)]
+    rows = [Evidence(x.way, _evidence(x), _remark(x, now)) for x in tried if not _missing(x.outcome)]
     rows += _opinions(about.seen)
     return Blame(about.finding, about.environment, about.test, verdict, because, tuple(rows), round(seconds, 3))
 

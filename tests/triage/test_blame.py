@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from faults.onnx_faults import Silent
 
@@ -103,3 +104,12 @@ def test_an_expectation_that_all_compilers_contradict_is_the_librarys_or_its_tes
     blame.save(workspace, told)
     assert blame.stored(workspace, "F1") == [told]
     assert blame.line(workspace, "F1").startswith("library: ") and blame.line(workspace, "F2") == ""
+
+
+def test_of_stated_types_the_values_are_not_told():
+    zeros = Outcome(INCONSISTENT, "infer", "value", "output 'Y': 1 of 1 elements, first at []: expected 1.0, got 0.0")
+    assert blame._evidence(Tried(DECLARED, "stated", zeros)) == "shapes and dtypes are as expected"
+    other = "output 'Mean': shape: shape [1] is expected, [] was returned"
+    both = msgspec.structs.replace(zeros, details={"others": ["output 'Z': value: expected 1.0, got 0.0", other]})
+    assert blame._evidence(Tried(DECLARED, "stated", both)) == f"inconsistent; {other}"
+    assert "expected 1.0" in blame._evidence(Tried(LESS, "plain", zeros))
