@@ -30,13 +30,14 @@ import numpy as np
 
 from opera import temporary
 from opera.errors import OperaError
+from opera.oracle.signature import Signature
 from opera.pool.workers import DONE, Account, Group, Result
 from opera.programs.program import Provenance, identity, parse
 from opera.programs.values import CONTAINERS
 from opera.run import driver, plan
 from opera.run.ledger import verdict_of
 from opera.run.worker import Description
-from opera.store import corpus, tests
+from opera.store import corpus
 from opera.store.rows import Test, Verdict
 from opera.store.workspace import Workspace
 
@@ -161,8 +162,6 @@ def verdicts(real: Workspace, workspace: Workspace, count: int) -> dict[str, flo
         made = verdict_of(target, test, operator, old.variant, outcome)
         return msgspec.structs.replace(made, confirmation="confirmed" if made.finding else "")
 
-    from opera.oracle.signature import Signature
-
     storing, slowest, stored = 0.0, 0.0, 0
     for target in targets:
         for first in range(0, each, BATCH):
@@ -255,9 +254,8 @@ def measure(name: str, command: list[object]) -> None:
 def commands(root: Path) -> dict[str, list[object]]:
     """Return the commands that look something up."""
     with Workspace.open(root, write=False) as workspace:
-        finding = workspace.finding_ids()[0]
-        instance = workspace.query("SELECT id FROM instances WHERE seq > 1000 LIMIT 1")[0][0]
-        operator = sorted(set(tests.operators(workspace).values()))[100]
+        finding = workspace.query("SELECT id FROM findings LIMIT 1")[0][0]
+        instance, operator = workspace.query("SELECT id, operator FROM instances WHERE seq = 1000")[0]
     at = ["--workspace", root]
     return {
         "report": [*OPERA, "report", *at],
@@ -271,6 +269,25 @@ def commands(root: Path) -> dict[str, list[object]]:
     }
 
 
+def make_corpus(given: argparse.Namespace) -> None:
+    """Write the corpus file."""
+    file = given.keep.with_suffix(".jsonl")
+    with Workspace.open(given.real, write=False) as real:
+        corpus._write(file, lines(real, given.count))
+    print(json.dumps({"instances": given.count, "file_mb": round(file.stat().st_size / 1e6)}), flush=True)
+
+
+def make_verdicts(given: argparse.Namespace) -> None:
+    """Store the verdicts."""
+    with Workspace.open(given.real, write=False) as real, Workspace.open(given.keep, write=True) as workspace:
+        told = verdicts(real, workspace, given.verdicts)
+    size = (given.keep / "opera.sqlite").stat().st_size
+    print(json.dumps({"store": told, "workspace_mb": round(size / 1e6)}), flush=True)
+
+
+STEPS = {"corpus": make_corpus, "verdicts": make_verdicts, "plan": lambda given: planned(given.keep)}
+
+
 def main() -> None:
     """Make what is to be measured, and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -279,31 +296,39 @@ def main() -> None:
     parser.add_argument("--verdicts", type=int, default=300_000)
     parser.add_argument("--keep", type=Path, help="make the workspace here, and leave it")
     parser.add_argument("--only", default="", help="measure this one alone, of a workspace that was kept")
+    parser.add_argument("--step", default="", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.only == "plan itself":
-        planned(given.real)
+    if given.step:
+        STEPS[given.step](given)
         return
     with ExitStack() as stack:
         root = given.keep or stack.enter_context(temporary.folder("million")) / "workspace"
+        # The peak of a process is at least that of the one that forked it: what takes memory is done in others.
+        step = [
+            sys.executable,
+            __file__,
+            given.real,
+            given.count,
+            "--verdicts",
+            given.verdicts,
+            "--keep",
+            root,
+            "--step",
+        ]
         if not (root / "opera.sqlite").is_file():
-            file = root.with_suffix(".jsonl")
-            with Workspace.open(given.real, write=False) as real:
-                corpus._write(file, lines(real, given.count))
-            print(json.dumps({"instances": given.count, "file_mb": round(file.stat().st_size / 1e6)}), flush=True)
-            measure("corpus import", [*OPERA, "corpus", "import", file, "--workspace", root])
-            file.unlink()
+            subprocess.run([*map(str, step), "corpus"], check=True)
+            measure("corpus import", [*OPERA, "corpus", "import", root.with_suffix(".jsonl"), "--workspace", root])
+            root.with_suffix(".jsonl").unlink()
             measure("prioritize", [*OPERA, "prioritize", "--workspace", root])
-            with Workspace.open(given.real, write=False) as real, Workspace.open(root, write=True) as workspace:
-                print(json.dumps({"store": verdicts(real, workspace, given.verdicts)}), flush=True)
-            print(json.dumps({"workspace_mb": round((root / "opera.sqlite").stat().st_size / 1e6)}), flush=True)
+            subprocess.run([*map(str, step), "verdicts"], check=True)
         wanted = {
             "prioritize": [*OPERA, "prioritize", "--workspace", root],
-            "run: its plan": [sys.executable, __file__, root, "--only", "plan itself"],
+            "run: its plan": [*step, "plan"],
             **commands(root),
         }
         if given.only:
             wanted = {name: command for name, command in wanted.items() if name == given.only}
-        elif not given.keep or given.count:
+        else:
             wanted.pop("prioritize")
         for name, command in wanted.items():
             measure(name, command)

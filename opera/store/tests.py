@@ -10,7 +10,7 @@ import msgspec
 from opera.errors import WorkspaceError
 from opera.store import examined
 from opera.store.rows import Test, unpack
-from opera.store.workspace import Workspace
+from opera.store.workspace import IN_CORPUS, Workspace
 
 
 class Newest(NamedTuple):
@@ -20,6 +20,13 @@ class Newest(NamedTuple):
     instance: str
     status: str
     reason: str
+
+
+class OfCorpus(NamedTuple):
+    """The instance of the corpus that a test was made of, and its operator."""
+
+    instance: str
+    operator: str
 
 
 class Origin(NamedTuple):
@@ -37,6 +44,15 @@ def test(workspace: Workspace, name: str) -> Test:
     if not rows:
         raise WorkspaceError(f"there is no test {name}", fix="`opera report` lists what the workspace holds")
     return Test(*rows[0])
+
+
+def in_corpus(workspace: Workspace, name: str) -> OfCorpus | None:
+    """Return what a test was made of, None where that is not in the corpus or there is no such test."""
+    rows = workspace.query(
+        f"SELECT i.id, i.operator FROM tests t JOIN instances i ON i.id = t.instance WHERE t.id = ? AND {IN_CORPUS}",
+        (name,),
+    )
+    return OfCorpus(*rows[0]) if rows else None
 
 
 def of_instance(workspace: Workspace, instance: str) -> list[Test]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,10 @@ COMBINED = (*FAILURES, "error", "flaky", SCREENED, PASS, UNSUPPORTED, UNEXPORTED
 
 COUNTED = "finding != '' AND (verdict != 'timeout' OR confirmation = 'confirmed')"
 """SQL: the verdicts that make findings. A time-out that no fresh process confirmed says little."""
+
+
+IN_CORPUS = "EXISTS (SELECT 1 FROM provenances p WHERE p.instance = i.id)"
+"""SQL that is true of the instances i that are in the corpus: others only a compiler's own suite covers."""
 
 
 class Workspace:
@@ -221,15 +226,17 @@ class Workspace:
 
     def libraries(self) -> list[str]:
         """Return the libraries that the corpus holds instances of."""
-        rows = self.query(
-            "SELECT DISTINCT library FROM instances WHERE id IN (SELECT instance FROM provenances) ORDER BY 1"
+        rows = self.query(  # one instance of each is enough, however many there are
+            "SELECT library FROM (SELECT DISTINCT library FROM instances) l WHERE EXISTS"
+            f" (SELECT 1 FROM instances i WHERE i.library = l.library AND {IN_CORPUS}) ORDER BY 1"
         )
         return [row[0] for row in rows]
 
     def operators(self, library: str) -> set[str]:
         """Return the operators that the corpus holds instances of."""
         rows = self.query(
-            "SELECT DISTINCT operator FROM instances WHERE library = ? AND id IN (SELECT instance FROM provenances)",
+            "SELECT operator FROM (SELECT DISTINCT operator FROM instances WHERE library = ?1) o WHERE EXISTS"
+            f" (SELECT 1 FROM instances i WHERE i.library = ?1 AND i.operator = o.operator AND {IN_CORPUS})",
             (library,),
         )
         return {name for row in rows for name in operators_of(row[0])}
@@ -327,9 +334,8 @@ class Workspace:
         corpus = self.corpus(library) if corpus is None else corpus
         found = self.query("SELECT id, strategy FROM rankings WHERE library = ? AND compiler = ?", (library, compiler))
         ranking, strategy = found[0] if found else (None, "")
-        order = [
-            row[0] for row in self.query("SELECT instance FROM ranks WHERE ranking = ? ORDER BY position", (ranking,))
-        ]
+        rows = self.stream("SELECT instance FROM ranks WHERE ranking = ? ORDER BY position", (ranking,))
+        order = [row[0] for row in rows]
         ranked = [corpus[seq] for seq in order if seq in corpus]
         if len(ranked) == len(corpus):
             return strategy, ranked, 0
@@ -339,12 +345,12 @@ class Workspace:
 
     def corpus(self, library: str) -> dict[int, tuple[str, str]]:
         """Return seq → (instance id, operator) of a library's instances, in corpus order."""
-        rows = self.query(
-            "SELECT seq, id, operator FROM instances WHERE library = ?"
-            " AND id IN (SELECT instance FROM provenances) ORDER BY seq",
+        rows = self.stream(
+            f"SELECT i.seq, i.id, i.operator FROM instances i WHERE i.library = ? AND {IN_CORPUS} ORDER BY i.seq",
             (library,),
         )
-        return {seq: (name, operator) for seq, name, operator in rows}
+        # There are a thousand times as many instances as operators: each name is held once.
+        return {seq: (name, sys.intern(operator)) for seq, name, operator in rows}
 
     # ------------------------------------------------------------------ tests and verdicts
 
@@ -473,11 +479,15 @@ class Workspace:
 
     def verdict_names(self, frontend: str, environment: str) -> dict[tuple[str, str], tuple[str, str]]:
         """Return (test, variant) → (verdict, stage) of one frontend in one environment."""
-        rows = self.query(
+        rows = self.stream(
             "SELECT test, variant, verdict, stage FROM verdicts WHERE frontend = ? AND environment = ?",
             (frontend, environment),
         )
-        return {(row[0], row[1]): (row[2], row[3]) for row in rows}
+        pairs: dict[tuple[str, str], tuple[str, str]] = {}  # a dozen of them, in a million verdicts
+        return {
+            (test, sys.intern(variant)): pairs.setdefault((verdict, stage), (verdict, stage))
+            for test, variant, verdict, stage in rows
+        }
 
     # ------------------------------------------------------------------ coverage
 
