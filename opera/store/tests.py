@@ -116,13 +116,15 @@ def stated(workspace: Workspace, name: str) -> tuple[str, str, str] | None:
     return None
 
 
-def origins(workspace: Workspace) -> dict[str, Origin]:
-    """Return test → what it was made of, of all tests."""
-    rows = workspace.query(
-        "SELECT t.id, i.operator, p.test, MIN(p.rowid) FROM tests t JOIN instances i ON i.id = t.instance"
-        " LEFT JOIN provenances p ON p.instance = i.id GROUP BY t.id"
+def origins(workspace: Workspace, names: Iterable[str] | None = None) -> dict[str, Origin]:
+    """Return test → what it was made of, of these tests, or of all."""
+    among = "" if names is None else " WHERE t.id IN (SELECT value FROM json_each(?))"
+    rows = workspace.stream(
+        "SELECT t.id, i.operator, (SELECT p.test FROM provenances p WHERE p.instance = i.id ORDER BY p.rowid LIMIT 1)"
+        f" FROM tests t JOIN instances i ON i.id = t.instance{among}",
+        () if names is None else (msgspec.json.encode(sorted(names)).decode(),),
     )
-    return {name: Origin(operator, test or "") for name, operator, test, _ in rows}
+    return {name: Origin(operator, test or "") for name, operator, test in rows}
 
 
 def documents(workspace: Workspace, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:

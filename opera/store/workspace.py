@@ -13,7 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import combinations
+from itertools import combinations, count
 from pathlib import Path
 from typing import Any
 
@@ -144,15 +144,15 @@ class Workspace:
         with self.transaction():
             return self.insert(records, equipped=equipped)
 
-    def insert(self, records: Iterable[Captured], *, equipped: str = "") -> int:
-        """As `add_captured`, inside a transaction of the caller's."""
+    def insert(self, records: Iterable[Captured], *, equipped: str = "", canonical: bytes | None = None) -> int:
+        """As `add_captured`, inside a transaction of the caller's; `canonical` is the form of all their programs, if known."""
         new = 0
         for record in records:
-            canonical = record.program.canonical()
-            name = identity(canonical)
+            form = record.program.canonical() if canonical is None else canonical
+            name = identity(form)
             cursor = self._db.execute(
                 "INSERT OR IGNORE INTO instances (id, library, operator, document) VALUES (?, ?, ?, ?)",
-                (name, record.program.library, record.program.operator, pack(canonical)),
+                (name, record.program.library, record.program.operator, pack(form)),
             )
             new += cursor.rowcount
             at = (name, record.provenance.source, record.provenance.file, record.provenance.test)
@@ -310,18 +310,35 @@ class Workspace:
     # ------------------------------------------------------------------ rankings
 
     def save_ranking(
-        self, library: str, compiler: str, strategy: str, document: dict[str, Any], order: list[int]
+        self,
+        library: str,
+        compiler: str,
+        strategy: str,
+        document: dict[str, Any],
+        order: Sequence[int],
+        same_as: str = "",
     ) -> None:
-        """Store an order of instances (by seq); it replaces the earlier ranking of the same library and compiler."""
+        """Store an order of instances (by seq); it replaces the earlier ranking of the same library and compiler.
+
+        `same_as` is another compiler for which this very order was stored just before.
+        """
         with self.transaction():
             self._db.execute("DELETE FROM rankings WHERE library = ? AND compiler = ?", (library, compiler))
             cursor = self._db.execute(
                 "INSERT INTO rankings (library, compiler, strategy, created, document) VALUES (?, ?, ?, ?, ?)",
                 (library, compiler, strategy, time.time(), msgspec.json.encode(document)),
             )
+            if same_as:
+                self._db.execute(
+                    "INSERT INTO ranks (ranking, instance, position) SELECT ?, instance, position FROM ranks"
+                    " WHERE ranking = (SELECT id FROM rankings WHERE library = ? AND compiler = ?) ORDER BY instance",
+                    (cursor.lastrowid, library, same_as),
+                )
+                return
             self._db.executemany(
-                "INSERT INTO ranks (ranking, position, instance) VALUES (?, ?, ?)",
-                ((cursor.lastrowid, position, seq) for position, seq in enumerate(order)),
+                "INSERT INTO ranks (ranking, instance, position) VALUES (?, ?, ?)",
+                # In the order of the key, so that a million rows are appended and not put into place one by one.
+                ((cursor.lastrowid, seq, position) for seq, position in sorted(zip(order, count(), strict=False))),
             )
 
     def ranking(
