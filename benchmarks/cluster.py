@@ -25,7 +25,7 @@ from pathlib import Path
 from opera import temporary
 
 OPERA = [sys.executable, "-m", "opera.cli"]
-PAIRS, LIMIT = 3, 400
+PAIRS, LIMIT = 3, 300
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
