@@ -12,9 +12,9 @@ many findings its tests showed (with one test of none added, for a few tests say
 - `blocks`: today's order, in blocks of a twentieth of the tests that `fading` sorts.
 
 Prints two lines of JSON a frontend, of `all` findings of the other half, as where a new release of a compiler is run and
-history is of the last one, and of the `new` ones alone, which history does not show, as where the same release is run on: order → the
-share of them that is found by 5, 10, 25 and 50 % of the seconds, and APFDc (that share, averaged over the seconds); and the
-middle 95 % of the draws of each difference from `rank` in APFDc.
+history is of the last one, and of the `new` ones alone, which history does not show, as where the same release is run on:
+order → the share of them that is found by 5, 10, 25 and 50 % of the seconds, and APFDc (that share, averaged over the seconds);
+and the middle 95 % of the draws of each difference from `rank` in APFDc.
 """
 
 from __future__ import annotations

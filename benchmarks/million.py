@@ -1,8 +1,9 @@
 """A million instances in one workspace: `python benchmarks/million.py REAL [COUNT] [--verdicts N] [--keep DIR]`.
 
 REAL is a workspace with instances of PyTorch (`opera extract torch`) and some verdicts of its frontends. COUNT instances are
-made of its own by varying sizes, numbers and elements, and come in by `opera corpus import`. N verdicts, which are REAL's own
-with other tests, are stored as a run stores them; what fails stands for findings of 20 converters each, so that there are many.
+made of its own by varying sizes, numbers and elements, and are stored as those of an extraction. N verdicts, which are REAL's
+own with other tests, are stored as a run stores them; what fails stands for findings of 20 converters each, so that there are
+many.
 
 Prints a line of JSON a measurement: CPU and wall seconds of a command with all that it starts, and the peak of its memory
 (maximum resident set). `plan` is all that `opera run` does up to the first job that it would hand to a pool.
@@ -20,6 +21,7 @@ import random
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -32,7 +34,7 @@ from opera import temporary
 from opera.errors import OperaError
 from opera.oracle.signature import Signature
 from opera.pool.workers import DONE, Account, Group, Result
-from opera.programs.program import Provenance, identity, parse
+from opera.programs.program import Captured, Provenance, identity, parse
 from opera.programs.values import CONTAINERS
 from opera.run import driver, plan
 from opera.run.ledger import verdict_of
@@ -45,6 +47,8 @@ OPERA = [sys.executable, "-m", "opera.cli"]
 LIBRARY = "torch"
 CONVERTERS = 20
 """Findings that one of REAL's own stands for."""
+CONFIRMED = 3
+"""Members of a finding that a run confirms."""
 BATCH = 1000
 """Verdicts that are stored at a time: about as many as a quick run has in a second."""
 
@@ -145,7 +149,7 @@ def frontends(workspace: Workspace) -> list[plan.InstalledFrontend]:
 
 def verdicts(real: Workspace, workspace: Workspace, count: int) -> dict[str, float]:
     """Store verdicts of the tests that are ranked best, the same number on each frontend."""
-    rng, targets = random.Random(2), frontends(workspace)
+    rng, targets, members = random.Random(2), frontends(workspace), Counter[str]()
     known = {target.name: list(real.verdicts("frontend = ?", (target.name,), seen=True)) for target in targets}
     each = count // len(targets)
     _, ranked, _ = workspace.ranking(LIBRARY, targets[0].compiler)
@@ -160,7 +164,9 @@ def verdicts(real: Workspace, workspace: Workspace, count: int) -> dict[str, flo
             other = f"{outcome.conversion_function}_{rng.randrange(CONVERTERS)}"
             outcome = msgspec.structs.replace(outcome, conversion_function=other)
         made = verdict_of(target, test, operator, old.variant, outcome)
-        return msgspec.structs.replace(made, confirmation="confirmed" if made.finding else "")
+        members[made.finding] += 1
+        confirmation = "confirmed" if members[made.finding] <= CONFIRMED else "unconfirmed"
+        return msgspec.structs.replace(made, confirmation=confirmation if made.finding else "")
 
     storing, slowest, stored = 0.0, 0.0, 0
     for target in targets:
@@ -277,6 +283,17 @@ def make_corpus(given: argparse.Namespace) -> None:
     print(json.dumps({"instances": given.count, "file_mb": round(file.stat().st_size / 1e6)}), flush=True)
 
 
+def store(given: argparse.Namespace) -> None:
+    """Store what the file holds, all or none, as the instances of one file of a suite."""
+    with given.keep.with_suffix(".jsonl").open("rb") as file, Workspace.open(given.keep, write=True) as workspace:
+        file.readline()  # the header
+        read = (_line.decode(line) for line in file)
+        workspace.add_captured(Captured(parse(x.instance), x.provenances[0]) for x in read)
+
+
+_line = msgspec.json.Decoder(corpus.Line)
+
+
 def make_verdicts(given: argparse.Namespace) -> None:
     """Store the verdicts."""
     with Workspace.open(given.real, write=False) as real, Workspace.open(given.keep, write=True) as workspace:
@@ -285,7 +302,7 @@ def make_verdicts(given: argparse.Namespace) -> None:
     print(json.dumps({"store": told, "workspace_mb": round(size / 1e6)}), flush=True)
 
 
-STEPS = {"corpus": make_corpus, "verdicts": make_verdicts, "plan": lambda given: planned(given.keep)}
+STEPS = {"corpus": make_corpus, "store": store, "verdicts": make_verdicts, "plan": lambda given: planned(given.keep)}
 
 
 def main() -> None:
@@ -316,8 +333,9 @@ def main() -> None:
             "--step",
         ]
         if not (root / "opera.sqlite").is_file():
-            subprocess.run([*map(str, step), "corpus"], check=True)
-            measure("corpus import", [*OPERA, "corpus", "import", root.with_suffix(".jsonl"), "--workspace", root])
+            if not root.with_suffix(".jsonl").is_file():  # an interrupted measurement has left one
+                subprocess.run([*map(str, step), "corpus"], check=True)
+            measure("storing", [*step, "store"])
             root.with_suffix(".jsonl").unlink()
             measure("prioritize", [*OPERA, "prioritize", "--workspace", root])
             subprocess.run([*map(str, step), "verdicts"], check=True)

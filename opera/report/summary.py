@@ -137,7 +137,7 @@ def summarise(workspace: Workspace, *, balance: bool = False, pages: bool = Fals
     `known` come after those that are not.
     """
     found = known.within_workspace(workspace).marked(findings(workspace))
-    verdicts, newest = _test_verdicts(workspace), tests.newest(workspace)
+    verdicts, newest = _test_verdicts(workspace), tests.newest(workspace, rejected=True)
     counted = held(workspace)
     families = migration.by_family(counted)
     frontends = _frontends(workspace, found, verdicts, newest, migration.by_library(counted))
@@ -269,7 +269,7 @@ def _reasons(
             continue
         seen.add((*key, one.test))
         why = one.reason()
-        reason = str(why.details.get("screen", "")) if one.verdict == SCREENED else why.message
+        reason = str(why.details.screen) if one.verdict == SCREENED else why.message
         reason = next((said for prefix, said in APART.items() if reason.startswith(prefix)), reason)
         counted[one.verdict].setdefault(key, Counter())[reason[:120]] += 1
     return {name: {key: _top(counter) for key, counter in found.items()} for name, found in counted.items()}

@@ -72,11 +72,15 @@ def rejected(workspace: Workspace, exporter: str) -> set[str]:
     return {row[0] for row in rows}
 
 
-def newest(workspace: Workspace) -> list[Newest]:
-    """Return the newest test of each instance, in the order in which they were made."""
+def newest(workspace: Workspace, *, rejected: bool = False) -> list[Newest]:
+    """Return the newest test of each instance, in the order in which they were made.
+
+    With `rejected`, of those instances alone that an exporter could make no test of, then or before.
+    """
+    among = " WHERE t.instance IN (SELECT instance FROM tests WHERE status != 'valid')" if rejected else ""
     rows = workspace.query(
         "SELECT i.library, t.instance, t.status, t.reason, MAX(t.rowid) FROM tests t JOIN instances i ON i.id = t.instance"
-        " GROUP BY t.instance ORDER BY 5"
+        f"{among} GROUP BY t.instance ORDER BY 5"
     )
     return [Newest(*row[:4]) for row in rows]
 

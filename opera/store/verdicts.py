@@ -148,11 +148,15 @@ def shown(workspace: Workspace) -> Iterator[Shown]:
     return map(Shown._make, rows)
 
 
+class _Details(msgspec.Struct, frozen=True):
+    screen: Any = ""
+
+
 class Reason(msgspec.Struct, frozen=True):
-    """What is said of a verdict beside what it is: the words of the compiler, or of the screen that explains it."""
+    """What is said of a verdict beside what it is: the words of the compiler, and the screen that explains it."""
 
     message: str = ""
-    details: dict[str, Any] = {}
+    details: _Details = _Details()
 
 
 class Explained(NamedTuple):
@@ -233,13 +237,9 @@ def of_instances(workspace: Workspace) -> Iterator[OfInstance]:
 
 def first(workspace: Workspace) -> Iterator[First]:
     """Yield every test that was run on a frontend, once, in the order in which they were first run."""
-    seen: set[First] = set()
     # Sorted, and not read in this order: the rows of the key's index are a tenth as long as those of the table.
-    for row in workspace.stream("SELECT frontend, environment, test FROM verdicts ORDER BY +rowid"):
-        found = First._make(row)
-        if found not in seen:
-            seen.add(found)
-            yield found
+    rows = workspace.stream("SELECT frontend, environment, test FROM verdicts ORDER BY +rowid")
+    return map(First._make, dict.fromkeys(rows))
 
 
 def tests(workspace: Workspace, frontend: str, environment: str) -> set[str]:

@@ -412,16 +412,18 @@ class Workspace:
         Nor is an environment another because the later one states more options: an adapter that states what it once left to
         the compiler is the same compiler. One that states other values, or fewer options, is another.
         """
-        last = dict(self.query("SELECT environment, MAX(run) FROM verdicts GROUP BY 1"))
-        alike: dict[bytes, list[tuple[int, int, str, dict[str, Any]]]] = defaultdict(list)
+        alike: dict[bytes, dict[str, dict[str, Any]]] = defaultdict(dict)
         for name, document in self.environments().items():
-            options = document.get("options", {})
             same = {key: value for key, value in document.items() if key not in ("exporter", "oracle", "options")}
-            alike[msgspec.json.encode(same, order="sorted")].append((last.get(name, -1), len(options), name, options))
+            alike[msgspec.json.encode(same, order="sorted")][name] = document.get("options", {})
+        groups = [group for group in alike.values() if len(group) > 1]
+        if not groups:  # all verdicts would be read to tell which run was last
+            return set()
+        last = dict(self.query("SELECT environment, MAX(run) FROM verdicts GROUP BY 1"))
         found = set()
-        for group in alike.values():
-            group.sort(key=lambda x: x[:3])
-            found |= {old[2] for old, new in combinations(group, 2) if old[3].items() <= new[3].items()}
+        for group in groups:
+            ordered = sorted(group, key=lambda name: (last.get(name, -1), len(group[name]), name))
+            found |= {old for old, new in combinations(ordered, 2) if group[old].items() <= group[new].items()}
         return found
 
     def save_verdicts(self, run: int, verdicts: Iterable[Verdict], signatures: dict[str, bytes]) -> None:
