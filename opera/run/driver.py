@@ -259,7 +259,7 @@ class _Run:
         self.accounts.workers = self.pool.workers
         if self.ledger.save(self.pool.accounts, force=force):
             efficiency = self.accounts.efficiency(self.ledger.seconds())
-            self.progress.step(Counter(self.ledger.worst.values()), self.done, efficiency)
+            self.progress.step(+self.ledger.tally, self.done, efficiency)
 
     def _over(self) -> bool:
         budget = self.options.time_budget
