@@ -251,7 +251,7 @@ class ClusterPool:
     def release(self, group: str) -> None:
         """Give back the memory of a group that has nothing to do, on all nodes; it starts anew if it is given a job."""
         for node in self._nodes.values():
-            if group in node.groups:
+            if group in node.groups and group not in node.release:
                 node.release.append(group)
 
     def close(self) -> None:
