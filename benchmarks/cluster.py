@@ -2,8 +2,9 @@
 
 - `python benchmarks/cluster.py overhead [COMPILER ...]`: CPU seconds of `opera run --cluster local` on one node of one worker
   against the local pool, in turns. Workers compute the same on both routes; what differs is the route, the driver and the node.
-  `overhead` is what the route takes more, as a share of all that the local run takes, once it is started. Ray's own processes
-  take a share of a CPU as long as it lasts, however many tests a node does in that time: `ray_share_of_a_cpu`.
+  `overhead` is what the route takes more, as a share of all that the local run takes, once it is started. Ray's own processes,
+  and its threads in the driver and the actor, take a share of a CPU as long as they last, however many tests a node does in
+  that time, or none: `idle`, measured for IDLE seconds before each run, is left out of `overhead`, not of `overhead_with_ray`.
 - `... simulate [WORKERS ...]`: the real driver, scheduler, messages and workspace over nodes that only wait, on a clock of
   their own: what the driver computes counts as on this machine, what a node does costs its time there (simulation.py).
 - `... store [COUNT]`: verdicts a second that the workspace takes in, as a run stores them.
@@ -25,7 +26,7 @@ from pathlib import Path
 from opera import temporary
 
 OPERA = [sys.executable, "-m", "opera.cli"]
-PAIRS, LIMIT = 3, 400
+PAIRS, LIMIT, IDLE = 3, 300, 10.0
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -68,14 +69,16 @@ def watched(words: list[str]) -> None:
     go = driver._Run.go
 
     def measured(self: driver._Run) -> driver.Summary:
-        before = family()
+        idle, began = family(), time.monotonic()
+        time.sleep(IDLE)
+        before, waited = family(), time.monotonic() - began
+        began = time.monotonic()
         summary = go(self)
-        after = family()
+        after, seconds = family(), time.monotonic() - began
         used = {name: round(after[name] - before[name], 2) for name in after}
-        print(
-            json.dumps({**used, "start": round(sum(before.values()), 2), "seconds": round(summary.seconds, 1)}),
-            flush=True,
-        )
+        rates = {f"idle_{name}": round((before[name] - idle[name]) / waited, 4) for name in ("route", "ray")}
+        told = {**used, **rates, "start": round(sum(idle.values()), 2), "seconds": round(seconds, 1)}
+        print(json.dumps(told), flush=True)
         return summary
 
     driver._Run.go = measured  # type: ignore[method-assign]
@@ -107,11 +110,13 @@ def overhead(compilers: list[str]) -> None:
                 for route, runs in used.items()
             }
             local, cluster = middle["local"], middle["cluster"]
-            more_seconds = cluster["route"] - local["route"]
+            all_more = cluster["route"] + cluster["ray"] - local["route"]
+            more_seconds = cluster["route"] - local["route"] - cluster["idle_route"] * cluster["seconds"]
             told = {
                 "compiler": compiler, "tests": LIMIT, **used,
                 "overhead": round(more_seconds / (local["route"] + local["workers"]), 3),
-                "ray_share_of_a_cpu": round(cluster["ray"] / cluster["seconds"], 3),
+                "overhead_with_ray": round(all_more / (local["route"] + local["workers"]), 3),
+                "idle_share_of_a_cpu": round(cluster["idle_route"] + cluster["idle_ray"], 3),
                 "cpu_ms_a_test_more": round(1000 * more_seconds / LIMIT, 2),
                 "cpu_seconds_of_a_start_more": round(cluster["start"] - local["start"], 1),
             }  # fmt: skip

@@ -33,7 +33,7 @@ from opera.store.workspace import Workspace
 with Workspace.open(Path(sys.argv[1]), write=False) as workspace:
     names = [name for name in compilers.registered() if "torch" in compilers.get(name).FRONTENDS]
     frontends = [plan.InstalledFrontend(f"{name}-torch", name, "torch", "", "", "", ()) for name in names]
-    next(plan.items(workspace, frontends, plan.Selection())[0])
+    next(plan.merged(x.items() for x in plan.queues(workspace, frontends, plan.Selection())[0]))
 """
 
 

@@ -216,7 +216,7 @@ def simulate(root: Path, nodes: int, each: int, mean: float) -> dict[str, float]
         Workspace.open(root, write=True) as workspace,
     ):  # fmt: skip
         workspace.files = Shared.of(root)
-        needed = groups([(COMPILER, "onnx")], ["onnx"], "", workspace.files)
+        needed = groups([(COMPILER, "onnx")], ["onnx"], lambda _: "", workspace.files)
         options = driver.Options(compilers=(COMPILER,), workers=0)
         with ClusterPool({**needed, **made_here(needed)}, files=workspace.files, machines=machines) as pool:
             list(pool.results())

@@ -5,7 +5,9 @@ It stands in an empty folder, and has a temporary folder, of its own. Standard i
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -18,6 +20,8 @@ import msgspec
 
 from opera import capture
 from opera.capture.recorder import Recorder
+from opera.programs.verdicts import Uses
+from opera.store import folders
 
 
 class Hooks(msgspec.Struct, frozen=True):
@@ -43,7 +47,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
             left to the module `driver`, whose `run(recorder, file)` returns how many tests ran and how many of them failed;
             `files`: likewise, given the file's path.
         root, file: The target's root, and the path of the file below it; the part that a driver is asked for.
-        spool: Where captured instances go.
+        spool: Where captured instances go: a path, or a name among the files of the machine (opera.store.folders).
         arguments: Further arguments of pytest.
         path: Folders, relative to root, that are appended to sys.path.
         stop: Callables that pytest suites are not let into (`module:name`), for they cost time and show nothing.
@@ -62,6 +66,54 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     resume: tuple[str, ...] = ()
     inert: tuple[str, ...] = ()
     driver: str = ""
+
+    @property
+    def uses(self) -> Uses:
+        """What comes back from another machine: the spool."""
+        return Uses(leaves=() if Path(self.spool).is_absolute() else (self.spool,))
+
+
+class Needs(msgspec.Struct, frozen=True):
+    """What a machine must have to capture what the driver's would.
+
+    Attributes:
+        distribution, version: The package that suites run against.
+        root, files: The target's root, at the same path everywhere, and the files below it that are run.
+        digest: Of those files, as `digest_of` makes it.
+    """
+
+    distribution: str
+    version: str
+    root: str = ""
+    files: tuple[str, ...] = ()
+    digest: str = ""
+
+
+def digest_of(root: str, files: tuple[str, ...]) -> str:
+    """Return the digest of files by name and content. Raises OSError where one cannot be read."""
+    made = hashlib.sha256()
+    for name in files:
+        content = Path(root, name).read_bytes()
+        made.update(f"{name}\0{len(content)}\0".encode("utf-8", "backslashreplace"))
+        made.update(content)
+    return made.hexdigest()
+
+
+def has(needs: Needs) -> bool:
+    """Return True; raises RuntimeError where this machine has not what the driver's has, and says what."""
+    try:
+        found = importlib.metadata.version(needs.distribution)
+    except importlib.metadata.PackageNotFoundError:
+        raise RuntimeError(f"{needs.distribution} is not installed there") from None
+    if found != needs.version:
+        raise RuntimeError(f"{needs.distribution} is {found} there, and {needs.version} here")
+    try:
+        same = digest_of(needs.root, needs.files) == needs.digest
+    except OSError as error:
+        raise RuntimeError(f"the test files in {needs.root} are not there: {error}") from None
+    if not same:
+        raise RuntimeError(f"the test files in {needs.root} are others there")
+    return True
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -90,7 +142,10 @@ def run(job: Job) -> Ran:
     if problem:
         return Ran("failed", problem, 0, 0, 0, 0, {}, 0.0)
     start = time.perf_counter()
-    recorder.begin(job.file, Path(job.spool))
+    spool = folders.here().file(job.spool)
+    spool.parent.mkdir(parents=True, exist_ok=True)
+    spool.unlink(missing_ok=True)  # a machine that was lost in the middle may have left one
+    recorder.begin(job.file, spool)
     sys.path.extend(str(Path(job.root, entry)) for entry in job.path)
     status, reason, tests, failed = KINDS[job.kind](job, recorder)
     recorder.flush()

@@ -42,7 +42,15 @@ def extract(
         str, typer.Option(help="TARGET is a checkout of this compiler: record what its own frontend suite covers.")
     ] = "",
     workspace: Root = RESULTS,
-    workers: Workers = CORES,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes at a time, of each node with --cluster; default: its CPUs.")
+    ] = None,
+    cluster: Annotated[
+        str,
+        typer.Option(
+            help="Run the test files on a Ray cluster: its address (HOST:PORT, ray://HOST:PORT, auto), or local."
+        ),
+    ] = "",
     timeout: Annotated[
         float | None,
         typer.Option(help="Seconds that one test file (one input or call of a --source) may take.", min=1),
@@ -64,13 +72,21 @@ def extract(
     Example: opera extract --source docter ../DocTer/constraints_extracted/pytorch1.5
 
     Example: opera extract --source sionnx --full
+
+    Example: opera extract --cluster 10.0.0.1:6379 ../pytorch
     """
     from opera import sources
-    from opera.sources import engine
+    from opera.sources import dispatch, engine, spread
     from opera.sources.suites import extract as suites
     from opera.store.workspace import Workspace
 
     words = target or []
+    if cluster and source:
+        raise UsageError(
+            "--cluster spreads the files of test suites, and --source generates inputs",
+            cause="what a generator tries next depends on what came of the last, in files that its processes share",
+            fix="leave --cluster out: --workers uses all cores of this machine",
+        )
     if equipped and (source or library or len(words) != 1):
         raise UsageError(
             "--equipped takes one target, a checkout of a compiler", fix="opera extract --equipped tvm ../tvm"
@@ -89,10 +105,12 @@ def extract(
     begin = (
         sources.begin(source, request, options.given(context))
         if source
-        else suites.extraction(request, equipped=equipped)
+        else suites.extraction(request, equipped=equipped, spread=bool(cluster))
     )
+    place = spread.over(cluster) if cluster else dispatch.local
     with Workspace.open(workspace, write=True) as opened:  # a wrong request has made none
-        ok = engine.run(opened, begin(opened), workers=workers, rerun=rerun)
+        processes = workers or (0 if cluster else CORES)
+        ok = engine.run(opened, begin(opened), workers=processes, rerun=rerun, open=place)
     raise typer.Exit(OK if ok else USAGE)
 
 

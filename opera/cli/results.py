@@ -350,6 +350,7 @@ def benchmark(
         Path | None, typer.Option(help="Folder for report.html, figures, ...; default: WORKSPACE/benchmarks/DATE.")
     ] = None,
     workers: Workers = CORES,
+    cluster: Annotated[str, typer.Option(hidden=True)] = "",
     workspace: Annotated[
         list[Path] | None,
         typer.Option(help="Folder that holds runs (repeatable); default: results.", envvar="OPERA_WORKSPACE"),
@@ -372,6 +373,12 @@ def benchmark(
     from opera.benchmark.result import Settings
     from opera.store.workspace import Workspace
 
+    if cluster:
+        raise UsageError(
+            "opera benchmark runs no tests, and has no --cluster",
+            cause="it computes with the verdicts that are stored: minutes of one machine, of which --workers uses all cores",
+            fix="leave --cluster out; `opera run --cluster` spreads the tests that it scores",
+        )
     command.check(format, strategy or [])
     names = list(dict.fromkeys(strategy or strategies.registered()))
     settings = Settings(names, bool(strategy), seeds, workers, baseline)

@@ -45,6 +45,7 @@ class Request(msgspec.Struct, array_like=True):
         groups: Groups that the node does not know yet.
         parcels: Digest → parcel, of tests that the node is thought to lack.
         retire: Workers that are given no other job.
+        release: Groups that have nothing to do, and give back their memory.
         until: Seconds from now after which no job begins, and after which none goes on.
         wait: Seconds after which the node answers at the latest.
     """
@@ -53,6 +54,7 @@ class Request(msgspec.Struct, array_like=True):
     groups: dict[str, Group] = {}
     parcels: dict[str, bytes] = {}
     retire: list[int] = []
+    release: list[str] = []
     until: tuple[float, float] | None = None
     wait: float = 0.0
 

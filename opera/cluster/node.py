@@ -119,6 +119,8 @@ class Node:
             self._pool.until(time.monotonic() + begin, time.monotonic() + end)
         for number in request.retire:
             self._pool.retire(number)
+        for name in request.release:
+            self._pool.release(name)
         for work in request.work:
             if not all(self._ready(read, request.parcels) for read in work.reads):
                 lacking.append(work.number)

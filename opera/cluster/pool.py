@@ -105,18 +105,21 @@ class _Node:
         self.histories: dict[int, list[Any]] = defaultdict(list)  # its worker → tags
         self.numbers: dict[int, int] = {}  # its worker → number in this pool
         self.retire: list[int] = []
-        self.rate, self.counted, self.since = 0.0, 0, 0.0  # jobs a second of late; jobs done since when
+        self.release: list[str] = []
+        self.rate: float | None = None  # jobs a second of late; None until it has worked for a second
+        self.counted, self.since = 0, 0.0  # jobs done since when
 
     def room(self, wait: float) -> int:
         """Return how many jobs it may have in hand, where it replies after so many seconds."""
-        return self.workers + (math.ceil(AHEAD * wait * self.rate) if self.rate else self.workers)
+        return self.workers + (self.workers if self.rate is None else math.ceil(AHEAD * wait * self.rate))
 
     def count(self, done: int, now: float) -> None:
         """Take note of jobs that are done."""
         self.counted += done
         if now - self.since >= 1.0:
-            recent = self.counted / (now - self.since) if self.since else 0.0
-            self.rate = (self.rate + recent) / 2 if self.rate else recent
+            if self.since:
+                recent = self.counted / (now - self.since)
+                self.rate = (self.rate + recent) / 2 if self.rate else recent
             self.counted, self.since = 0, now
 
 
@@ -237,6 +240,19 @@ class ClusterPool:
             if not self.waiting() and not any(node.tasks for node in self._nodes.values()):
                 return
             self._step(WAIT)
+
+    def poll(self) -> Iterator[Result]:
+        """Yield what results there are, without waiting."""
+        if self.waiting() or any(node.tasks for node in self._nodes.values()):
+            self._step(0.0)
+        while self._results:
+            yield self._results.popleft()
+
+    def release(self, group: str) -> None:
+        """Give back the memory of a group that has nothing to do, on all nodes; it starts anew if it is given a job."""
+        for node in self._nodes.values():
+            if group in node.groups and group not in node.release:
+                node.release.append(group)
 
     def close(self) -> None:
         """End all nodes. What was not yielded is lost."""
@@ -476,8 +492,8 @@ class ClusterPool:
 
     def _send(self, node: _Node, works: list[Work]) -> None:
         """Send jobs, and with them the tests that the node is thought to lack."""
-        request = Request(works, retire=node.retire, wait=self._wait)
-        node.retire = []
+        request = Request(works, retire=node.retire, release=node.release, wait=self._wait)
+        node.retire, node.release = [], []
         for work in works:
             if work.group not in node.groups:
                 request.groups[work.group] = self.groups[work.group]

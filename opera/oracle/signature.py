@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -109,6 +110,7 @@ RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
+@lru_cache(maxsize=4096)
 def normalise(message: str) -> str:
     """Strip what differs between two sights of one failure: numbers, shapes, dtypes, addresses, quoted names, folders.
 

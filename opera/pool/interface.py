@@ -54,5 +54,11 @@ class JobPool(Protocol):
     def retire(self, number: int) -> None:
         """Give the worker of that number no other job."""
 
+    def release(self, group: str) -> None:
+        """Give back the memory of a group that has nothing to do; it starts anew if it is given a job."""
+
     def results(self) -> Iterator[Result]:
         """Yield results as they come, until nothing is left to do; more may be submitted in between."""
+
+    def poll(self) -> Iterator[Result]:
+        """Yield what results there are, without waiting."""

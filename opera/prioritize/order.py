@@ -39,6 +39,7 @@ def prioritize(
         operators = workspace.operators(library)
         defaults: Defaults = known_defaults.of(workspace, library, operators)
         ranked: dict[str, list[int]] = {}
+        first: dict[str, str] = {}  # key of an order → the compiler that it was stored for first
         for compiler in compilers:
             if library not in get(compiler).FRONTENDS:
                 continue
@@ -53,7 +54,9 @@ def prioritize(
                 library, compiler, strategy, len(numbers), len(operators), len(equipped), time.process_time() - started
             )
             document = {"seed": seed, "equipped": len(equipped), "seconds": result.seconds}
-            workspace.save_ranking(library, compiler, strategy, document, [numbers[at] for at in ranked[key]])
+            order = [numbers[at] for at in ranked[key]]
+            workspace.save_ranking(library, compiler, strategy, document, order, first.get(key, ""))
+            first.setdefault(key, compiler)
             yield result
 
 

@@ -84,7 +84,7 @@ class Export(msgspec.Struct, frozen=True):
 
 def folder(root: Path, test: str) -> Path:
     """Return the folder of a test under `root`, a workspace's `tests` folder."""
-    return root / test[:2] / test
+    return root / f"{test[:2]}/{test}"
 
 
 def write(

@@ -75,7 +75,9 @@ def reached(workspace: Workspace, library: Specified, name: str) -> dict[str, se
     """Return family → the points that its instances are at; those that the library is known to reject do not count."""
     found: dict[str, set[Point]] = defaultdict(set)
     families = of_instances(workspace, name)
-    rejected = {x.instance for x in tests.newest(workspace) if x.library == name and x.status == "invalid"}
+    rejected = {
+        x.instance for x in tests.newest(workspace, rejected=True) if x.library == name and x.status == "invalid"
+    }
     for _, instance, document, _ in workspace.documents(name):
         if instance in families and instance not in rejected:
             program = parse(document)

@@ -25,7 +25,7 @@ from opera.store.workspace import COMBINED, Workspace
 from opera.triage.across import Cause, across
 from opera.triage.disagreeing import Disagreeing, disagreeing
 from opera.triage.disputed import Disputed, disputed
-from opera.triage.findings import Finding, findings, first_tests
+from opera.triage.findings import Finding, findings
 from opera.triage.known import NONE, Known
 
 CURVE_POINTS = 200
@@ -137,7 +137,7 @@ def summarise(workspace: Workspace, *, balance: bool = False, pages: bool = Fals
     `known` come after those that are not.
     """
     found = known.within_workspace(workspace).marked(findings(workspace))
-    verdicts, newest = _test_verdicts(workspace), tests.newest(workspace)
+    verdicts, newest = _test_verdicts(workspace), tests.newest(workspace, rejected=True)
     counted = held(workspace)
     families = migration.by_family(counted)
     frontends = _frontends(workspace, found, verdicts, newest, migration.by_library(counted))
@@ -189,7 +189,6 @@ def _frontends(
     instances: dict[str, int],
 ) -> list[FrontendSummary]:
     accounts, environments = workspace.accounts(), workspace.environments()
-    order = first_tests(workspace)
     strategies = runs.strategies(workspace)
     corpus = Counter(instances)
     corpus.subtract(library for library, _, status, _ in newest if status == "invalid")
@@ -229,7 +228,7 @@ def _frontends(
                 screened=reasons[SCREENED].get(key, {}),
                 unsupported=reasons[UNSUPPORTED].get(key, {}),
                 unexported=reasons[UNEXPORTED].get(key, {}),
-                curve=_curve(sorted(first_found[key]), len(order[key])),
+                curve=_curve(sorted(first_found[key]), len(ran)),
             )
         )
     return listed
@@ -263,15 +262,16 @@ def _reasons(
         SCREENED: {}, UNSUPPORTED: {}, UNEXPORTED: {}
     }  # fmt: skip
     seen: set[tuple[str, str, str]] = set()
-    for verdict in stored.of_kind(workspace, SCREENED, UNSUPPORTED, UNEXPORTED):
-        key, outcome = (verdict.frontend, verdict.environment), verdict.outcome
-        told = verdicts.get(key, {}).get(verdict.test)
-        if told != outcome.verdict or (*key, verdict.test) in seen:
+    for one in stored.explained(workspace, SCREENED, UNSUPPORTED, UNEXPORTED):
+        key = (one.frontend, one.environment)
+        told = verdicts.get(key, {}).get(one.test)
+        if told != one.verdict or (*key, one.test) in seen:
             continue
-        seen.add((*key, verdict.test))
-        reason = str(outcome.details.get("screen", "")) if outcome.verdict == SCREENED else outcome.message
+        seen.add((*key, one.test))
+        why = one.reason()
+        reason = str(why.details.screen) if one.verdict == SCREENED else why.message
         reason = next((said for prefix, said in APART.items() if reason.startswith(prefix)), reason)
-        counted[outcome.verdict].setdefault(key, Counter())[reason[:120]] += 1
+        counted[one.verdict].setdefault(key, Counter())[reason[:120]] += 1
     return {name: {key: _top(counter) for key, counter in found.items()} for name, found in counted.items()}
 
 
@@ -290,9 +290,10 @@ def _matrix(
     operators = tests.operators(workspace)
     matrix: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for frontend in frontends:
-        for test, verdict in verdicts[frontend.name, frontend.environment].items():
-            for operator in set(operators_of(operators.get(test, "?"))):
-                matrix[operator][frontend.label][verdict] += 1
+        shown = verdicts[frontend.name, frontend.environment].items()
+        for (called, verdict), count in Counter((operators.get(test, "?"), name) for test, name in shown).items():
+            for operator in set(operators_of(called)):
+                matrix[operator][frontend.label][verdict] += count
     return {name: {column: dict(cell) for column, cell in matrix[name].items()} for name in sorted(matrix)}
 
 

@@ -92,7 +92,8 @@ def collect(
 
 
 def _chosen(workspace: Workspace, target: InstalledFrontend, *, only_run: bool) -> Iterator[Item]:
-    items, _ = plan.items(workspace, [target], Selection())
+    found, _ = plan.queues(workspace, [target], Selection())
+    items = plan.merged(queue.items() for queue in found)
     if not only_run:
         return items
     ran = verdicts.tests(workspace, target.name, target.environment)

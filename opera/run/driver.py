@@ -203,13 +203,12 @@ class _Run:
         self.stopped = ""
         self.scratch = workspace.root / "scratch"
         self.scratch.mkdir(exist_ok=True)
-        source, unranked = plan.items(workspace, frontends, options.selection)
+        self.queues, unranked = plan.queues(workspace, frontends, options.selection)
         for name, count in unranked.items():
             progress.say(f"{name}: {count} tests are unranked and run last; `opera prioritize` ranks them")
-        self.items = list(source)
-        self.by_test = {(item.frontend.name, item.test): item for item in self.items}
-        self.upcoming = iter(self.items)
-        self.quota = Quota(self.items, options.selection)
+        self.by_test = plan.Lookup(workspace, frontends, options.selection)
+        self.quota = Quota(self.queues, options.selection)
+        self.upcoming = self.quota.upcoming(self.queues, self.prepare.rejected)
         self.rejudging = Rejudging(pool, self.ledger, self.by_test, self._perform)
 
     def _interpreter(self, environment: str) -> str:
@@ -220,7 +219,7 @@ class _Run:
     # ------------------------------------------------------------------ the loop
 
     def go(self) -> Summary:
-        self.progress.begin(self.quota.total(item for item in self.items if not self._known_as_rejected(item)))
+        self.progress.begin(self.quota.total(self.queues, self.prepare.rejected))
         if self.options.time_budget is not None:
             end = self.ledger.started + self.options.time_budget
             self.pool.until(end, end + OVERTIME * self.options.time_budget)
@@ -264,7 +263,7 @@ class _Run:
         self.accounts.workers = self.pool.workers
         if self.ledger.save(self.pool.accounts, force=force):
             efficiency = self.accounts.efficiency(self.ledger.seconds())
-            self.progress.step(Counter(self.ledger.worst.values()), self.done, efficiency)
+            self.progress.step(+self.ledger.tally, self.done, efficiency)
 
     def _over(self) -> bool:
         budget = self.options.time_budget
@@ -309,7 +308,7 @@ class _Run:
         """Confirm what an interrupted run left pending."""
         environments = {x.environment for x in self.frontends.values()}
         for verdict in verdicts.pending(self.workspace):
-            item = self.by_test.get((verdict.frontend, verdict.test))
+            item = self.by_test.get(verdict.frontend, verdict.test)
             known = verdict.environment in environments and item is not None
             if known and item is not None and (verdict.frontend, verdict.test, verdict.variant) not in besides:
                 self._perform([Confirm(item, verdict, Origin())])
@@ -530,7 +529,7 @@ class _Run:
             self.frontends[target.name] = target
             self.ledger.admit(target)
             for item in exporters.items(wrong[compiler, library], target):
-                self.by_test[target.name, item.test] = item
+                self.by_test.add(item)
                 self.active += 1
                 self._perform([Advance(item)])
         for result in self.pool.results():
@@ -544,7 +543,7 @@ class _Run:
         target = culprit.victim.frontend
         stored, before = self.ledger.stored[target.name], dict(self.ledger.stored[target.name])
         for test, variant in culprit.successors:
-            found = self.by_test.get((target.name, test))
+            found = self.by_test.get(target.name, test)
             if found is not None:
                 self._perform([Again(msgspec.structs.replace(found, variant=target.place(variant), alone=True))])
         for result in self.pool.results():
@@ -553,7 +552,7 @@ class _Run:
         where = self.probe.locate(
             Question(frontend=target.name, variant=variant, test=test, environment=target.environment)
         )
-        item = self.by_test.get((target.name, test))
+        item = self.by_test.get(target.name, test)
         if item is None or self._over():
             return
         harmed = [f"{x}/{y}" for x, y in culprit.successors if stored.get((x, y)) != before.get((x, y))]

@@ -9,7 +9,7 @@ import msgspec
 
 from opera import compilers
 from opera.programs.verdicts import UNEXPORTED
-from opera.run.plan import InstalledFrontend, Item
+from opera.run.plan import InstalledFrontend, Item, Lookup
 from opera.store import verdicts
 from opera.store.workspace import Workspace
 
@@ -18,18 +18,16 @@ WRONG = "WrongExport"
 
 
 def wrong(
-    workspace: Workspace, frontends: Mapping[str, InstalledFrontend], items: Mapping[tuple[str, str], Item]
+    workspace: Workspace, frontends: Mapping[str, InstalledFrontend], items: Lookup
 ) -> dict[tuple[str, str], list[Item]]:
     """Return (compiler, library) of exporters → items of other frontends, one a test, whose route a wrong export closed."""
     found: dict[tuple[str, str], dict[str, Item]] = defaultdict(dict)
     for verdict in verdicts.of_kind(workspace, UNEXPORTED):
-        target, item = frontends.get(verdict.frontend), items.get((verdict.frontend, verdict.test))
-        if (
-            target is None
-            or item is None
-            or verdict.environment != target.environment
-            or verdict.outcome.symptom != WRONG
-        ):
+        target = frontends.get(verdict.frontend)
+        if target is None or verdict.environment != target.environment or verdict.outcome.symptom != WRONG:
+            continue
+        item = items.get(verdict.frontend, verdict.test)
+        if item is None:
             continue
         artefact = next((x.artefact for x in target.variants if x.name == verdict.variant), "")
         for compiler in makers(target.library, artefact):

@@ -48,6 +48,7 @@ class Ledger:
     Attributes:
         stored: frontend → (test, variant) → (verdict, stage) of all that have a verdict in today's environments.
         worst: (frontend, test) → worst verdict over its variants, of those that this run stored.
+        tally: Worst verdict → how many of these.
         hooks: (frontend, function of the adapter) → how it failed, each time.
     """
 
@@ -57,6 +58,7 @@ class Ledger:
         self.workspace, self.accounts, self.number = workspace, accounts, number
         self.stored = {x.name: workspace.verdict_names(x.name, x.environment) for x in frontends}
         self.worst: dict[tuple[str, str], str] = {}
+        self.tally: Counter[str] = Counter()
         self.hooks: dict[tuple[str, str], list[str]] = defaultdict(list)
         self._frontends = {x.name: x for x in frontends}
         self._verdicts: dict[tuple[str, str, str], Verdict] = {}  # to be written
@@ -82,7 +84,11 @@ class Ledger:
         stored[verdict.test, verdict.variant] = (outcome.verdict, outcome.stage)
         variants = self._frontends[verdict.frontend].variants
         found = {stored[verdict.test, x.name][0] for x in variants if (verdict.test, x.name) in stored}
-        self.worst[verdict.frontend, verdict.test] = next(name for name in COMBINED if name in found)
+        key = verdict.frontend, verdict.test
+        if key in self.worst:
+            self.tally[self.worst[key]] -= 1
+        self.worst[key] = next(name for name in COMBINED if name in found)
+        self.tally[self.worst[key]] += 1
 
     def keep(self, verdict: Verdict) -> None:
         """Store a verdict that is what it was."""

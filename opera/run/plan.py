@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -115,35 +115,92 @@ def installed(workspace: Workspace, compiler: str, library: str, description: di
     )
 
 
-def items(
-    workspace: Workspace, frontends: list[InstalledFrontend], selection: Selection
-) -> tuple[Iterator[Item], dict[str, int]]:
-    """Return the ranked instances of all frontends, interleaved by relative rank, and how many each frontend has unranked.
+class Queue(msgspec.Struct, frozen=True):
+    """The tests of one frontend, best first. Its items are made when they are asked for: there may be millions.
 
-    A test that has its verdicts is among them; whoever runs them passes it over, for it counts towards the limit.
+    Attributes:
+        ranked: (instance, operator) of each; those that several frontends share are the same tuples.
+        shares, turns: Where sources take turns, what each counts for and its relative rank (0 ≤ rank); else empty.
     """
-    queues, unranked = [], {}
+
+    frontend: InstalledFrontend
+    ranked: list[tuple[str, str]]
+    shares: list[tuple[str, ...]] = []
+    turns: list[float] = []
+
+    def items(self) -> Iterator[tuple[float, Item]]:
+        """Yield each test with its relative rank."""
+        target, length = self.frontend, len(self.ranked)
+        for at, (instance, operator) in enumerate(self.ranked):
+            test = test_id(instance, target.exporter)
+            if self.turns:
+                yield self.turns[at], Item(target, instance, operator, test, shares=self.shares[at])
+            else:
+                yield at / length, Item(target, instance, operator, test)
+
+
+def queues(
+    workspace: Workspace, frontends: list[InstalledFrontend], selection: Selection
+) -> tuple[list[Queue], dict[str, int]]:
+    """Return the ranked instances of each frontend that are wanted, and how many each frontend has unranked."""
+    found, unranked = [], {}
     names = {target.library for target in frontends}
     sources = {library: families.of_instances(workspace, library) for library in names if selection.balance}
     corpora = {library: workspace.corpus(library) for library in names}
-    for number, target in enumerate(frontends):
+    for target in frontends:
         _, ranked, rest = workspace.ranking(target.library, target.compiler, corpora[target.library])
-        if selection.operator != "*":
-            ranked = [pair for pair in ranked if matches(pair[1], selection.operator)]
-        if selection.test:
-            ranked = [pair for pair in ranked if _chosen(pair[0], target.exporter, selection.test)]
-        if selection.instances:
-            ranked = [pair for pair in ranked if pair[0] in selection.instances]
+        if selection.operator != "*" or selection.test or selection.instances:
+            ranked = [pair for pair in ranked if wanted(selection, target, *pair)]
         if selection.balance:
-            queues.append(
-                _turns(number, target, ranked, sources[target.library], tests.rejected(workspace, target.exporter))
-            )
+            rejected = tests.rejected(workspace, target.exporter)
+            found.append(_in_turns(target, ranked, sources[target.library], rejected))
         else:
-            queues.append(_queue(number, target, ranked))
+            found.append(Queue(target, ranked))
         if rest:
             unranked[target.name] = rest
-    merged = heapq.merge(*queues, key=lambda pair: pair[0])
-    return (item for _, item in merged), unranked
+    return found, unranked
+
+
+def merged(each: Iterable[Iterable[tuple[float, Item]]]) -> Iterator[Item]:
+    """Yield the items of several queues, interleaved by relative rank.
+
+    A test that has its verdicts is among them; whoever runs them passes it over, for it counts towards the limit.
+    """
+    return (item for _, item in heapq.merge(*each, key=lambda x: x[0]))  # equal ones in the order of the queues
+
+
+def wanted(selection: Selection, target: InstalledFrontend, instance: str, operator: str) -> bool:
+    """Whether an instance is one of those that a selection is of."""
+    return (
+        matches(operator, selection.operator)
+        and (not selection.test or _chosen(instance, target.exporter, selection.test))
+        and (not selection.instances or instance in selection.instances)
+    )
+
+
+class Lookup:
+    """Finds the item of a test that was made, among all that a run may come to: nothing is held of the others."""
+
+    def __init__(self, workspace: Workspace, frontends: list[InstalledFrontend], selection: Selection) -> None:
+        self._workspace, self._selection = workspace, selection
+        self._frontends = {target.name: target for target in frontends}
+        self._added: dict[tuple[str, str], Item] = {}
+
+    def add(self, item: Item) -> None:
+        """Have an item beside those of the selection."""
+        self._added[item.frontend.name, item.test] = item
+
+    def get(self, frontend: str, test: str) -> Item | None:
+        """Return the item of a test on a frontend, None where the run does not come to it."""
+        target = self._frontends.get(frontend)
+        if (frontend, test) in self._added or target is None:
+            return self._added.get((frontend, test))
+        found = tests.in_corpus(self._workspace, test)
+        if found is None or test_id(found.instance, target.exporter) != test:
+            return None
+        if not wanted(self._selection, target, found.instance, found.operator):
+            return None
+        return Item(target, found.instance, found.operator, test)
 
 
 def check(workspace: Workspace, chosen: list[str], selection: Selection) -> None:
@@ -171,34 +228,20 @@ def _chosen(instance: str, exporter: str, name: str) -> bool:
     return instance.startswith(name) or test_id(instance, exporter).startswith(name)
 
 
-def _queue(
-    number: int, target: InstalledFrontend, ranked: list[tuple[str, str]]
-) -> Iterator[tuple[tuple[float, int], Item]]:
-    """Yield the items of one frontend, each with its relative rank: made when they are asked for, for there may be many."""
-    for at, (instance, operator) in enumerate(ranked):
-        yield (at / len(ranked), number), Item(target, instance, operator, test_id(instance, target.exporter))
-
-
-def _turns(
-    number: int,
-    target: InstalledFrontend,
-    ranked: list[tuple[str, str]],
-    sources: dict[str, tuple[str, ...]],
-    rejected: set[str],
-) -> Iterator[tuple[tuple[float, int], Item]]:
-    """As `_queue`, but sources take turns: first the best of each, then the second best of each, ...
+def _in_turns(
+    target: InstalledFrontend, ranked: list[tuple[str, str]], sources: dict[str, tuple[str, ...]], rejected: set[str]
+) -> Queue:
+    """Return a queue in which sources take turns: first the best of each, then the second best of each, ...
 
     What is known to be rejected is left out, so that it takes nobody's turn.
     """
     seen: Counter[str] = Counter()
     turns = []
-    for instance, operator in ranked:
-        if instance not in rejected:
-            shares = sources[instance]
-            turns.append((min(seen[share] for share in shares), instance, operator, shares))
+    for pair in ranked:
+        if pair[0] not in rejected:
+            shares = sources[pair[0]]
+            turns.append((min(seen[share] for share in shares), pair, shares))
             seen.update(shares)
     turns.sort(key=lambda turn: turn[0])
     least = min(seen.values(), default=1)
-    for turn, instance, operator, shares in turns:
-        test = test_id(instance, target.exporter)
-        yield (turn / least, number), Item(target, instance, operator, test, shares=shares)
+    return Queue(target, [pair for _, pair, _ in turns], [x for *_, x in turns], [turn / least for turn, *_ in turns])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -14,9 +13,6 @@ from opera.run import plan
 from opera.run.groups import library_of
 from opera.store.folders import Files
 
-APART = "OPERA_APART"
-"""Environment variable that, at 1, has nodes on the driver's own machine work in folders of their own, as the others do."""
-
 
 def opened(
     groups: Mapping[str, Group], *, workers: int, cluster: str, store: str, files: Files, say: Callable[[str], None]
@@ -27,17 +23,10 @@ def opened(
     """
     if not cluster:
         return Pool(groups, workers=workers)
-    from opera.cluster.messages import Home
-    from opera.cluster.on_ray import RayMachines
-    from opera.cluster.parcels import Store
-    from opera.cluster.pool import ClusterPool
+    from opera.cluster import opening
 
-    place = Store(store) if store else None
-    if place is not None:
-        place.check()
-    apart = os.environ.get(APART) == "1"
-    machines = RayMachines(cluster, workers=workers, store=store, home=None if apart else Home.of(files.file("")))
-    return ClusterPool({**groups, **made_here(groups)}, files=files, machines=machines, store=place, say=say)
+    whole = {**groups, **made_here(groups)}
+    return opening.opened(whole, cluster, workers=workers, store=store, files=files, say=say)
 
 
 def made_here(groups: Mapping[str, Group]) -> dict[str, Group]:

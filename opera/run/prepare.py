@@ -12,7 +12,7 @@ from opera.errors import WorkspaceError
 from opera.pool.interface import JobPool
 from opera.pool.workers import ABORT, DONE, STARVED, UNAVAILABLE, Result
 from opera.programs import migrated
-from opera.programs.migrated import Artefact
+from opera.programs.migrated import Artefact, Manifest
 from opera.programs.verdicts import ERROR, Limits
 from opera.run import plan, rules, tasks
 from opera.run.library_side import MADE, ExportRequest, WrapReply, WrapRequest
@@ -21,6 +21,8 @@ from opera.store.rows import Test
 
 WRAP_BATCH = 24
 """Instances wrapped by one library-side job."""
+MANIFESTS = 10_000
+"""Manifests that are remembered, more than a large cluster has under way."""
 NOT_DONE = (STARVED, UNAVAILABLE)
 """What becomes of a job that says nothing of its test."""
 VALID = "valid"
@@ -62,6 +64,9 @@ class Preparation(Generic[Waiter]):
         self._waiting: dict[str, list[Waiter]] = {}  # instance → who waits for it to be wrapped
         self._unwrapped: dict[tuple[str, str], list[str]] = defaultdict(list)  # library, exporter → instances
         self._exporting: dict[tuple[str, str], list[Waiter]] = {}  # (test, artefact) → who waits for it
+        self._manifests: dict[
+            str, Manifest
+        ] = {}  # of the tests that were taken up last: each is asked for several times
 
     # ------------------------------------------------------------------ wrapping
 
@@ -80,10 +85,17 @@ class Preparation(Generic[Waiter]):
 
     def _readable(self, test: str) -> bool:
         try:
-            migrated.read_manifest(self.files.test(test))
+            self._read(test)
         except WorkspaceError:
             return False
         return True
+
+    def _read(self, test: str) -> Manifest:
+        """Read the manifest of a test, which does not change while a run goes on."""
+        found = self._manifests[test] = migrated.read_manifest(self.files.test(test))
+        if len(self._manifests) > MANIFESTS:
+            del self._manifests[next(iter(self._manifests))]
+        return found
 
     def rejected(self, exporter: str, instance: str) -> bool:
         """Return whether the library is known to reject an instance."""
@@ -130,13 +142,12 @@ class Preparation(Generic[Waiter]):
 
         An Export without a message means that it is offered and was not tried, or that it was checked by other rules.
         """
-        folder = self.files.test(test)
-        manifest = migrated.read_manifest(folder)
+        manifest = self._manifests.get(test) or self._read(test)
         if name in manifest.artefacts:
             return manifest.artefacts[name]
         if name not in manifest.offers:
             return None
-        found = migrated.read_export(folder, name)
+        found = migrated.read_export(self.files.test(test), name)
         stale = found is None or found.rules != rules.of_exports()
         return migrated.Export(None) if found is None or stale else found.artefact or found
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
 
 from opera.errors import UsageError
 from opera.programs.program import matches
-from opera.run.plan import Item, Selection
+from opera.run.plan import Item, Queue, Selection, merged
 from opera.store import families
 from opera.store.workspace import Workspace
 
@@ -22,29 +24,47 @@ class Quota:
     sources counts for both.
     """
 
-    def __init__(self, items: Iterable[Item], selection: Selection) -> None:
+    def __init__(self, queues: list[Queue], selection: Selection) -> None:
         self._taken: Counter[Key] = Counter()
         self._aside: dict[Key, deque[Item]] = defaultdict(deque)  # what there was no room for, best first
         self._again: set[tuple[str, str]] = set()  # (frontend, instance) taken from there
+        self._rest: dict[str, Iterator[tuple[float, Item]]] = {}  # frontend → what comes after its limit
         self._limit = selection.limit
         self._parts: dict[str, int] = {}  # frontend → tests of each source
         if selection.balance:
-            there: dict[str, Counter[str]] = defaultdict(Counter)
-            for item in items:
-                there[item.frontend.name].update(item.shares)
-            for name, shares in there.items():
-                least = min(shares.values())
-                self._parts[name] = least if self._limit is None else min(least, self._limit // len(shares))
+            for queue in queues:
+                shares = Counter(share for each in queue.shares for share in each)
+                least = min(shares.values(), default=0)
+                if shares:
+                    most = least if self._limit is None else min(least, self._limit // len(shares))
+                    self._parts[queue.frontend.name] = most
 
-    def total(self, items: Iterable[Item]) -> int:
-        """Return how many of the items will be taken if none is rejected."""
+    def total(self, queues: list[Queue], rejected: Callable[[str, str], bool]) -> int:
+        """Return how many tests will be taken if no more are rejected; `rejected` is asked of (exporter, instance)."""
+        return sum(self._total(queue, partial(rejected, queue.frontend.exporter)) for queue in queues)
+
+    def _total(self, queue: Queue, rejected: Callable[[str], bool]) -> int:
+        if not queue.shares:
+            valid = sum(not rejected(instance) for instance, _ in queue.ranked)
+            return valid if self._limit is None else min(valid, self._limit)
         taken: Counter[Key] = Counter()
         total = 0
-        for item in items:
-            if self._room(item, taken):
+        for _, item in queue.items():
+            if not rejected(item.instance) and self._room(item, taken):
                 taken.update(_keys(item))
                 total += 1
         return total
+
+    def upcoming(self, queues: list[Queue], rejected: Callable[[str, str], bool]) -> Iterator[Item]:
+        """Yield the items of all queues, interleaved by relative rank: with a plain limit, no more than are wanted."""
+        if self._limit is None or self._parts:
+            return merged(queue.items() for queue in queues)
+        each = []
+        for queue in queues:
+            valid = _valid(queue, rejected)
+            self._rest[queue.frontend.name] = valid
+            each.append(islice(valid, self._limit))
+        return merged(each)
 
     def take(self, item: Item) -> bool:
         """Count an item and return True; or put it aside where there is no room for it."""
@@ -57,9 +77,10 @@ class Quota:
         return True
 
     def replacements(self, rejected: Item) -> Iterator[Item]:
-        """Give an item's room back, and yield what was put aside and may have it: to be tried until one is taken."""
+        """Give an item's room back, and yield what may have it instead: to be tried until one is taken."""
         keys = _keys(rejected)
         self._taken.subtract(keys)
+        yield from (item for _, item in self._rest.get(rejected.frontend.name, ()))
         for key in keys:
             aside = self._aside[key]
             while aside and self._room(aside[0], self._taken):
@@ -100,6 +121,11 @@ def check(workspace: Workspace, libraries: list[str], selection: Selection) -> N
                 cause="with --balance, every source has an equal part of the limit",
                 fix=f"give --limit {len(counts)} or more",
             )
+
+
+def _valid(queue: Queue, rejected: Callable[[str, str], bool]) -> Iterator[tuple[float, Item]]:
+    exporter = queue.frontend.exporter
+    return (pair for pair in queue.items() if not rejected(exporter, pair[1].instance))
 
 
 def _keys(item: Item) -> list[Key]:

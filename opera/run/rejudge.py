@@ -14,7 +14,7 @@ An `error` that says nothing of the test (records.AGAIN) is always run again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -43,7 +43,7 @@ from opera.programs.verdicts import (
 from opera.run import judge
 from opera.run.ledger import Ledger, verdict_of
 from opera.run.library_side import AGREES, ScreenReply, ScreenRequest
-from opera.run.plan import InstalledFrontend, Item
+from opera.run.plan import InstalledFrontend, Lookup
 from opera.run.rules import Rules
 from opera.run.tasks import Again, Confirm, Origin, Rejudge, Step
 from opera.run.transitions import with_screens
@@ -165,7 +165,7 @@ class Rejudging:
     """Judges the stale verdicts of a run's frontends anew.
 
     Args:
-        by_test: (frontend, test) → item, of all that the run may come to.
+        by_test: Finds the items that the run may come to.
         perform: Does the steps that follow.
 
     Attributes:
@@ -176,7 +176,7 @@ class Rejudging:
         self,
         pool: JobPool,
         ledger: Ledger,
-        by_test: Mapping[tuple[str, str], Item],
+        by_test: Lookup,
         perform: Callable[[list[Step]], None],
     ) -> None:
         self.pool, self.ledger, self.by_test, self.perform = pool, ledger, by_test, perform
@@ -223,7 +223,7 @@ class Rejudging:
 
     def _run_again(self, target: InstalledFrontend, verdict: Verdict) -> None:
         """Run a test whose kept outputs could not be judged, though its turn may be over."""
-        found = self.by_test.get((target.name, verdict.test))
+        found = self.by_test.get(target.name, verdict.test)
         if found is not None:
             alone = msgspec.structs.replace(found, variant=target.place(verdict.variant), alone=True)
             self.perform([Again(alone)])
@@ -246,7 +246,7 @@ class Rejudging:
             operator = self.ledger.operator(before.test)
             now = verdict_of(target, before.test, operator, before.variant, outcome)
             now = msgspec.structs.replace(now, confirmation="pending")
-            item = self.by_test.get((target.name, before.test))
+            item = self.by_test.get(target.name, before.test)
             if item is not None and confirm:
                 self.perform([Confirm(item, now, Origin())])
         (self.ledger.keep if outcome.verdict == was.verdict else self.ledger.store)(now)

@@ -171,6 +171,9 @@ def _imports(module: str) -> Iterator[str]:
 @cache
 def _file(module: str) -> Path | None:
     """Return the file of a module, None where there is none; opera's own packages hold protocols, and no rules."""
+    above = _file(module.rpartition(".")[0]) if "." in module else None
+    if above is not None and above.name != "__init__.py":
+        return None  # a name in a module: to look for a module of that name would import the one above
     try:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias, cast, get_type_hints
 import msgspec
 
 from opera import plugins
-from opera.capture.child import Job
+from opera.capture.child import Job, Needs
 from opera.errors import CorpusError, UsageError
 from opera.programs.program import Captured, parse_captured
 from opera.store.rows import Crash
@@ -42,6 +42,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
         alone: Whether it has a process of its own.
         problem: Why it cannot be run at all: it counts as failed to be imported.
         subject: The source's own.
+        needs: What a machine must have to run it, the same of all units with these hooks. None of one that is run on the
+            driver's machine alone, for it has a plan, or leaves files beside its spool.
     """
 
     file: str
@@ -52,6 +54,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     alone: bool = False
     problem: str = ""
     subject: Any = None
+    needs: Needs | None = None
 
 
 class UnitReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,21 +6,23 @@ import re
 import shutil
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
 from opera import capture, temporary
-from opera.capture.child import Hooks, Ran
+from opera.capture.child import Hooks, Needs, Ran
+from opera.pool.interface import JobPool
 from opera.pool.pool import Pool
-from opera.pool.workers import ABORT, OUT_OF_MEMORY, STARVED, UNAVAILABLE, Group, Result
+from opera.pool.workers import ABORT, OUT_OF_MEMORY, STARVED, UNAVAILABLE, Group, Identity, Result
 from opera.pool.workers import DONE as ANSWERED
 from opera.pool.workers import TIMEOUT as TOO_LONG
 from opera.sources import DIED, FAILED, FAILED_IMPORT, TIMEOUT, Unit, UnitReport
+from opera.store.folders import Folders
 
 CHILD = "opera.capture.child"
 MEMORY = 12 << 30
@@ -41,6 +43,13 @@ AHEAD = 2
 MOMENT = 0.001
 """Seconds after which children are looked after again while something else is done."""
 T = TypeVar("T")
+Open: TypeAlias = Callable[[Folders, int], JobPool]
+"""Opens the pool of an extraction, given the driver's folder that spools come to, and child processes at a time."""
+
+
+def local(files: Folders, workers: int) -> JobPool:
+    """Open the pool of this machine."""
+    return Pool({}, workers=workers)
 
 
 class Dispatcher:
@@ -49,8 +58,10 @@ class Dispatcher:
     What it yields was not read yet: its spool and other files are removed when the iteration goes on.
     """
 
-    def __init__(self, units: Iterator[Unit | None], *, workers: int, done: Collection[str] = ()) -> None:
-        self._units, self._workers, self._done = units, workers, frozenset(done)
+    def __init__(
+        self, units: Iterator[Unit | None], *, workers: int, done: Collection[str] = (), open: Open = local
+    ) -> None:
+        self._units, self._workers, self._done, self._open = units, workers, frozenset(done), open
         self._places: deque[_Place] = deque()
         self._groups: dict[bytes, str] = {}
         self._running: Counter[str] = Counter()
@@ -61,7 +72,8 @@ class Dispatcher:
     def __enter__(self) -> Dispatcher:
         with ExitStack() as stack:
             self._folder = stack.enter_context(temporary.folder("extract"))
-            self._pool = stack.enter_context(Pool({}, workers=self._workers))
+            self._files = Folders.of(self._folder)
+            self._pool = stack.enter_context(self._open(self._files, self._workers))
             self._stack = stack.pop_all()
         return self
 
@@ -103,7 +115,7 @@ class Dispatcher:
 
     def _fill(self) -> None:
         """Take units from the source while there are fewer than the workers can soon begin."""
-        while self._running.total() < AHEAD * self._workers and not self._ended:
+        while self._running.total() < AHEAD * self._pool.room and not self._ended:
             if self._waits and self._places:
                 return
             self._waits = False
@@ -132,21 +144,25 @@ class Dispatcher:
         if unit.plan is not None:
             place.plan.write_bytes(unit.plan())
             file = str(place.plan)
-        job = msgspec.structs.replace(unit.job, file=file, spool=str(place.spool))
-        group = self._group(job.hooks)
+        # Where the unit may be run elsewhere, the spool has a name there: here that is its path.
+        spool = str(place.spool.relative_to(self._folder) if unit.needs is not None else place.spool)
+        job = msgspec.structs.replace(unit.job, file=file, spool=spool)
+        group = self._group(job.hooks, unit.needs)
         self._running[group] += 1
         self._pool.submit(group, job, seconds=unit.seconds, memory=MEMORY, tag=place, fresh=unit.alone, twice=False)
 
-    def _group(self, hooks: Hooks) -> str:
+    def _group(self, hooks: Hooks, needs: Needs | None) -> str:
         """Return the pool's group of children with these hooks; others that have nothing to do give back their memory."""
-        group = self._groups.setdefault(msgspec.json.encode(hooks), str(len(self._groups)))
+        group = self._groups.setdefault(msgspec.json.encode(hooks), f"{hooks.source} {len(self._groups)}".strip())
         if group not in self._pool.groups:
             # The library is imported once, and children are forked; hooks are installed in each.
             modules = [point.module for point in entry_points(group=capture.GROUP, name=hooks.library)]
-            self._pool.add(
-                group,
-                Group(call=f"{CHILD}:run", bare=True, preload=(CHILD, *modules), env=ENVIRONMENT, growth=MEMORY // 2),
-            )
+            made = Group(
+                call=f"{CHILD}:run", bare=True, preload=(CHILD, *modules), growth=MEMORY // 2,
+                env={**ENVIRONMENT, **self._files.environment()},
+                identity=None if needs is None else Identity(f"{CHILD}:has", needs, True),
+            )  # fmt: skip
+            self._pool.add(group, made)
         for other in self._groups.values():
             if other != group and not self._running[other]:
                 self._pool.release(other)
@@ -182,7 +198,7 @@ def _report(place: _Place, result: Result) -> UnitReport:
     said = (result.message.strip().splitlines() or [""])[-1].strip()[:500]
     status, reason = {
         TOO_LONG: (TIMEOUT, f"still running after {unit.seconds:g} s"),
-        STARVED: (TIMEOUT, "the machine did not serve it in time"),
+        STARVED: (TIMEOUT, said or "the machine did not serve it in time"),
         ABORT: (DIED, _ending(result.exit)),
         OUT_OF_MEMORY: (DIED, f"it needed more than {MEMORY >> 30} GiB"),
         UNAVAILABLE: (FAILED, f"its process could not be started: {said}"),

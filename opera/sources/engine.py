@@ -11,7 +11,7 @@ import msgspec
 
 from opera.programs.program import Captured
 from opera.sources import DONE, Extraction, Finished, Totals, Unit, UnitReport
-from opera.sources.dispatch import Dispatcher
+from opera.sources.dispatch import Dispatcher, Open, local
 from opera.store.workspace import Workspace
 
 LINE_SECONDS = 2.0
@@ -19,7 +19,9 @@ STATED = ("source", "reason", "tests", "failed", "calls", "left_out", "seconds",
 """What a workspace holds of each report."""
 
 
-def run(workspace: Workspace, extractions: Iterable[Extraction], *, workers: int, rerun: bool = False) -> bool:
+def run(
+    workspace: Workspace, extractions: Iterable[Extraction], *, workers: int, rerun: bool = False, open: Open = local
+) -> bool:
     """Run extractions one after the other; False where nothing came of any.
 
     Args:
@@ -27,12 +29,15 @@ def run(workspace: Workspace, extractions: Iterable[Extraction], *, workers: int
         extractions: Each is asked for when the one before has ended.
         workers: Child processes at a time.
         rerun: Begin anew; else what an interrupted extraction of the same key finished is passed over.
+        open: Opens the pool that the children are workers of.
     """
-    came = [extract(workspace, extraction, workers=workers, rerun=rerun) for extraction in extractions]
+    came = [extract(workspace, extraction, workers=workers, rerun=rerun, open=open) for extraction in extractions]
     return any(came)
 
 
-def extract(workspace: Workspace, extraction: Extraction, *, workers: int, rerun: bool = False) -> bool:
+def extract(
+    workspace: Workspace, extraction: Extraction, *, workers: int, rerun: bool = False, open: Open = local
+) -> bool:
     """Run one extraction and print its summary; False where nothing came of it, now or before."""
     started = last = time.monotonic()
     if rerun:
@@ -41,7 +46,7 @@ def extract(workspace: Workspace, extraction: Extraction, *, workers: int, rerun
     if passed := sum(name in done for name in extraction.names()):
         print(f"{passed} {extraction.things} were done before; --rerun runs them again", file=sys.stderr)
     totals = Totals()
-    with Dispatcher(extraction.units(), workers=workers, done=done) as running:
+    with Dispatcher(extraction.units(), workers=workers, done=done, open=open) as running:
         earlier: UnitReport | None = None
         for unit, found in running:
             report = store(workspace, found, extraction.insert, running.meanwhile)

@@ -21,7 +21,7 @@ import msgspec
 from opera import __version__, temporary
 from opera.errors import CorpusError, UsageError
 from opera.programs import values
-from opera.programs.program import Captured, Program, Provenance, identity, parse
+from opera.programs.program import Captured, Program, Provenance, parse
 from opera.programs.values import Value
 from opera.store import relations
 from opera.store.rows import unpack
@@ -68,11 +68,11 @@ def read_into(workspace: Workspace, path: Path, declares: Declares) -> tuple[int
     """Import a corpus file; return (instances in it, new ones). Raises CorpusError and stores nothing if any line is bad."""
     total = new = 0
     with workspace.transaction():  # a bad line undoes those before it; a file may hold more than memory does
-        for line, instance in _read(path, declares):
+        for line, instance, canonical in _read(path, declares):
             total += 1
-            new += relations.insert(workspace, [Captured(instance, at) for at in line.provenances])
+            new += relations.insert(workspace, [Captured(instance, at) for at in line.provenances], canonical)
             for compiler, seen in line.equipped.items():
-                new += workspace.insert((Captured(instance, at) for at in seen), equipped=compiler)
+                new += workspace.insert((Captured(instance, at) for at in seen), equipped=compiler, canonical=canonical)
     return total, new
 
 
@@ -101,7 +101,7 @@ def _write(path: Path, lines: Iterator[Line]) -> int:
     return count
 
 
-def _read(path: Path, declares: Declares) -> Iterator[tuple[Line, Program]]:
+def _read(path: Path, declares: Declares) -> Iterator[tuple[Line, Program, bytes]]:
     opened: Any = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rb") as file:
@@ -112,7 +112,8 @@ def _read(path: Path, declares: Declares) -> Iterator[tuple[Line, Program]]:
         ) from None
 
 
-def _lines(path: Path, file: IO[bytes], declares: Declares) -> Iterator[tuple[Line, Program]]:
+def _lines(path: Path, file: IO[bytes], declares: Declares) -> Iterator[tuple[Line, Program, bytes]]:
+    """Yield each line with its instance and the canonical form of that."""
     header = _json(path, 1, file.readline(MAX_LINE))
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise CorpusError(f"{path} is no corpus file", fix="`opera corpus export FILE` writes one; see docs/corpus.md")
@@ -131,7 +132,8 @@ def _lines(path: Path, file: IO[bytes], declares: Declares) -> Iterator[tuple[Li
         try:
             line = msgspec.convert(_json(path, number, data), Line)
             instance = parse(line.instance)
-            _check(instance, line, known, declares)
+            canonical = instance.canonical()
+            _check(instance, canonical, line, known, declares)
         except (CorpusError, msgspec.ValidationError, RecursionError) as error:
             what = error.what if isinstance(error, CorpusError) else str(error)
             raise CorpusError(
@@ -139,7 +141,7 @@ def _lines(path: Path, file: IO[bytes], declares: Declares) -> Iterator[tuple[Li
                 cause="a damaged file, or one that was not made by `opera corpus export`",
                 fix="nothing was imported; correct or remove that line",
             ) from None
-        yield line, instance
+        yield line, instance, canonical
 
 
 def _json(path: Path, number: int, data: bytes) -> Any:
@@ -149,9 +151,9 @@ def _json(path: Path, number: int, data: bytes) -> Any:
         raise CorpusError(f"{path}:{number}: no JSON: {error}") from None
 
 
-def _check(program: Program, line: Line, known: dict[str, bool], declares: Declares) -> None:
+def _check(program: Program, canonical: bytes, line: Line, known: dict[str, bool], declares: Declares) -> None:
     """Refuse what opera itself would never have written. `known` caches operators, keyed by library and name."""
-    if identity(program.canonical()) != identity(msgspec.json.encode(line.instance, order="sorted")):
+    if canonical != msgspec.json.encode(line.instance, order="sorted"):
         raise CorpusError("the instance is not in its canonical form")
     for operator in program.operators:
         key = f"{program.library} {operator}"

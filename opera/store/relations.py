@@ -18,11 +18,11 @@ VALUE, STATUS = "value", "status"
 """Kinds of relations: both return the same, both return."""
 
 
-def insert(workspace: Workspace, records: Iterable[Captured]) -> int:
+def insert(workspace: Workspace, records: Iterable[Captured], canonical: bytes | None = None) -> int:
     """As `Workspace.insert`, with which other instances these agree, as their provenances tell."""
     new = 0
     for record in records:
-        new += workspace.insert([record])
+        new += workspace.insert([record], canonical=canonical)
         kind, told, other = record.provenance.test.partition(TOLD)
         exchanged = record.provenance.source == SOURCE and ARROW in record.provenance.file
         if exchanged and told and kind in (VALUE, STATUS):

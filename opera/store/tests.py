@@ -10,7 +10,7 @@ import msgspec
 from opera.errors import WorkspaceError
 from opera.store import examined
 from opera.store.rows import Test, unpack
-from opera.store.workspace import Workspace
+from opera.store.workspace import IN_CORPUS, Workspace
 
 
 class Newest(NamedTuple):
@@ -20,6 +20,13 @@ class Newest(NamedTuple):
     instance: str
     status: str
     reason: str
+
+
+class OfCorpus(NamedTuple):
+    """The instance of the corpus that a test was made of, and its operator."""
+
+    instance: str
+    operator: str
 
 
 class Origin(NamedTuple):
@@ -39,6 +46,15 @@ def test(workspace: Workspace, name: str) -> Test:
     return Test(*rows[0])
 
 
+def in_corpus(workspace: Workspace, name: str) -> OfCorpus | None:
+    """Return what a test was made of, None where that is not in the corpus or there is no such test."""
+    rows = workspace.query(
+        f"SELECT i.id, i.operator FROM tests t JOIN instances i ON i.id = t.instance WHERE t.id = ? AND {IN_CORPUS}",
+        (name,),
+    )
+    return OfCorpus(*rows[0]) if rows else None
+
+
 def of_instance(workspace: Workspace, instance: str) -> list[Test]:
     """Return the tests that were made of an instance."""
     rows = workspace.query("SELECT id, instance, status, reason, seconds FROM tests WHERE instance = ?", (instance,))
@@ -56,11 +72,15 @@ def rejected(workspace: Workspace, exporter: str) -> set[str]:
     return {row[0] for row in rows}
 
 
-def newest(workspace: Workspace) -> list[Newest]:
-    """Return the newest test of each instance, in the order in which they were made."""
+def newest(workspace: Workspace, *, rejected: bool = False) -> list[Newest]:
+    """Return the newest test of each instance, in the order in which they were made.
+
+    With `rejected`, of those instances alone that an exporter could make no test of, then or before.
+    """
+    among = " WHERE t.instance IN (SELECT instance FROM tests WHERE status != 'valid')" if rejected else ""
     rows = workspace.query(
         "SELECT i.library, t.instance, t.status, t.reason, MAX(t.rowid) FROM tests t JOIN instances i ON i.id = t.instance"
-        " GROUP BY t.instance ORDER BY 5"
+        f"{among} GROUP BY t.instance ORDER BY 5"
     )
     return [Newest(*row[:4]) for row in rows]
 
@@ -100,13 +120,15 @@ def stated(workspace: Workspace, name: str) -> tuple[str, str, str] | None:
     return None
 
 
-def origins(workspace: Workspace) -> dict[str, Origin]:
-    """Return test → what it was made of, of all tests."""
-    rows = workspace.query(
-        "SELECT t.id, i.operator, p.test, MIN(p.rowid) FROM tests t JOIN instances i ON i.id = t.instance"
-        " LEFT JOIN provenances p ON p.instance = i.id GROUP BY t.id"
+def origins(workspace: Workspace, names: Iterable[str] | None = None) -> dict[str, Origin]:
+    """Return test → what it was made of, of these tests, or of all."""
+    among = "" if names is None else " WHERE t.id IN (SELECT value FROM json_each(?))"
+    rows = workspace.stream(
+        "SELECT t.id, i.operator, (SELECT p.test FROM provenances p WHERE p.instance = i.id ORDER BY p.rowid LIMIT 1)"
+        f" FROM tests t JOIN instances i ON i.id = t.instance{among}",
+        () if names is None else (msgspec.json.encode(sorted(names)).decode(),),
     )
-    return {name: Origin(operator, test or "") for name, operator, test, _ in rows}
+    return {name: Origin(operator, test or "") for name, operator, test in rows}
 
 
 def documents(workspace: Workspace, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import combinations
+from itertools import combinations, count
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,10 @@ COMBINED = (*FAILURES, "error", "flaky", SCREENED, PASS, UNSUPPORTED, UNEXPORTED
 
 COUNTED = "finding != '' AND (verdict != 'timeout' OR confirmation = 'confirmed')"
 """SQL: the verdicts that make findings. A time-out that no fresh process confirmed says little."""
+
+
+IN_CORPUS = "EXISTS (SELECT 1 FROM provenances p WHERE p.instance = i.id)"
+"""SQL that is true of the instances i that are in the corpus: others only a compiler's own suite covers."""
 
 
 class Workspace:
@@ -139,15 +144,15 @@ class Workspace:
         with self.transaction():
             return self.insert(records, equipped=equipped)
 
-    def insert(self, records: Iterable[Captured], *, equipped: str = "") -> int:
-        """As `add_captured`, inside a transaction of the caller's."""
+    def insert(self, records: Iterable[Captured], *, equipped: str = "", canonical: bytes | None = None) -> int:
+        """As `add_captured`, inside a transaction of the caller's; `canonical` is the form of all their programs, if known."""
         new = 0
         for record in records:
-            canonical = record.program.canonical()
-            name = identity(canonical)
+            form = record.program.canonical() if canonical is None else canonical
+            name = identity(form)
             cursor = self._db.execute(
                 "INSERT OR IGNORE INTO instances (id, library, operator, document) VALUES (?, ?, ?, ?)",
-                (name, record.program.library, record.program.operator, pack(canonical)),
+                (name, record.program.library, record.program.operator, pack(form)),
             )
             new += cursor.rowcount
             at = (name, record.provenance.source, record.provenance.file, record.provenance.test)
@@ -221,15 +226,17 @@ class Workspace:
 
     def libraries(self) -> list[str]:
         """Return the libraries that the corpus holds instances of."""
-        rows = self.query(
-            "SELECT DISTINCT library FROM instances WHERE id IN (SELECT instance FROM provenances) ORDER BY 1"
+        rows = self.query(  # one instance of each is enough, however many there are
+            "SELECT library FROM (SELECT DISTINCT library FROM instances) l WHERE EXISTS"
+            f" (SELECT 1 FROM instances i WHERE i.library = l.library AND {IN_CORPUS}) ORDER BY 1"
         )
         return [row[0] for row in rows]
 
     def operators(self, library: str) -> set[str]:
         """Return the operators that the corpus holds instances of."""
         rows = self.query(
-            "SELECT DISTINCT operator FROM instances WHERE library = ? AND id IN (SELECT instance FROM provenances)",
+            "SELECT operator FROM (SELECT DISTINCT operator FROM instances WHERE library = ?1) o WHERE EXISTS"
+            f" (SELECT 1 FROM instances i WHERE i.library = ?1 AND i.operator = o.operator AND {IN_CORPUS})",
             (library,),
         )
         return {name for row in rows for name in operators_of(row[0])}
@@ -303,18 +310,35 @@ class Workspace:
     # ------------------------------------------------------------------ rankings
 
     def save_ranking(
-        self, library: str, compiler: str, strategy: str, document: dict[str, Any], order: list[int]
+        self,
+        library: str,
+        compiler: str,
+        strategy: str,
+        document: dict[str, Any],
+        order: Sequence[int],
+        same_as: str = "",
     ) -> None:
-        """Store an order of instances (by seq); it replaces the earlier ranking of the same library and compiler."""
+        """Store an order of instances (by seq); it replaces the earlier ranking of the same library and compiler.
+
+        `same_as` is another compiler for which this very order was stored just before.
+        """
         with self.transaction():
             self._db.execute("DELETE FROM rankings WHERE library = ? AND compiler = ?", (library, compiler))
             cursor = self._db.execute(
                 "INSERT INTO rankings (library, compiler, strategy, created, document) VALUES (?, ?, ?, ?, ?)",
                 (library, compiler, strategy, time.time(), msgspec.json.encode(document)),
             )
+            if same_as:
+                self._db.execute(
+                    "INSERT INTO ranks (ranking, instance, position) SELECT ?, instance, position FROM ranks"
+                    " WHERE ranking = (SELECT id FROM rankings WHERE library = ? AND compiler = ?) ORDER BY instance",
+                    (cursor.lastrowid, library, same_as),
+                )
+                return
             self._db.executemany(
-                "INSERT INTO ranks (ranking, position, instance) VALUES (?, ?, ?)",
-                ((cursor.lastrowid, position, seq) for position, seq in enumerate(order)),
+                "INSERT INTO ranks (ranking, instance, position) VALUES (?, ?, ?)",
+                # In the order of the key, so that a million rows are appended and not put into place one by one.
+                ((cursor.lastrowid, seq, position) for seq, position in sorted(zip(order, count(), strict=False))),
             )
 
     def ranking(
@@ -327,9 +351,8 @@ class Workspace:
         corpus = self.corpus(library) if corpus is None else corpus
         found = self.query("SELECT id, strategy FROM rankings WHERE library = ? AND compiler = ?", (library, compiler))
         ranking, strategy = found[0] if found else (None, "")
-        order = [
-            row[0] for row in self.query("SELECT instance FROM ranks WHERE ranking = ? ORDER BY position", (ranking,))
-        ]
+        rows = self.stream("SELECT instance FROM ranks WHERE ranking = ? ORDER BY position", (ranking,))
+        order = [row[0] for row in rows]
         ranked = [corpus[seq] for seq in order if seq in corpus]
         if len(ranked) == len(corpus):
             return strategy, ranked, 0
@@ -339,12 +362,12 @@ class Workspace:
 
     def corpus(self, library: str) -> dict[int, tuple[str, str]]:
         """Return seq → (instance id, operator) of a library's instances, in corpus order."""
-        rows = self.query(
-            "SELECT seq, id, operator FROM instances WHERE library = ?"
-            " AND id IN (SELECT instance FROM provenances) ORDER BY seq",
+        rows = self.stream(
+            f"SELECT i.seq, i.id, i.operator FROM instances i WHERE i.library = ? AND {IN_CORPUS} ORDER BY i.seq",
             (library,),
         )
-        return {seq: (name, operator) for seq, name, operator in rows}
+        # There are a thousand times as many instances as operators: each name is held once.
+        return {seq: (name, sys.intern(operator)) for seq, name, operator in rows}
 
     # ------------------------------------------------------------------ tests and verdicts
 
@@ -389,16 +412,18 @@ class Workspace:
         Nor is an environment another because the later one states more options: an adapter that states what it once left to
         the compiler is the same compiler. One that states other values, or fewer options, is another.
         """
-        last = dict(self.query("SELECT environment, MAX(run) FROM verdicts GROUP BY 1"))
-        alike: dict[bytes, list[tuple[int, int, str, dict[str, Any]]]] = defaultdict(list)
+        alike: dict[bytes, dict[str, dict[str, Any]]] = defaultdict(dict)
         for name, document in self.environments().items():
-            options = document.get("options", {})
             same = {key: value for key, value in document.items() if key not in ("exporter", "oracle", "options")}
-            alike[msgspec.json.encode(same, order="sorted")].append((last.get(name, -1), len(options), name, options))
+            alike[msgspec.json.encode(same, order="sorted")][name] = document.get("options", {})
+        groups = [group for group in alike.values() if len(group) > 1]
+        if not groups:  # all verdicts would be read to tell which run was last
+            return set()
+        last = dict(self.query("SELECT environment, MAX(run) FROM verdicts GROUP BY 1"))
         found = set()
-        for group in alike.values():
-            group.sort(key=lambda x: x[:3])
-            found |= {old[2] for old, new in combinations(group, 2) if old[3].items() <= new[3].items()}
+        for group in groups:
+            ordered = sorted(group, key=lambda name: (last.get(name, -1), len(group[name]), name))
+            found |= {old for old, new in combinations(ordered, 2) if group[old].items() <= group[new].items()}
         return found
 
     def save_verdicts(self, run: int, verdicts: Iterable[Verdict], signatures: dict[str, bytes]) -> None:
@@ -473,11 +498,15 @@ class Workspace:
 
     def verdict_names(self, frontend: str, environment: str) -> dict[tuple[str, str], tuple[str, str]]:
         """Return (test, variant) → (verdict, stage) of one frontend in one environment."""
-        rows = self.query(
+        rows = self.stream(
             "SELECT test, variant, verdict, stage FROM verdicts WHERE frontend = ? AND environment = ?",
             (frontend, environment),
         )
-        return {(row[0], row[1]): (row[2], row[3]) for row in rows}
+        pairs: dict[tuple[str, str], tuple[str, str]] = {}  # a dozen of them, in a million verdicts
+        return {
+            (test, sys.intern(variant)): pairs.setdefault((verdict, stage), (verdict, stage))
+            for test, variant, verdict, stage in rows
+        }
 
     # ------------------------------------------------------------------ coverage
 

@@ -99,9 +99,10 @@ def _answers(workspace: Workspace, found: Sequence[Finding], told: Causes) -> di
         for test in x.members:
             failing[test].add(x.frontend)
     answers: dict[str, set[Hashable]] = defaultdict(set)
-    for verdict in verdicts.counted(workspace):
-        if len(failing[verdict.test]) < 2:  # nobody else has an answer to it
-            continue
+    several = {
+        test for test, frontends in failing.items() if len(frontends) > 1
+    }  # to others, nobody else has an answer
+    for verdict in verdicts.counted_of(workspace, several):
         name, same = told.of(verdict.finding, verdict.test), answer(verdict.outcome)
         if same and (name, verdict.environment) in known:
             answers[name].add((verdict.test, same))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -58,9 +58,12 @@ def candidates(workspace: Workspace, verdicts: list[Verdict]) -> list[Verdict]:
     """Return the members that fail alone and whose tests are there, confirmed ones where there are such, the smallest first."""
     alone = [x for x in verdicts if "state-dependent" not in x.outcome.details.get("tags", ())]
     alone = [x for x in alone if "victim" not in x.outcome.details]
-    alone = [x for x in alone if migrated.folder(workspace.tests_folder, x.test).is_dir()]
-    confirmed = [x for x in alone if x.confirmation == "confirmed"] or alone
-    return sorted(confirmed, key=lambda x: (_size(workspace, x.test), x.test))
+    made = _made(workspace, (x for x in alone if x.confirmation == "confirmed")) or _made(workspace, alone)
+    return sorted(made, key=lambda x: (_size(workspace, x.test), x.test))
+
+
+def _made(workspace: Workspace, verdicts: Iterable[Verdict]) -> list[Verdict]:
+    return [x for x in verdicts if migrated.folder(workspace.tests_folder, x.test).is_dir()]
 
 
 def _size(workspace: Workspace, test: str) -> int:

@@ -97,21 +97,21 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
     Without `environment`, all environments but superseded ones. `only` is the id of one.
     """
     called = causes.causes(workspace)
-    known = _Known(
-        workspace.environments(),
-        tests.origins(workspace),
-        verdicts.passed_as_constants(workspace),
-        partners.tags(workspace),
-        first_tests(workspace),
-        called.aliases(),
-        reduction.by_member(workspace),
-    )
     superseded = set() if environment else workspace.superseded()
     groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
     for verdict in verdicts.counted(workspace, frontend, environment):
         name = called.of(verdict.finding, verdict.test)
         if verdict.environment not in superseded and (not only or name == only):
             groups[name, verdict.environment].append(verdict)
+    known = _Known(
+        workspace.environments(),
+        tests.origins(workspace, {x.test for group in groups.values() for x in group}),
+        verdicts.passed_as_constants(workspace),
+        partners.tags(workspace),
+        first_tests(workspace),
+        called.aliases(),
+        reduction.by_member(workspace),
+    )
     found = [_finding(workspace, name, group, known) for (name, _), group in groups.items()]
     found.sort(key=lambda x: (not LAST.isdisjoint(x.tags), -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
     age = ages(found)

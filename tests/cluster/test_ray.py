@@ -173,6 +173,33 @@ def test_a_node_that_joins_late_does_its_share(cluster: Any, tmp_path: Path, ext
     assert rows(root) == rows(local)
 
 
+def test_an_extraction_loses_nothing_with_a_node_that_is_killed(cluster: Any, tmp_path: Path, extracted: Path) -> None:
+    made = cluster(3)
+    root, watched = tmp_path / "workspace", Watched(tmp_path / "driver")
+    process = watched.start("extract", "onnx", "--cluster", made.address, "--workspace", root)
+    while process.poll() is None and not ((root / "opera.sqlite").is_file() and len(files(root)) > 8):
+        time.sleep(0.02)
+    assert process.poll() is None, "it ended before"
+    made.remove_node(made.list_all_nodes()[1], allow_graceful=False)
+    said = ended(process)
+    assert "is lost" in said and said.count("does 1 jobs at a time") == 3
+    for sql in (
+        "SELECT seq, id, library, operator, document FROM instances ORDER BY seq",
+        "SELECT * FROM provenances ORDER BY rowid",
+        "SELECT * FROM expectations ORDER BY instance",
+        "SELECT file, status FROM extraction_files ORDER BY file",
+    ):
+        assert rows(root, sql) == rows(extracted, sql)
+    assert not watched.left(20)
+
+
+def files(root: Path) -> list[tuple[object, ...]]:
+    """Return the files of suites that are done; none while the workspace is being made."""
+    with contextlib.suppress(sqlite3.OperationalError):
+        return rows(root, "SELECT file FROM extraction_files")
+    return []
+
+
 def test_a_cluster_of_this_machine_alone(tmp_path: Path, extracted: Path, local: Path) -> None:
     root, watched = tmp_path / "workspace", Watched(tmp_path / "driver")
     shutil.copytree(extracted, root)

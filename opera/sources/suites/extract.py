@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Iterator
 
-from opera.capture.child import Job
+from opera.capture.child import Job, Needs, digest_of
 from opera.errors import SourceError
 from opera.programs.degenerate import with_degenerate
 from opera.programs.program import Captured
@@ -15,14 +15,16 @@ from opera.sources.suites.suites import Suite, Target
 from opera.store.workspace import Workspace
 
 
-def extraction(request: Request, *, equipped: str = "") -> Extractions:
+def extraction(request: Request, *, equipped: str = "", spread: bool = False) -> Extractions:
     """Recognise the target, as opera.sources.Source; `equipped` is the compiler whose own tests it is taken to hold.
+
+    With `spread`, its files may be run on other machines, which have the target at the same path.
 
     Raises SourceError where it cannot be extracted from, not in that role, or holds no test files; NotInstalled.
     """
     target = suites.recognise(request.target)
     suites.check_role(target, equipped)
-    found = SuiteExtraction(target, equipped=equipped, timeout=request.timeout)
+    found = SuiteExtraction(target, equipped=equipped, timeout=request.timeout, spread=spread)
 
     def begin(workspace: Workspace) -> Iterator[Extraction]:
         where = f"checkout {target.version}, " if target.checkout else ""
@@ -47,11 +49,14 @@ class SuiteExtraction:
         target: See suites.recognise.
         equipped: Name of the compiler whose own tests the target is; empty for a library's suites.
         timeout: Seconds a file may take, in place of what its suite declares.
+        spread: Whether files may be run on other machines.
     """
 
     things = "files"
 
-    def __init__(self, target: Target, *, equipped: str = "", timeout: float | None = None) -> None:
+    def __init__(
+        self, target: Target, *, equipped: str = "", timeout: float | None = None, spread: bool = False
+    ) -> None:
         self.target, self.equipped, self.timeout = target, equipped, timeout
         self.key = f"{target.key} equipped {equipped}" if equipped else target.key
         self.about = {
@@ -65,6 +70,18 @@ class SuiteExtraction:
                 cause="the checkout is incomplete, or its layout is newer than opera's declaration of it",
                 fix=f"compare with the globs of sources/{target.name}.toml",
             )
+
+        self.needs = self._needs() if spread else None
+
+    def _needs(self) -> Needs:
+        """Return what a machine must have. Raises SourceError where files of the suites cannot be read."""
+        root = str(self.target.root)
+        files = tuple(sorted({file for suite, file in self.jobs if suite.kind != "driver"}))
+        try:
+            digest = digest_of(root, files)
+        except OSError as error:
+            raise SourceError(f"the test files in {root} cannot be read: {error}", fix="check their rights") from None
+        return Needs(self.target.source.distribution, self.target.installed, root, files, digest)
 
     def names(self) -> Collection[str]:
         return [_told(file) for _, file in self.jobs]
@@ -81,7 +98,7 @@ class SuiteExtraction:
         )  # fmt: skip
         return Unit(
             file=told, job=job, seconds=self.timeout or suite.timeout, alone=not suite.shared_process,
-            problem="" if told == file else "the name of the file is no UTF-8 text",
+            problem="" if told == file else "the name of the file is no UTF-8 text", needs=self.needs,
         )  # fmt: skip
 
     def insert(self, workspace: Workspace, records: Iterable[Captured]) -> int:
