@@ -1,19 +1,21 @@
 """IREE: its importer of ONNX models, its compiler for the CPU, and the runtime that runs what it makes."""
 
 import ctypes
+from pathlib import Path
 
 import iree.compiler.api
 import iree.compiler.tools.import_onnx.__main__ as importer
 import iree.runtime
-import numpy as np
 
 from opera.compilers.recipes.iree_told import diagnosed, fail
 
+BACKEND = "--iree-hal-target-backends=llvm-cpu"
 FLAGS = [
-    "--iree-hal-target-backends=llvm-cpu",
+    BACKEND,
     "--iree-llvmcpu-target-cpu=generic",  # else the machine decides how precisely it computes
-    "--iree-input-demote-f64-to-f32=false",  # else float64 is computed as float32
 ]
+DOUBLE = "--iree-input-demote-f64-to-f32=false"
+"""Without it, a model with values of float64 fails when it is called; others are left to the default."""
 
 
 def phases():
@@ -35,10 +37,10 @@ def convert(model, path):
     return path
 
 
-def load(path):
+def load(path, flags=FLAGS):
     """Convert what was imported to the operators that the compiler begins with."""
     session = iree.compiler.api.Session()
-    session.set_flags(*FLAGS)
+    session.set_flags(*flags, *([DOUBLE] if "f64>" in Path(path).read_text(encoding="utf-8") else []))
     said = diagnosed(session.context)
     work = session.invocation()
     end(work._inv_p, b"input")
@@ -65,9 +67,10 @@ def run(made, feeds, dtypes):
     main = next(name for name in names if f"{name}$async" in names)
     found = iree.runtime.load_vm_module(module, config)[main](*feeds.values())
     found = found if isinstance(found, (list, tuple)) else [found]
-    return [read(value.to_host(), dtype) for value, dtype in zip(found, dtypes, strict=True)]
+    # Copied, for a view of what to_host returns does not keep its memory from being freed.
+    return [read(value.to_host().copy(), dtype) for value, dtype in zip(found, dtypes, strict=True)]
 
 
 def read(array, dtype):
     """Its integers have no sign, by design: what the model declares as unsigned comes with the same bits."""
-    return array.view(dtype) if f"u{array.dtype}" == dtype else np.asarray(array)
+    return array.view(dtype) if f"u{array.dtype}" == dtype else array
