@@ -36,6 +36,7 @@ NAME = "iree"
 TITLE = "IREE"
 PACKAGE = "iree-base-compiler iree-base-runtime onnx"
 TOGETHER = ("iree-base-runtime",)
+ALONE = True
 PRELOAD = ("onnx", "iree.compiler.api", "iree.compiler.tools.import_onnx.__main__", "iree.runtime")
 
 RECIPE = f"{RECIPES}.iree"

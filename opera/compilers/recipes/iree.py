@@ -41,7 +41,7 @@ def load(path, flags=FLAGS):
     """Convert what was imported to the operators that the compiler begins with."""
     session = iree.compiler.api.Session()
     session.set_flags(*flags, *([DOUBLE] if "f64>" in Path(path).read_text(encoding="utf-8") else []))
-    said = diagnosed(session.context)
+    said = diagnosed(session.context, path)
     work = session.invocation()
     end(work._inv_p, b"input")
     if not work.parse_source(iree.compiler.api.Source.open_file(session, path)) or not work.execute():
@@ -57,15 +57,16 @@ def compile(loaded):
         fail(said)
     made = iree.compiler.api.Output.open_membuffer()
     work.output_vm_bytecode(made)
-    return bytes(made.map_memory())
-
-
-def run(made, feeds, dtypes):
     config = iree.runtime.Config("local-sync")
-    module = iree.runtime.VmModule.copy_buffer(config.vm_instance, made)
+    module = iree.runtime.VmModule.copy_buffer(config.vm_instance, bytes(made.map_memory()))
     names = module.function_names
     main = next(name for name in names if f"{name}$async" in names)
-    found = iree.runtime.load_vm_module(module, config)[main](*feeds.values())
+    # Loaded once: what draws numbers goes on from one call to the next, and begins anew with each loading.
+    return iree.runtime.load_vm_module(module, config)[main]
+
+
+def run(compiled, feeds, dtypes):
+    found = compiled(*feeds.values())
     found = found if isinstance(found, (list, tuple)) else [found]
     # Copied, for a view of what to_host returns does not keep its memory from being freed.
     return [read(value.to_host().copy(), dtype) for value, dtype in zip(found, dtypes, strict=True)]
