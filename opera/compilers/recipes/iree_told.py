@@ -1,6 +1,7 @@
 """IREE's compiler tells by diagnostics why it fails, and returns False: the errors among them become what is raised."""
 
 import re
+from pathlib import Path
 
 
 def diagnosed(context, path):
@@ -22,11 +23,10 @@ def diagnosed(context, path):
 
 
 def operator(location, path):
-    """Return, in a list that may be empty, `of "onnx.X"` for a location `loc("model.mlir":LINE:COLUMN)` in the file at the path."""
+    """Return `of "onnx.X"` for a location `loc("model.mlir":LINE:COLUMN)` in the file at the path; a list that may be empty."""
     lines = []
     if found := re.search(r'":(\d+):\d+', location):
-        with open(path, encoding="utf-8") as file:
-            lines = file.readlines()[int(found[1]) - 1 : int(found[1])]
+        lines = Path(path).read_text(encoding="utf-8").split("\n")[int(found[1]) - 1 : int(found[1])]
     return [f'of "onnx.{name}"' for line in lines for name in re.findall(r'torch\.operator "onnx\.([\w.]+)"', line)]
 
 
