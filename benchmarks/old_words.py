@@ -82,7 +82,7 @@ def rows(workspace: Workspace) -> Any:
         told = judge.conclude(frontend, case, verdict.outcome.stage, seen)
         error = judge.restored(seen.raised)
         # Others need the model, or name the operator alone.
-        place = frontend.conversion_function(case, error) if compiler in ("opencv", "openvino", "tract") else ""
+        place = frontend.conversion_function(case, error) if compiler in ("iree", "opencv", "openvino", "tract") else ""
         rule = decided(frontend, verdict.outcome.stage, error)
         key = (verdict.frontend, told.verdict, verdict.outcome.stage, rule or normalise(cause(text) or text)[:100])
         row = {

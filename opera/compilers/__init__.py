@@ -207,7 +207,8 @@ class Frontend(Protocol):
 class Compiler(Protocol):
     """A compiler: what is common to its frontends.
 
-    It may have TOGETHER, a tuple: packages of PACKAGE that are released with the first, under the same version.
+    It may have TOGETHER, a tuple: packages of PACKAGE that are released with the first, under the same version. It may have
+    ALONE, True: users are told to make it an environment of its own, and not to install it beside the others.
     """
 
     NAME: str

@@ -13,7 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from opera.compilers import CONVERSION, KERNEL, OPTIMISATION, RECIPES, Case, Frontend, Involved, Recipe, Variant
+from opera.compilers import (
+    APART,
+    CONVERSION,
+    KERNEL,
+    LESS,
+    OPTIMISATION,
+    RECIPES,
+    Case,
+    Frontend,
+    Involved,
+    Recipe,
+    Variant,
+    Way,
+)
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import CannotCarry, of_numpy
@@ -23,9 +36,13 @@ NAME = "iree"
 TITLE = "IREE"
 PACKAGE = "iree-base-compiler iree-base-runtime onnx"
 TOGETHER = ("iree-base-runtime",)
+ALONE = True
 PRELOAD = ("onnx", "iree.compiler.api", "iree.compiler.tools.import_onnx.__main__", "iree.runtime")
 
 RECIPE = f"{RECIPES}.iree"
+LEAST = ["--iree-dispatch-creation-opt-level=O0", "--iree-opt-const-expr-hoisting=false", "--iree-opt-const-eval=false"]
+"""Without optimisations; all else is at the level O0 by default."""
+VMVX = "--iree-hal-target-backends=vmvx"
 UNSUPPORTED = messages.table("iree", "onnx")
 
 PLACES = {
@@ -49,7 +66,7 @@ def options() -> dict[str, str]:
         "target": "llvm-cpu",
         "cpu": "generic",
         "device": "local-sync",
-        "demote-f64-to-f32": "false",
+        "demote-f64-to-f32": "where no f64 is declared",
         "threads": "1",
     }
 
@@ -67,6 +84,10 @@ class Onnx:
     )
     PACKAGES = ("iree", f"{RECIPES}.iree_told")
     """The last raises what the compiler tells by diagnostics."""
+    WAYS = (
+        Way("unoptimised", LESS, "dispatches formed at level O0, no constants hoisted or computed by the compiler"),
+        Way("interpreted", APART, "the same after its conversion, on IREE's interpreter VMVX"),
+    )
     PLACES: Mapping[str, str] = PLACES
 
     def export(self, case: Case, path: Path) -> None:
@@ -77,7 +98,11 @@ class Onnx:
     def load(self, case: Case) -> Any:
         from opera.compilers.recipes import iree as recipe
 
-        return recipe.load(str(case.model))
+        flags = {
+            "unoptimised": [*recipe.FLAGS, *LEAST],
+            "interpreted": [x.replace(recipe.BACKEND, VMVX) for x in recipe.FLAGS],
+        }
+        return recipe.load(str(case.model), flags.get(case.way, recipe.FLAGS))
 
     def compile(self, loaded: Any, case: Case) -> Any:
         from opera.compilers.recipes import iree as recipe

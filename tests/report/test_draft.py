@@ -34,6 +34,7 @@ HEADINGS = {
                  "### Issue description", "### Step-by-step reproduction", "### Relevant log output"],
     "onnxruntime": ["### Describe the issue", "### To reproduce", "### Urgency", "### Platform", "### Execution Provider"],
     "opencv": ["### System Information", "### Detailed description", "### Steps to reproduce"],
+    "iree": ["### What happened?", "### Steps to reproduce your issue", "### Version information"],
     "tract": ["**Expected**", "**To reproduce**", "**Versions**"],
     "pytorch": ["### 🐛 Describe the bug", "### Versions"],
     "keras": ["**Describe the current behavior**", "**Standalone code to reproduce the issue**"],

@@ -31,9 +31,12 @@ def test_quickly_a_missing_compiler_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     find = doctor.importlib.util.find_spec
-    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name == "tvm" else find(name))
-    assert doctor.show(Path("none"), 2, ["tvm", "onnxruntime"], quick=True)
-    assert "missing compiler  tvm                               pip install apache-tvm onnx" in capsys.readouterr().out
+    gone = ("tvm", "iree")
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name in gone else find(name))
+    assert doctor.show(Path("none"), 2, ["tvm", "iree", "onnxruntime"], quick=True)
+    told = capsys.readouterr().out
+    assert "missing compiler  tvm                               pip install apache-tvm onnx" in told
+    assert "missing compiler  iree                              opera env create iree" in told
     assert not doctor.show(Path("none"), 2, ["tvm"], quick=True)
 
 

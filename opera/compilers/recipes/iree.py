@@ -1,19 +1,21 @@
 """IREE: its importer of ONNX models, its compiler for the CPU, and the runtime that runs what it makes."""
 
 import ctypes
+from pathlib import Path
 
 import iree.compiler.api
 import iree.compiler.tools.import_onnx.__main__ as importer
 import iree.runtime
-import numpy as np
 
 from opera.compilers.recipes.iree_told import diagnosed, fail
 
+BACKEND = "--iree-hal-target-backends=llvm-cpu"
 FLAGS = [
-    "--iree-hal-target-backends=llvm-cpu",
+    BACKEND,
     "--iree-llvmcpu-target-cpu=generic",  # else the machine decides how precisely it computes
-    "--iree-input-demote-f64-to-f32=false",  # else float64 is computed as float32
 ]
+DOUBLE = "--iree-input-demote-f64-to-f32=false"
+"""Without it, a model with values of float64 fails when it is called; others are left to the default."""
 
 
 def phases():
@@ -35,11 +37,11 @@ def convert(model, path):
     return path
 
 
-def load(path):
+def load(path, flags=FLAGS):
     """Convert what was imported to the operators that the compiler begins with."""
     session = iree.compiler.api.Session()
-    session.set_flags(*FLAGS)
-    said = diagnosed(session.context)
+    session.set_flags(*flags, *([DOUBLE] if "f64>" in Path(path).read_text(encoding="utf-8") else []))
+    said = diagnosed(session.context, path)
     work = session.invocation()
     end(work._inv_p, b"input")
     if not work.parse_source(iree.compiler.api.Source.open_file(session, path)) or not work.execute():
@@ -55,19 +57,21 @@ def compile(loaded):
         fail(said)
     made = iree.compiler.api.Output.open_membuffer()
     work.output_vm_bytecode(made)
-    return bytes(made.map_memory())
-
-
-def run(made, feeds, dtypes):
     config = iree.runtime.Config("local-sync")
-    module = iree.runtime.VmModule.copy_buffer(config.vm_instance, made)
+    module = iree.runtime.VmModule.copy_buffer(config.vm_instance, bytes(made.map_memory()))
     names = module.function_names
     main = next(name for name in names if f"{name}$async" in names)
-    found = iree.runtime.load_vm_module(module, config)[main](*feeds.values())
+    # Loaded once: what draws numbers goes on from one call to the next, and begins anew with each loading.
+    return iree.runtime.load_vm_module(module, config)[main]
+
+
+def run(compiled, feeds, dtypes):
+    found = compiled(*feeds.values())
     found = found if isinstance(found, (list, tuple)) else [found]
-    return [read(value.to_host(), dtype) for value, dtype in zip(found, dtypes, strict=True)]
+    # Copied, for a view of what to_host returns does not keep its memory from being freed.
+    return [read(value.to_host().copy(), dtype) for value, dtype in zip(found, dtypes, strict=True)]
 
 
 def read(array, dtype):
     """Its integers have no sign, by design: what the model declares as unsigned comes with the same bits."""
-    return array.view(dtype) if f"u{array.dtype}" == dtype else np.asarray(array)
+    return array.view(dtype) if f"u{array.dtype}" == dtype else array
