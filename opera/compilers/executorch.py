@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from opera import precision
-from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant
+from opera.compilers import APART, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
 from opera.compilers.shared import messages, torch_live, torch_operators, torch_values
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.programs.values import Value
@@ -31,7 +31,9 @@ PRELOAD = (
 RECIPE = f"{RECIPES}.executorch"
 UNSUPPORTED = messages.table("executorch", "exporter", "runtime")
 PORTABLE = "portable"
+EDGE = "edge"
 LIBRARY = ("opera.libraries.torch.preload",)
+PATTERNS = "opera.compilers.shared.xnnpack_patterns"
 
 
 def version() -> str:
@@ -52,11 +54,16 @@ class Torch:
     """An exported program, for XNNPACK with the kernels that the wheel has for the rest, and for these alone."""
 
     VARIANTS = (
-        Variant("xnnpack", "pt2", preload=LIBRARY, exports="model.pte"),
+        Variant("xnnpack", "pt2", preload=(*LIBRARY, PATTERNS), exports="model.pte"),
         Variant(PORTABLE, "pt2", preload=LIBRARY, exports="model.pte"),
     )
     PACKAGES = ("executorch", f"{RECIPE}_told")
     """The last raises what the runtime prints."""
+    WAYS = (
+        Way(
+            EDGE, APART, "the program in ExecuTorch's Edge dialect, before any of it is delegated, on PyTorch's kernels"
+        ),
+    )
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
     """It decomposes what it is given by PyTorch's own functions."""
     PYTHON = ("executorch.exir", "executorch.backends.xnnpack")
@@ -71,7 +78,7 @@ class Torch:
         with torch.no_grad():
             lower(str(case.model), str(path))
         strides = [x.stride() for x in torch.export.load(case.model).example_inputs[0]]
-        _beside(path).write_text(json.dumps(strides), encoding="utf-8")
+        _beside(path).write_text(json.dumps({"program": str(case.model), "strides": strides}), encoding="utf-8")
 
     def load(self, case: Case) -> str:
         """Lowering was all of it: nothing is left but to name the file."""
@@ -81,13 +88,15 @@ class Torch:
         """Have the runtime load the file, which looks up kernels and has XNNPACK make its own."""
         from opera.compilers.recipes import executorch as recipe
 
-        return recipe.load(loaded)
+        return _edge(_told(case)["program"]) if case.way == EDGE else recipe.load(loaded)
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         from opera.compilers.recipes import executorch as recipe
 
-        strides = json.loads(_beside(case.model).read_text(encoding="utf-8"))
-        args = [_laid_out(torch_values.tensor(x), own) for x, own in zip(case.feeds.values(), strides, strict=True)]
+        strides = _told(case)["strides"]
+        args = [recipe.dense(torch_values.tensor(x), own) for x, own in zip(case.feeds.values(), strides, strict=True)]
+        if case.way == EDGE:
+            return _ran(compiled, args)
         found: list[Value] = recipe.infer(compiled, args, torch_values.value)
         return found
 
@@ -115,20 +124,28 @@ STEPS = re.compile(r"executorch\.(?:exir\.passes|exir\.emit|backends\.xnnpack|ba
 
 
 def _beside(lowered: Path) -> Path:
-    """Return where the strides lie that the inputs of a lowered program had when it was exported."""
-    return lowered.with_name("strides.json")
+    """Return the file beside a lowered program that tells what it was made of: the exported program, its inputs' strides."""
+    return lowered.with_name("made.json")
 
 
-def _laid_out(tensor: Any, strides: list[int]) -> Any:
-    """Return a tensor as the program was exported with, where that was channels last: its file states it.
+def _told(case: Case) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(_beside(case.model).read_text(encoding="utf-8"))
+    return found
 
-    The runtime takes inputs that are contiguous or channels last, and refuses others, such as a transposed view, whatever the
-    program was exported with; contiguous, they are taken.
-    """
+
+def _edge(program: str) -> Any:
+    """Return a function of what the exporter makes of a program before it delegates, plans and writes."""
+    import torch
+    from executorch.exir import to_edge_transform_and_lower
+
+    return to_edge_transform_and_lower(torch.export.load(program)).exported_program().module()
+
+
+def _ran(function: Any, args: list[Any]) -> list[Value]:
     import torch
 
-    last = torch.empty_strided(tensor.shape, strides, device="meta").is_contiguous(memory_format=torch.channels_last)
-    return tensor.contiguous(memory_format=torch.channels_last) if last else tensor
+    with torch.no_grad():
+        return [torch_values.value(x) for x in torch.utils._pytree.tree_leaves(function(*args))]
 
 
 def _step(error: BaseException | None) -> str:

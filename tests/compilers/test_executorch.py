@@ -9,6 +9,7 @@ import contextlib
 import io
 import os
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -84,17 +85,50 @@ def test_scalars_and_several_outputs_come_as_they_are(make: Any, run: Any) -> No
 
 
 def test_inputs_lie_in_memory_as_they_did_when_the_program_was_exported(make: Any, run: Any) -> None:
-    """The file states the order of dimensions, and the runtime refuses another one; a transposed view it refuses as it is."""
+    """The file states the order of dimensions, and no gaps: the runtime computes something else of other ones."""
     image = torch.arange(24.0).reshape(1, 2, 3, 4).to(memory_format=torch.channels_last)
-    for operator, *inputs in (("torch.neg", image), ("torch.matmul", X, X.T)):
-        case, expected = make("portable", operator, *inputs)
-        assert run(executorch, case) == ("done", expected), operator
+    for inputs in ((image,), (torch.arange(12.0)[::2],), (torch.arange(24.0).reshape(4, 6)[::2, ::3],)):
+        case, expected = make("portable", "torch.neg", *inputs)
+        assert run(executorch, case) == ("done", expected)
+
+
+def test_an_order_that_it_does_not_take_is_refused_in_its_words(make: Any, run: Any) -> None:
+    """Of contiguous data it would compute something, which is not what its file states."""
+    case, _ = make("portable", "torch.matmul", X, X.T)
+    failed, error = run(executorch, case)
+    reason = "inputs that are neither contiguous nor channels last"
+    assert (failed, FRONTEND.unsupported(case, failed, error)) == ("infer", reason)
+
+
+@each
+def test_what_the_exporter_made_can_be_run_apart(variant: str, make: Any, run: Any) -> None:
+    """The way runs no file: it is right where the runtime has no kernel, and of several outputs it returns all."""
+    for operator in ("torch.sub", "torch.sort"):
+        inputs = (X, X.flip(1)) if operator == "torch.sub" else (X.flip(1),)
+        case, expected = make(variant, operator, *inputs)
+        assert run(executorch, msgspec.structs.replace(case, way="edge")) == ("done", expected)
+
+
+def test_patterns_are_made_before_workers_are_forked() -> None:
+    """What forks has no threads beside PyTorch's own, and its random numbers are as if nothing had been made."""
+    program = """
+import os, sys, torch
+torch.manual_seed(3)
+state, threads = torch.random.get_rng_state(), len(os.listdir("/proc/self/task"))
+import opera.compilers.shared.xnnpack_patterns
+from executorch.backends.xnnpack.partition.graphs import bilinear_2d, sdpa
+made = [f.cache_info().currsize for f in (bilinear_2d._get_bilinear_2d_graphs, sdpa.get_graphs)]
+print(made, len(os.listdir("/proc/self/task")) - threads, torch.equal(state, torch.random.get_rng_state()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("[1, 1] 0 True"), done.stdout + done.stderr
 
 
 REFUSED = [
     ("torch.linalg.inv", torch.eye(3), "load", "aten.linalg_inv_ex.default is not in the Core ATen opset"),
-    ("torch.sort", X, "compile", "an operator without kernel"),
+    ("torch.sort", X, "compile", "no kernel for aten::sort.values"),
     ("torch.geqrf", X, "load", "aten.geqrf.default has no implementation that computes only shapes"),
+    ("torch.exp", X.to(torch.complex64), "load", "aten.exp.default of complex64 is not in the Edge dialect"),
 ]
 
 
@@ -105,6 +139,16 @@ def test_its_own_words_make_it_unsupported(
     case, _ = make("xnnpack", operator, value)
     failed, error = run(executorch, case)
     assert (failed, FRONTEND.unsupported(case, failed, error)) == (stage, reason), repr(error)[:500]
+
+
+def test_types_that_differ_are_no_refusal() -> None:
+    """Where an operator's types differ the exporter made it so: its table lacks nothing."""
+    text = (
+        "These operators are taking Tensor inputs with mismatched dtypes:\n\nOperator: <EdgeOpOverload: aten.add.Tensor>: "
+        "schema = … with args: {'self': torch.float32, 'other': torch.int64, '__ret_0': torch.float32}\n"
+    )
+    error = type("SpecViolationError", (Exception,), {})(text)
+    assert FRONTEND.unsupported(Case("torch", "torch.add", Path("x"), {}, ()), "load", error) is None
 
 
 def test_a_file_that_is_none_is_a_crash(tmp_path: Path) -> None:

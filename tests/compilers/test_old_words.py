@@ -17,6 +17,7 @@ from opera.run import judge
 FILES = (Path(__file__).with_name("old_words.json"), *sorted(Path(__file__).with_name("words").glob("*.json")))
 RECORDED: list[dict[str, Any]] = [row for file in FILES for row in json.loads(file.read_text(encoding="utf-8"))]
 BETWEEN = {
+    "executorch-torch": ("1.5.1",),
     "openvino-onnx": ("2023.1.0", "2023.3.0", "2024.0.0", "2024.3.0", "2024.6.0", "2025.0.0", "2026.0.0", "2026.4.1"),
     "onnxruntime-onnx": ("1.17.0", "1.18.1", "1.19.2", "1.20.1", "1.22.0", "1.24.4", "1.27.0", "1.29.0", "1.31.1"),
     "opencv-onnx": ("5.0.0",),

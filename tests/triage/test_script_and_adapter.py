@@ -131,6 +131,7 @@ ROUTES = [
     for name in compilers.registered()
     if name
     in (
+        "executorch",
         "inductor",
         "mnn",
         "onnxexport",
@@ -246,7 +247,9 @@ def script(name: str, variant: Variant, manifest: Any, folder: Path, program: Pr
 
 
 def missing(name: str, variant: Variant) -> bool:
-    return (name, variant.artefact) == ("tvm", "tflite") and find_spec("tflite") is None
+    """Whether something is not installed that the other compilers do not need."""
+    needed = {"executorch": "executorch"}.get(name, "tflite" if (name, variant.artefact) == ("tvm", "tflite") else "")
+    return bool(needed) and find_spec(needed) is None
 
 
 @pytest.mark.parametrize(("name", "library", "variant"), ROUTES)
@@ -254,7 +257,7 @@ def test_outputs_and_failures_are_the_same(
     name: str, library: str, variant: Variant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if missing(name, variant):
-        pytest.skip("TVM reads TFLite's models by the package tflite")
+        pytest.skip("not installed: ExecuTorch, or tflite, by which TVM reads TFLite's models")
     outcomes = {}
     for place, (test, make) in enumerate(OF[library].items()):
         if not _carried(name, test):
@@ -290,7 +293,7 @@ def test_a_script_holds_what_the_adapter_calls(
     name: str, library: str, variant: Variant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if missing(name, variant):
-        pytest.skip("TVM reads TFLite's models by the package tflite")
+        pytest.skip("not installed: ExecuTorch, or tflite, by which TVM reads TFLite's models")
     folder = rooted(tmp_path, monkeypatch)
     manifest, program = made(
         library, OF[library]["constants" if "constants" in variant.artefact else "plain"], variant, folder
@@ -311,7 +314,7 @@ def test_a_script_holds_what_the_adapter_calls(
         sys.setprofile(None)
     assert isinstance(outcome, list), outcome
     frontend: Any = compilers.frontend(name, library)
-    steps = frontend.recipe(variant.artefact, compilers.Involved(frozenset({"float32"})))
+    steps = frontend.recipe(variant.artefact, compilers.Involved(frozenset({"float32"}), variant=variant.name))
     for step in (*steps.load, *steps.compile, *steps.infer):
         module, _, function = step.partition(":")
         defined = getattr(importlib.import_module(module), function)

@@ -37,4 +37,10 @@ def load(path):
 def infer(loaded, args, to_numpy):
     """Run it. The program is kept as long as its method, which needs it."""
     _, method = loaded
-    return [to_numpy(x) for x in told(method.execute, list(args))]
+    return [to_numpy(x) for x in told(method.execute, [dense(x, x.stride()) for x in args])]
+
+
+def dense(tensor, strides):
+    """Lay a tensor out in the order of dimensions that the program was exported with: the file states that, and no gaps."""
+    order = sorted(range(tensor.dim()), key=lambda dim: -strides[dim])
+    return tensor.permute(order).contiguous().permute([order.index(dim) for dim in range(tensor.dim())])
