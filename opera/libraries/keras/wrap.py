@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import shutil
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,23 @@ class Live:
         self._reset()
         fed = [tf.constant(item, spec.dtype) for item, spec in zip(inputs, self.signature, strict=True)]
         return [np.asarray(item) for item in tf.nest.flatten(self.concrete(*fed))]
+
+    @property
+    def size(self) -> int:
+        """Bytes of its weights and inputs."""
+        return sum(item.nbytes for item in self.inputs) + sum(int(np.prod(x.shape)) * 8 for x in self.model.variables)
+
+    def state(self) -> list[bytes]:
+        """Return all that a run may leave changed: values of variables, and seeds that layers and Keras itself draw from.
+
+        Two runs that begin in one state compute the same: what is random in Keras draws from these seeds alone.
+        """
+        from keras.src.backend.common import global_state
+        from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR
+
+        shared = global_state.get_global_attribute(GLOBAL_SEED_GENERATOR)
+        held = [*self.model.variables, *([shared.state] if shared is not None else [])]
+        return [np.asarray(variable).tobytes() for variable in held]
 
     def _reset(self) -> None:
         for layer in self.model.layers:
@@ -136,16 +155,33 @@ def build(program: Program) -> Live:
 
     fed = inputs(program)
     try:
-        source = keras_source.model(program)
-        keras.backend.clear_session(free_memory=False)
-        scope: dict[str, Any] = {"keras": keras, "np": np, "unpack": _unpack}
-        exec(compile(source, "<opera>", "exec"), scope)  # source of literals and known names: see keras_source
-        made = scope["build"]()
+        with _kernels_kept():
+            source = keras_source.model(program)
+            keras.backend.clear_session(free_memory=False)
+            scope: dict[str, Any] = {"keras": keras, "np": np, "unpack": _unpack}
+            exec(compile(source, "<opera>", "exec"), scope)  # source of literals and known names: see keras_source
+            made = scope["build"]()
     except (InvalidTest, CorpusError, MemoryError):
         raise
     except Exception as error:  # what Keras raises for bad arguments is as various as its layers
         raise InvalidTest(f"Keras rejects it: {type(error).__name__}: {' '.join(str(error).split())[:600]}") from None
     return Live(made, fed)
+
+
+@contextmanager
+def _kernels_kept() -> Iterator[None]:
+    """Keep TensorFlow's kernels, which a cleared session and a set seed drop: every operation would be prepared anew.
+
+    They are dropped for the sake of random kernels that hold a seed; all that Keras draws, it draws by stateless ones.
+    """
+    from tensorflow.python.eager import context
+
+    drop = context.pywrap_tfe.TFE_ContextClearCaches
+    context.pywrap_tfe.TFE_ContextClearCaches = lambda _: None
+    try:
+        yield
+    finally:
+        context.pywrap_tfe.TFE_ContextClearCaches = drop
 
 
 def _unpack(text: str, dtype: str, shape: list[int]) -> Any:
