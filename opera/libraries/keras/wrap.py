@@ -9,8 +9,6 @@ from __future__ import annotations
 import base64
 import shutil
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ import numpy as np
 from opera.errors import CorpusError, InvalidTest
 from opera.libraries.keras import api as keras_api
 from opera.libraries.keras import codec as keras_values
+from opera.libraries.keras import kernels
 from opera.libraries.keras import source as keras_source
 from opera.programs.program import Graph, Instance, Program, with_params, with_values
 from opera.programs.values import RandomTensor, Tensor, Value
@@ -155,7 +154,7 @@ def build(program: Program) -> Live:
 
     fed = inputs(program)
     try:
-        with _kernels_kept():
+        with kernels.kept():
             source = keras_source.model(program)
             keras.backend.clear_session(free_memory=False)
             scope: dict[str, Any] = {"keras": keras, "np": np, "unpack": _unpack}
@@ -166,22 +165,6 @@ def build(program: Program) -> Live:
     except Exception as error:  # what Keras raises for bad arguments is as various as its layers
         raise InvalidTest(f"Keras rejects it: {type(error).__name__}: {' '.join(str(error).split())[:600]}") from None
     return Live(made, fed)
-
-
-@contextmanager
-def _kernels_kept() -> Iterator[None]:
-    """Keep TensorFlow's kernels, which a cleared session and a set seed drop: every operation would be prepared anew.
-
-    They are dropped for the sake of random kernels that hold a seed; all that Keras draws, it draws by stateless ones.
-    """
-    from tensorflow.python.eager import context
-
-    drop = context.pywrap_tfe.TFE_ContextClearCaches
-    context.pywrap_tfe.TFE_ContextClearCaches = lambda _: None
-    try:
-        yield
-    finally:
-        context.pywrap_tfe.TFE_ContextClearCaches = drop
 
 
 def _unpack(text: str, dtype: str, shape: list[int]) -> Any:
