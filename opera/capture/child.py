@@ -5,6 +5,7 @@ It stands in an empty folder, and has a temporary folder, of its own. Standard i
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import importlib
 import importlib.metadata
@@ -129,6 +130,9 @@ class Ran(msgspec.Struct, frozen=True):
     seconds: float
 
 
+WITHOUT = ("-p", "no:cacheprovider", "-p", "no:unraisableexception")
+"""Plugins of pytest that are left out: one that writes, and one that collects garbage ten times a file for its warnings."""
+
 _installed: list[tuple[Recorder, str]] = []
 """The recorder of this process, and why its hooks could not be installed; empty until the first job."""
 
@@ -173,6 +177,8 @@ def _install(hooks: Hooks) -> tuple[Recorder, str]:
         capture.get(hooks.library).install(recorder, hooks.points)
     except Exception as error:
         return recorder, f"the points of capture cannot be hooked: {type(error).__name__}: {error}"
+    gc.collect()
+    gc.freeze()  # tests, and what runs them, collect garbage by the way: never in what was imported
     return recorder, ""
 
 
@@ -201,8 +207,11 @@ def _run_pytest(job: Job, recorder: Recorder) -> tuple[str, str, int, int]:
 
     plugin = Plugin(recorder, job.stop, job.resume, job.inert)
     with tempfile.TemporaryDirectory() as neutral:
-        fixed = ["-c", os.devnull, "--rootdir", neutral, "--import-mode=importlib", "-p", "no:cacheprovider", "-q"]
-        code = pytest.main([*fixed, *job.arguments, str(Path(job.root, job.file))], plugins=[plugin])
+        fixed = ["-c", os.devnull, "--rootdir", neutral, "--import-mode=importlib", *WITHOUT, "-q"]
+        file = Path(job.root, job.file)
+        if "--noconftest" in job.arguments:
+            fixed.append(f"--confcutdir={file.parent}")  # pytest lists no folders above it
+        code = pytest.main([*fixed, *job.arguments, str(file)], plugins=[plugin])
     tests, failed = sum(plugin.outcomes.values()), plugin.outcomes["failed"]
     if plugin.problems and not tests:
         return "failed-import", plugin.problems[0], 0, 0

@@ -50,6 +50,7 @@ def make(tmp_path: Path) -> Any:
     def once(artefact: str, operator: str, params: Any = None, **inputs: Any) -> tuple[Case, list[Any]]:
         made = instance(operator, params or {}, **inputs)
         manifest = library.wrap(Captured(made, Provenance("by-hand", "test.py", "here")), "t" * 20, tmp_path)
+        library._kept.clear()
         library._live.cache_clear()
         found = manifest.artefacts.get(artefact) or library.export(manifest, tmp_path, artefact)
         feeds = dict(zip(manifest.inputs, read_values(tmp_path, "inputs"), strict=True))

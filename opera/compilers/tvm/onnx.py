@@ -24,6 +24,7 @@ from opera.compilers import (
 )
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.tvm import trial
 from opera.compilers.tvm.interpreter import Declared, Interpreted
 from opera.compilers.tvm.values import feed, read
 from opera.programs.values import Value
@@ -73,7 +74,7 @@ class Onnx:
         if not case.way:
             return recipe.compile_module(loaded)
         module, *rest = loaded
-        machine = {"relax": Interpreted, "declared": Declared, QUICK: _quick}.get(case.way, _unoptimised)
+        machine = {"relax": Interpreted, "declared": Declared, QUICK: trial.machine}.get(case.way, _unoptimised)
         return machine(module), *rest
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
@@ -125,19 +126,12 @@ def _opsets() -> dict[str, int]:
     return {"": max(found)} if found else {}
 
 
-def _quick(module: Any) -> Any:
-    """Return the virtual machine of a module that TVM optimised by all its passes, and LLVM did not."""
-    return _unoptimised(module, 3)
-
-
-def _unoptimised(module: Any, passes: int = 0) -> Any:
+def _unoptimised(module: Any) -> Any:
     """Return the virtual machine of a module that was compiled with every optimisation off that has a switch."""
     import tvm
     from tvm import relax
 
-    target = tvm.target.Target({"kind": "llvm", "opt-level": 0})
-    with tvm.transform.PassContext(opt_level=passes):
-        return relax.VirtualMachine(tvm.compile(module, target=target), tvm.cpu())
+    return relax.VirtualMachine(trial.compiled(module, 0), tvm.cpu())
 
 
 def steps(importer: str, involved: Involved) -> Recipe:

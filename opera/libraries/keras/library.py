@@ -35,6 +35,10 @@ PRELOAD = ("opera.libraries.keras.backend", "ml_dtypes")
 EXPORTER_VERSION = "2"
 """Changes whenever `wrap` or `export` makes another model of the same instance."""
 FILE = "instance.json"
+KEPT = 128
+"""Models that are kept to be exported: somewhat more than a run wraps ahead (opera.run.driver.LOOKAHEAD)."""
+LARGE = 1 << 20
+"""Models with more bytes of weights and inputs are not kept."""
 
 
 def version() -> str:
@@ -74,7 +78,9 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
     """
     program = captured.program
     live = keras_model.build(program)
-    first, again = _run(live), _run(live)
+    before, first = live.state(), _run(live)
+    settled = live.state() == before
+    again = first if settled else _run(live)  # from the state that it began in, a model computes the same
     expected = list(captured.expected) if captured.expected is not None else first
     if len(expected) != len(first):
         raise InvalidTest(f"the test states {len(expected)} outputs, the model has {len(first)}")
@@ -90,6 +96,8 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
     bare = with_values(program, [None] * len(fed))
     file = msgspec.json.encode({"program": bare.form()}, order="sorted")
     migrated.write(directory, manifest, fed, expected, {FILE: file})
+    if settled:
+        _keep(directory, test, live)
     return manifest
 
 
@@ -126,13 +134,28 @@ def export(manifest: Manifest, directory: Path, artefact: str) -> Artefact:
 
 
 def live(manifest: Manifest, directory: Path) -> Live:
-    """Rebuild the model. Raises InvalidTest or CorpusError where the test's folder was tampered with."""
-    return _live(str(directory), manifest.test)
+    """Rebuild the model. Raises InvalidTest or CorpusError where the test's folder was tampered with.
+
+    What this process wrapped it need not build again, if running it has left it as it was.
+    """
+    return _kept.get((str(directory), manifest.test)) or _live(str(directory), manifest.test)
 
 
 @lru_cache(maxsize=1)  # a worker is often asked for several artefacts of a test in a row
 def _live(directory: str, test: str) -> Live:
     return keras_model.build(_stored(Path(directory)))
+
+
+_kept: dict[tuple[str, str], Live] = {}
+"""(folder, test) → model, of the tests that this process wrapped last."""
+
+
+def _keep(directory: Path, test: str, live: Live) -> None:
+    """Keep a small model in place of the oldest."""
+    if live.size <= LARGE:
+        if len(_kept) >= KEPT:
+            del _kept[next(iter(_kept))]
+        _kept[str(directory), test] = live
 
 
 def _stored(directory: Path) -> Program:

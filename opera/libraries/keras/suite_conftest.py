@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opera.libraries.keras import kernels
+
 MARKERS = ("requires_trainable_backend", "multi_device")
 INFERENCE_ONLY = ("numpy", "openvino")
 """Backends that cannot train."""
@@ -85,6 +87,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"the backend {backend} cannot train"))
         if item.get_closest_marker("multi_device"):
             item.add_marker(pytest.mark.skip(reason="it needs several devices"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[object]:
+    """Let TensorFlow's kernels outlive a test: each begins by clearing the session."""
+    with kernels.kept():
+        return (yield)
 
 
 def skip_if_backend(given: str, reason: str) -> Callable[[Any], Any]:

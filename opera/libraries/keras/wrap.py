@@ -19,6 +19,7 @@ import numpy as np
 from opera.errors import CorpusError, InvalidTest
 from opera.libraries.keras import api as keras_api
 from opera.libraries.keras import codec as keras_values
+from opera.libraries.keras import kernels
 from opera.libraries.keras import source as keras_source
 from opera.programs.program import Graph, Instance, Program, with_params, with_values
 from opera.programs.values import RandomTensor, Tensor, Value
@@ -59,6 +60,23 @@ class Live:
         self._reset()
         fed = [tf.constant(item, spec.dtype) for item, spec in zip(inputs, self.signature, strict=True)]
         return [np.asarray(item) for item in tf.nest.flatten(self.concrete(*fed))]
+
+    @property
+    def size(self) -> int:
+        """Bytes of its weights and inputs."""
+        return sum(item.nbytes for item in self.inputs) + sum(int(np.prod(x.shape)) * 8 for x in self.model.variables)
+
+    def state(self) -> list[bytes]:
+        """Return all that a run may leave changed: values of variables, and seeds that layers and Keras itself draw from.
+
+        Two runs that begin in one state compute the same: what is random in Keras draws from these seeds alone.
+        """
+        from keras.src.backend.common import global_state
+        from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR
+
+        shared = global_state.get_global_attribute(GLOBAL_SEED_GENERATOR)
+        held = [*self.model.variables, *([shared.state] if shared is not None else [])]
+        return [np.asarray(variable).tobytes() for variable in held]
 
     def _reset(self) -> None:
         for layer in self.model.layers:
@@ -136,11 +154,12 @@ def build(program: Program) -> Live:
 
     fed = inputs(program)
     try:
-        source = keras_source.model(program)
-        keras.backend.clear_session(free_memory=False)
-        scope: dict[str, Any] = {"keras": keras, "np": np, "unpack": _unpack}
-        exec(compile(source, "<opera>", "exec"), scope)  # source of literals and known names: see keras_source
-        made = scope["build"]()
+        with kernels.kept():
+            source = keras_source.model(program)
+            keras.backend.clear_session(free_memory=False)
+            scope: dict[str, Any] = {"keras": keras, "np": np, "unpack": _unpack}
+            exec(compile(source, "<opera>", "exec"), scope)  # source of literals and known names: see keras_source
+            made = scope["build"]()
     except (InvalidTest, CorpusError, MemoryError):
         raise
     except Exception as error:  # what Keras raises for bad arguments is as various as its layers

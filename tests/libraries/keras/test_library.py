@@ -76,6 +76,46 @@ def test_wrap_runs_the_layer_and_the_folder_rebuilds_it(tmp_path):
     assert [x.name for x in live.model.inputs] == ["inputs"] and live.inputs[0].dtype == np.float32
 
 
+SPECTRAL = {"class_name": "Dense", "config": DENSE, "module": "keras.layers", "registered_name": None}
+DRAWS = {
+    "keras.layers.Dense": (DENSE, False),
+    "keras.layers.GaussianNoise": ({"stddev": 1.0}, True),  # a seed of its own
+    "keras.layers.SpectralNormalization": ({"layer": SPECTRAL}, True),  # no draw, but another state
+}
+
+
+@pytest.mark.parametrize("operator", list(DRAWS))
+def test_what_a_run_leaves_as_it_was_is_run_once_and_exported_as_it_is(tmp_path, monkeypatch, operator):
+    params, changes = DRAWS[operator]
+    made = instance(operator, params, {"training": True}, inputs=X)
+    runs, run = [], keras_model.Live.run
+    monkeypatch.setattr(keras_model.Live, "run", lambda self, *rest: runs.append(self) or run(self, *rest))
+    manifest, folder = wrapped(tmp_path, made)
+    assert len(runs) == 1 + changes and ("nondeterministic" in manifest.tags) == changes
+    assert (keras.live(manifest, folder) is runs[0]) != changes
+
+
+def test_a_draw_from_the_seed_that_all_share_changes_the_state_of_a_model():
+    live = keras_model.build(instance("keras.layers.Dense", DENSE, inputs=X))
+    before = live.state()
+    keras_backend.keras.random.normal((2,))
+    first = live.state()
+    keras_backend.keras.random.normal((2,))
+    assert len({tuple(x) for x in (before, first, live.state())}) == 3
+
+
+def test_a_model_is_built_and_runs_with_the_kernels_of_the_one_before(monkeypatch):
+    from tensorflow.python.eager import context
+
+    dropped = []
+    monkeypatch.setattr(context.pywrap_tfe, "TFE_ContextClearCaches", dropped.append)
+    made = instance("keras.layers.Dense", DENSE, inputs=X)
+    first, second = (keras_model.build(made).run()[0] for _ in range(2))
+    assert np.array_equal(first, second) and not dropped
+    keras_backend.keras.backend.clear_session(free_memory=False)
+    assert dropped  # outside of opera, all is as it was
+
+
 @pytest.mark.parametrize("artefact", ["saved_model", "tflite", "onnx"])
 def test_every_artefact_computes_the_same(tmp_path, artefact, capfd):
     pytest.importorskip({"onnx": "tf2onnx"}.get(artefact, "tensorflow"))
