@@ -266,7 +266,7 @@ def test_a_reduction_that_had_too_little_time_takes_the_place_of_none_on_its_fro
 
 
 class Opsets:
-    """Answers as a compiler whose outputs are wrong from `wrong` on, and an independent implementation that knows `confirmed`."""
+    """Answers as a compiler that is wrong from `wrong` on, beside an implementation that knows the versions `confirmed`."""
 
     def __init__(self, wrong: int, confirmed: range, spent: bool = False) -> None:
         self.wrong, self.confirmed, self.spent, self.outcomes = wrong, confirmed, spent, dict[str, Outcome]()
