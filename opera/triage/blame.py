@@ -77,8 +77,8 @@ class Tried(msgspec.Struct, frozen=True):
     """One question and what came of it.
 
     Attributes:
-        kind: LESS, APART or DECLARED (opera.compilers.Way); AS_FOUND, ROUTE or CONSTANTS: the same frontend; OTHER: another
-            compiler.
+        kind: LESS, APART or DECLARED (opera.compilers.Way); AS_FOUND, ROUTE, CONSTANTS or INPUTS: the same frontend; OTHER:
+            another compiler.
         way: In words.
     """
 
@@ -96,7 +96,9 @@ class Tried(msgspec.Struct, frozen=True):
 
 
 WORST = (*FAILURES, *(x for x in VERDICTS if x not in FAILURES))
-AS_FOUND, ROUTE, CONSTANTS, OTHER = "as found", "route", "constants", "other compiler"
+AS_FOUND, ROUTE, OTHER = "as found", "route", "other compiler"
+CONSTANTS, INPUTS = "constants", "inputs"
+"""Shapes, axes and the like as constants where they were inputs when it failed; and the other way round."""
 SAME = ("output", "index", "actual", "differing", "elements")
 """Details that two equal wrong answers share."""
 
@@ -110,7 +112,8 @@ def decide(
     2. Two other compilers give the same other answer, and none the expected one: LIBRARY (or its test).
     3. It passes with optimisations off: OPTIMISATION.
     4. An exporter is under test: EXPORTER; KERNEL where its file is right on another implementation.
-    5. Dtype or shape is what differs, and what the importer made states them for its outputs: wrong already, it is the
+    5. It passes with constants for the shapes, axes and the like that the failing model has as inputs: CONVERSION.
+       Dtype or shape is what differs, and what the importer made states them for its outputs: wrong already, it is the
        CONVERSION, else the KERNEL. What the importer made is evaluated apart: wrong, it is the CONVERSION, right, what comes
        after it, the KERNEL. So it is where no importer changes the model, and it is wrong with optimisations off too.
     6. It is raised while the model is converted, or names a place in the compiler's sources: that place's part.
@@ -123,7 +126,10 @@ def decide(
         native: `NATIVE` of the frontend.
     """
     tried = list(tried)
-    by = {kind: [x for x in tried if x.kind == kind] for kind in (AS_FOUND, LESS, APART, DECLARED, ROUTE, OTHER)}
+    by = {
+        kind: [x for x in tried if x.kind == kind]
+        for kind in (AS_FOUND, LESS, APART, DECLARED, ROUTE, CONSTANTS, OTHER)
+    }
     now = next((x.outcome for x in by[AS_FOUND]), seen)
     if not _still(now, seen):
         return UNKNOWN, f"it does not fail as it did: {_shows(now)}"
@@ -139,6 +145,9 @@ def decide(
         if apart and not wrong and now.stage == "infer":
             return KERNEL, f"what was exported is right: {apart[0].way}"
         return EXPORTER, f"what was exported is wrong: {wrong[0]}" if wrong else f"the exporter's own {now.verdict}"
+    for found in by[CONSTANTS]:
+        if found.right:
+            return CONVERSION, f"it passes by way of {found.way}: what the importer does with the inputs is wrong"
     stated = [x for x in by[DECLARED] if now.symptom in ("count", "shape", "dtype") and (x.right or x.wrong)]
     if stated:
         already = _says(stated[0].outcome, now)
@@ -255,7 +264,9 @@ def questions(workspace: Workspace, about: Subject) -> list[tuple[str, str, Ques
     found += [(x.kind, x.about, about.question(way=x.name)) for x in ways]
     for other in frontend.VARIANTS:
         if other.name != route.name and _offered(workspace, about, other.artefact):
-            kind = CONSTANTS if {other.name, route.name} == {"inputs", "constants"} else ROUTE
+            kind = {("inputs", "constants"): CONSTANTS, ("constants", "inputs"): INPUTS}.get(
+                (route.name, other.name), ROUTE
+            )
             found.append((kind, f"{about.frontend} by its variant {other.name}", about.question(variant=other.name)))
     superseded = workspace.superseded()
     of_test: dict[tuple[str, str], list[Verdict]] = defaultdict(list)

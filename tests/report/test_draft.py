@@ -79,6 +79,20 @@ def test_what_should_not_be_filed_says_so_and_why(workspace):
     assert "**Not to be filed as it stands**" in stage.render(found)
 
 
+def test_what_blame_and_other_compilers_settle_is_not_held_back(workspace):
+    drafted(workspace, Outcome(INCONSISTENT, "infer", "value", "wrong", details={"tags": (NEWER, "single-reference")}))
+    finding = findings(workspace)[0]
+    environment, test = finding.environment, next(iter(finding.members))
+    rows = (blame.Evidence("tvm 0.27.0", "passes"),)
+    for verdict, evidence, held in (
+        ("kernel", rows, ()),
+        ("conversion", (), ("newer opset", "no other implementation")),
+    ):
+        blame.save(workspace, blame.Blame(FINDING, environment, test, verdict, "so", evidence))
+        told = " ".join(stage.draft(workspace, FINDING).not_to_file)
+        assert [x in told for x in ("newer opset", "no other implementation")] == [bool(held)] * 2, told
+
+
 @pytest.mark.parametrize("tracker", HEADINGS)
 def test_every_tracker_has_its_own_form_and_a_compilers_words_stay_words(tracker):
     nasty = "`x` </details> @someone #12 <b>*bold*</b>\n```\n# heading"

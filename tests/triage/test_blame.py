@@ -15,7 +15,7 @@ from opera.run.probe import Probe
 from opera.store import verdicts
 from opera.store.workspace import Workspace
 from opera.triage import blame
-from opera.triage.blame import AS_FOUND, OTHER, ROUTE, Subject, Tried
+from opera.triage.blame import AS_FOUND, CONSTANTS, INPUTS, OTHER, ROUTE, Subject, Tried
 
 WRONG = Outcome(
     INCONSISTENT, "infer", "value", "output 'y': 1 of 2", details={"output": "y", "index": "[0]", "actual": 3.0}
@@ -46,6 +46,10 @@ RULES = [
     ("kernel", crash("load", "/src/onnxruntime/core/providers/cpu/rnn/deep_cpu_gru.h:56"), []),
     ("conversion", WRONG, [(APART, NOTHING), (ROUTE, RIGHT)]),
     ("unknown", WRONG, [(APART, NOTHING), (ROUTE, WRONG), (OTHER, RIGHT)]),
+    ("conversion", WRONG, [(LESS, WRONG), (DECLARED, RIGHT), (CONSTANTS, RIGHT)]),
+    ("optimisation", WRONG, [(LESS, RIGHT), (CONSTANTS, RIGHT)]),
+    ("kernel", WRONG, [(APART, RIGHT), (CONSTANTS, WRONG)]),
+    ("unknown", WRONG, [(APART, NOTHING), (INPUTS, RIGHT)]),
 ]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,7 +16,7 @@ from several_calls import node
 from opera.oracle.signature import Signature
 from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Tensor
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, TIMEOUT, Limits, Outcome
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, NEWER, TIMEOUT, Limits, Outcome
 from opera.report.summary import summarise
 from opera.run import driver as stage
 from opera.run.probe import Probe, Question
@@ -22,6 +24,7 @@ from opera.store import tests
 from opera.store.workspace import Workspace
 from opera.triage import reduce, reduction, scripts
 from opera.triage.findings import findings
+from opera.triage.minimise import Spent
 from opera.triage.sentence import reads_as_refusal
 
 pytest.importorskip("onnx")
@@ -260,3 +263,41 @@ def test_a_reduction_that_had_too_little_time_takes_the_place_of_none_on_its_fro
         "a-onnx": whole.captured,
         "b-onnx": other.captured,
     }
+
+
+class Opsets:
+    """Answers as a compiler that is wrong from `wrong` on, beside an implementation that knows the versions `confirmed`."""
+
+    def __init__(self, wrong: int, confirmed: range, spent: bool = False) -> None:
+        self.wrong, self.confirmed, self.spent, self.outcomes = wrong, confirmed, spent, dict[str, Outcome]()
+
+    def __call__(self, programs: Sequence[Program]) -> list[bool]:
+        if self.spent:
+            raise Spent
+        for program in programs:
+            version = program.context["opset"][""]
+            details = {"index": "[0]", "expected": 1.0, "actual": 2.0 if version >= self.wrong else 3.0}
+            details |= {"agreeing": "onnxruntime"} if version in self.confirmed else {}
+            self.outcomes[program.id] = Outcome(INCONSISTENT, "infer", "value", "wrong", details=details)
+        return [True] * len(programs)
+
+
+@pytest.mark.parametrize(
+    ("ask", "opset"),
+    [
+        (Opsets(10, range(10, 27)), [10]),
+        (Opsets(13, range(10, 27)), [13]),  # before, other numbers are wrong
+        (Opsets(7, range(21, 27)), [21]),  # before, nobody confirms what is expected
+        (Opsets(7, range(0)), []),
+        (Opsets(7, range(7, 27), spent=True), []),
+    ],
+)
+def test_a_newer_operator_is_tried_in_older_versions_that_another_implementation_confirms(
+    ask: Any, opset: list[int]
+) -> None:
+    program = Instance("onnx", "QuantizeLinear", {}, (), ("y",), {"opset": {"": 28}})
+    details = {"index": "[0]", "expected": 1.0, "actual": 2.0, "tags": (NEWER,)}
+    ask.outcomes[program.id] = Outcome(INCONSISTENT, "infer", "value", "wrong", details=details)
+    assert [x.context["opset"][""] for x in reduce._older(ask, program)] == opset
+    ask.outcomes[program.id] = Outcome(INCONSISTENT, "infer", "value", "wrong", details={**details, "tags": ()})
+    assert reduce._older(ask, program) == []
