@@ -19,6 +19,7 @@ RECORDED: list[dict[str, Any]] = [row for file in FILES for row in json.loads(fi
 BETWEEN = {
     "openvino-onnx": ("2023.1.0", "2023.3.0", "2024.0.0", "2024.3.0", "2024.6.0", "2025.0.0", "2026.0.0", "2026.4.1"),
     "onnxruntime-onnx": ("1.17.0", "1.18.1", "1.19.2", "1.20.1", "1.22.0", "1.24.4", "1.27.0", "1.29.0", "1.31.1"),
+    "iree-onnx": ("3.13.0",),
     "opencv-onnx": ("5.0.0",),
     "tract-onnx": ("0.23.9",),
     "tvm-onnx": ("0.25.0.post1", "0.26.0", "0.27.0.post1"),
