@@ -90,7 +90,7 @@ class _Module:
         self.lines = Path(spec.origin).read_text(encoding="utf-8").splitlines()
         self.defined: dict[str, ast.stmt] = {}
         self.imported: dict[str, tuple[str, str]] = {}  # name → module and name, of recipes
-        self.outside: dict[str, str] = {}  # name → line that imports it, of all else
+        self.outside: dict[str, list[str]] = {}  # name → lines that import it: `import a.b`, `import a.c` share a
         self.effects: list[ast.stmt] = []  # statements that define nothing: they are always needed
         for node in ast.parse("\n".join(self.lines)).body:
             self._note(node)
@@ -102,9 +102,10 @@ class _Module:
             case ast.ImportFrom(module=str(module), names=names, level=0) if self._is_recipe(module):
                 self.imported |= {alias.name: (module, alias.name) for alias in names}
             case ast.ImportFrom(module=module, names=names):
-                self.outside |= {x.asname or x.name: f"from {module} import {_alias(x)}" for x in names}
+                self.outside |= {x.asname or x.name: [f"from {module} import {_alias(x)}"] for x in names}
             case ast.Import(names=names):
-                self.outside |= {x.asname or x.name.partition(".")[0]: f"import {_alias(x)}" for x in names}
+                for x in names:
+                    self.outside.setdefault(x.asname or x.name.partition(".")[0], []).append(f"import {_alias(x)}")
             case ast.Expr(value=ast.Constant()):
                 pass
             case _:
@@ -154,7 +155,7 @@ class _Needed:
         if name in read.imported:
             self.add(*read.imported[name])
         elif name in read.outside:
-            self.imports.append(read.outside[name])
+            self.imports += read.outside[name]
         elif name in read.defined:
             known = self.found.setdefault(module, {})
             if name in known:

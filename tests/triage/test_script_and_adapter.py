@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from opera import compilers, libraries
-from opera.compilers import RECIPES, Case, Variant
+from opera.compilers import RECIPES, Case, Recipe, Variant
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Program, Provenance
 from opera.programs.values import Optional, Sequence, Tensor, Value
@@ -345,6 +345,12 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], s
         return name
 
     return write
+
+
+def test_all_modules_that_are_imported_from_one_package_are_printed() -> None:
+    """They share the first name, by which the recipe uses them: `iree.compiler.api.Session`, `iree.runtime.Config`."""
+    imports = recipes.printed(Recipe(load=(f"{RECIPES}.iree:load",), infer=(f"{RECIPES}.iree:compile",))).imports
+    assert {"import iree.compiler.api", "import iree.runtime"} <= set(imports)
 
 
 def test_what_a_script_cannot_give_is_told(module: Any) -> None:
