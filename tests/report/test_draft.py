@@ -36,6 +36,7 @@ HEADINGS = {
     "opencv": ["### System Information", "### Detailed description", "### Steps to reproduce"],
     "tract": ["**Expected**", "**To reproduce**", "**Versions**"],
     "pytorch": ["### 🐛 Describe the bug", "### Versions"],
+    "executorch": ["### 🐛 Describe the bug", "### Versions"],
     "keras": ["**Describe the current behavior**", "**Standalone code to reproduce the issue**"],
     "onnx": ["# Bug Report", "### Is the issue related to model conversion?", "### Reproduction instructions"],
 }  # fmt: skip
