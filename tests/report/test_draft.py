@@ -37,6 +37,7 @@ HEADINGS = {
     "iree": ["### What happened?", "### Steps to reproduce your issue", "### Version information"],
     "tract": ["**Expected**", "**To reproduce**", "**Versions**"],
     "pytorch": ["### 🐛 Describe the bug", "### Versions"],
+    "executorch": ["### 🐛 Describe the bug", "### Versions"],
     "keras": ["**Describe the current behavior**", "**Standalone code to reproduce the issue**"],
     "onnx": ["# Bug Report", "### Is the issue related to model conversion?", "### Reproduction instructions"],
 }  # fmt: skip
