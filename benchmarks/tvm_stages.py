@@ -11,7 +11,7 @@ import argparse
 import random
 import resource
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ class Clock:
     """Adds up the CPU seconds of stages."""
 
     def __init__(self) -> None:
-        self.seconds, self.times = Counter[str](), Counter[str]()
+        self.seconds, self.times = defaultdict[str, float](float), Counter[str]()
 
     def __call__(self, stage: str, function: Callable[..., Any], *arguments: Any) -> Any:
         begin = cpu()
