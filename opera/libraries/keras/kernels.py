@@ -10,8 +10,8 @@ from contextlib import contextmanager
 def kept() -> Iterator[None]:
     """Keep TensorFlow's kernels, which a cleared session and a set seed drop: every operation would be prepared anew.
 
-    They are dropped for the sake of random kernels that hold a seed; all that Keras draws, it draws by stateless ones. On another
-    backend nothing is done.
+    They are dropped for the sake of random kernels that hold a seed; all that Keras draws, it draws by stateless ones. On
+    another backend nothing is done.
     """
     import keras
 

@@ -90,7 +90,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol() -> Iterator[object]:
+def pytest_runtest_protocol() -> Iterator[None]:
     """Let TensorFlow's kernels outlive a test: each begins by clearing the session."""
     with kernels.kept():
         return (yield)

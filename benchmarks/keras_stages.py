@@ -1,0 +1,76 @@
+"""Where the time of a Keras test goes: CPU milliseconds of each step, up to OpenVINO's compiled model and a TFLite file.
+
+    python benchmarks/keras_stages.py WORKSPACE [--tests 60]
+
+WORKSPACE holds Keras tests that were wrapped (`opera run --library keras`). What fails in a step is counted and passed over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import time
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+class Clock:
+    """Adds up the CPU seconds of steps."""
+
+    def __init__(self) -> None:
+        self.seconds, self.times, self.failed = defaultdict[str, float](float), Counter[str](), Counter[str]()
+
+    def __call__(self, step: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        begin = time.process_time()
+        try:
+            return function(*arguments)
+        except Exception:  # what a compiler refuses is none of this
+            self.failed[step] += 1
+            return None
+        finally:
+            self.seconds[step] += time.process_time() - begin
+            self.times[step] += 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workspace", type=Path)
+    parser.add_argument("--tests", type=int, default=60)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    from opera.compilers.recipes import openvino as compiling
+    from opera.compilers.recipes import openvino_keras as loading
+    from opera.compilers.shared import keras_live
+    from opera.libraries.keras import library, wrap
+
+    keras_live.prepare()
+    gc.collect()
+    gc.freeze()  # as workers' servers do
+    folders = sorted(path.parent for path in (given.workspace / "tests").rglob("instance.json"))
+    random.Random(1).shuffle(folders)
+    clock = Clock()
+    for folder in folders[: given.tests]:
+        program = library._stored(folder)
+        live = clock("build", wrap.build, program)
+        if live is None:
+            continue
+        clock("run", live.run)
+        clock("run again", live.run)
+        clock("trace", lambda made=live: made.concrete)
+        clock("convert to TFLite", live.tflite)
+        again = clock("build again", wrap.build, program)
+        outputs = [f"output_{place}" for place in range(len(again.model.outputs))]
+        model = clock("OpenVINO: load", loading.load_live, again.model, outputs)
+        if model is not None:
+            clock("OpenVINO: compile", compiling.compile_model, model)
+    for step, seconds in clock.seconds.items():
+        times = clock.times[step]
+        print(f"{step:20} {1000 * seconds / times:7.1f} CPU ms, {times} times, {clock.failed[step]} failed")
+
+
+if __name__ == "__main__":
+    main()
