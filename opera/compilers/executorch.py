@@ -20,6 +20,7 @@ from opera.programs.values import Value
 NAME = "executorch"
 TITLE = "ExecuTorch"
 PACKAGE = "executorch"
+ALONE = True
 PRELOAD = (
     precision.PRELOAD,
     "torch",
