@@ -226,7 +226,7 @@ def test_the_oldest_opset_is_one_that_means_the_same():
     class Asker:
         def __init__(self, probe):
             self.probe, self.question = probe, Question(frontend="onnxruntime-onnx", variant="inputs")
-            self.seen = []
+            self.seen, self.outcomes = [], {}
 
         def __call__(self, programs):
             self.seen += [x.context["opset"][""] for x in programs]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -127,20 +127,36 @@ def test_an_algorithm_is_a_third_reference() -> None:
     assert answers.judge(scatter, "t", algorithm=wrong, runtime=False).reference == answers.ALGORITHM
 
 
-def test_the_evaluator_may_take_its_time_but_not_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "EVALUATOR_SECONDS", 0.001)
-    grid = np.zeros((1, 24, 24, 2), "float32")
-    judged = answers.judge(call("GridSample", 20, f32(1, 1, 8, 8), grid, mode="cubic"), "t")
-    assert (judged.status, judged.reference) == (answers.ACCEPTED, answers.RUNTIME)
+def test_the_evaluator_may_take_its_time_but_not_all_of_it() -> None:
+    """And a late signal of its limit, which the kernel may deliver after the timer is off, kills nobody.
 
+    This is tried in a process of its own. In one that had used TensorFlow and PyTorch, CPython 3.11.7 died (SIGSEGV in its own
+    interpreter loop) in half of the runs when a signal's handler raised TooSlow; why is not known.
+    """
+    code = """
+import os, signal
+import numpy as np
+from opera.sources.sionnx import answers, encode
+from opera.sources.sionnx.case import Case, Given, Input
 
-def test_a_late_signal_of_the_limit_kills_nobody() -> None:
-    """The kernel may deliver it after the timer is off: a worker of this suite died of that."""
+arrays = np.linspace(-1, 1, 64).reshape(1, 1, 8, 8).astype("float32"), np.zeros((1, 24, 24, 2), "float32")
+inputs = tuple(Input("X", "float32", x) for x in arrays)
+instance = encode.instance(Case("GridSample", "", 20, {"mode": Given("string", "cubic")}, inputs, ("Y",), {}, ("", ""), 0))
+answers.EVALUATOR_SECONDS = 0.001
+judged = answers.judge(instance, "t")
+assert (judged.status, judged.reference) == (answers.ACCEPTED, answers.RUNTIME), judged
+with answers._limit(10):
+    pass
+os.kill(os.getpid(), signal.SIGVTALRM)
+try:
     with answers._limit(10):
-        pass
-    os.kill(os.getpid(), signal.SIGVTALRM)
-    with pytest.raises(answers.TooSlow), answers._limit(10):
         os.kill(os.getpid(), signal.SIGVTALRM)
+        raise SystemExit("the limit raised nothing")
+except answers.TooSlow:
+    print("as it should be")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "as it should be\n"), done.stderr
 
 
 def test_a_call_of_a_version_newer_than_a_reference_knows_is_asked_in_an_older_one() -> None:
