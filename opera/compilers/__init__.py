@@ -257,6 +257,12 @@ def package(name: str) -> str:
     return "" if parts or not re.fullmatch(r"[\w.-]+", found) else found
 
 
+def cure(name: str) -> str:
+    """Return the command that gets a compiler which is not there."""
+    module = get(name)
+    return f"opera env create {name}" if getattr(module, "ALONE", False) else f"pip install {module.PACKAGE}"
+
+
 @cache
 def title(name: str) -> str:
     """Return what a compiler is called in prose: its TITLE, where it has one (`ONNX Runtime`)."""

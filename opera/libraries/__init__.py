@@ -107,6 +107,13 @@ class Documenting(Library, Protocol):
         """
 
 
+class Versioned(Library, Protocol):
+    """What a library has beside that if its operators have versions."""
+
+    def older(self, call: Instance) -> list[Program]:
+        """Return a call as of each older version of the library's operators, the newest first; it may not be valid there."""
+
+
 class Case(msgspec.Struct, frozen=True):
     """A migrated test that is to be published under a name: its manifest, its folder, and the program that it was made of."""
 

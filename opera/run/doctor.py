@@ -159,17 +159,11 @@ def _quickly(names: Sequence[str], interpreter: Interpreter) -> Iterator[Check]:
             continue
         needed = dict.fromkeys(x.partition(".")[0] for x in module.PRELOAD if not x.startswith("opera."))
         if any(importlib.util.find_spec(package) is None for package in needed):
-            yield Check(MISSING, "compiler", name, "", _cure(name))
+            yield Check(MISSING, "compiler", name, "", compilers.cure(name))
             continue
         versions = [importlib.metadata.version(x[0]) for x in map(distributions.get, needed) if x]
         note = f"installed, not tried: {', '.join(compilers.frontend_name(name, x) for x in module.FRONTENDS)}"
         yield Check(OK, "compiler", name, versions[-1] if versions else "", note)
-
-
-def _cure(name: str) -> str:
-    """Return the command that gets a compiler."""
-    module = compilers.get(name)
-    return f"opera env create {name}" if getattr(module, "ALONE", False) else f"pip install {module.PACKAGE}"
 
 
 def _library(name: str) -> Check:
@@ -201,7 +195,7 @@ def _compiler(
         mark, version, note = _canaries(name, library, own, workers, pool, python, chosen)
         return Check(mark, "compiler", frontend, version, f"{note} ({time.monotonic() - started:.0f} s)")
     except NotInstalled as error:
-        fix = _cure(name)
+        fix = compilers.cure(name)
         absent = "ModuleNotFoundError" in error.what and not python
         lacks = error.what.partition(" ImportError: ")[2]  # in its adapter's own words
         return Check(MISSING, "compiler", frontend, "", fix if absent else lacks or f"{fix} ({error.what})")

@@ -139,11 +139,12 @@ def _reason(name: str, result: Result) -> OperaError:
         word in why for word in ("ModuleNotFoundError", "PackageNotFoundError", "ImportError", "cannot be run")
     )
     if absent:
+        cure = compilers.cure(name)
+        either = cure.startswith("pip ") and compilers.package(name)
         return NotInstalled(
             f"the compiler {name} cannot be used: {last}",
             cause="it is not installed, or the machine lacks what it needs",
-            fix=f"pip install {compilers.get(name).PACKAGE}"
-            + (f"; or `opera env create {name}`, an environment of its own" if compilers.package(name) else ""),
+            fix=cure + (f"; or `opera env create {name}`, an environment of its own" if either else ""),
         )
     return NoAnswer(
         f"the compiler {name} cannot be used: {last}",

@@ -1,4 +1,4 @@
-"""Whether two versions of a compiler fail alike: the same failure, however each words it."""
+"""Whether two failures are alike: of two versions of a compiler, however each words it; of two programs or two compilers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from opera.programs.verdicts import CRASH, REFUSED, Outcome
 
 SIMILAR = 0.6
 """Share of words, in order, that two normalised messages have in common if one is the other worded anew."""
+ANSWER = ("output", "index", "actual", "differing", "elements")
+"""Details that two equal wrong answers share."""
 _PLACE = re.compile(r"@([\w.-]+):\d+$")
 
 
@@ -29,3 +31,8 @@ def alike(one: Outcome, other: Outcome) -> bool:
         return True
     words = [normalise(cause(x.message)).lower().split() for x in (one, other)]
     return difflib.SequenceMatcher(a=words[0], b=words[1], autojunk=False).ratio() >= SIMILAR
+
+
+def same_answer(one: Outcome, other: Outcome) -> bool:
+    """Whether two inconsistent outcomes are one wrong answer, by their first differing element and how many there are."""
+    return one.symptom == other.symptom and all(one.details.get(x) == other.details.get(x) for x in ANSWER)

@@ -30,6 +30,7 @@ from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import causes, scripts
+from opera.triage.alike import same_answer
 from opera.triage.choice import choose
 
 EXPORTER, LIBRARY, UNKNOWN = "exporter", "library", "unknown"
@@ -99,8 +100,6 @@ WORST = (*FAILURES, *(x for x in VERDICTS if x not in FAILURES))
 AS_FOUND, ROUTE, OTHER = "as found", "route", "other compiler"
 CONSTANTS, INPUTS = "constants", "inputs"
 """Shapes, axes and the like as constants where they were inputs when it failed; and the other way round."""
-SAME = ("output", "index", "actual", "differing", "elements")
-"""Details that two equal wrong answers share."""
 
 
 def decide(
@@ -133,7 +132,7 @@ def decide(
     now = next((x.outcome for x in by[AS_FOUND]), seen)
     if not _still(now, seen):
         return UNKNOWN, f"it does not fail as it did: {_shows(now)}"
-    same = [x.way for x in by[OTHER] if x.wrong and _same(x.outcome, now)]
+    same = [x.way for x in by[OTHER] if x.wrong and same_answer(x.outcome, now)]
     if len(same) > 1 and not any(x.right for x in by[OTHER]):
         return LIBRARY, f"{' and '.join(same)} give the same other answer, and none the expected one"
     for found in by[LESS]:
@@ -193,10 +192,6 @@ def _says(stated: Outcome, now: Outcome) -> bool:
     if stated.symptom == now.symptom and stated.message.partition(": ")[0] == name:
         return True
     return any(text.startswith(f"{name}: {now.symptom}:") for text in stated.details.get("others", ()))
-
-
-def _same(one: Outcome, other: Outcome) -> bool:
-    return one.symptom == other.symptom and all(one.details.get(x) == other.details.get(x) for x in SAME)
 
 
 def _shows(outcome: Outcome) -> str:
@@ -314,7 +309,7 @@ def _missing(outcome: Outcome) -> bool:
 def _remark(tried: Tried, now: Outcome) -> str:
     if tried.kind in (AS_FOUND, DECLARED) or not tried.wrong:
         return ""
-    return "the same answer" if _same(tried.outcome, now) else "another answer"
+    return "the same answer" if same_answer(tried.outcome, now) else "another answer"
 
 
 def _opinions(seen: Outcome) -> list[Evidence]:

@@ -10,11 +10,13 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
+from opera import libraries
 from opera.errors import OperaError
+from opera.libraries import Versioned
 from opera.oracle.comparison import conceals
 from opera.oracle.signature import DTYPE, Signature
 from opera.pool import clock
@@ -40,6 +42,7 @@ from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import causes, choice, deciding, reduction, scripts, smaller
+from opera.triage.alike import same_answer
 from opera.triage.minimise import Spent, minimise
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import brief
@@ -68,10 +71,6 @@ AGREEING = "agreeing"
 """Detail of an outcome: the independent implementations that confirm what is expected (opera.oracle.screens)."""
 WITNESS = 0.05
 """Seconds that a frontend may take for a test, to be asked about every smaller program, too."""
-FIRST = 7
-"""The oldest opset that is tried: what is older than ONNX 1.2 (2018) nobody exports."""
-SAME = ("output", "index", "expected", "actual", "differing", "elements")
-"""Details that two equal wrong answers to one question share."""
 LARGEST = (448.0, 57344.0, 65504.0, 2.0**128 * (1 - 2.0**-8), 2.0**128 * (1 - 2.0**-24), sys.float_info.max)
 """The largest finite numbers of dtypes, which stand for an infinity where one is replaced."""
 ALIKE = 0.6
@@ -355,7 +354,7 @@ def _oldest(ask: _Asker, program: Program) -> list[Program]:
         held = migrated.folder(Path(kept), plan.test_id(program.id, plan.exporter_id(program.library)))
         needs = migrated.read_manifest(held).needs if (held / "manifest.json").is_file() else {}
     older = {**versions, **{name: least for name, least in needs.items() if name in versions}}
-    made: list[Program] = [_of_opset(program, older)]
+    made: list[Program] = [msgspec.structs.replace(program, context={**program.context, "opset": older})]
     found = made if older != versions and ask(made) == [True] else []
     return found + _older(ask, *[x for x in (found or [program]) if isinstance(x, Instance)])
 
@@ -366,30 +365,18 @@ def _older(ask: _Asker, program: Instance) -> list[Program]:
     The words of that version may differ: so another implementation must give what is expected of it, and the wrong numbers must
     be the same.
     """
-    before, versions = ask.outcomes.get(program.id), program.context.get("opset")
+    before, library = ask.outcomes.get(program.id), libraries.get(program.library)
     if before is None or before.verdict != INCONSISTENT or NEWER not in before.details.get("tags", ()):
         return []
-    newest = versions.get("") if isinstance(versions, dict) else None
-    if not isinstance(versions, dict) or not isinstance(newest, int):
-        return []
-    made: list[Program] = [
-        _of_opset(program, {**versions, "": version}) for version in range(newest - 1, FIRST - 1, -1)
-    ]
-
-    def same(outcome: Outcome) -> bool:
-        return bool(outcome.details.get(AGREEING)) and all(
-            before.details.get(x) == outcome.details.get(x) for x in SAME
-        )
-
+    made = cast(Versioned, library).older(program) if hasattr(library, "older") else []
     try:
         failing = ask(made)
     except Spent:  # what was found is no worse for it
         return []
-    return [x for x, fails in zip(made, failing, strict=True) if fails and same(ask.outcomes[x.id])][-1:]
-
-
-def _of_opset(program: Instance, versions: dict[str, Any]) -> Instance:
-    return msgspec.structs.replace(program, context={**program.context, "opset": versions})
+    shown = ((x, ask.outcomes[x.id]) for x, fails in zip(made, failing, strict=True) if fails)
+    expected = before.details.get("expected")
+    same = [x for x, now in shown if same_answer(before, now) and now.details.get("expected") == expected]
+    return [x for x in same if ask.outcomes[x.id].details.get(AGREEING)][-1:]
 
 
 def _confirmed(workspace: Workspace, ask: _Asker, kept: list[Program]) -> tuple[Program, Outcome]:

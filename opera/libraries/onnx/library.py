@@ -249,6 +249,18 @@ def specification(operator: str) -> str:
     return onnx_source.specification(operator)
 
 
+def older(call: Instance) -> list[Program]:
+    """Return a call as of each older opset of ONNX's own operators, the newest first; it may not be valid there."""
+    versions = call.context.get("opset")
+    newest = versions.get("") if isinstance(versions, dict) else None
+    if not isinstance(versions, dict) or not isinstance(newest, int):
+        return []
+    return [
+        msgspec.structs.replace(call, context={**call.context, "opset": {**versions, "": version}})
+        for version in range(newest - 1, onnx_opsets.FIRST - 1, -1)
+    ]
+
+
 def documented(call: Instance, parameters: list[str], output: str) -> list[Quote]:
     """Return what the specification says of attributes, of an output's type, and of what is special about the inputs."""
     from opera.libraries.onnx import schemas as onnx_schemas
