@@ -19,7 +19,9 @@ def findings(
     operator: Annotated[str, typer.Option(help="Only findings of operators that match this glob: 'Conv*'.")] = "*",
     status: Annotated[
         list[str] | None,
-        typer.Option(help="Only those that are so (repeatable): new, known, confirmed, unconfirmed, a verdict, a tag."),
+        typer.Option(
+            help="Only those that are so (repeatable): ready, doubtful, new, known, confirmed, unconfirmed, a verdict, a tag."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array instead.")] = False,
     by: Annotated[str, typer.Option(help="`cause`: what findings of several frontends have in common.")] = "",

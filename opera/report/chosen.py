@@ -13,6 +13,7 @@ from opera.triage.findings import Finding
 from opera.triage.known import STATUSES
 
 NEW, KNOWN, CONFIRMED, UNCONFIRMED = "new", "known", "confirmed", "unconfirmed"
+READY, DOUBTFUL = "ready", "doubtful"
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -24,13 +25,15 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def statuses(finding: Finding) -> set[str]:
-    """Return the words that hold of a finding: whether a fresh process confirmed it, whether it is known, verdict, tags.
+    """Return the words that hold of a finding: whether a fresh process confirmed it, whether it is known, whether it is ready
+    to be filed or there are doubts, verdict, tags.
 
     Of one that the file of known issues has, its status there too (`by-design`): `confirmed` is what opera itself saw.
     """
     words = {
         CONFIRMED if finding.confirmed else UNCONFIRMED,
         NEW if finding.new else KNOWN,
+        DOUBTFUL if finding.doubts else READY,
         finding.verdict,
         *finding.tags,
     }
@@ -49,7 +52,7 @@ def choose(found: Sequence[Finding], wanted: Wanted, frontends: Iterable[str]) -
             cause=near(wanted.frontend, known),
             fix=f"choose from {', '.join(known)}" if known else "run `opera run` first",
         )
-    words = {NEW, KNOWN, UNCONFIRMED, *STATUSES, *FAILURES}.union(*map(statuses, found))
+    words = {NEW, KNOWN, UNCONFIRMED, READY, DOUBTFUL, *STATUSES, *FAILURES}.union(*map(statuses, found))
     for word in wanted.statuses:
         if word not in words:
             raise UsageError(

@@ -29,7 +29,6 @@ from opera.programs.verdicts import (
     CRASH,
     DISPUTED,
     INCONSISTENT,
-    NEWER,
     PASS,
     REFUSED,
     SCREENED,
@@ -49,7 +48,7 @@ from opera.triage.findings import Finding, findings
 from opera.triage.known import Entry, Known
 from opera.triage.reproducer import Exhibit
 from opera.triage.scripts import Trial
-from opera.triage.sentence import READS_AS_REFUSAL, said, title
+from opera.triage.sentence import said, title
 
 COMMON = ("float32", "int64", "bool")
 """Dtypes that a title needs not name."""
@@ -190,7 +189,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         library=TITLES.get(library, library),
         frontend=finding.frontend,
         shows=outcome,
-        not_to_file=tuple(_objections(finding, told, chosen, trial, entry)),
+        not_to_file=tuple(_objections(finding, chosen, trial, entry)),
         expected=tuple(f"{x.name} = {x.expected}" for x in told.outputs),
         actual=(*_route(finding, shown), *_actual(told, outcome)),
         says=hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
@@ -280,26 +279,16 @@ def _what(program: Program, told: Page, shown: Choice) -> str:
     return f"{program.operator} ({', '.join(given)})" if given else program.operator
 
 
-def _objections(
-    finding: Finding, told: Page, chosen: Choice | None, trial: Trial | None, entry: Entry | None
-) -> Iterator[str]:
+def _objections(finding: Finding, chosen: Choice | None, trial: Trial | None, entry: Entry | None) -> Iterator[str]:
     """Yield why a finding should not be filed as it stands."""
     if entry is not None:
         more = ": ".join(filter(None, (entry.status, entry.issue or entry.reason or entry.note)))
         yield f"it is known ({more})"
     if chosen is None:
-        yield "no test shows it alone: it fails only after others in the same process, or its tests were deleted"
+        yield "nothing is left that shows it: its tests were deleted, or fail only after others in the same process"
     elif trial is None or not trial.shown:
         yield f"its script does not show it here and now: {_last(trial.text) if trial else 'it could not be run'}"
-    if READS_AS_REFUSAL in finding.tags:
-        yield "its words read as a refusal: if the documentation does not promise it, this asks for a feature"
-    if not finding.confirmed:
-        yield "it was not confirmed in a fresh process"
-    after = told.blame is not None and told.blame.verdict in (compilers.KERNEL, compilers.OPTIMISATION)
-    if NEWER in finding.tags and not after:  # what the importer made is right: it knows what the opset means
-        yield "the model needs a newer opset than the compiler declares to know: that is a feature not yet there, no bug"
-    if "single-reference" in finding.tags and not any(CONFIRMS in x for x in _others(told)):
-        yield "no other implementation confirms the expected outputs: check them by hand against the documentation first"
+    yield from finding.doubts
 
 
 def _last(text: str) -> str:

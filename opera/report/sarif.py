@@ -177,7 +177,7 @@ def _result(x: Finding, place: Place | None, versions: tuple[str, ...]) -> Resul
     says = one_line(x.message, 500)
     return Result(
         rule_id=rule_id(x),
-        level=_level(x) if x.confirmed else "note",
+        level="note" if x.doubts else _level(x),
         message=Text(f"{clean(x.sentence)}.{back} {_failing(x)}" + (f" It says: {says}" if says else "")),
         # A code host wants one place: where the code is not known, that is the script.
         locations=(_location(x, place) if place is not None else shown,),

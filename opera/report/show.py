@@ -21,7 +21,7 @@ from opera.report.page import Output, page
 from opera.report.programs import short
 from opera.report.snippet import snippet
 from opera.report.terminal import findings_table
-from opera.report.words import clean, gist, in_words, near_path, one_line, status
+from opera.report.words import clean, gist, in_words, near_path, one_line, readiness, status
 from opera.store import defaults, instances, sites, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -50,9 +50,8 @@ def findings(workspace: Workspace, wanted: Wanted, known: Known = NONE, *, as_js
         console.print(f"None of the {len(everything)} findings is so." if everything else "No findings.")
         return
     console.print(findings_table(found, console.width))
-    unconfirmed, listed = sum(not x.confirmed for x in found), sum(not x.new for x in found)
-    told = f", {unconfirmed} of them not yet confirmed (marked ?)" if unconfirmed else ""
-    told += f", {listed} known" if listed else ""
+    listed = sum(not x.new for x in found)
+    told = "".join(f", {x}" for x in (readiness(found), f"{listed} known" if listed else "") if x)
     count = f"{len(found)} of {len(everything)}" if len(found) < len(everything) else str(len(found))
     console.print(
         f"{count} findings{told}. opera show ID tells all of one; opera repro ID writes its script", soft_wrap=True
@@ -181,6 +180,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
         f"  ({escape(status(x))})",
         style="dim",
     )
+    _section(console, "Not to be filed as it stands", x.doubts)
     shown = f"reduced from {told.origin}" if told.reduced else told.origin
     _section(console, f"The model ({shown or told.test})", told.model)
     _called(console, workspace, (tests.test(workspace, name).instance for name in x.members))

@@ -18,6 +18,7 @@ from opera.report.words import (
     clean,
     nothing_yet,
     one_line,
+    readiness,
     share,
     shown_verdicts,
     source_rows,
@@ -126,7 +127,8 @@ def _findings(console: Console, report: Report) -> None:
         console.print("No findings.")
         return
     listed = sum(not x.new for x in report.findings)
-    told = f" ({listed} known)" if listed else ""
+    told = ", ".join(filter(None, (readiness(report.findings), f"{listed} known" if listed else "")))
+    told = f" ({told})" if told else ""
     console.print(f"[bold]Findings[/bold], {min(TOP, len(report.findings))} of {len(report.findings)}{told}:")
     console.print(findings_table(report.findings[:TOP], console.width))
     console.print("next: opera findings")
@@ -144,7 +146,7 @@ def findings_table(findings: list[Finding], width: int) -> Table:
     ]
     for x in findings:
         version = [x.compiler_version] if several else []
-        count = f"{len(x.members)}{'' if x.confirmed else '?'}"
+        count = f"{len(x.members)}{'?' if x.doubts else ''}"
         known = [standing(x.known) if x.known else "new"] if noted else []
         rows.append((x.id, x.frontend, *version, count, *known, one_line(x.sentence, SENTENCE)))
     longest = [max(map(len, column)) for column in zip(*rows, strict=True)]

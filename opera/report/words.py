@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from opera.oracle.messages import cause
 from opera.report.sources import Comparison
 from opera.report.summary import FrontendSummary, Report
-from opera.triage.findings import LAST, Finding, ages
+from opera.triage.findings import Finding, ages
 from opera.triage.known import Mark
 
 ORDER = (
@@ -115,10 +115,17 @@ def gist(text: str, length: int) -> str:
 
 
 def status(finding: Finding) -> str:
-    """Return whether a finding is known, how far it is confirmed, and its tags."""
+    """Return whether a finding is known, how far it is confirmed, its tags, and whether there are doubts about it."""
     known = [f"known: {in_words(finding.known)}"] if finding.known else []
     state = f"{finding.confirmed} confirmed" if finding.confirmed else "not yet confirmed"
-    return ", ".join([*known, state, *finding.tags])
+    return ", ".join([*known, state, *finding.tags, *(["doubtful"] if finding.doubts else [])])
+
+
+def readiness(findings: Iterable[Finding]) -> str:
+    """Return how many findings are ready to be filed, and about how many there are doubts; nothing where there are none."""
+    found = list(findings)
+    doubtful = sum(bool(x.doubts) for x in found)
+    return f"{len(found) - doubtful} ready to file, {doubtful} with doubts (marked ?)" if doubtful else ""
 
 
 def severity(finding: Finding) -> int:
@@ -129,13 +136,11 @@ def severity(finding: Finding) -> int:
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings, new ones before known ones, of a frontend's newest version first, of those the worst first.
 
-    What only operators show that the compiler does not claim to know comes last, as does what reads as a refusal.
+    What there are doubts about comes last.
     """
     found = list(findings)
     age = ages(found)
-    return sorted(
-        found, key=lambda x: (not x.new, age[x.frontend, x.compiler_version], not LAST.isdisjoint(x.tags), severity(x))
-    )
+    return sorted(found, key=lambda x: (not x.new, age[x.frontend, x.compiler_version], len(x.doubts), severity(x)))
 
 
 def standing(mark: Mark) -> str:

@@ -56,10 +56,15 @@ def choose(
 
 def candidates(workspace: Workspace, verdicts: list[Verdict]) -> list[Verdict]:
     """Return the members that fail alone and whose tests are there, confirmed ones where there are such, the smallest first."""
-    alone = [x for x in verdicts if "state-dependent" not in x.outcome.details.get("tags", ())]
-    alone = [x for x in alone if "victim" not in x.outcome.details]
-    made = _made(workspace, (x for x in alone if x.confirmation == "confirmed")) or _made(workspace, alone)
+    found = [x for x in verdicts if alone(x)]
+    made = _made(workspace, (x for x in found if x.confirmation == "confirmed")) or _made(workspace, found)
     return sorted(made, key=lambda x: (_size(workspace, x.test), x.test))
+
+
+def alone(verdict: Verdict) -> bool:
+    """Whether a test fails without others before it in the same process, and by its own fault."""
+    details = verdict.outcome.details
+    return "state-dependent" not in details.get("tags", ()) and "victim" not in details
 
 
 def _made(workspace: Workspace, verdicts: Iterable[Verdict]) -> list[Verdict]:

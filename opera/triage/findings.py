@@ -10,21 +10,21 @@ from typing import Any
 import msgspec
 
 from opera import compilers
+from opera.oracle.screens import SINGLE_REFERENCE
 from opera.programs.program import operators_of
-from opera.programs.verdicts import NEWER
+from opera.programs.verdicts import NEWER, PASS
 from opera.store import tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.tests import Origin
 from opera.store.verdicts import First
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import causes, partners, reduction
-from opera.triage.choice import Choice, choose
+from opera.triage import blame, causes, partners, reduction
+from opera.triage.blame import Blame
+from opera.triage.choice import Choice, alone, choose
+from opera.triage.doubts import confirms, doubts
 from opera.triage.known import Mark
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL, reads_as_refusal, sentence
-
-LAST = frozenset((NEWER, READS_AS_REFUSAL))
-"""Tags of what comes after all other findings: it may be no bug."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -45,6 +45,7 @@ class Finding(msgspec.Struct, frozen=True):
         aliases: Other ids that it has, or had.
         location: Last line of the compiler's own code in the traceback of the first member, if any.
         known: What the file of known issues says of it (opera.triage.known), None where it is not in it or none was read.
+        doubts: What speaks against filing it as it stands (opera.triage.doubts); empty where nothing is known that does.
     """
 
     id: str
@@ -70,6 +71,7 @@ class Finding(msgspec.Struct, frozen=True):
     sentence: str = ""
     location: str = ""
     known: Mark | None = None
+    doubts: tuple[str, ...] = ()
 
     @property
     def new(self) -> bool:
@@ -87,12 +89,18 @@ class _Known(msgspec.Struct):
     order: dict[tuple[str, str], dict[str, int]]
     aliases: dict[str, list[str]]
     reductions: dict[str, list[Reduction]]
+    laid: dict[tuple[str, str], Blame]
+
+    def blame(self, finding: str, environment: str) -> Blame | None:
+        """Return what was found out of a finding, under this or another name of it."""
+        names = (finding, *self.aliases.get(finding, ()))
+        return next((self.laid[x, environment] for x in names if (x, environment) in self.laid), None)
 
 
 def findings(workspace: Workspace, frontend: str = "", environment: str = "", only: str = "") -> list[Finding]:
     """Return the findings: of a frontend's newest version first, then confirmed ones, then those with most members.
 
-    Those that only operators show which are newer than the compiler declares to know come last.
+    What there are doubts about comes last.
 
     Without `environment`, all environments but superseded ones. `only` is the id of one.
     """
@@ -111,9 +119,10 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         first_tests(workspace),
         called.aliases(),
         reduction.by_member(workspace),
+        {(x.finding, x.environment): x for x in blame.stored(workspace)},
     )
     found = [_finding(workspace, name, group, known) for (name, _), group in groups.items()]
-    found.sort(key=lambda x: (not LAST.isdisjoint(x.tags), -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
+    found.sort(key=lambda x: (len(x.doubts), -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
     age = ages(found)
     return sorted(found, key=lambda x: age[x.frontend, x.compiler_version])
 
@@ -152,15 +161,18 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     tags = {tag for x in group for tag in x.outcome.details.get("tags", ())}
     chosen = choose(workspace, group, known.reductions) or Choice(first, first)
     shows = [chosen.verdict, *group] if chosen.reduction else group
-    if not all(NEWER in x.outcome.details.get("tags", ()) for x in shows):
-        tags.discard(NEWER)  # an operator that the compiler knows fails in the same way
+    for tag in (NEWER, SINGLE_REFERENCE):  # one member that is not so is enough: they are of one cause
+        if not all(tag in x.outcome.details.get("tags", ()) for x in shows):
+            tags.discard(tag)
     key = (first.frontend, first.environment)
     if all(First(*key, test) in known.passed for test in members):
         tags.add("passes-as-constants")
     if reads_as_refusal(chosen.verdict.outcome):
         tags.add(READS_AS_REFUSAL)
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
-    script = f"{REPRODUCERS}/{name}.py"
+    script, laid = f"{REPRODUCERS}/{name}.py", known.blame(name, first.environment)
+    agreeing = SINGLE_REFERENCE in tags and _agreed(workspace, chosen, laid)
+    confirmed = len({x.test for x in group if x.confirmation == "confirmed"})
     return Finding(
         id=name,
         frontend=first.frontend,
@@ -176,7 +188,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         members=members,
         origins=tuple(x.test for x in told),
         variants=tuple(dict.fromkeys(x.variant for x in group)),
-        confirmed=len({x.test for x in group if x.confirmation == "confirmed"}),
+        confirmed=confirmed,
         tags=tuple(sorted(tags)),
         first_found=min(known.order[key].get(test, 0) for test in members),
         reproducer=script if (workspace.root / script).is_file() else None,
@@ -184,7 +196,16 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         aliases=tuple(known.aliases.get(name, ())),
         sentence=_sentence(chosen, dict(zip(members, told, strict=True)), known),
         location=shown.location,
+        doubts=tuple(doubts(tags, confirmed, laid, alone=any(map(alone, group)), agreeing=agreeing)),
     )
+
+
+def _agreed(workspace: Workspace, chosen: Choice, laid: Blame | None) -> bool:
+    """Whether another compiler gives the expected outputs: of the model that is shown, if asked, else of the member's."""
+    if laid is not None and laid.test == chosen.verdict.test:
+        return confirms(laid)
+    own = chosen.member.frontend
+    return any(x.frontend != own and x.outcome.verdict == PASS for x in verdicts.of_test(workspace, chosen.member.test))
 
 
 def _sentence(chosen: Choice, told: dict[str, Origin], known: _Known) -> str:

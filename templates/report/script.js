@@ -15,7 +15,7 @@ if (list) {
       const ok = ["frontend", "operator", "symptom", "stage"].every((key) => {
         const wanted = $("by-" + key).value;
         return !wanted || (key === "operator" ? data.operators.split("\n").includes(wanted) : data[key] === wanted);
-      }) && (!$("confirmed").checked || Number(data.confirmed) > 0)
+      }) && (!$("ready").checked || data.ready === "1")
         && (!onlyNew() || data.new === "1")
         && words.every((word) => data.text.includes(word));
       item.hidden = !ok;
@@ -24,13 +24,13 @@ if (list) {
     $("count").textContent = `${shown} of ${findings.length} shown`;
     $("none").hidden = shown > 0;
   };
-  for (const id of ["q", "by-frontend", "by-operator", "by-symptom", "by-stage", "confirmed", "new"]) {
+  for (const id of ["q", "by-frontend", "by-operator", "by-symptom", "by-stage", "ready", "new"]) {
     if ($(id)) $(id).addEventListener("input", apply);
   }
   const heads = all(".heads button");
   $("reset").addEventListener("click", () => {
     $("q").value = "";
-    $("confirmed").checked = false;
+    $("ready").checked = false;
     if ($("new")) $("new").checked = false;
     for (const head of heads) delete head.dataset.dir;
     list.append(...first);

@@ -37,7 +37,7 @@ def test_findings_are_listed_and_counted(workspace, environments, capsys):
     show.findings(workspace, Wanted())
     text = capsys.readouterr().out
     assert text.index("0.27.0") < text.index("0.9.0")
-    assert "6 findings, 2 of them not yet confirmed" in text
+    assert "6 findings, 3 ready to file, 3 with doubts (marked ?)" in text
     assert max(map(len, text.splitlines())) <= 120
 
 
@@ -51,6 +51,8 @@ def test_findings_are_chosen_by_frontend_operator_and_status(workspace, environm
     assert len(every) == 6
     confirmed, unconfirmed = (listed(capsys, workspace, word) for word in ("confirmed", "unconfirmed"))
     assert len(unconfirmed) == 2 and sorted([*confirmed, *unconfirmed]) == sorted(every)
+    ready, doubtful = (listed(capsys, workspace, word) for word in ("ready", "doubtful"))
+    assert sorted([*ready, *doubtful]) == sorted(every) and len(doubtful) == 3 and set(unconfirmed) < set(doubtful)
     assert listed(capsys, workspace, "new") == every and listed(capsys, workspace, "known") == []
     assert 0 < len(listed(capsys, workspace, "crash")) < 6
     assert listed(capsys, workspace, "crash", "confirmed") == [
