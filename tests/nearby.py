@@ -10,7 +10,7 @@ import msgspec
 
 from opera.cluster.messages import Home, Reply, Request
 from opera.cluster.node import Node
-from opera.cluster.pool import Lost
+from opera.cluster.remote import Lost
 
 
 class Nearby:

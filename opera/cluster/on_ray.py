@@ -17,7 +17,7 @@ from typing import Any
 from opera import temporary
 from opera.cluster.messages import Home
 from opera.cluster.node import Node
-from opera.cluster.pool import Lost
+from opera.cluster.remote import Lost
 from opera.errors import NoAnswer, NotInstalled, UsageError
 
 LOCAL = "local"

@@ -9,29 +9,25 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import time
-from collections import OrderedDict, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from opera.cluster import parcels
-from opera.cluster.messages import Done, Hello, Made, Read, Reply, Request, Work, code
+from opera.cluster.luggage import Luggage, remember, uses_of
+from opera.cluster.messages import Done, Hello, Reply, Request, Work, code
 from opera.cluster.parcels import Store
+from opera.cluster.remote import Lost, Machines, Remote, Task
 from opera.errors import NoAnswer
 from opera.pool.workers import DONE, STARVED, UNAVAILABLE, Account, Group, Result
-from opera.programs.verdicts import Uses
 from opera.store.folders import Files
 
 WAIT = 0.5
 """Seconds after which a node replies at the latest,"""
 EACH = 0.01
 """or so many for each node, where that is more: the driver hears of a hundred replies a second at most."""
-AHEAD = 2
-"""A node is handed what it does in so many times that, beside the jobs that it runs."""
 UNDER_WAY = 2
 """Requests to a node at a time."""
 LOOK = 2.0
@@ -46,81 +42,6 @@ LOSSES = 3
 """A node may be lost so often without a job done in between; a job may lose so many nodes."""
 KNOWN = 5_000
 """Tests of which it is remembered, for each node, that it has them. It says so where it has not, or not any more."""
-REMEMBERED = 100_000
-"""Tests whose digest is remembered, and parcels of which it is known that they are in the store."""
-
-
-class Lost(Exception):
-    """A node is gone, or does not answer any more: its name says why."""
-
-
-class Machines(Protocol):
-    """The machines of a cluster, and how they are asked: by Ray, or in a test by other means."""
-
-    def look(self) -> dict[str, int]:
-        """Return the nodes that are alive now, by id, and how many workers each may have."""
-
-    def open(self, node: str, workers: int) -> Any:
-        """Start a node; its `hello` is asked for as a call. Nothing raises here."""
-
-    def call(self, node: Any, request: bytes) -> Any:
-        """Have a started node exchange messages (`Node.exchange`), an empty request asks for its hello; return the call."""
-
-    def wait(self, calls: list[Any], seconds: float) -> list[Any]:
-        """Return those of the calls that are over, after so many seconds at the latest."""
-
-    def reply(self, call: Any) -> bytes:
-        """Return the reply of a call that is over. Raises Lost."""
-
-    def drop(self, node: Any) -> None:
-        """End a node, whatever it does."""
-
-    def close(self) -> None:
-        """End all nodes that were started."""
-
-
-class _Task(msgspec.Struct):
-    """A job of the caller's; `losses` are nodes that were lost while they had it."""
-
-    number: int
-    work: Work
-    tag: Any
-    uses: Uses
-    losses: int = 0
-
-
-class _Node:
-    """A node as the driver sees it."""
-
-    def __init__(self, name: str, handle: Any, workers: int) -> None:
-        self.name, self.handle, self.workers = name, handle, workers
-        self.told = ""  # what it calls itself, once it has said hello
-        self.at_home = False  # it works in the driver's folder
-        self.calls: list[tuple[Any, int]] = []  # under way, the oldest first, and how many jobs each brings
-        self.tasks: dict[int, _Task] = {}  # handed to it and not told of
-        self.groups: set[str] = set()  # that it knows
-        self.identities: dict[str, bytes | None] = {}  # group → what it says, None where it cannot be in it
-        self.asked: dict[int, str] = {}  # number of a job that asks for an identity → group
-        self.tests: OrderedDict[str, str] = OrderedDict()  # test → digest that it is thought to have
-        self.histories: dict[int, list[Any]] = defaultdict(list)  # its worker → tags
-        self.numbers: dict[int, int] = {}  # its worker → number in this pool
-        self.retire: list[int] = []
-        self.release: list[str] = []
-        self.rate: float | None = None  # jobs a second of late; None until it has worked for a second
-        self.counted, self.since = 0, 0.0  # jobs done since when
-
-    def room(self, wait: float) -> int:
-        """Return how many jobs it may have in hand, where it replies after so many seconds."""
-        return self.workers + (self.workers if self.rate is None else math.ceil(AHEAD * wait * self.rate))
-
-    def count(self, done: int, now: float) -> None:
-        """Take note of jobs that are done."""
-        self.counted += done
-        if now - self.since >= 1.0:
-            if self.since:
-                recent = self.counted / (now - self.since)
-                self.rate = (self.rate + recent) / 2 if self.rate else recent
-            self.counted, self.since = 0, now
 
 
 class ClusterPool:
@@ -146,20 +67,16 @@ class ClusterPool:
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.groups = dict(groups)
-        self._files, self._machines, self._store, self._say = files, machines, store, say
+        self._machines, self._say, self._luggage = machines, say, Luggage(files, store)
         self._accounts = {name: Account() for name in groups}
-        self._queues: dict[str, deque[_Task]] = {name: deque() for name in groups}
+        self._queues: dict[str, deque[Task]] = {name: deque() for name in groups}
         self._numbers, self._workers = itertools.count(), itertools.count()
-        self._nodes: dict[str, _Node] = {}
+        self._nodes: dict[str, Remote] = {}
         self._losses: dict[str, int] = defaultdict(int)
         self._refused: set[str] = set()
         self._chosen: dict[str, bytes] = {}  # group → identity of the nodes that do its jobs
         self._messages: dict[str, str] = {}  # group → why a node cannot be in it
         self._results: deque[Result] = deque()
-        self._packed: OrderedDict[str, tuple[int, str]] = OrderedDict()  # test → newest change of its folder, digest
-        self._parcels: dict[str, bytes] = {}  # digest → parcel, of tests that were packed for what is being sent
-        self._stored: OrderedDict[str, None] = OrderedDict()  # digests of parcels that are in the store
-        self._inline: set[str] = set()  # and of those that a node did not find there
         self._last_begin = self._last_end = math.inf
         self._looked = self._began = self._counted_at = time.monotonic()
         self._orphaned: float | None = None  # since when no node can do what is queued
@@ -221,7 +138,7 @@ class ClusterPool:
         number = next(self._numbers)
         raw = msgspec.Raw(msgspec.msgpack.encode(payload))
         work = Work(number, group, call or self.groups[group].call, raw, seconds, memory, fresh, twice)
-        self._queues[group].append(_Task(number, work, tag, uses_of(payload)))
+        self._queues[group].append(Task(number, work, tag, uses_of(payload)))
 
     def until(self, begin: float, end: float) -> None:
         """Begin no job after `begin` (as of time.monotonic), and drop those that still run at `end`: they have no result."""
@@ -298,11 +215,11 @@ class ClusterPool:
         for name, workers in self._machines.look().items():
             if name not in self._nodes and name not in self._refused and self._losses[name] < LOSSES:
                 self._count_slots()
-                node = _Node(name, self._machines.open(name, workers), workers)
+                node = Remote(name, self._machines.open(name, workers), workers)
                 node.calls.append((self._machines.call(node.handle, b""), 0))
                 self._nodes[name] = node
 
-    def _greeted(self, node: _Node, data: bytes) -> None:
+    def _greeted(self, node: Remote, data: bytes) -> None:
         hello = msgspec.msgpack.decode(data, type=Hello)
         if hello.code != self._code:
             text = f"node {hello.name} is left out: another opera is installed there than here"
@@ -314,7 +231,7 @@ class ClusterPool:
         node.told, node.at_home = hello.name, hello.at_home
         self._say(f"node {node.told} does {node.workers} jobs at a time")
 
-    def _lose(self, node: _Node, why: str) -> None:
+    def _lose(self, node: Remote, why: str) -> None:
         """A node is gone: what it has not told is handed out anew, the first of all."""
         self._losses[node.name] += 1
         self._messages[node.name] = text = f"node {node.told or node.name} is lost: {why}"
@@ -322,7 +239,7 @@ class ClusterPool:
             text += "; it is not tried again"
         self._leave(node, text)
 
-    def _leave(self, node: _Node, text: str) -> None:
+    def _leave(self, node: Remote, text: str) -> None:
         self._count_slots()
         self._nodes.pop(node.name, None)
         self._machines.drop(node.handle)
@@ -337,7 +254,7 @@ class ClusterPool:
                 self._results.append(Result(tag=task.tag, group=task.work.group, status=STARVED, message=why))
         self._put_back([task for task in again if task.losses < LOSSES])
 
-    def _put_back(self, tasks: list[_Task]) -> None:
+    def _put_back(self, tasks: list[Task]) -> None:
         """Queue jobs where they were."""
         for name in {task.work.group for task in tasks}:
             queue = self._queues[name]
@@ -370,7 +287,7 @@ class ClusterPool:
             if name not in self._chosen and all(name in node.identities for node in nodes):
                 self._choose(name, group, nodes)
 
-    def _choose(self, name: str, group: Group, nodes: list[_Node]) -> None:
+    def _choose(self, name: str, group: Group, nodes: list[Remote]) -> None:
         """Choose what most workers are; the others do no jobs of the group."""
         assert group.identity is not None
         workers: dict[bytes, int] = defaultdict(int)
@@ -387,7 +304,7 @@ class ClusterPool:
         for node in nodes:
             self._tell_apart(node, name)
 
-    def _tell_apart(self, node: _Node, name: str) -> None:
+    def _tell_apart(self, node: Remote, name: str) -> None:
         """Say that a node does no jobs of a group, if that is so."""
         if name in self._chosen and node.identities.get(name) != self._chosen[name]:
             why = (
@@ -395,7 +312,7 @@ class ClusterPool:
             )
             self._say(f"node {node.told} runs no {name}: {why}")
 
-    def _identified(self, node: _Node, name: str, done: Done) -> None:
+    def _identified(self, node: Remote, name: str, done: Done) -> None:
         node.identities[name] = done.raw if done.status == DONE else None
         if done.status != DONE:
             last = (done.message or done.log or done.exit).strip().splitlines() or [done.status]
@@ -403,7 +320,7 @@ class ClusterPool:
             self._messages[name] = done.message or f"{done.status} {done.exit}\n{done.log}".strip()
         self._tell_apart(node, name)
 
-    def _may(self, node: _Node, name: str) -> bool:
+    def _may(self, node: Remote, name: str) -> bool:
         group = self.groups[name]
         return group.identity is None or (name in self._chosen and node.identities.get(name) == self._chosen[name])
 
@@ -451,7 +368,7 @@ class ClusterPool:
     def _hand_out(self) -> None:
         """Give jobs to nodes: first as many as they have workers, then those that they begin next."""
         ready = [node for node in self._nodes.values() if node.told and len(node.calls) < UNDER_WAY]
-        given: dict[str, list[_Task]] = {node.name: [] for node in ready}
+        given: dict[str, list[Task]] = {node.name: [] for node in ready}
         if self.waiting():
             for ahead in (False, True):
                 for node in sorted(ready, key=lambda x: len(x.tasks) / x.workers):
@@ -464,10 +381,11 @@ class ClusterPool:
                         given[node.name].append(task)
         for node in ready:
             if given[node.name] or node.tasks or node.asked or node.retire:
-                self._send(node, [self._complete(node, task) for task in given[node.name]])
-                self._parcels.clear()
+                luggage = (self._luggage.pack(x.work, x.uses, at_home=node.at_home) for x in given[node.name])
+                self._send(node, list(luggage))
+                self._luggage.sent()
 
-    def _next(self, node: _Node) -> _Task | None:
+    def _next(self, node: Remote) -> Task | None:
         """Take the job that was submitted first, of those that a node may do."""
         names = [name for name, queue in self._queues.items() if queue and self._may(node, name)]
         if not names:
@@ -475,22 +393,7 @@ class ClusterPool:
         self._orphaned = None
         return self._queues[min(names, key=lambda name: self._queues[name][0].number)].popleft()
 
-    def _complete(self, node: _Node, task: _Task) -> Work:
-        """Return a job with what it uses of the files, unless they are where the node works."""
-        uses = task.uses
-        if node.at_home:
-            task.work.reads, task.work.makes, task.work.takes, task.work.leaves = (), (), {}, ()
-        elif uses.reads or uses.makes or uses.takes or uses.leaves:
-            reads = [Read(test, name) for test in uses.reads if (name := self._digest(test))]
-            task.work.reads, task.work.makes, task.work.leaves = tuple(reads), uses.makes, uses.leaves
-            task.work.takes = {}
-            for name in uses.takes:
-                place = self._files.file(name)
-                if place.is_file():
-                    task.work.takes[name] = place.read_bytes()
-        return task.work
-
-    def _send(self, node: _Node, works: list[Work]) -> None:
+    def _send(self, node: Remote, works: list[Work]) -> None:
         """Send jobs, and with them the tests that the node is thought to lack."""
         request = Request(works, retire=node.retire, release=node.release, wait=self._wait)
         node.retire, node.release = [], []
@@ -500,39 +403,12 @@ class ClusterPool:
                 node.groups.add(work.group)
             for read in work.reads:
                 if node.tests.get(read.test) != read.digest and read.digest not in request.parcels:
-                    self._provide(request, read)
-                _remember(node.tests, read.test, read.digest, KNOWN)
+                    self._luggage.provide(request, read)
+                remember(node.tests, read.test, read.digest, KNOWN)
         if self._last_begin < math.inf:
             now = time.monotonic()
             request.until = self._last_begin - now, self._last_end - now
         node.calls.append((self._machines.call(node.handle, msgspec.msgpack.encode(request)), len(works)))
-
-    def _provide(self, request: Request, read: Read) -> None:
-        """Put a test where a node finds it: into the store, or beside the job."""
-        inline = self._store is None or read.digest in self._inline
-        if not inline and read.digest in self._stored:
-            return
-        parcel = self._parcels.get(read.digest) or parcels.pack(self._files.test(read.test))
-        if inline:
-            request.parcels[read.digest] = parcel
-        elif self._store is not None:
-            self._store.put(read.digest, parcel)
-            _remember(self._stored, read.digest, None)
-
-    def _digest(self, test: str) -> str:
-        """Return the digest of a test as it is, empty where it is not here: its job will say so."""
-        folder = self._files.test(test)
-        try:
-            changed = _changed(str(folder))
-        except OSError:
-            return ""
-        known = self._packed.get(test)
-        if known is None or known[0] != changed:
-            parcel = parcels.pack(folder)
-            known = changed, parcels.digest(parcel)
-            self._parcels[known[1]] = parcel
-        _remember(self._packed, test, known)
-        return known[1]
 
     def _hear(self, seconds: float) -> None:
         """Wait for replies, and take them in."""
@@ -549,14 +425,13 @@ class ClusterPool:
             except (Lost, msgspec.DecodeError) as error:
                 self._lose(node, str(error))
 
-    def _replied(self, node: _Node, reply: Reply) -> None:
+    def _replied(self, node: Remote, reply: Reply) -> None:
         for name, forks in reply.forks.items():
             self._accounts[name].forks += forks
         lacking = [task for number in reply.lacking if (task := node.tasks.pop(number, None)) is not None]
         for read in (read for task in lacking for read in task.work.reads):
             node.tests.pop(read.test, None)
-            if self._store is not None:
-                self._inline.add(read.digest)
+            self._luggage.lacking(read)
         self._put_back(lacking)
         node.count(len(reply.done), time.monotonic())
         for done in reply.done:
@@ -571,7 +446,7 @@ class ClusterPool:
         elif not reply.left and not any(brings for _, brings in node.calls) and time.monotonic() >= self._last_begin:
             node.tasks.clear()  # it has dropped them
 
-    def _done(self, node: _Node, task: _Task, done: Done) -> None:
+    def _done(self, node: Remote, task: Task, done: Done) -> None:
         """Write what a job has made, and make its result."""
         if done.status == UNAVAILABLE and self.groups[task.work.group].identity is not None:
             # Its processes cannot be started there any more; other nodes may still do it.
@@ -581,12 +456,9 @@ class ClusterPool:
             self._put_back([task])
             return
         for made in done.made:
-            self._keep(node, task, made)
-        for name, content in done.files.items():
-            if name in task.uses.leaves:
-                place = self._files.file(name)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(content)
+            if self._luggage.keep(made, task.work.reads):
+                remember(node.tests, made.test, made.digest, KNOWN)
+        self._luggage.unpack(done, task.uses)
         result = Result(
             tag=task.tag, group=task.work.group, status=done.status, raw=done.raw, message=done.message, exit=done.exit,
             note=done.note, mark=done.mark, log=done.log, seconds=done.seconds, fresh=task.work.fresh, busy=done.busy,
@@ -608,51 +480,3 @@ class ClusterPool:
             account.jobs += 1
         self._losses[node.name] = 0
         self._results.append(result)
-
-    def _keep(self, node: _Node, task: _Task, made: Made) -> None:
-        """Write a test that a node has made, or added to, to the driver's files."""
-        parcel = made.parcel
-        if not parcel and self._store is not None:
-            parcel = self._store.get(made.digest) or b""
-            _remember(self._stored, made.digest, None)
-        if not parcel:
-            return  # the store has lost it: whoever needs the test has it made again
-        folder = self._files.test(made.test)
-        known = self._packed.pop(made.test, None)
-        # Where something was added to it meanwhile, what is here now is more than the parcel.
-        if known is None:
-            same = not folder.exists()
-        else:
-            same = known[0] == _changed(str(folder)) and Read(made.test, known[1]) in task.work.reads
-        parcels.unpack(parcel, folder)
-        if same:
-            _remember(self._packed, made.test, (_changed(str(folder)), made.digest))
-            _remember(node.tests, made.test, made.digest, KNOWN)
-
-
-def uses_of(payload: Any) -> Uses:
-    """Return what a job uses of the files, as its payload says, or the payloads in a list of them."""
-    if not isinstance(payload, list):
-        found: Uses = getattr(payload, "uses", None) or Uses()
-        return found
-    each = [uses_of(x) for x in payload]
-    return Uses(
-        *(tuple(dict.fromkeys(x for uses in each for x in getattr(uses, name))) for name in Uses.__struct_fields__)
-    )
-
-
-def _remember(cache: OrderedDict[str, Any], key: str, value: Any, most: int = REMEMBERED) -> None:
-    """Set what is known of a test, and forget those that were not asked for longest."""
-    cache[key] = value
-    cache.move_to_end(key)
-    if len(cache) > most:
-        cache.popitem(last=False)
-
-
-def _changed(folder: str) -> int:
-    """Return when a folder's files were last changed, in nanoseconds; OSError where it is not there."""
-    newest = Path(folder).stat().st_mtime_ns
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            newest = max(newest, entry.stat(follow_symlinks=False).st_mtime_ns)
-    return newest

@@ -14,6 +14,7 @@ from nearby import Nearby
 
 from opera.cluster import messages, node, parcels
 from opera.cluster import pool as cluster
+from opera.cluster.luggage import uses_of
 from opera.cluster.pool import ClusterPool
 from opera.errors import NoAnswer, WorkspaceError
 from opera.pool.workers import ABORT, DONE, ERROR, STARVED, TIMEOUT, UNAVAILABLE, Group, Identity, Result
@@ -275,7 +276,7 @@ def test_what_the_store_has_lost_travels_with_the_message(files: Folders, tmp_pa
     machines = Nearby({"a": 1}, store=store.address)
     with opened(machines, files, GROUP, store=store) as pool:
         write(files, "t1", "one")
-        pool._stored[parcels.digest(parcels.pack(files.test("t1")))] = None  # it is thought to be there
+        pool._luggage._stored[parcels.digest(parcels.pack(files.test("t1")))] = None  # it is thought to be there
         assert texts(pool, Reading(("t1",))) == [["one"]]
     assert sum(len(request.parcels) for request in machines.requests["a"]) == 1
     store.put("ab" * 16, b"not what its name says")
@@ -304,7 +305,7 @@ def test_a_test_that_two_nodes_add_to_is_the_sum(files: Folders) -> None:
         assert [x.payload for x in pool.results()] == [["one"]]
         parcel = msgspec.msgpack.decode(parcels.pack(folder))
         assert parcel["export-x.json"] == b"of another node" and parcel["saved_model/model.pb"] == b"one+"
-        assert pool._digest("t1") == parcels.digest(parcels.pack(folder))
+        assert pool._luggage._digest("t1") == parcels.digest(parcels.pack(folder))
 
 
 def test_a_parcel_is_the_folder_and_stays_in_it(tmp_path: Path) -> None:
@@ -321,8 +322,8 @@ def test_a_parcel_is_the_folder_and_stays_in_it(tmp_path: Path) -> None:
 
 
 def test_what_a_job_uses_is_said_by_its_payload() -> None:
-    assert cluster.uses_of([Reading(("a",), ("b",)), Reading(("a", "c"))]) == Uses(("a", "c"), ("b",))
-    assert cluster.uses_of(7) == Uses()
+    assert uses_of([Reading(("a",), ("b",)), Reading(("a", "c"))]) == Uses(("a", "c"), ("b",))
+    assert uses_of(7) == Uses()
 
 
 def test_no_request_brings_more_than_a_node_should_hold(files: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
