@@ -83,9 +83,10 @@ LISTED = 5
 
 
 class Tracker(msgspec.Struct, frozen=True):
-    """Where issues go: see templates/issues/trackers.toml."""
+    """Where issues go: see templates/issues/trackers.toml. `template` is the tracker's name where none is given."""
 
     form: str
+    template: str = ""
     title: str = ""
     compilers: tuple[str, ...] = ()
     frontends: tuple[str, ...] = ()
@@ -586,7 +587,9 @@ def render(found: Draft) -> str:
     """Return a draft as Markdown."""
     environment = brief.environment()
     environment.filters |= {"code": code, "block": block, "plain": plain, "prose": prose}
-    text = environment.get_template(f"issues/{found.tracker}.md.j2").render(x=found)
+    text = environment.get_template(f"issues/{trackers()[found.tracker].template or found.tracker}.md.j2").render(
+        x=found
+    )
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 

@@ -35,7 +35,11 @@ HEADINGS = {
     "onnxruntime": ["### Describe the issue", "### To reproduce", "### Urgency", "### Platform", "### Execution Provider"],
     "opencv": ["### System Information", "### Detailed description", "### Steps to reproduce"],
     "iree": ["### What happened?", "### Steps to reproduce your issue", "### Version information"],
-    "tract": ["**Expected**", "**To reproduce**", "**Versions**"],
+    **{key: ["**Expected**", "**To reproduce**", "**Versions**"] for key in ("tract", "litert", "litert-torch")},
+    "mnn": ["# Platform", "# Github Version", "# Compiling Method", "# Build Log"],
+    "tensorrt": ["## Description", "## Environment", "## Steps To Reproduce"],
+    "torch-tensorrt": ["## Bug Description", "## To Reproduce", "## Expected behavior", "## Environment"],
+    "tensorflow": ["### Issue type", "### Source", "### TensorFlow version", "### Standalone code to reproduce the issue"],
     "pytorch": ["### 🐛 Describe the bug", "### Versions"],
     "executorch": ["### 🐛 Describe the bug", "### Versions"],
     "keras": ["**Describe the current behavior**", "**Standalone code to reproduce the issue**"],
@@ -117,8 +121,12 @@ def test_the_tracker_is_whose_part_is_wrong(workspace):
         stage.default("onnxexport-torch", "exporter") == "pytorch" and stage.default("onnxexport-keras", "") == "keras"
     )
     assert stage.default("tvm-onnx", "conversion") == "tvm" and stage.default("tvm-torch", blame.LIBRARY) == "pytorch"
-    with pytest.raises(UsageError, match="no form of a tracker is known for tflite-keras"):
-        stage.default("tflite-keras", "")
+    assert stage.default("tensorrt-torch", "") == "torch-tensorrt" and stage.default("tensorrt-onnx", "") == "tensorrt"
+    for name in compilers.registered():
+        for found in compilers.get(name).FRONTENDS:
+            assert stage.default(compilers.frontend_name(name, found), "") in HEADINGS
+    with pytest.raises(UsageError, match="no form of a tracker is known for planted-onnx"):
+        stage.default("planted-onnx", "")
     with pytest.raises(UsageError, match="no form for a tracker called 'jira'"):
         stage.draft(workspace, FINDING, "jira")
     environment = next(iter(workspace.environments()))
@@ -127,7 +135,9 @@ def test_the_tracker_is_whose_part_is_wrong(workspace):
     )
     assert stage.draft(workspace, FINDING).tracker == "onnx"
     named = {path.name.partition(".")[0] for path in resources.content("templates/issues").glob("*.md.j2")}
-    assert named == set(stage.trackers()) == set(HEADINGS)
+    assert named == {x.template or name for name, x in stage.trackers().items()} and set(stage.trackers()) == set(
+        HEADINGS
+    )
 
 
 def test_a_disputed_test_is_drafted_against_the_librarys_tests(workspace):
