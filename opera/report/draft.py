@@ -43,7 +43,7 @@ from opera.store import instances, tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import blame, brief, causes, disputed, reproducer, scripts
+from opera.triage import brief, causes, disputed, part, reproducer, scripts
 from opera.triage.choice import Choice, choose
 from opera.triage.findings import Finding, findings
 from opera.triage.known import Entry, Known
@@ -221,7 +221,7 @@ def default(frontend: str, laid: str) -> str:
     """Return the tracker of the part that is wrong: the library's where it is to blame, else the compiler's or exporter's."""
     compiler, _, library = frontend.rpartition("-")
     for name, of in trackers().items():
-        if library in of.libraries if laid == blame.LIBRARY else frontend in of.frontends or compiler in of.compilers:
+        if library in of.libraries if laid == part.LIBRARY else frontend in of.frontends or compiler in of.compilers:
             return name
     raise UsageError(
         f"no form of a tracker is known for {frontend}", fix=f"choose one: --tracker {', '.join(trackers())}"
@@ -362,7 +362,7 @@ def _does(shown: str) -> str:
 
 
 def _laid(told: Page) -> str:
-    if told.blame is None or told.blame.verdict == blame.UNKNOWN:
+    if told.blame is None or told.blame.verdict == part.UNKNOWN:
         return ""
     return f"{told.blame.verdict}: {told.blame.because.partition('; fails only with ')[0]}"
 

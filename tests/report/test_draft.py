@@ -27,6 +27,7 @@ from opera.triage import blame
 from opera.triage.blame import Blame
 from opera.triage.findings import findings
 from opera.triage.known import Entry, Known
+from opera.triage.part import LIBRARY
 
 HEADINGS = {
     "tvm": ["### Expected behavior", "### Actual behavior", "### Environment", "### Steps to reproduce", "### Triage"],
@@ -116,14 +117,14 @@ def test_the_tracker_is_whose_part_is_wrong(workspace):
     assert (
         stage.default("onnxexport-torch", "exporter") == "pytorch" and stage.default("onnxexport-keras", "") == "keras"
     )
-    assert stage.default("tvm-onnx", "conversion") == "tvm" and stage.default("tvm-torch", blame.LIBRARY) == "pytorch"
+    assert stage.default("tvm-onnx", "conversion") == "tvm" and stage.default("tvm-torch", LIBRARY) == "pytorch"
     with pytest.raises(UsageError, match="no form of a tracker is known for tflite-keras"):
         stage.default("tflite-keras", "")
     with pytest.raises(UsageError, match="no form for a tracker called 'jira'"):
         stage.draft(workspace, FINDING, "jira")
     environment = next(iter(workspace.environments()))
     blame.save(
-        workspace, Blame(FINDING, environment, "t", blame.LIBRARY, "openvino and tvm give the same other answer")
+        workspace, Blame(FINDING, environment, "t", LIBRARY, "openvino and tvm give the same other answer")
     )
     assert stage.draft(workspace, FINDING).tracker == "onnx"
     named = {path.name.partition(".")[0] for path in resources.content("templates/issues").glob("*.md.j2")}
