@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import msgspec
 
 from opera import libraries
-from opera.oracle import comparison, randomness
+from opera.oracle import comparison, draws, randomness
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
 from opera.programs.program import Program
 from opera.programs.values import NO_DEFAULT
-from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE, Outcome
+from opera.programs.verdicts import INCONSISTENT, PASS, SCREENED, UNSTABLE, Outcome
 from opera.report.programs import drawn, given, lines, short
 from opera.store import tests, verdicts
 from opera.store.folders import kept_outputs
@@ -123,6 +123,8 @@ def told(outcome: Outcome) -> str:
     at = f" in {outcome.stage}" if outcome.stage else ""
     if outcome.verdict == PASS:
         return PASS
+    if outcome.verdict == SCREENED and outcome.details.get("screen") == randomness.RANDOM:
+        return f"{SCREENED} ({randomness.RANDOM}): it draws numbers as it may"
     if outcome.verdict == INCONSISTENT:
         return f"{outcome.verdict} ({outcome.symptom}): {drawn_wrongly(outcome) or outcome.message[:200]}"
     return f"{outcome.verdict}{at}: {said(outcome)}"
@@ -150,7 +152,12 @@ def _parameters(program: Program, reduced: Reduction | None) -> Iterator[Paramet
 
 def _outputs(workspace: Workspace, shown: Verdict, manifest: Manifest) -> Iterator[Output]:
     """Yield the outputs that differ, where what was returned was kept; of what is random, dtype and shape."""
-    told = drawn if randomness.RANDOM in manifest.tags else short
+    random = randomness.RANDOM in manifest.tags
+    may = draws.legal(workspace.instance(manifest.instance)) if random else ""
+
+    def words(output: str) -> str:
+        return may if output == manifest.outputs[0] else ""
+
     directory = migrated.folder(workspace.tests_folder, shown.test)
     expected = migrated.read_values(directory, "expected")
     name = kept_outputs(shown.test, shown.frontend, shown.variant, shown.environment)
@@ -162,11 +169,12 @@ def _outputs(workspace: Workspace, shown: Verdict, manifest: Manifest) -> Iterat
             for output, want, got in zip(manifest.outputs, expected, actual, strict=True):
                 found = comparison.compare([want], [got], (output,), manifest.rtol, manifest.atol)
                 if found.symptom or output == wrong:
-                    yield Output(output, told(want), told(got))
+                    told = (drawn(want, words(output)), drawn(got)) if random else (short(want), short(got))
+                    yield Output(output, *told)
             return
     for output, want in list(zip(manifest.outputs, expected, strict=True))[:OUTPUTS]:
         if shown.outcome.verdict != INCONSISTENT or output == wrong or not wrong:
-            yield Output(output, told(want))
+            yield Output(output, drawn(want, words(output)) if random else short(want))
 
 
 def _agreement(outcome: Outcome, manifest: Manifest | None) -> Iterator[str]:
