@@ -328,14 +328,10 @@ def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
 def _others(told: Page) -> list[str]:
     """Return what others make of the same model, as blame asked of it; else, told so, of the test before it was reduced."""
     found = []
-    if told.blame is not None and told.blame.test == told.test:
-        for row in told.blame.evidence:
-            name, _, version = row.way.partition(" ")
-            if name in compilers.registered() and version[:1].isdigit() and (does := _does(row.shows)):
-                found.append(f"{_called(name, version)} {does}{f' ({row.remark})' if row.remark else ''}")
-    if found:
-        return found
-    for where, shown in told.elsewhere.items():
+    for row in told.asked:
+        if does := _does(row.shows):
+            found.append(f"{_called(*row.way.split(' ', 1))} {does}{f' ({row.remark})' if row.remark else ''}")
+    for where, shown in told.elsewhere.items() if not told.asked else ():
         frontend, _, rest = where.partition(" ")
         if does := _does(shown):
             whole = " the test before it was reduced" if told.reduced else ""
@@ -435,9 +431,10 @@ def _script(workspace: Workspace, finding: Finding, chosen: Choice | None) -> tu
     python = workspace.interpreter(finding.environment)
     shown = scripts.exhibited(workspace, finding.id, chosen)
     exhibit = shown[0]
-    if exhibit.verdict in (CRASH, REFUSED, ABORT, INCONSISTENT) and (
-        short := brief.brief(*shown, states=exhibit.verdict == INCONSISTENT)
-    ) is not None:
+    if (
+        exhibit.verdict in (CRASH, REFUSED, ABORT, INCONSISTENT)
+        and (short := brief.brief(*shown, states=exhibit.verdict == INCONSISTENT)) is not None
+    ):
         text = short.script(exhibit)
         trial = _run(text, finding.id, python)
         trial = msgspec.structs.replace(trial, shown=_fails_so(exhibit, trial))

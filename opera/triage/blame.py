@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ from opera.programs.verdicts import (
     ERROR,
     FAILURES,
     INCONSISTENT,
+    PASS,
     VERDICTS,
     Outcome,
 )
@@ -31,17 +32,39 @@ from opera.store.workspace import Workspace
 from opera.triage import causes, scripts, smaller
 from opera.triage.alike import same_answer
 from opera.triage.choice import choose
-from opera.triage.part import AS_FOUND, CONSTANTS, INPUTS, OTHER, ROUTE, WITHOUT, Tried, decide, is_made, listed, shows
+from opera.triage.part import (
+    AS_FOUND,
+    CONSTANTS,
+    INPUTS,
+    OTHER,
+    ROUTE,
+    WITHOUT,
+    Tried,
+    at_output,
+    decide,
+    is_made,
+    listed,
+    shows,
+)
 
 NOWHERE = Provenance("blame", "", "")
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """One thing that was tried: `way` in words (`graph optimisations off`), and what came of it (`passes`)."""
+    """One thing that was tried: `way` in words (`graph optimisations off`), and what came of it (`passes`).
+
+    Attributes:
+        kind: As in opera.triage.part.Tried; empty for a second opinion, and where it was stored when none was told.
+    """
 
     way: str
     shows: str
     remark: str = ""
+    kind: str = ""
+
+    @property
+    def right(self) -> bool:
+        return self.shows == shows(Outcome(PASS))
 
 
 class Blame(msgspec.Struct, frozen=True):
@@ -60,6 +83,14 @@ class Blame(msgspec.Struct, frozen=True):
     because: str
     evidence: tuple[Evidence, ...] = ()
     seconds: float = 0.0
+
+
+def others(found: Blame) -> list[Evidence]:
+    """Return what other compilers made of the model that was asked about: by these it is told who confirms what is expected."""
+    if any(row.kind for row in found.evidence):
+        return [row for row in found.evidence if row.kind == OTHER]
+    names = compilers.registered()
+    return [row for row in found.evidence if re.fullmatch(r"(\S+) \d.*", row.way) and row.way.split(" ")[0] in names]
 
 
 def save(workspace: Workspace, found: Blame) -> None:
@@ -233,9 +264,9 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
         because += f"; fails only with {', '.join(about.deciding)}"
     now = next((x.outcome for x in tried if x.kind == AS_FOUND), about.seen)
     shown = [x for x in tried if x.kind not in (MADE, WITHOUT) and not _missing(x.outcome)]
-    rows = [Evidence(x.way, _evidence(x), _remark(x, now)) for x in shown]
+    rows = [_row(x, about, now) for x in shown]
     rows += _alike(tried)
-    rows += _opinions(about.seen)
+    rows += _opinions(about.seen, {x.way.partition(" ")[0] for x in shown if x.kind == OTHER})
     return Blame(about.finding, about.environment, about.test, verdict, because, tuple(rows), round(seconds, 3))
 
 
@@ -253,14 +284,24 @@ def _missing(outcome: Outcome) -> bool:
     return outcome.verdict == ERROR and outcome.symptom == LookupError.__name__
 
 
-def _remark(tried: Tried, now: Outcome) -> str:
-    if tried.kind in (AS_FOUND, DECLARED) or not tried.wrong:
-        return ""
-    return "the same answer" if same_answer(tried.outcome, now) else "another answer"
+def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
+    """Say what came of one question; where it is not what a user's model is given to, of the output that the finding names."""
+    if tried.kind in (AS_FOUND, DECLARED):
+        return Evidence(tried.way, _evidence(tried), kind=tried.kind)
+    named = msgspec.structs.replace(tried, outcome=at_output(tried.outcome, about.seen, drawn=about.drawn))
+    if named.right:
+        return Evidence(tried.way, shows(named.outcome), named.outcome.message, tried.kind)
+    same = "the same answer" if same_answer(named.outcome, at_output(now, about.seen)) else "another answer"
+    return Evidence(tried.way, _evidence(tried), same if named.wrong else "", tried.kind)
 
 
-def _opinions(seen: Outcome) -> list[Evidence]:
-    """Return what the screens heard of other implementations when the failure was found."""
+def _opinions(seen: Outcome, asked: Collection[str]) -> list[Evidence]:
+    """Return what the screens heard of implementations when the failure was found, of those that were not asked now."""
+    found = _heard(seen)
+    return [row for row in found if row.way.removeprefix("second opinion: ") not in asked]
+
+
+def _heard(seen: Outcome) -> list[Evidence]:
     told = {key: seen.details[key] for key in ("agreeing", "disputing") if seen.details.get(key)}
     errors = {key: text for key, text in seen.details.items() if key.endswith("_error") and isinstance(text, str)}
     rows = [

@@ -95,6 +95,32 @@ def test_what_blame_and_other_compilers_settle_is_not_held_back(workspace):
         assert [x in told for x in ("newer opset", "no other implementation")] == [bool(held)] * 2, told
 
 
+def test_who_confirms_is_told_of_the_model_that_is_shown_and_alike_everywhere(workspace):
+    """What the screens heard of a test does not stand beside what others made of its reduction."""
+    seen = Outcome(INCONSISTENT, "infer", "value", "wrong", details={"tags": ("single-reference",)})
+    test = drafted(workspace, seen)
+    [finding] = findings(workspace)
+    for kind, told, agrees, held in (
+        ("other compiler", ("passes", ""), "tvm 0.27.0 agrees with them", False),
+        ("", ("passes", ""), "tvm 0.27.0 agrees with them", False),  # of a blame that is stored without kinds
+        (
+            "other compiler",
+            ("inconsistent: infer value: 1 of 3", "another answer"),
+            "tvm 0.27.0 gives another answer",
+            True,
+        ),
+        ("other compiler", ("crash: load E: no", ""), "no other implementation confirms them: tvm 0.27.0 cannot", True),
+    ):
+        rows = (blame.Evidence("tvm 0.27.0", *told, kind),)
+        blame.save(workspace, Blame(FINDING, finding.environment, test, "unknown", "so", rows))
+        shown = page(workspace, finding)
+        assert any(x.startswith(agrees) for x in shown.agreement) and not shown.elsewhere
+        assert any("no other" in x for x in shown.agreement) == held
+        found = stage.draft(workspace, FINDING)
+        assert ("no other implementation" in " ".join(found.not_to_file)) == held
+        assert [stage.CONFIRMS in x for x in found.others] == [not held]
+
+
 @pytest.mark.parametrize("tracker", HEADINGS)
 def test_every_tracker_has_its_own_form_and_a_compilers_words_stay_words(tracker):
     nasty = "`x` </details> @someone #12 <b>*bold*</b>\n```\n# heading"
@@ -123,9 +149,7 @@ def test_the_tracker_is_whose_part_is_wrong(workspace):
     with pytest.raises(UsageError, match="no form for a tracker called 'jira'"):
         stage.draft(workspace, FINDING, "jira")
     environment = next(iter(workspace.environments()))
-    blame.save(
-        workspace, Blame(FINDING, environment, "t", LIBRARY, "openvino and tvm give the same other answer")
-    )
+    blame.save(workspace, Blame(FINDING, environment, "t", LIBRARY, "openvino and tvm give the same other answer"))
     assert stage.draft(workspace, FINDING).tracker == "onnx"
     named = {path.name.partition(".")[0] for path in resources.content("templates/issues").glob("*.md.j2")}
     assert named == set(stage.trackers()) == set(HEADINGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from drafted import ABOUT, drafted
 from faults.onnx_faults import Silent
 
 from opera.compilers import APART, DECLARED, LESS, MADE, OWN
@@ -143,6 +144,27 @@ def test_of_drawn_numbers_only_the_screens_tell() -> None:
     mask = [Tried(OTHER, "a", WRONG), Tried(OTHER, "b", WRONG)]
     assert part.decide(WRONG, mask, {}, exporter=False)[0] == "library"
     assert part.decide(WRONG, mask, {}, exporter=False, drawn=True)[0] == "unknown"
+
+
+def test_others_are_told_of_the_output_that_the_finding_names() -> None:
+    mask = Outcome(INCONSISTENT, "infer", "dtype", "output 'm': bool", details={"output": "m", "wrong": {"m": "dtype"}})
+    about = Subject("F1", "e", "tvm-onnx", "inputs", "t", WRONG)
+    tried = [Tried(AS_FOUND, "now", WRONG), Tried(OTHER, "tract 1", mask), Tried(OTHER, "openvino 2", WRONG)]
+    found = blame.laid(about, tried, 0.0)
+    assert [(x.way, x.shows, x.remark) for x in blame.others(found)] == [
+        ("tract 1", "passes", "its output 'y' is right"),
+        ("openvino 2", found.evidence[0].shows, "the same answer"),
+    ]
+
+
+def test_other_compilers_are_asked_about_crashes_too(workspace: Workspace) -> None:
+    seen = crash("infer")
+    test = drafted(workspace, seen)
+    tvm = workspace.save_environment(ABOUT | {"compiler": "tvm", "version": "0.27"})
+    own = next(name for name in workspace.environments() if name != tvm)
+    rows = blame.questions(workspace, Subject("F1", own, "onnxruntime-onnx", "inputs", test, seen))
+    [asked] = [row.what for row in rows if row.kind == OTHER]
+    assert (asked.frontend, asked.environment, asked.test) == ("tvm-onnx", tvm, test)
 
 
 def test_what_must_be_no_constant_is_named() -> None:
