@@ -7,13 +7,14 @@ import tempfile
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from commands import opera
 from drafted import FINDING, WRONG, drafted
 
 from opera import compilers, resources
 from opera.errors import UsageError
-from opera.libraries.documented import argument, quoted
+from opera.libraries.documented import argument, prose, quoted
 from opera.libraries.onnx import library, schemas
 from opera.programs import migrated
 from opera.programs.program import Instance, Operand
@@ -213,6 +214,47 @@ def test_the_specification_is_quoted_where_it_speaks_of_what_decides():
     [found] = schemas.quotes(call, [], "mask")
     assert found.text == "The output mask. Its type is tensor(bool)."
     assert schemas.quotes(Instance("onnx", "Nothing", {}, (), (), {"opset": {"": 22}}), ["a"], "") == []
+
+
+def asked(operator, params, names, value=1.0, opset=25):
+    given = Operand("input", Tensor.of(np.array([value], np.float32)))
+    return library.documented(Instance("onnx", operator, params, (given,), ("y",), {"opset": {"": opset}}), names, "")
+
+
+@pytest.mark.parametrize(
+    ("operator", "params", "begins", "ends"),
+    [
+        ("GRU", {"layout": 1}, "If 1, the following shapes are expected: X.shape = [batch_size, seq", "hidden_size]."),
+        ("GRU", {"layout": 0}, "If 0, the following shapes are expected: X.shape = [seq_length", "hidden_size]."),
+        ("Attention", {"is_causal": 1}, "If set to `1`, causal masking is applied.", "for an external cache)."),
+        ("Resize", {"exclude_outside": 1}, "If set to 1, the weight of sampling locations", "sum is 1.0."),
+        ("IsInf", {"detect_negative": 0}, "Set this attribute to 0 if negative infinity", "mapped to false."),
+    ],
+)
+def test_the_clause_for_the_value_that_is_set_is_quoted(operator, params, begins, ends):
+    """Up to the next condition, and not the description's beginning."""
+    [found] = asked(operator, params, list(params))
+    assert found.text.startswith(begins) and found.text.endswith(ends), found.text
+
+
+def test_special_values_are_told_by_the_type_that_they_are_cast_to():
+    """`[x]` is no sentence on NaN, and what becomes of strings is none where there are none."""
+    nan, inf = float("nan"), float("inf")
+    for to, more, value, told in (
+        (17, {}, nan, "NaN becomes NaN."),
+        (17, {}, inf, "Inf becomes FLT_MAX."),
+        (17, {"saturate": 0}, inf, "Inf becomes NaN."),
+        (19, {"saturate": 0}, inf, "Inf becomes Inf."),
+        (24, {}, inf, None),
+        (23, {}, nan, "NaN becomes 6."),
+        (7, {}, nan, None),
+    ):
+        found = asked("Cast", {"to": to, **more}, [], value)
+        assert [x.text for x in found] == ([told] if told else []), (to, found)
+    assert found == [] and asked("Cast", {"to": 23}, [], nan)[0].address.endswith("float4.html")
+    text = Operand("input", Tensor.of(np.array(["NaN"], dtype=object)))
+    call = Instance("onnx", "Cast", {"to": 1}, (text,), ("y",), {"opset": {"": 25}})
+    assert prose("Strings: NaN.\n\n| NaN |", call) == "Strings: NaN."
 
 
 def test_docstrings_are_quoted_by_parameter():
