@@ -29,7 +29,9 @@ __all__ = [
     "DECLARED",
     "KERNEL",
     "LESS",
+    "MADE",
     "OPTIMISATION",
+    "OWN",
     "RECIPES",
     "Canary",
     "Case",
@@ -68,7 +70,7 @@ class Variant(msgspec.Struct, frozen=True):
     trial: str = ""
 
 
-LESS, APART, DECLARED = "optimisation", "ir", "declared"
+LESS, APART, OWN, DECLARED, MADE = "optimisation", "ir", "own", "declared", "made"
 """Kinds of ways: see Way."""
 CONVERSION, OPTIMISATION, KERNEL = "conversion", "optimisation", "kernel"
 """Parts of a compiler: what a frontend's PLACES lead to."""
@@ -80,8 +82,11 @@ class Way(msgspec.Struct, frozen=True):
     Attributes:
         name: What `Case.way` is then; `load`, `compile` and `infer` honour it.
         kind: LESS: the same model, with optimisations off or fewer; APART: what the importer made of it, run by something
-            else than the kernels that are used else. DECLARED: tensors, of whatever values, in the dtypes and shapes that the
-            importer's result states for its outputs.
+            else than the kernels that are used else, which shares no code with them. OWN: the same by other code of the
+            compiler's own, which may have the kernels' faults: only what is right then tells something. DECLARED: tensors,
+            of whatever values, in the dtypes and shapes that the importer's result states for its outputs. MADE: nothing is
+            run, but shared.packing.Made is raised with a digest of what the importer made, without names and what leads to no
+            output, so that it can be told of two models whether they are converted alike.
         about: In words.
         stage: The first that differs: what fails before it fails alike.
     """

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from opera.compilers import (
-    APART,
     CONVERSION,
     KERNEL,
     LESS,
     OPTIMISATION,
+    OWN,
     RECIPES,
     Case,
     Frontend,
@@ -86,7 +86,7 @@ class Onnx:
     """The last raises what the compiler tells by diagnostics."""
     WAYS = (
         Way("unoptimised", LESS, "dispatches formed at level O0, no constants hoisted or computed by the compiler"),
-        Way("interpreted", APART, "the same after its conversion, on IREE's interpreter VMVX"),
+        Way("interpreted", OWN, "the same after its conversion, on IREE's interpreter VMVX"),
     )
     PLACES: Mapping[str, str] = PLACES
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from opera import precision
-from opera.compilers import APART, LESS, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
+from opera.compilers import LESS, OWN, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
 from opera.compilers.shared import keras_live, messages
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import CannotCarry, of_numpy
@@ -55,7 +55,7 @@ class Keras:
     MAKES = "tflite"
     WAYS = (
         Way("undelegated", LESS, "without XNNPACK (BUILTIN_WITHOUT_DEFAULT_DELEGATES)"),
-        Way("reference", APART, "the converted file on TFLite's reference kernels (BUILTIN_REF)"),
+        Way("reference", OWN, "the converted file on TFLite's reference kernels (BUILTIN_REF)"),
     )
 
     def export(self, case: Case, path: Path) -> None:

@@ -15,8 +15,12 @@ import msgspec
 from opera.programs.program import Instance
 from opera.programs.values import Tensor
 
-LENGTH = 420
-"""Characters of a quotation, to the end of a sentence where there is one."""
+LENGTH, CLAUSE = 420, 800
+"""Characters of a quotation, to the end of a sentence where there is one; of one that is about the very value that is set."""
+SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\"'(])")
+"""Where a sentence ends."""
+CONDITION = r"\b(?:if|when|where)\b[^.;]{{0,40}}?[`'\"]*(?<![\w.-]){}(?![\w]|\.\d)"
+"""How a sentence says when it holds."""
 
 
 class Quote(msgspec.Struct, frozen=True):
@@ -43,25 +47,52 @@ def special(call: Instance) -> list[tuple[str, str]]:
 
 def about_value(text: str, value: object) -> str:
     """Return the paragraph that names a string value, or the first; quoted as `quoted` does."""
+    if said := clause(text, value):
+        return said
     paragraphs = [x for x in re.split(r"\n\s*\n", inspect.cleandoc(text)) if x.strip()]
     named = [x for x in paragraphs if isinstance(value, str) and re.search(rf"\b{re.escape(value)}\b", x)]
     return quoted((named or paragraphs or [""])[0])
 
 
+def clause(text: str, value: object) -> str:
+    """Return what a description says of a number or truth value (`If 1, …`), up to the next condition, or nothing."""
+    if not isinstance(value, bool | int | float):
+        return ""
+    names = {str(value), *({"True", "1"} if value == 1 else {"False", "0"} if value == 0 else set())}
+    pattern = CONDITION.format(f"(?:{'|'.join(map(re.escape, sorted(names)))})")
+    sentences = SENTENCE.split(" ".join(text.split()))
+    first = next((place for place, x in enumerate(sentences) if re.search(pattern, x, re.IGNORECASE)), None)
+    if first is None:
+        return ""
+    last = first + 1
+    while last < len(sentences) and not re.match(
+        r"(?:if|when|otherwise|the default)\b", sentences[last], re.IGNORECASE
+    ):
+        last += 1
+    return quoted(" ".join(sentences[first:last]), CLAUSE)
+
+
 def sentence_on(text: str, pattern: str) -> str:
     """Return the first sentence that matches, or nothing."""
     flat = " ".join(text.split())
-    return next((quoted(x) for x in re.split(r"(?<=[.!?])\s+(?=[A-Z`*])", flat) if re.search(pattern, x, re.I)), "")
+    return next((quoted(x) for x in SENTENCE.split(flat) if re.search(pattern, x, re.I)), "")
 
 
-def quoted(text: str) -> str:
+def prose(text: str, call: Instance) -> str:
+    """Return a text without its tables, and without its paragraphs on strings, where a call is given none."""
+    strings = any(isinstance(x.value, Tensor) and x.value.dtype == "string" for x in call.inputs)
+    paragraphs = (x for x in re.split(r"\n\s*\n", text) if not x.lstrip().startswith("|"))
+    return "\n\n".join(x for x in paragraphs if strings or not re.search(r"\bstrings?\b", x, re.I))
+
+
+def quoted(text: str, length: int = LENGTH) -> str:
     """Return a text on one line without the marks of its markup, cut at the end of a sentence."""
     flat = " ".join(text.split())
     flat = re.sub(r":(?:math|attr|class|func|meth|ref):`~?([^`]*)`", r"\1", flat).strip(" -*")
     flat = re.sub(r"`{2,}", "`", flat)
-    if len(flat) <= LENGTH:
+    if len(flat) <= length:
         return flat
-    cut = flat[:LENGTH]
+    cut = flat[:length]
     return cut[: cut.rindex(". ") + 1] if ". " in cut else cut.rstrip() + " …"
 
 
@@ -85,8 +116,9 @@ def of_docstring(call: Instance, docstring: str, parameters: list[str], address:
     found = []
     for name in parameters:
         if text := argument(docstring, name):
-            found.append(Quote(f"parameter `{name}`", quoted(text.split("\n\n")[0]), address))
+            said = clause(text, call.params.get(name)) or quoted(text.split("\n\n")[0])
+            found.append(Quote(f"parameter `{name}`", said, address))
     for words, pattern in special(call):
-        if text := sentence_on(docstring, pattern):
+        if text := sentence_on(prose(docstring, call), pattern):
             found.append(Quote(words, text, address))
     return found

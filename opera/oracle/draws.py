@@ -82,7 +82,8 @@ class Broken(msgspec.Struct, frozen=True):
     Attributes:
         why: In words.
         kind: `range`: numbers below `low` or above `high`; `share`: of the draws of `element` (of all, where it is empty) too
-            many or too few are at most `at`; empty where it takes more to see it.
+            many or too few are at most `at`; `kept`: numbers that are neither 0 nor what `kept` says; empty where it takes
+            more to see it.
         place: Place of the output.
         share, slack: The share that should be, and how far it may be off.
         zeros: Whether draws are counted that are `at`, not at most it.
@@ -242,13 +243,18 @@ def _range(draw: Draw, law: Law, given: Given, drawn: Array, dtype: str) -> Brok
         return None
     place = tuple(np.argwhere(bad)[0])
     least, most = float(low.min()), float(high.max())
-    what = "whole numbers " if law.whole else ""
-    bounds = f"{what}{least:g} to {most:g}" if math.isfinite(most) else f"{what}from {least:g} on"
-    bounds = bounds if math.isfinite(least) else "finite numbers"
+    bounds = _bounds(law, least, most)
     below = " (which is not among them)" if draw.exclusive and drawn[place] == most else ""
     why = f"output 0 holds {drawn[place]:g}{below}; the documentation lets it draw {bounds}"
     outside = not least <= drawn[place] <= most
     return Broken(why, "range" if outside else "", low=least, high=most)
+
+
+def _bounds(law: Law, least: float, most: float) -> str:
+    what = "whole numbers " if law.whole else ""
+    if not math.isfinite(least):
+        return "finite numbers"
+    return f"{what}{least:g} to {most:g}" if math.isfinite(most) else f"{what}from {least:g} on"
 
 
 def _overflows(law: Law, given: Given, drawn: Array, dtype: str) -> bool:
@@ -268,16 +274,15 @@ def _dropout(program: Instance, draw: Draw, drawn: Array, mask: Array | None, dt
     x, given = _first(program, draw.of), _given(program, draw, ("p",), drawn.shape[1:])
     if x is None or given is None or x.shape != drawn.shape[1:]:
         return None
-    share = given["p"]
+    share, kept = given["p"], _kept(x, given["p"])
     with np.errstate(divide="ignore", invalid="ignore"):
-        kept = np.where(share < 1, x / (1.0 - share), 0.0)
         stays = np.isclose(drawn, kept, 8 * ROUNDING.get(dtype, 0.0), 0.0, equal_nan=True)
     odd = ~(stays | (drawn == 0))
     if odd.any():
         place = tuple(np.argwhere(odd)[0])
         at = list(map(int, place[1:]))
         return Broken(
-            f"output 0{at} is {drawn[place]:g}; a dropout leaves 0 or the input over 1 - p, {kept[place[1:]]:g}"
+            f"output 0{at} is {drawn[place]:g}; a dropout leaves 0 or the input over 1 - p, {kept[place[1:]]:g}", "kept"
         )
     telling = (x != 0) & (share < 1)
     if mask is not None and mask.shape == drawn.shape and ((mask != 0) != stays)[:, telling].any():
@@ -292,6 +297,56 @@ def _dropout(program: Instance, draw: Draw, drawn: Array, mask: Array | None, dt
     stay = (drawn != 0)[:, telling] * 1.0
     found = _shares(law, kinds, stay, "", blocks=draw.blocks, where=np.argwhere(telling), zeros=True)
     return msgspec.structs.replace(found, kind="") if found and not found.element and not telling.all() else found
+
+
+def _kept(x: Array, share: Array) -> Array:
+    """Return what a dropout leaves of elements that it does not set to 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(share < 1, x / (1.0 - share), 0.0)
+
+
+def kept(program: Program) -> Array | None:
+    """Return what each element of a dropout's output is where it is not 0; None for other programs."""
+    draw = declared(program)
+    if draw is None or draw.law != "dropout" or not isinstance(program, Instance):
+        return None
+    x = _first(program, draw.of)
+    given = None if x is None else _given(program, draw, ("p",), x.shape)
+    return None if x is None or given is None else _kept(x, given["p"])
+
+
+def legal(program: Program) -> str:
+    """Return in words what the first output of a random program may hold: `0 or 2`; empty where that is not known."""
+    draw = declared(program)
+    if draw is None or not isinstance(program, Instance) or (draw.of and draw.law != "dropout"):
+        return ""
+    if draw.law == "dropout":
+        left = kept(program)
+        if left is None:
+            return ""
+        numbers = np.unique(left[left != 0])
+        return " or ".join(["0", *(f"{x:g}" for x in numbers)]) if numbers.size < 3 else "0 or the input over 1 - p"
+    if draw.law == "categorical":
+        weights = _first(program, draw.parameters["weights"])
+        return "" if weights is None or not weights.size else f"whole numbers 0 to {weights.shape[-1] - 1}"
+    law = laws.LAWS[draw.law]
+    held = {name: _first(program, draw.parameters.get(name, ())) for name in law.parameters}
+    given = {name: x for name, x in held.items() if x is not None and np.isfinite(x).all()}
+    if len(given) < len(law.parameters) or any(not x.size for x in given.values()):
+        return ""
+    return _bounds(law, float(np.min(law.least(given))), float(np.max(law.most(given))))
+
+
+def outside(program: Program, index: Sequence[int], number: float) -> Broken | None:
+    """Return what one element of the first output contradicts of a dropout; None where nothing is known, or it may be so."""
+    left = kept(program)
+    if left is None or len(index) != left.ndim or (left.shape and tuple(index) >= left.shape):
+        return None
+    want = float(left[tuple(index)])
+    if number == 0 or math.isclose(number, want, rel_tol=8 * ROUNDING["float16"]):
+        return None
+    at = list(index)
+    return Broken(f"output 0{at} is {number:g}; a dropout leaves 0 or the input over 1 - p, {want:g}", "kept")
 
 
 def _categorical(program: Instance, draw: Draw, drawn: Array) -> Broken | None:

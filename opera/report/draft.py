@@ -42,7 +42,7 @@ from opera.store import instances, tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import blame, brief, causes, disputed, reproducer, scripts
+from opera.triage import brief, causes, disputed, part, reproducer, scripts
 from opera.triage.choice import Choice, choose
 from opera.triage.findings import Finding, findings
 from opera.triage.known import Entry, Known
@@ -221,7 +221,7 @@ def default(frontend: str, laid: str) -> str:
     """Return the tracker of the part that is wrong: the library's where it is to blame, else the compiler's or exporter's."""
     compiler, _, library = frontend.rpartition("-")
     for name, of in trackers().items():
-        if library in of.libraries if laid == blame.LIBRARY else frontend in of.frontends or compiler in of.compilers:
+        if library in of.libraries if laid == part.LIBRARY else frontend in of.frontends or compiler in of.compilers:
             return name
     raise UsageError(
         f"no form of a tracker is known for {frontend}", fix=f"choose one: --tracker {', '.join(trackers())}"
@@ -318,14 +318,10 @@ def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
 def _others(told: Page) -> list[str]:
     """Return what others make of the same model, as blame asked of it; else, told so, of the test before it was reduced."""
     found = []
-    if told.blame is not None and told.blame.test == told.test:
-        for row in told.blame.evidence:
-            name, _, version = row.way.partition(" ")
-            if name in compilers.registered() and version[:1].isdigit() and (does := _does(row.shows)):
-                found.append(f"{_called(name, version)} {does}{f' ({row.remark})' if row.remark else ''}")
-    if found:
-        return found
-    for where, shown in told.elsewhere.items():
+    for row in told.asked:
+        if does := _does(row.shows):
+            found.append(f"{_called(*row.way.split(' ', 1))} {does}{f' ({row.remark})' if row.remark else ''}")
+    for where, shown in told.elsewhere.items() if not told.asked else ():
         frontend, _, rest = where.partition(" ")
         if does := _does(shown):
             whole = " the test before it was reduced" if told.reduced else ""
@@ -352,7 +348,7 @@ def _does(shown: str) -> str:
 
 
 def _laid(told: Page) -> str:
-    if told.blame is None or told.blame.verdict == blame.UNKNOWN:
+    if told.blame is None or told.blame.verdict == part.UNKNOWN:
         return ""
     return f"{told.blame.verdict}: {told.blame.because.partition('; fails only with ')[0]}"
 
@@ -425,7 +421,10 @@ def _script(workspace: Workspace, finding: Finding, chosen: Choice | None) -> tu
     python = workspace.interpreter(finding.environment)
     shown = scripts.exhibited(workspace, finding.id, chosen)
     exhibit = shown[0]
-    if exhibit.verdict in (CRASH, REFUSED, ABORT, INCONSISTENT) and (short := brief.brief(*shown)) is not None:
+    if (
+        exhibit.verdict in (CRASH, REFUSED, ABORT, INCONSISTENT)
+        and (short := brief.brief(*shown, states=exhibit.verdict == INCONSISTENT)) is not None
+    ):
         text = short.script(exhibit)
         trial = _run(text, finding.id, python)
         trial = msgspec.structs.replace(trial, shown=_fails_so(exhibit, trial))

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from opera import libraries
-from opera.oracle import comparison, randomness
+from opera.oracle import comparison, draws, randomness
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
 from opera.programs.program import Program
 from opera.programs.values import NO_DEFAULT
-from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE, Outcome
+from opera.programs.verdicts import INCONSISTENT, PASS, SCREENED, UNSTABLE, Outcome
 from opera.report.programs import drawn, given, lines, short
 from opera.store import tests, verdicts
 from opera.store.folders import kept_outputs
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, causes, since
-from opera.triage.blame import Blame
+from opera.triage.blame import Blame, Evidence
 from opera.triage.choice import Choice, choose
 from opera.triage.findings import Finding
 from opera.triage.reduction import Reduction
@@ -63,7 +63,8 @@ class Page(msgspec.Struct, frozen=True):
         says: What the compiler says of a crash, its boilerplate cut.
         agreement: Who agrees with whom, a line each.
         variants: Variant of the frontend → what the test showed.
-        elsewhere: Frontend and version → what the same test showed there.
+        elsewhere: Frontend and version → what the same test showed there; of a reduction, where no one was asked about that.
+        asked: What other compilers make of the very model that is shown, as blame asked them.
         blame: Which part is wrong, where it was asked.
         since: Since which release it fails, and until which, where `opera bisect` asked.
         converter: The code that converts the operator, with file and line where they are known.
@@ -81,6 +82,7 @@ class Page(msgspec.Struct, frozen=True):
     agreement: tuple[str, ...] = ()
     variants: dict[str, str] = {}
     elsewhere: dict[str, str] = {}
+    asked: tuple[Evidence, ...] = ()
     blame: Blame | None = None
     since: str = ""
     converter: str = ""
@@ -98,6 +100,8 @@ def page(workspace: Workspace, finding: Finding) -> Page:
     origin = tests.origin(workspace, test)
     names = (finding.id, *finding.aliases)
     asked = [x for name in names for x in blame.stored(workspace, name) if x.environment == finding.environment]
+    laid = asked[0] if asked else None
+    others = tuple(blame.others(laid)) if laid is not None and laid.test == shown.test else ()
     outcome = shown.outcome
     return Page(
         sentence=finding.sentence,
@@ -108,10 +112,11 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         parameters=tuple(_parameters(program, reduced)),
         outputs=tuple(_outputs(workspace, shown, manifest)) if manifest else (),
         says=said(outcome, SAYS) if outcome.verdict not in (INCONSISTENT, UNSTABLE) else "",
-        agreement=tuple(_agreement(outcome, manifest)),
+        agreement=tuple(_agreement(outcome, manifest, others)),
         variants={x.variant: told(x.outcome) for x in _of_test(workspace, test) if _here(x, finding)},
-        elsewhere=_elsewhere(workspace, test, finding),
-        blame=asked[0] if asked else None,
+        elsewhere={} if others else _elsewhere(workspace, test, finding),
+        asked=others,
+        blame=laid,
         since=next((x.sentence for x in reversed(since.stored(workspace, names))), ""),
         converter=_converter(outcome),
         specification=tuple(_specification(program)),
@@ -123,6 +128,8 @@ def told(outcome: Outcome) -> str:
     at = f" in {outcome.stage}" if outcome.stage else ""
     if outcome.verdict == PASS:
         return PASS
+    if outcome.verdict == SCREENED and outcome.details.get("screen") == randomness.RANDOM:
+        return f"{SCREENED} ({randomness.RANDOM}): it draws numbers as it may"
     if outcome.verdict == INCONSISTENT:
         return f"{outcome.verdict} ({outcome.symptom}): {drawn_wrongly(outcome) or outcome.message[:200]}"
     return f"{outcome.verdict}{at}: {said(outcome)}"
@@ -150,7 +157,12 @@ def _parameters(program: Program, reduced: Reduction | None) -> Iterator[Paramet
 
 def _outputs(workspace: Workspace, shown: Verdict, manifest: Manifest) -> Iterator[Output]:
     """Yield the outputs that differ, where what was returned was kept; of what is random, dtype and shape."""
-    told = drawn if randomness.RANDOM in manifest.tags else short
+    random = randomness.RANDOM in manifest.tags
+    may = draws.legal(workspace.instance(manifest.instance)) if random else ""
+
+    def words(output: str) -> str:
+        return may if output == manifest.outputs[0] else ""
+
     directory = migrated.folder(workspace.tests_folder, shown.test)
     expected = migrated.read_values(directory, "expected")
     name = kept_outputs(shown.test, shown.frontend, shown.variant, shown.environment)
@@ -162,19 +174,27 @@ def _outputs(workspace: Workspace, shown: Verdict, manifest: Manifest) -> Iterat
             for output, want, got in zip(manifest.outputs, expected, actual, strict=True):
                 found = comparison.compare([want], [got], (output,), manifest.rtol, manifest.atol)
                 if found.symptom or output == wrong:
-                    yield Output(output, told(want), told(got))
+                    told = (drawn(want, words(output)), drawn(got)) if random else (short(want), short(got))
+                    yield Output(output, *told)
             return
     for output, want in list(zip(manifest.outputs, expected, strict=True))[:OUTPUTS]:
         if shown.outcome.verdict != INCONSISTENT or output == wrong or not wrong:
-            yield Output(output, told(want))
+            yield Output(output, drawn(want, words(output)) if random else short(want))
 
 
-def _agreement(outcome: Outcome, manifest: Manifest | None) -> Iterator[str]:
-    """Say who agrees with the expected outputs, and who does not, as the screens left it."""
+def _agreement(outcome: Outcome, manifest: Manifest | None, others: Sequence[Evidence]) -> Iterator[str]:
+    """Say who agrees with the expected outputs, and who does not: those who were asked, else as the screens left it."""
     if manifest is not None:
         by = {"test": "the library's own test", "eager": f"eager {manifest.library}", "evaluator": "the evaluator"}
         yield f"expected outputs are those of {by.get(manifest.reference, manifest.reference)}"
     seen = outcome.details
+    if others:
+        yield from (f"{x.way} agrees with them{f' ({x.remark})' if x.remark else ''}" for x in others if x.right)
+        yield from (f"{x.way} gives {x.remark}" for x in others if x.remark and not x.right)
+        if not any(x.right for x in others):
+            failed = [x.way for x in others if not x.remark]
+            yield "no other implementation confirms them" + (f": {', '.join(failed)} cannot run it" if failed else "")
+        return
     if seen.get("agreeing"):
         yield f"{seen['agreeing']} agrees with them"
     if seen.get("contradicts_both"):

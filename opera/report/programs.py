@@ -17,9 +17,10 @@ LONG = 300
 """Characters of a value that are shown."""
 
 
-def drawn(value: Value) -> str:
-    """Return what can be said of a value that was drawn at random."""
-    return f"{value.dtype}{list(value.shape)}, random" if isinstance(value, Tensor) else short(value)
+def drawn(value: Value, may: str = "") -> str:
+    """Return what can be said of a value that was drawn at random; `may` is what it may hold, in words."""
+    form = f"{value.dtype}{list(value.shape)}, random" if isinstance(value, Tensor) else short(value)
+    return f"{form}: {may}" if may else form
 
 
 def short(value: Value) -> str:

@@ -71,12 +71,19 @@ def blame(error: BaseException, packages: tuple[str, ...], adapter: str, library
 
 
 def frames(error: BaseException, most: int = 40) -> tuple[str, ...]:
-    """Return the last frames of a traceback as `module:function:line`, outermost first."""
+    """Return the last frames of a traceback as `module:function:line`, outermost first.
+
+    Bindings add frames of no module for what was called by native code: of those the file is told, as of its package.
+    """
     found = [
-        f"{frame.f_globals.get('__name__', '?')}:{frame.f_code.co_qualname}:{line}"
+        f"{frame.f_globals.get('__name__') or _file(frame.f_code)}:{frame.f_code.co_qualname}:{line}"
         for frame, line in traceback.walk_tb(error.__traceback__)
     ]
     return tuple(found[-most:])
+
+
+def _file(code: CodeType) -> str:
+    return code.co_filename.rpartition("/site-packages/")[2] if code.co_filename[:1] != "<" else "?"
 
 
 def _links(link: TracebackType | None) -> Iterable[TracebackType]:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from opera import compilers
-from opera.compilers import APART, CONVERSION, DECLARED, KERNEL, LESS, OPTIMISATION
+from opera.compilers import DECLARED, MADE, Way
+from opera.oracle.randomness import FORMS, RANDOM
 from opera.programs import migrated
+from opera.programs.migrated import Manifest
+from opera.programs.program import Captured, Instance, Program, Provenance
 from opera.programs.verdicts import (
     ERROR,
     FAILURES,
     INCONSISTENT,
     PASS,
-    REFUSED,
-    SCREENED,
-    UNSUPPORTED,
     VERDICTS,
     Outcome,
 )
@@ -29,19 +29,42 @@ from opera.store import examined
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import causes, scripts
+from opera.triage import causes, scripts, smaller
 from opera.triage.alike import same_answer
 from opera.triage.choice import choose
+from opera.triage.part import (
+    AS_FOUND,
+    CONSTANTS,
+    INPUTS,
+    OTHER,
+    ROUTE,
+    WITHOUT,
+    Tried,
+    at_output,
+    decide,
+    is_made,
+    listed,
+    shows,
+)
 
-EXPORTER, LIBRARY, UNKNOWN = "exporter", "library", "unknown"
+NOWHERE = Provenance("blame", "", "")
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """One thing that was tried: `way` in words (`graph optimisations off`), and what came of it (`passes`)."""
+    """One thing that was tried: `way` in words (`graph optimisations off`), and what came of it (`passes`).
+
+    Attributes:
+        kind: As in opera.triage.part.Tried; empty for a second opinion, and where it was stored when none was told.
+    """
 
     way: str
     shows: str
     remark: str = ""
+    kind: str = ""
+
+    @property
+    def right(self) -> bool:
+        return self.shows == shows(Outcome(PASS))
 
 
 class Blame(msgspec.Struct, frozen=True):
@@ -62,6 +85,14 @@ class Blame(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
+def others(found: Blame) -> list[Evidence]:
+    """Return what other compilers made of the model that was asked about: by these it is told who confirms what is expected."""
+    if any(row.kind for row in found.evidence):
+        return [row for row in found.evidence if row.kind == OTHER]
+    names = compilers.registered()
+    return [row for row in found.evidence if re.fullmatch(r"(\S+) \d.*", row.way) and row.way.split(" ")[0] in names]
+
+
 def save(workspace: Workspace, found: Blame) -> None:
     """Store a verdict, in place of an earlier one of the same test."""
     examined.forget(workspace, examined.BLAME, found.finding, found.environment)
@@ -74,132 +105,7 @@ def stored(workspace: Workspace, finding: str = "") -> list[Blame]:
     return [msgspec.json.decode(x.document, type=Blame) for x in examined.documents(workspace, examined.BLAME, finding)]
 
 
-class Tried(msgspec.Struct, frozen=True):
-    """One question and what came of it.
-
-    Attributes:
-        kind: LESS, APART or DECLARED (opera.compilers.Way); AS_FOUND, ROUTE, CONSTANTS or INPUTS: the same frontend; OTHER:
-            another compiler.
-        way: In words.
-    """
-
-    kind: str
-    way: str
-    outcome: Outcome
-
-    @property
-    def right(self) -> bool:
-        return self.outcome.verdict == PASS
-
-    @property
-    def wrong(self) -> bool:
-        return self.outcome.verdict in (INCONSISTENT, SCREENED)
-
-
 WORST = (*FAILURES, *(x for x in VERDICTS if x not in FAILURES))
-AS_FOUND, ROUTE, OTHER = "as found", "route", "other compiler"
-CONSTANTS, INPUTS = "constants", "inputs"
-"""Shapes, axes and the like as constants where they were inputs when it failed; and the other way round."""
-
-
-def decide(
-    seen: Outcome, tried: Iterable[Tried], places: Mapping[str, str], *, exporter: bool, native: bool = False
-) -> tuple[str, str]:
-    """Return which part is wrong, and why: the first of these that holds.
-
-    1. It does not fail any more as it did: UNKNOWN.
-    2. Two other compilers give the same other answer, and none the expected one: LIBRARY (or its test).
-    3. It passes with optimisations off: OPTIMISATION.
-    4. An exporter is under test: EXPORTER; KERNEL where its file is right on another implementation.
-    5. It passes with constants for the shapes, axes and the like that the failing model has as inputs: CONVERSION.
-       Dtype or shape is what differs, and what the importer made states them for its outputs: wrong already, it is the
-       CONVERSION, else the KERNEL. What the importer made is evaluated apart: wrong, it is the CONVERSION, right, what comes
-       after it, the KERNEL. So it is where no importer changes the model, and it is wrong with optimisations off too.
-    6. It is raised while the model is converted, or names a place in the compiler's sources: that place's part.
-    7. Another route into the same compiler passes, which has its kernels but another importer: CONVERSION.
-    8. Else UNKNOWN.
-
-    Args:
-        places: `PLACES` of the frontend.
-        exporter: `EXPORTER` of the frontend.
-        native: `NATIVE` of the frontend.
-    """
-    tried = list(tried)
-    by = {
-        kind: [x for x in tried if x.kind == kind]
-        for kind in (AS_FOUND, LESS, APART, DECLARED, ROUTE, CONSTANTS, OTHER)
-    }
-    now = next((x.outcome for x in by[AS_FOUND]), seen)
-    if not _still(now, seen):
-        return UNKNOWN, f"it does not fail as it did: {_shows(now)}"
-    same = [x.way for x in by[OTHER] if x.wrong and same_answer(x.outcome, now)]
-    if len(same) > 1 and not any(x.right for x in by[OTHER]):
-        return LIBRARY, f"{' and '.join(same)} give the same other answer, and none the expected one"
-    for found in by[LESS]:
-        if found.right:
-            return OPTIMISATION, f"it passes with {found.way}"
-    apart = [x for x in by[APART] if x.right or x.wrong]
-    wrong = [x.way for x in apart if x.wrong]
-    if exporter:
-        if apart and not wrong and now.stage == "infer":
-            return KERNEL, f"what was exported is right: {apart[0].way}"
-        return EXPORTER, f"what was exported is wrong: {wrong[0]}" if wrong else f"the exporter's own {now.verdict}"
-    for found in by[CONSTANTS]:
-        if found.right:
-            return CONVERSION, f"it passes by way of {found.way}: what the importer does with the inputs is wrong"
-    stated = [x for x in by[DECLARED] if now.symptom in ("count", "shape", "dtype") and (x.right or x.wrong)]
-    if stated:
-        already = _says(stated[0].outcome, now)
-        told = "wrong already" if already else "right still"
-        return (CONVERSION if already else KERNEL), f"its {now.symptom} is {told} in {stated[0].way}"
-    if now.stage != "load" and wrong:
-        return CONVERSION, f"what the importer made is wrong already: {wrong[0]}"
-    if now.stage != "load" and apart:
-        return KERNEL, f"what the importer made is right: {apart[0].way}"
-    if native and now.stage == "infer" and (plain := next((x for x in by[LESS] if not x.right), None)) is not None:
-        return KERNEL, f"no importer changes the model, and it fails with {plain.way}, too"
-    part = next((part for pattern, part in places.items() if re.search(pattern, _told(now))), "")
-    if part:
-        return part, f"it names a place of the {part} in the compiler's sources"
-    if now.stage == "load":
-        return CONVERSION, "it is raised while the model is converted"
-    for found in by[ROUTE]:
-        if found.right:
-            return CONVERSION, f"it passes by way of {found.way}, which another part converts"
-    return UNKNOWN, "what was tried does not tell"
-
-
-def _still(now: Outcome, seen: Outcome) -> bool:
-    """Whether it fails as it did; which of several wrong outputs is told may have changed, and a probe says no more of what
-    is refused than that it is."""
-    kinds = (seen.verdict, UNSUPPORTED) if seen.verdict == REFUSED else (seen.verdict,)
-    alike = now.verdict in kinds and now.stage == seen.stage
-    return alike and (now.symptom == seen.symptom or now.verdict in (INCONSISTENT, UNSUPPORTED))
-
-
-def _told(outcome: Outcome) -> str:
-    """Return what a failure says of where it was raised: the message, and the compiler's own frames."""
-    if outcome.verdict == INCONSISTENT:
-        return ""
-    frames = outcome.seen.frames if outcome.seen is not None else ()
-    own = [frame for frame in frames if not frame.startswith("opera.")]
-    return "\n".join([outcome.message, *own])
-
-
-def _says(stated: Outcome, now: Outcome) -> bool:
-    """Whether the output that differs is stated to be wrong in the same respect; values of what is stated mean nothing."""
-    name = now.message.partition(": ")[0]
-    if stated.symptom == now.symptom and stated.message.partition(": ")[0] == name:
-        return True
-    return any(text.startswith(f"{name}: {now.symptom}:") for text in stated.details.get("others", ()))
-
-
-def _shows(outcome: Outcome) -> str:
-    """Say what an outcome is, in few words."""
-    if outcome.verdict == PASS:
-        return "passes"
-    told = " ".join(f"{outcome.stage} {outcome.symptom}: {outcome.message}".split())
-    return f"{outcome.verdict}: {told}"[:160]
 
 
 def _evidence(tried: Tried) -> str:
@@ -208,7 +114,7 @@ def _evidence(tried: Tried) -> str:
     if tried.kind == DECLARED and stated.verdict == INCONSISTENT and stated.symptom in ("value", "nan-mask"):
         others = [text for text in stated.details.get("others", ()) if not re.search(r": (?:value|nan-mask):", text)]
         return "; ".join(["shapes and dtypes are as expected"] if not others else ["inconsistent", *others])[:160]
-    return _shows(stated)
+    return shows(stated)
 
 
 def line(workspace: Workspace, finding: str, environment: str = "") -> str:
@@ -223,7 +129,13 @@ def line(workspace: Workspace, finding: str, environment: str = "") -> str:
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """What is asked about: a finding's reduction where there is one, else the member that shows it best."""
+    """What is asked about: a finding's reduction where there is one, else the member that shows it best.
+
+    Attributes:
+        program: What the test computes.
+        drawn: Whether it is about numbers that are drawn at random.
+        constants: What is fed to the variant that failed, and is a constant where such a variant is there.
+    """
 
     finding: str
     environment: str
@@ -232,11 +144,20 @@ class Subject(msgspec.Struct, frozen=True):
     test: str
     seen: Outcome
     deciding: tuple[str, ...] = ()
+    program: Program | None = None
+    constants: tuple[str, ...] = ()
+    drawn: bool = False
 
     def question(self, **more: Any) -> Question:
         """Return the question of what it does, as it was found but for `more`."""
         fields: dict[str, Any] = {"frontend": self.frontend, "variant": self.variant, "environment": self.environment}
         return Question(**(fields | {"test": self.test} | more))
+
+    def judged(self, **more: Any) -> Question:
+        """Return the same question; numbers that are drawn are judged as a run does it, for no other number is expected."""
+        if not self.drawn or self.program is None:
+            return self.question(**more)
+        return self.question(**more, test="", program=Captured(self.program, NOWHERE), screened=True)
 
 
 def subject(workspace: Workspace, finding: str, verdicts: list[Verdict]) -> Subject | None:
@@ -245,24 +166,49 @@ def subject(workspace: Workspace, finding: str, verdicts: list[Verdict]) -> Subj
     if chosen is None:
         return None
     x = chosen.verdict
-    return Subject(finding, x.environment, x.frontend, x.variant, x.test, x.outcome, deciding=chosen.deciding)
+    manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, x.test))
+    return Subject(
+        finding, x.environment, x.frontend, x.variant, x.test, x.outcome, chosen.deciding,
+        program=chosen.reduction.program().program if chosen.reduction else workspace.instance(manifest.instance),
+        constants=_constants(manifest),
+        drawn=RANDOM in manifest.tags and x.outcome.verdict == INCONSISTENT and x.outcome.symptom not in FORMS,
+    )  # fmt: skip
 
 
-def questions(workspace: Workspace, about: Subject) -> list[tuple[str, str, Question | Outcome]]:
-    """Return (kind, way in words, question) of all that is tried; where the answer is stored, that."""
+def _constants(manifest: Manifest) -> tuple[str, ...]:
+    """Return what is fed to one artefact of a test, and is held by another as a constant."""
+    fed = [set(x.feeds) for x in manifest.artefacts.values()]
+    every = set[str]().union(*fed)
+    return tuple(name for name in sorted(every) if any(name not in x for x in fed))
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """What is tried: as in Tried, and the question, or the answer where it is stored."""
+
+    kind: str
+    way: str
+    what: Question | Outcome
+    names: tuple[str, ...] = ()
+
+
+def questions(workspace: Workspace, about: Subject) -> list[Ask]:
+    """Return all that is tried."""
     compiler, _, library = about.frontend.rpartition("-")
     frontend = compilers.frontend(compiler, library)
     route = next((x for x in frontend.VARIANTS if x.name == about.variant), frontend.VARIANTS[0])
-    found: list[tuple[str, str, Question | Outcome]] = [(AS_FOUND, "as it was found", about.question())]
+    found = [Ask(AS_FOUND, "as it was found", about.judged())]
     early = about.seen.stage == "load"
     ways = [x for x in compilers.ways(frontend) if not early or x.stage == "load"]
-    found += [(x.kind, x.about, about.question(way=x.name)) for x in ways]
+    found += [Ask(x.kind, x.about, about.question(way=x.name)) for x in ways if x.kind != MADE]
+    found += (x for way in ways if way.kind == MADE for x in _converted(about, way))
     for other in frontend.VARIANTS:
         if other.name != route.name and _offered(workspace, about, other.artefact):
             kind = {("inputs", "constants"): CONSTANTS, ("constants", "inputs"): INPUTS}.get(
                 (route.name, other.name), ROUTE
             )
-            found.append((kind, f"{about.frontend} by its variant {other.name}", about.question(variant=other.name)))
+            names = about.constants if kind == CONSTANTS else ()
+            way = f"{about.frontend} by its variant {other.name}"
+            found.append(Ask(kind, way, about.judged(variant=other.name), names))
     superseded = workspace.superseded()
     of_test: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
     for verdict in stored_verdicts.of_test(workspace, about.test):
@@ -274,10 +220,31 @@ def questions(workspace: Workspace, about: Subject) -> list[tuple[str, str, Ques
         told = f"{document['compiler']} {document['version']}"
         known = [x.outcome for x in of_test.get((other_frontend, name), ())]
         if known:
-            found.append((OTHER, told, min(known, key=lambda x: WORST.index(x.verdict))))
-        elif about.seen.verdict == INCONSISTENT:  # nobody else crashes as this one does
-            found.append((OTHER, told, about.question(frontend=other_frontend, variant="", environment=name)))
+            found.append(Ask(OTHER, told, min(known, key=lambda x: WORST.index(x.verdict))))
+        else:
+            found.append(Ask(OTHER, told, about.judged(frontend=other_frontend, variant="", environment=name)))
     return found
+
+
+def _converted(about: Subject, way: Way) -> Iterator[Ask]:
+    """Yield what tells whether the importer makes the same of the program without something that decides."""
+    lacking = list(_lacking(about))
+    if lacking:
+        yield Ask(MADE, way.about, about.question(way=way.name))
+    for told, program in lacking:
+        captured = Captured(program, NOWHERE)
+        yield Ask(WITHOUT, way.about, about.question(way=way.name, test="", program=captured), (told,))
+
+
+def _lacking(about: Subject) -> Iterator[tuple[str, Program]]:
+    """Yield what decides of parameters and inputs, as the reduction told, with the program that lacks it, and passes."""
+    if not isinstance(about.program, Instance) or about.seen.verdict != INCONSISTENT:
+        return
+    for told in about.deciding:
+        name = told.partition("=")[0] if "=" in told else told.removeprefix("input ")
+        lacks = smaller.without if "=" in told else smaller.input_left_out
+        if (program := lacks(about.program, name)) is not None:
+            yield told, program
 
 
 def _offered(workspace: Workspace, about: Subject, artefact: str) -> bool:
@@ -292,13 +259,24 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     frontend = compilers.frontend(compiler, library)
     places: Mapping[str, str] = getattr(frontend, "PLACES", {})
     exporter, native = (bool(getattr(frontend, name, False)) for name in ("EXPORTER", "NATIVE"))
-    verdict, because = decide(about.seen, tried, places, exporter=exporter, native=native)
+    verdict, because = decide(about.seen, tried, places, exporter=exporter, native=native, drawn=about.drawn)
     if about.deciding:
         because += f"; fails only with {', '.join(about.deciding)}"
     now = next((x.outcome for x in tried if x.kind == AS_FOUND), about.seen)
-    rows = [Evidence(x.way, _evidence(x), _remark(x, now)) for x in tried if not _missing(x.outcome)]
-    rows += _opinions(about.seen)
+    shown = [x for x in tried if x.kind not in (MADE, WITHOUT) and not _missing(x.outcome)]
+    rows = [_row(x, about, now) for x in shown]
+    rows += _alike(tried)
+    rows += _opinions(about.seen, {x.way.partition(" ")[0] for x in shown if x.kind == OTHER})
     return Blame(about.finding, about.environment, about.test, verdict, because, tuple(rows), round(seconds, 3))
+
+
+def _alike(tried: Iterable[Tried]) -> Iterator[Evidence]:
+    """Yield whether the importer makes the same of the program with and without what decides, where that is known."""
+    made = {x.kind: x.outcome.message for x in tried if x.kind == MADE and is_made(x.outcome)}
+    for x in tried:
+        if x.kind == WITHOUT and made and is_made(x.outcome):
+            alike = x.outcome.message == made[MADE]
+            yield Evidence(f"{x.way}, without {listed(x.names)}", "is the same" if alike else "is another one")
 
 
 def _missing(outcome: Outcome) -> bool:
@@ -306,14 +284,24 @@ def _missing(outcome: Outcome) -> bool:
     return outcome.verdict == ERROR and outcome.symptom == LookupError.__name__
 
 
-def _remark(tried: Tried, now: Outcome) -> str:
-    if tried.kind in (AS_FOUND, DECLARED) or not tried.wrong:
-        return ""
-    return "the same answer" if same_answer(tried.outcome, now) else "another answer"
+def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
+    """Say what came of one question; where it is not what a user's model is given to, of the output that the finding names."""
+    if tried.kind in (AS_FOUND, DECLARED):
+        return Evidence(tried.way, _evidence(tried), kind=tried.kind)
+    named = msgspec.structs.replace(tried, outcome=at_output(tried.outcome, about.seen, drawn=about.drawn))
+    if named.right:
+        return Evidence(tried.way, shows(named.outcome), named.outcome.message, tried.kind)
+    same = "the same answer" if same_answer(named.outcome, at_output(now, about.seen)) else "another answer"
+    return Evidence(tried.way, _evidence(tried), same if named.wrong else "", tried.kind)
 
 
-def _opinions(seen: Outcome) -> list[Evidence]:
-    """Return what the screens heard of other implementations when the failure was found."""
+def _opinions(seen: Outcome, asked: Collection[str]) -> list[Evidence]:
+    """Return what the screens heard of implementations when the failure was found, of those that were not asked now."""
+    found = _heard(seen)
+    return [row for row in found if row.way.removeprefix("second opinion: ") not in asked]
+
+
+def _heard(seen: Outcome) -> list[Evidence]:
     told = {key: seen.details[key] for key in ("agreeing", "disputing") if seen.details.get(key)}
     errors = {key: text for key, text in seen.details.items() if key.endswith("_error") and isinstance(text, str)}
     rows = [
@@ -346,26 +334,24 @@ def ask(
     """Yield verdicts as answers come. Subjects are taken up until the budget (seconds) is used."""
     started = time.monotonic()
     waiting: dict[int, tuple[Subject, list[Tried | None], list[float]]] = {}
-    asked: dict[int, tuple[int, int, str, str, Question]] = {}  # id of a question → finding, place, kind, way
+    asked: dict[int, tuple[int, int, Ask]] = {}  # id of a question → finding, place
 
     def upcoming() -> Iterator[Question]:
         for number, about in enumerate(subjects):
             if budget is not None and time.monotonic() - started > budget:
                 return
             rows = questions(workspace, about)
-            waiting[number] = (about, [None] * len(rows), [0.0])
-            for place, (kind, way, question) in enumerate(rows):
-                if isinstance(question, Outcome):
-                    waiting[number][1][place] = Tried(kind, way, question)
-            for place, (kind, way, question) in enumerate(rows):
-                if isinstance(question, Question):
-                    asked[id(question)] = (number, place, kind, way, question)
-                    yield question
+            known = [Tried(x.kind, x.way, x.what, x.names) if isinstance(x.what, Outcome) else None for x in rows]
+            waiting[number] = (about, known, [0.0])
+            for place, row in enumerate(rows):
+                if isinstance(row.what, Question):
+                    asked[id(row.what)] = (number, place, row)
+                    yield row.what
 
     for answer in probe.ask(upcoming()):
-        number, place, kind, way, _ = asked.pop(id(answer.question))
+        number, place, row = asked.pop(id(answer.question))
         about, rows, spent = waiting[number]
-        rows[place] = Tried(kind, way, answer.outcome)
+        rows[place] = Tried(row.kind, row.way, answer.outcome, row.names)
         spent[0] += answer.result.seconds if answer.result is not None else 0.0
         if all(x is not None for x in rows):
             del waiting[number]

@@ -7,6 +7,7 @@ strings, lists, a frontend without a template, or with settings that were chosen
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import cache
 from pathlib import Path
@@ -16,9 +17,11 @@ import jinja2
 import msgspec
 
 from opera import libraries, resources
+from opera.oracle.randomness import FORMS, RANDOM
 from opera.programs import literals
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Program
+from opera.programs.values import Tensor
 from opera.programs.verdicts import INCONSISTENT
 from opera.triage.reproducer import Exhibit, kinds_of, tolerances
 
@@ -45,6 +48,7 @@ class Brief(msgspec.Struct, frozen=True):
         outputs: Their names, as source; `expected` is a list of arrays, `rtol` and `atol` hold for all of them (None: equal),
             unless `tolerances`, a list of pairs, is not empty.
         values: Each output's array as source, with its own rtol and atol.
+        forms: Of a random program (dtype, shape) of each output, as source: nothing else of them is expected.
     """
 
     imports: str
@@ -59,6 +63,7 @@ class Brief(msgspec.Struct, frozen=True):
     atol: float | None
     tolerances: str = ""
     values: tuple[tuple[str, float | None, float | None], ...] = ()
+    forms: str = ""
 
     @property
     def check(self) -> str:
@@ -70,8 +75,11 @@ class Brief(msgspec.Struct, frozen=True):
         return f"np.testing.assert_allclose(got, want, rtol={self.rtol:g}, atol={self.atol:g}, err_msg=name)"
 
     def script(self, exhibit: Exhibit) -> str:
-        """Return the script."""
-        text = environment().get_template("brief/script.py.j2").render(x=self, compares=exhibit.verdict == INCONSISTENT)
+        """Return the script. What is compared first is the output that the exhibit names: the script ends at what is wrong."""
+        names = ast.literal_eval(self.outputs)
+        place = names.index(exhibit.output) if exhibit.output in names else 0
+        compares = exhibit.verdict == INCONSISTENT
+        text = environment().get_template("brief/script.py.j2").render(x=self, compares=compares, place=place)
         return tidied(text)
 
 
@@ -82,6 +90,7 @@ def brief(
     program: Program,
     *,
     alone: bool = True,
+    states: bool = True,
     device: str = '"CPU"',
     folder: str = "",
 ) -> Brief | None:
@@ -89,6 +98,7 @@ def brief(
 
     Args:
         alone: Whether it stands alone, and is not in a suite that has set the scene.
+        states: Whether the expected outputs are written down: a script of a crash does without.
         device, folder: Expressions that tests run it with; files go to the current folder where `folder` is empty.
     """
     shown: dict[str, Any] = libraries.get(manifest.library).reproducer(manifest, directory, program, exhibit.artefact)
@@ -101,13 +111,17 @@ def brief(
     if kinds.low or kinds.lists or "string" in kinds.dtypes or any(x not in known.list_templates() for x in names):
         return None
     model, frontend = (known.get_template(name).make_module({"variant": exhibit.variant}) for name in names)
+    random = RANDOM in manifest.tags
+    if random and exhibit.verdict == INCONSISTENT and exhibit.symptom not in FORMS:
+        return None
     run = frontend.run(exhibit.artefact, device, folder).strip()  # type: ignore[attr-defined]
     if not run:
         return None
     define = model.define(shown["model"], shown["feeds"], shown.get("training", False)).strip()  # type: ignore[attr-defined]
     found = tolerances(manifest, expected, exhibit.computes_in)
     wanted = literals.fold("[", [literals.source(value) for value in expected], "]")
-    body = f"{define}\n{wanted}"
+    forms = [(x.dtype, list(x.shape)) for x in expected if isinstance(x, Tensor)] if random else []
+    body = f"{define}\n{wanted}" if states and not random else define
     helpers = UNPACK if "unpack(" in body else ""
     helpers += WITH_ATTRIBUTES if "with_attributes(" in body else ""
     lines = f"{model.imports(alone)}\n{frontend.imports(exhibit.artefact)}"  # type: ignore[attr-defined]
@@ -124,6 +138,7 @@ def brief(
         rtol=rtol,
         atol=atol,
         values=tuple((literals.source(value), *pair) for value, pair in zip(expected, found, strict=True)),
+        forms=literals.literal(forms) if forms else "",
         tolerances="" if len(set(found)) < 2 else literals.literal([(r or 0.0, a or 0.0) for r, a in found]),
     )
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
+from opera.oracle import draws, randomness
+from opera.oracle.draws import Broken
 from opera.programs import migrated
+from opera.programs.verdicts import INCONSISTENT
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import reduction
@@ -50,8 +54,37 @@ def choose(
     if reduced:
         best = min(reduced, key=lambda x: (x.elements, x.stored))
         member = members[best.test, best.environment, best.variant]
-        return Choice(msgspec.structs.replace(member, test=best.stored, outcome=best.outcome), member, best)
-    return next((Choice(x, x) for x in candidates(workspace, verdicts)), None)
+        shown = msgspec.structs.replace(member, test=best.stored, outcome=best.outcome)
+        return Choice(_of_drawn(workspace, shown), member, best)
+    return next((Choice(_of_drawn(workspace, x), x) for x in candidates(workspace, verdicts)), None)
+
+
+def _of_drawn(workspace: Workspace, verdict: Verdict) -> Verdict:
+    """Return a verdict that says what is wrong with numbers drawn at random, also one that was stored when none said so.
+
+    That one of them is not the one that the reference drew says nothing.
+    """
+    outcome = verdict.outcome
+    details = outcome.details
+    if outcome.verdict != INCONSISTENT or outcome.symptom in randomness.FORMS or "drawn" in details:
+        return verdict
+    path = migrated.folder(workspace.tests_folder, verdict.test)
+    manifest = migrated.read_manifest(path) if (path / "manifest.json").is_file() else None
+    if manifest is None or randomness.RANDOM not in manifest.tags:
+        return verdict
+    name = details.get("output")
+    place = manifest.outputs.index(name) if name in manifest.outputs else 0
+    told: Broken | None = None
+    if "why" in details:
+        kind = randomness.CONSTANT if randomness.CONSTANT in details.get("tags", ()) else ""
+        told = Broken(details["why"], kind, place)
+    elif place == 0 and "index" in details and isinstance(details.get("actual"), int | float):
+        index = [int(x) for x in re.findall(r"\d+", details["index"])]
+        told = draws.outside(workspace.instance(manifest.instance), index, details["actual"])
+    told = told or Broken("numbers that are drawn were compared with others that are: run it again", "", place)
+    return msgspec.structs.replace(
+        verdict, outcome=msgspec.structs.replace(outcome, details={**details, **told.numbers()})
+    )
 
 
 def candidates(workspace: Workspace, verdicts: list[Verdict]) -> list[Verdict]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 
 from opera import compilers
 from opera.oracle.screens import SINGLE_REFERENCE
-from opera.programs.verdicts import NEWER, PASS
+from opera.programs.verdicts import NEWER
 from opera.triage.blame import Blame
 from opera.triage.sentence import READS_AS_REFUSAL
 
@@ -36,10 +36,3 @@ def doubts(tags: Collection[str], confirmed: int, laid: Blame | None, *, alone: 
         yield "the model needs a newer opset than the compiler declares to know: that is a feature not yet there, no bug"
     if SINGLE_REFERENCE in tags and not agreeing:
         yield "no other implementation confirms the expected outputs: check them by hand against the documentation first"
-
-
-def confirms(laid: Blame) -> bool:
-    """Whether another compiler, asked with the model that blame was asked of, gives the expected outputs."""
-    return any(
-        row.shows in (PASS, "passes") and row.way.partition(" ")[0] in compilers.registered() for row in laid.evidence
-    )

@@ -182,6 +182,8 @@ def _part(workspace: Workspace, finding: str, of: list[Verdict], style: str, sho
     made = brief.brief(exhibit, manifest, directory, program, alone=style != "keras", device=device, folder="folder")
     if made is None:
         return "it has no short form: low precision, strings, lists, or a frontend without a template"
+    if made.forms:
+        return "numbers that are drawn at random are expected of no run"
     shown.add(chosen.verdict.test)
     origin = tests.origin(workspace, chosen.member.test)
     return _Part(exhibit, manifest.operator, origin.test if origin else chosen.member.test, made)

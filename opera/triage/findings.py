@@ -21,7 +21,7 @@ from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import blame, causes, partners, reduction
 from opera.triage.blame import Blame
 from opera.triage.choice import Choice, alone, choose
-from opera.triage.doubts import confirms, doubts
+from opera.triage.doubts import doubts
 from opera.triage.known import Mark
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL, reads_as_refusal, sentence
@@ -203,7 +203,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
 def _agreed(workspace: Workspace, chosen: Choice, laid: Blame | None) -> bool:
     """Whether another compiler gives the expected outputs: of the model that is shown, if asked, else of the member's."""
     if laid is not None and laid.test == chosen.verdict.test:
-        return confirms(laid)
+        return any(x.right for x in blame.others(laid))
     own = chosen.member.frontend
     return any(x.frontend != own and x.outcome.verdict == PASS for x in verdicts.of_test(workspace, chosen.member.test))
 

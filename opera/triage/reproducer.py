@@ -17,11 +17,12 @@ from typing import Any
 
 import jinja2
 import msgspec
+import numpy as np
 
 from opera import compilers, libraries, resources
 from opera.compilers import Involved
 from opera.oracle import comparison as oracle
-from opera.oracle import messages, randomness
+from opera.oracle import draws, messages, randomness
 from opera.programs import literals
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Program
@@ -122,7 +123,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
         "known_output": exhibit.symptom == "count" or exhibit.output in manifest.outputs,
         "expected": _expected(manifest, expected, exhibit.computes_in) if kind == "inconsistent" else "",
         "forms": literals.literal([(x.dtype, list(x.shape)) for x in expected if isinstance(x, Tensor)]),
-        "drawn": _drawn(exhibit.drawn),
+        "drawn": _drawn(exhibit, manifest, program),
         "tolerances": literals.literal(tolerances(manifest, expected, exhibit.computes_in)),
         "low_precision": kinds.low,
         "has_lists": any(isinstance(value, Sequence | Optional) for value in expected),
@@ -142,7 +143,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
         "timeout": exhibit.verdict == TIMEOUT,
         "same": _same_death(exhibit),
     }
-    body = "\n".join((str(values["model"]), str(values["feeds"]), values["expected"]))
+    body = "\n".join((str(values["model"]), str(values["feeds"]), values["expected"], values["drawn"]["kept"]))
     values |= {
         "needs_ml_dtypes": kinds.low or "ml_dtypes" in literals.needs(body),
         "needs_unpack": "unpack" in literals.needs(body),
@@ -153,8 +154,9 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
     return re.sub(r"\n{4,}", "\n\n\n", text).strip() + "\n"
 
 
-def _drawn(details: dict[str, Any]) -> dict[str, Any]:
+def _drawn(exhibit: Exhibit, manifest: Manifest, program: Program) -> dict[str, Any]:
     """Return what a script looks at in numbers drawn at random: `kind` is `form` where these are not what is wrong."""
+    details = exhibit.drawn
     found = {
         name: details.get(f"drawn_{name}")
         for name in ("place", "element", "at", "share", "slack", "low", "high", "zeros")
@@ -164,6 +166,11 @@ def _drawn(details: dict[str, Any]) -> dict[str, Any]:
     runs = min(MOST, max(RUNS, math.ceil(UNLIKELY / (2 * slack**2)))) if kind == "share" and slack else RUNS
     found["element"] = tuple(json.loads(found["element"])) if found["element"] else ()
     source = {name: literals.literal(x) for name, x in found.items()}
+    if kind == "form":
+        one = exhibit.symptom != "count" and exhibit.output in manifest.outputs
+        source["place"] = literals.literal(manifest.outputs.index(exhibit.output) if one else None)
+    left = draws.kept(program) if kind == "kept" else None
+    source["kept"] = literals.source(Tensor.of(np.asarray(left))) if left is not None else ""
     return {**source, "kind": kind, "runs": runs, "equal": bool(found["zeros"])}
 
 

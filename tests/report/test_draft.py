@@ -7,13 +7,14 @@ import tempfile
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from commands import opera
 from drafted import FINDING, WRONG, drafted
 
 from opera import compilers, resources
 from opera.errors import UsageError
-from opera.libraries.documented import argument, quoted
+from opera.libraries.documented import argument, prose, quoted
 from opera.libraries.onnx import library, schemas
 from opera.programs import migrated
 from opera.programs.program import Instance, Operand
@@ -27,6 +28,7 @@ from opera.triage import blame
 from opera.triage.blame import Blame
 from opera.triage.findings import findings
 from opera.triage.known import Entry, Known
+from opera.triage.part import LIBRARY
 
 HEADINGS = {
     "tvm": ["### Expected behavior", "### Actual behavior", "### Environment", "### Steps to reproduce", "### Triage"],
@@ -98,6 +100,32 @@ def test_what_blame_and_other_compilers_settle_is_not_held_back(workspace):
         assert [x in told for x in ("newer opset", "no other implementation")] == [bool(held)] * 2, told
 
 
+def test_who_confirms_is_told_of_the_model_that_is_shown_and_alike_everywhere(workspace):
+    """What the screens heard of a test does not stand beside what others made of its reduction."""
+    seen = Outcome(INCONSISTENT, "infer", "value", "wrong", details={"tags": ("single-reference",)})
+    test = drafted(workspace, seen)
+    [finding] = findings(workspace)
+    for kind, told, agrees, held in (
+        ("other compiler", ("passes", ""), "tvm 0.27.0 agrees with them", False),
+        ("", ("passes", ""), "tvm 0.27.0 agrees with them", False),  # of a blame that is stored without kinds
+        (
+            "other compiler",
+            ("inconsistent: infer value: 1 of 3", "another answer"),
+            "tvm 0.27.0 gives another answer",
+            True,
+        ),
+        ("other compiler", ("crash: load E: no", ""), "no other implementation confirms them: tvm 0.27.0 cannot", True),
+    ):
+        rows = (blame.Evidence("tvm 0.27.0", *told, kind),)
+        blame.save(workspace, Blame(FINDING, finding.environment, test, "unknown", "so", rows))
+        shown = page(workspace, finding)
+        assert any(x.startswith(agrees) for x in shown.agreement) and not shown.elsewhere
+        assert any("no other" in x for x in shown.agreement) == held
+        found = stage.draft(workspace, FINDING)
+        assert ("no other implementation" in " ".join(found.not_to_file)) == held
+        assert [stage.CONFIRMS in x for x in found.others] == [not held]
+
+
 @pytest.mark.parametrize("tracker", HEADINGS)
 def test_every_tracker_has_its_own_form_and_a_compilers_words_stay_words(tracker):
     nasty = "`x` </details> @someone #12 <b>*bold*</b>\n```\n# heading"
@@ -120,7 +148,7 @@ def test_the_tracker_is_whose_part_is_wrong(workspace):
     assert (
         stage.default("onnxexport-torch", "exporter") == "pytorch" and stage.default("onnxexport-keras", "") == "keras"
     )
-    assert stage.default("tvm-onnx", "conversion") == "tvm" and stage.default("tvm-torch", blame.LIBRARY) == "pytorch"
+    assert stage.default("tvm-onnx", "conversion") == "tvm" and stage.default("tvm-torch", LIBRARY) == "pytorch"
     assert stage.default("tensorrt-torch", "") == "torch-tensorrt" and stage.default("tensorrt-onnx", "") == "tensorrt"
     for name in compilers.registered():
         for found in compilers.get(name).FRONTENDS:
@@ -130,9 +158,7 @@ def test_the_tracker_is_whose_part_is_wrong(workspace):
     with pytest.raises(UsageError, match="no form for a tracker called 'jira'"):
         stage.draft(workspace, FINDING, "jira")
     environment = next(iter(workspace.environments()))
-    blame.save(
-        workspace, Blame(FINDING, environment, "t", blame.LIBRARY, "openvino and tvm give the same other answer")
-    )
+    blame.save(workspace, Blame(FINDING, environment, "t", LIBRARY, "openvino and tvm give the same other answer"))
     assert stage.draft(workspace, FINDING).tracker == "onnx"
     named = {path.name.partition(".")[0] for path in resources.content("templates/issues").glob("*.md.j2")}
     assert named == {x.template or name for name, x in stage.trackers().items()} and set(stage.trackers()) == set(
@@ -198,6 +224,47 @@ def test_the_specification_is_quoted_where_it_speaks_of_what_decides():
     [found] = schemas.quotes(call, [], "mask")
     assert found.text == "The output mask. Its type is tensor(bool)."
     assert schemas.quotes(Instance("onnx", "Nothing", {}, (), (), {"opset": {"": 22}}), ["a"], "") == []
+
+
+def asked(operator, params, names, value=1.0, opset=25):
+    given = Operand("input", Tensor.of(np.array([value], np.float32)))
+    return library.documented(Instance("onnx", operator, params, (given,), ("y",), {"opset": {"": opset}}), names, "")
+
+
+@pytest.mark.parametrize(
+    ("operator", "params", "begins", "ends"),
+    [
+        ("GRU", {"layout": 1}, "If 1, the following shapes are expected: X.shape = [batch_size, seq", "hidden_size]."),
+        ("GRU", {"layout": 0}, "If 0, the following shapes are expected: X.shape = [seq_length", "hidden_size]."),
+        ("Attention", {"is_causal": 1}, "If set to `1`, causal masking is applied.", "for an external cache)."),
+        ("Resize", {"exclude_outside": 1}, "If set to 1, the weight of sampling locations", "sum is 1.0."),
+        ("IsInf", {"detect_negative": 0}, "Set this attribute to 0 if negative infinity", "mapped to false."),
+    ],
+)
+def test_the_clause_for_the_value_that_is_set_is_quoted(operator, params, begins, ends):
+    """Up to the next condition, and not the description's beginning."""
+    [found] = asked(operator, params, list(params))
+    assert found.text.startswith(begins) and found.text.endswith(ends), found.text
+
+
+def test_special_values_are_told_by_the_type_that_they_are_cast_to():
+    """`[x]` is no sentence on NaN, and what becomes of strings is none where there are none."""
+    nan, inf = float("nan"), float("inf")
+    for to, more, value, told in (
+        (17, {}, nan, "NaN becomes NaN."),
+        (17, {}, inf, "Inf becomes FLT_MAX."),
+        (17, {"saturate": 0}, inf, "Inf becomes NaN."),
+        (19, {"saturate": 0}, inf, "Inf becomes Inf."),
+        (24, {}, inf, None),
+        (23, {}, nan, "NaN becomes 6."),
+        (7, {}, nan, None),
+    ):
+        found = asked("Cast", {"to": to, **more}, [], value)
+        assert [x.text for x in found] == ([told] if told else []), (to, found)
+    assert found == [] and asked("Cast", {"to": 23}, [], nan)[0].address.endswith("float4.html")
+    text = Operand("input", Tensor.of(np.array(["NaN"], dtype=object)))
+    call = Instance("onnx", "Cast", {"to": 1}, (text,), ("y",), {"opset": {"": 25}})
+    assert prose("Strings: NaN.\n\n| NaN |", call) == "Strings: NaN."
 
 
 def test_docstrings_are_quoted_by_parameter():

@@ -9,6 +9,7 @@ import pytest
 from filled import document, instance_of, judged
 from rich.console import Console
 
+from opera.compilers import CONVERSION
 from opera.errors import UsageError
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
@@ -121,7 +122,7 @@ def test_a_finding_shows_its_reduction_and_who_is_to_blame(workspace, environmen
     reduction.save(workspace, smallest)
     blame.save(
         workspace,
-        Blame(*known, "t1", blame.CONVERSION, "the module before any pass is wrong", (Evidence("no passes", "fails"),)),
+        Blame(*known, "t1", CONVERSION, "the module before any pass is wrong", (Evidence("no passes", "fails"),)),
     )
     text = shown(capsys, workspace, "Fbbbbbbbb")
     parts = (

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from drafted import ABOUT, drafted
 from faults.onnx_faults import Silent
 
-from opera.compilers import APART, DECLARED, LESS
+from opera.compilers import APART, DECLARED, LESS, MADE, OWN
 from opera.compilers.onnxruntime import PLACES
+from opera.compilers.shared.packing import Made
 from opera.libraries.onnx import library
-from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, UNSUPPORTED, Outcome
+from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.run import driver
 from opera.run.probe import Probe
 from opera.store import verdicts
 from opera.store.workspace import Workspace
-from opera.triage import blame
-from opera.triage.blame import AS_FOUND, CONSTANTS, INPUTS, OTHER, ROUTE, Subject, Tried
+from opera.triage import blame, part
+from opera.triage.blame import Subject
+from opera.triage.part import AS_FOUND, CONSTANTS, INPUTS, OTHER, ROUTE, WITHOUT, Tried
 
 WRONG = Outcome(
     INCONSISTENT, "infer", "value", "output 'y': 1 of 2", details={"output": "y", "index": "[0]", "actual": 3.0}
@@ -29,6 +32,10 @@ NOTHING = Outcome(UNSUPPORTED, "load")
 
 def crash(stage: str, message: str = "it failed") -> Outcome:
     return Outcome(CRASH, stage, "RuntimeError", message)
+
+
+def made(digest: str) -> Outcome:
+    return Outcome(ERROR, "compile", Made.__name__, digest)
 
 
 RULES = [
@@ -49,41 +56,120 @@ RULES = [
     ("conversion", WRONG, [(LESS, WRONG), (DECLARED, RIGHT), (CONSTANTS, RIGHT)]),
     ("optimisation", WRONG, [(LESS, RIGHT), (CONSTANTS, RIGHT)]),
     ("kernel", WRONG, [(APART, RIGHT), (CONSTANTS, WRONG)]),
+    ("kernel", WRONG, [(OWN, RIGHT), (CONSTANTS, RIGHT)]),
     ("unknown", WRONG, [(APART, NOTHING), (INPUTS, RIGHT)]),
+    ("unknown", WRONG, [(LESS, WRONG), (OWN, WRONG)]),
+    ("kernel", WRONG, [(LESS, WRONG), (OWN, RIGHT)]),
+    ("kernel", WRONG, [(APART, RIGHT), (OWN, WRONG)]),
+    ("conversion", WRONG, [(OWN, WRONG), (MADE, made("a")), (WITHOUT, made("a"))]),
+    ("kernel", WRONG, [(OWN, RIGHT), (MADE, made("a")), (WITHOUT, made("b"))]),
+    ("unknown", WRONG, [(MADE, NOTHING), (WITHOUT, NOTHING)]),
 ]
 
 
 @pytest.mark.parametrize(("verdict", "seen", "tried"), RULES)
 def test_the_first_rule_that_holds_decides(verdict: str, seen: Outcome, tried: list[tuple[str, Outcome]]) -> None:
-    rows = [Tried(kind, f"way {place}", outcome) for place, (kind, outcome) in enumerate(tried)]
-    found, because = blame.decide(seen, rows, PLACES, exporter=False)
+    rows = [Tried(kind, f"way {place}", outcome, ("mode=1",)) for place, (kind, outcome) in enumerate(tried)]
+    found, because = part.decide(seen, rows, PLACES, exporter=False)
     assert found == verdict, because
     assert because
 
 
 def test_where_no_importer_changes_the_model_the_kernel_is_left() -> None:
     for less, native, verdict in ((WRONG, True, "kernel"), (WRONG, False, "unknown"), (RIGHT, True, "optimisation")):
-        assert blame.decide(WRONG, [Tried(LESS, "plain", less)], {}, exporter=False, native=native)[0] == verdict
+        assert part.decide(WRONG, [Tried(LESS, "plain", less)], {}, exporter=False, native=native)[0] == verdict
 
 
 def test_the_converters_name_is_no_place_where_something_was_raised() -> None:
     seen = Outcome(CRASH, "infer", "TypeError", "no tensor", conversion_function="onnx_frontend:Identity._impl_v1")
-    assert blame.decide(seen, [], {"onnx_frontend": "conversion"}, exporter=False)[0] == "unknown"
+    assert part.decide(seen, [], {"onnx_frontend": "conversion"}, exporter=False)[0] == "unknown"
 
 
 def test_an_exporter_is_to_blame_for_its_files_and_not_for_who_runs_them() -> None:
     for outcome, verdict in ((WRONG, "exporter"), (RIGHT, "kernel"), (NOTHING, "exporter")):
-        assert blame.decide(WRONG, [Tried(APART, "reference", outcome)], {}, exporter=True)[0] == verdict
+        assert part.decide(WRONG, [Tried(APART, "reference", outcome)], {}, exporter=True)[0] == verdict
 
 
-def test_shapes_that_are_stated_tell_whether_the_importer_had_them_wrong() -> None:
-    text = "output 'y': shape [2] is expected, [3] was returned"
-    seen = Outcome(INCONSISTENT, "infer", "shape", text)
-    other = Outcome(
-        INCONSISTENT, "infer", "value", "output 'x': 2 of 2", details={"others": [f"output 'y': shape: {text[12:]}"]}
-    )
-    for stated, verdict in ((other, "conversion"), (ANOTHER, "kernel"), (RIGHT, "kernel"), (NOTHING, "unknown")):
-        assert blame.decide(seen, [Tried(DECLARED, "stated", stated)], {}, exporter=False)[0] == verdict
+def form(symptom: str, expected: str, actual: str, output: str = "y") -> Outcome:
+    seen = "shape " if symptom == "shape" else ""
+    text = f"output {output!r}: {seen}{expected} is expected, {actual} was returned"
+    return Outcome(INCONSISTENT, "infer", symptom, text, details={"output": output})
+
+
+@pytest.mark.parametrize(
+    ("seen", "stated", "verdict"),
+    [
+        (form("shape", "[2]", "[3]"), form("shape", "[2]", "[3]"), "conversion"),
+        (form("shape", "[2]", "[3]"), RIGHT, "kernel"),
+        (form("shape", "[2, 3]", "[0, 3]"), RIGHT, "unknown"),  # the most that it can be is what is stated of it
+        (form("shape", "[2, 3]", "[3]"), RIGHT, "kernel"),
+        (form("shape", "[1, 3]", "[0, 3]"), form("shape", "[1, 3]", "[3, 3]"), "unknown"),
+        (form("dtype", "bool", "float32"), form("dtype", "bool", "float32"), "conversion"),
+        (form("dtype", "bool", "float32"), form("dtype", "bool", "float32", "other"), "kernel"),
+        (form("dtype", "bool", "float32"), NOTHING, "unknown"),
+        (WRONG, form("dtype", "bool", "float32", "mask"), "unknown"),
+    ],
+)
+def test_what_is_stated_tells_of_that_output_and_of_what_is_returned(
+    seen: Outcome, stated: Outcome, verdict: str
+) -> None:
+    assert part.decide(seen, [Tried(DECLARED, "stated", stated)], {}, exporter=False)[0] == verdict
+
+
+def test_others_are_judged_by_the_output_that_the_finding_names() -> None:
+    mask = form("dtype", "bool", "float32", "mask")
+    many = msgspec.structs.replace(mask, details={"output": "mask", "others": ["5 more"]})
+    assert part.at_output(many, WRONG).verdict == INCONSISTENT  # whether 'y' is among them is not known
+    assert part.at_output(
+        msgspec.structs.replace(mask, details={"output": "mask", "wrong": {"mask": "dtype"}}), WRONG
+    ) == (Outcome(PASS, message="its output 'y' is right"))
+    both = msgspec.structs.replace(mask, details={"output": "mask", "others": ["output 'y': value: 1 of 2"]})
+    found = part.at_output(both, WRONG)
+    assert (found.symptom, found.message) == ("value", "output 'y': 1 of 2")
+    only = msgspec.structs.replace(mask, details={"output": "mask", "wrong": {"mask": "dtype"}})
+    assert part.decide(WRONG, [Tried(LESS, "plain", only)], {}, exporter=False)[0] == "optimisation"
+
+
+def test_of_drawn_numbers_only_the_screens_tell() -> None:
+    legal = Outcome(SCREENED, "infer", "value", details={"screen": "nondeterministic", "output": "y"})
+    told = msgspec.structs.replace(WRONG, details={**WRONG.details, "drawn": "constant"})
+    for outcome, right, wrong in (
+        (legal, True, False),
+        (told, False, True),
+        (WRONG, False, False),
+        (RIGHT, False, False),
+    ):
+        found = Tried(OTHER, "x", part.at_output(outcome, WRONG, drawn=True))
+        assert (found.right, found.wrong) == (right, wrong), outcome
+    mask = [Tried(OTHER, "a", WRONG), Tried(OTHER, "b", WRONG)]
+    assert part.decide(WRONG, mask, {}, exporter=False)[0] == "library"
+    assert part.decide(WRONG, mask, {}, exporter=False, drawn=True)[0] == "unknown"
+
+
+def test_others_are_told_of_the_output_that_the_finding_names() -> None:
+    mask = Outcome(INCONSISTENT, "infer", "dtype", "output 'm': bool", details={"output": "m", "wrong": {"m": "dtype"}})
+    about = Subject("F1", "e", "tvm-onnx", "inputs", "t", WRONG)
+    tried = [Tried(AS_FOUND, "now", WRONG), Tried(OTHER, "tract 1", mask), Tried(OTHER, "openvino 2", WRONG)]
+    found = blame.laid(about, tried, 0.0)
+    assert [(x.way, x.shows, x.remark) for x in blame.others(found)] == [
+        ("tract 1", "passes", "its output 'y' is right"),
+        ("openvino 2", found.evidence[0].shows, "the same answer"),
+    ]
+
+
+def test_other_compilers_are_asked_about_crashes_too(workspace: Workspace) -> None:
+    seen = crash("infer")
+    test = drafted(workspace, seen)
+    tvm = workspace.save_environment(ABOUT | {"compiler": "tvm", "version": "0.27"})
+    own = next(name for name in workspace.environments() if name != tvm)
+    rows = blame.questions(workspace, Subject("F1", own, "onnxruntime-onnx", "inputs", test, seen))
+    [asked] = [row.what for row in rows if row.kind == OTHER]
+    assert (asked.frontend, asked.environment, asked.test) == ("tvm-onnx", tvm, test)
+
+
+def test_what_must_be_no_constant_is_named() -> None:
+    tried = [Tried(CONSTANTS, "another variant", RIGHT, ("boxes", "limit"))]
+    assert "where boxes and limit are constant" in part.decide(WRONG, tried, {}, exporter=False)[1]
 
 
 @pytest.mark.full

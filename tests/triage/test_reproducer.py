@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from opera.libraries.onnx import library
+from opera.oracle import draws
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Message, Sequence, Tensor
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, Limits
@@ -309,3 +310,33 @@ def test_what_is_drawn_at_random_is_drawn_again_and_never_compared(tmp_path, dra
     found, output, script = run(tmp_path, shown, manifest, instance)
     assert (found, says in output) == (code, True), output
     assert "EXPECTED" not in script
+
+
+def test_a_dropouts_script_knows_what_may_be_left_of_each_element(tmp_path):
+    fed = [
+        ("data", np.array([1.0, 3.0], np.float32)),
+        ("ratio", np.array(0.5, np.float32)),
+        ("training_mode", np.array(True)),
+    ]
+    manifest, instance = made(tmp_path, "Dropout", fed, opset=22)
+    assert draws.legal(instance) == "0 or 2 or 6" and draws.outside(instance, [1], 6.0) is None
+    told = draws.outside(instance, [1], 3.0)
+    assert told.why.startswith("output 0[1] is 3; a dropout leaves 0 or")
+    found, output, script = run(tmp_path, exhibit(drawn=told.numbers(), symptom="value"), manifest, instance)
+    assert found == 0 and "0 of 128 numbers are neither" in output and "KEPT = np.array([2.0, 6.0]" in script
+
+
+def test_the_script_of_a_random_program_looks_at_the_output_that_is_named(tmp_path):
+    """Another one's wrong form neither hides it nor stands for it."""
+    fed = [("data", np.array(1.0, np.float32)), ("ratio", np.array(0.5, np.float32)), ("training_mode", np.array(True))]
+    manifest, instance = made(tmp_path, "Dropout", fed, opset=22, outputs=("y", "mask"))
+    for symptom, output, drawn, code in (
+        ("value", "y", {"drawn": "kept", "drawn_place": 0}, 0),
+        ("dtype", "mask", {}, 1),
+        ("dtype", "y", {}, 2),
+    ):
+        shown = exhibit(drawn=drawn, symptom=symptom, output=output)
+        script = reproducer.render(shown, manifest, tmp_path, instance).replace("('bool', [])", "('float32', [])")
+        (tmp_path / "script.py").write_text(script)
+        done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == code, done.stdout + done.stderr

@@ -1,21 +1,24 @@
-"""OpenVINO's own model, as its importer made it, evaluated by the reference code of its operators: no plugin takes part."""
+"""OpenVINO's own model, as its importer made it, run without a plugin: by reference code of its operators, or by numpy."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from opera.compilers.shared.packing import Refusal
+from opera.compilers.openvino import interpreter
+from opera.compilers.openvino.interpreter import NotEvaluated
 
-
-class NotEvaluated(Refusal):
-    """An operator of the model has no reference code that can be asked."""
+DECLARED, REFERENCE, NUMPY = "declared", "reference", "numpy"
 
 
 class Evaluated:
-    """Stands where a compiled model stands: its one request evaluates the model, or returns tensors as it `declares` them."""
+    """Stands where a compiled model stands: its one request evaluates the model, or returns tensors as it declares them.
 
-    def __init__(self, model: Any, *, declared: bool = False) -> None:
-        self.declared = declared
+    Args:
+        way: DECLARED, REFERENCE or NUMPY.
+    """
+
+    def __init__(self, model: Any, way: str) -> None:
+        self.way = way
         self.model, self.inputs, self.outputs = model, model.inputs, model.outputs
         self._fed: dict[str, Any] = {}
         self._found: list[Any] = []
@@ -30,14 +33,18 @@ class Evaluated:
         """Evaluate. Raises NotEvaluated where that cannot be done."""
         import openvino
 
-        if self.declared and not all(port.partial_shape.is_static for port in self.outputs):
+        if self.way == NUMPY:
+            fed = {name: tensor.data.copy() for name, tensor in self._fed.items()}
+            self._found = [openvino.Tensor(value) for value in interpreter.evaluated(self.model, fed)]
+            return
+        if self.way == DECLARED and not all(port.partial_shape.is_static for port in self.outputs):
             raise NotEvaluated("OpenVINO states no static shapes for its outputs")
-        fed = [self._fed[port.get_node().get_friendly_name()] for port in self.inputs]
+        given = [self._fed[port.get_node().get_friendly_name()] for port in self.inputs]
         self._found = [openvino.Tensor(port.element_type, openvino.Shape(_shape(port))) for port in self.outputs]
-        if self.declared:
+        if self.way == DECLARED:
             return
         try:
-            done = self.model.evaluate(self._found, fed)
+            done = self.model.evaluate(self._found, given)
         except RuntimeError as error:
             raise NotEvaluated(f"OpenVINO has no reference code for it: {str(error)[:200]}") from None
         if not done:

@@ -17,7 +17,9 @@ from opera.compilers import (
     DECLARED,
     KERNEL,
     LESS,
+    MADE,
     OPTIMISATION,
+    OWN,
     RECIPES,
     Case,
     Involved,
@@ -25,11 +27,11 @@ from opera.compilers import (
     Variant,
     Way,
 )
-from opera.compilers.openvino.evaluate import Evaluated
+from opera.compilers.openvino import evaluate, interpreter
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import last_location
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import BITS, CannotCarry, of_numpy, pack, unpack
+from opera.compilers.shared.packing import BITS, CannotCarry, Made, of_numpy, pack, unpack
 from opera.programs.values import Optional, Tensor, Value
 
 UNSUPPORTED = messages.table("openvino", "core")
@@ -69,8 +71,10 @@ class Onnx:
     PACKAGES = ("openvino",)
     WAYS = (
         Way("unfused", LESS, "fused kernels and low precision off (SNIPPETS_MODE, LP_TRANSFORMS_MODE)"),
-        Way("declared", DECLARED, "what the ov.Model states of its outputs"),
-        Way("reference", APART, "the ov.Model, evaluated by the reference code of its operators"),
+        Way(evaluate.DECLARED, DECLARED, "what the ov.Model states of its outputs"),
+        Way(evaluate.NUMPY, APART, "the ov.Model, its operators as numpy has them"),
+        Way(evaluate.REFERENCE, OWN, "the ov.Model, evaluated by OpenVINO's reference code of its operators"),
+        Way("made", MADE, "the ov.Model"),
     )
     PLACES: Mapping[str, str] = PLACES
     COMPUTES_IN: Mapping[str, str] = {"float64": "float32"}
@@ -89,7 +93,9 @@ class Onnx:
         names = recipe.input_names(loaded)
         if case.way == "unfused":
             return recipe.CORE.compile_model(loaded, "CPU", UNFUSED), names
-        return Evaluated(loaded, declared=case.way == "declared"), names
+        if case.way == "made":
+            raise Made(interpreter.digest(loaded))
+        return evaluate.Evaluated(loaded, case.way), names
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         from opera.compilers.recipes import openvino as recipe

@@ -10,7 +10,7 @@ import numpy as np
 from opera.compilers.recipes.bits import BITS, packed, unpacked
 from opera.programs.values import CONTAINERS, Tensor
 
-__all__ = ["BITS", "CannotCarry", "NoAnswer", "Refusal", "Told", "of_numpy", "pack", "unpack"]
+__all__ = ["BITS", "CannotCarry", "Made", "NoAnswer", "Refusal", "Told", "of_numpy", "pack", "unpack"]
 
 
 class Refusal(Exception):
@@ -19,6 +19,10 @@ class Refusal(Exception):
 
 class CannotCarry(Refusal):
     """opera itself has no way to feed a value to a compiler, or to read its output."""
+
+
+class Made(Refusal):
+    """What a way of kind MADE raises (opera.compilers.Way): a digest of what the importer made."""
 
 
 class Told(Exception):

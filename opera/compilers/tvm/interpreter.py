@@ -70,6 +70,15 @@ def _zeros(stated: Any) -> Any:
     return np.zeros([int(x) for x in _static(shape.values)], str(stated.dtype))
 
 
+def digest(module: Any) -> str:
+    """Return what is the same for modules that are the same but for names, and for parameters that nothing uses."""
+    import tvm_ffi
+
+    functions = {str(name.name_hint): function for name, function in module.functions.items()}
+    bodies = {name: getattr(function, "body", function) for name, function in functions.items()}
+    return " ".join(f"{name}:{tvm_ffi.structural_hash(bodies[name], map_free_vars=True):x}" for name in sorted(bodies))
+
+
 class Interpreted:
     """Stands where a virtual machine stands."""
 

@@ -14,6 +14,7 @@ from opera.compilers import (
     DECLARED,
     KERNEL,
     LESS,
+    MADE,
     OPTIMISATION,
     RECIPES,
     Case,
@@ -24,8 +25,9 @@ from opera.compilers import (
 )
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.shared.packing import Made
 from opera.compilers.tvm import trial
-from opera.compilers.tvm.interpreter import Declared, Interpreted
+from opera.compilers.tvm.interpreter import Declared, Interpreted, digest
 from opera.compilers.tvm.values import feed, read
 from opera.programs.values import Value
 
@@ -59,6 +61,7 @@ class Onnx:
         Way("unoptimised", LESS, "opt_level=0, and LLVM at opt-level 0"),
         Way("relax", APART, "the imported Relax module, its operators as numpy has them"),
         Way("declared", DECLARED, "what the imported Relax module states of its outputs"),
+        Way("made", MADE, "the imported Relax module"),
     )
     PLACES: Mapping[str, str] = PLACES
     PYTHON: tuple[str, ...] = PRELOAD
@@ -74,6 +77,8 @@ class Onnx:
         if not case.way:
             return recipe.compile_module(loaded)
         module, *rest = loaded
+        if case.way == "made":
+            raise Made(digest(module))
         machine = {"relax": Interpreted, "declared": Declared, QUICK: trial.machine}.get(case.way, _unoptimised)
         return machine(module), *rest
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from opera.libraries.documented import Quote, about_value, quoted, sentence_on, special
+from opera.libraries.documented import Quote, about_value, prose, quoted, sentence_on, special
+from opera.libraries.onnx import codec
 from opera.programs.program import Instance
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 
@@ -96,7 +97,53 @@ def quotes(call: Instance, parameters: list[str], output: str) -> list[Quote]:
         written = "tensor(" + {"float64": "double"}.get(dtype, dtype) + ")"
         if dtype not in COMMON and written in item.types:
             found.append(Quote(f"input `{item.name}`", f"Among the types of {item.type_str} is {written}.", address))
-    for words, pattern in special(call):
-        if text := sentence_on(schema.doc, pattern):
+    target = _target(call)
+    found += _cast(call, target, schema.doc, address)
+    for words, pattern in special(call) if target not in LOW else ():  # what is said of all types is not said of these
+        if text := sentence_on(prose(schema.doc, call), pattern):
             found.append(Quote(words, text, address))
     return found
+
+
+LOW = frozenset(name for name in codec.DTYPES.values() if name.startswith(("float8", "float6", "float4")))
+"""Dtypes that casts follow rules of their own to."""
+CELLS = {"NaN": "NaN", "infinities": "Inf"}
+"""What is special about inputs (opera.libraries.documented.special) → how a table of casts calls it."""
+PAGES = {
+    "float4_e2m1fn": ("https://onnx.ai/onnx/technical/float4.html", {"NaN": "6", "infinities": "6, -Inf: -6"}),
+}
+"""dtype that has a page of its own → its address, and what its table says that special values become."""
+
+
+def _target(call: Instance) -> str:
+    """Return the dtype that a call casts to, empty where it casts to none."""
+    number = call.params.get("to")
+    like = (x.value.dtype for x in call.inputs if x.name == "target_type" and isinstance(x.value, Tensor))
+    return codec.DTYPES.get(number, "") if isinstance(number, int) else next(like, "")
+
+
+def _cast(call: Instance, target: str, doc: str, address: str) -> Iterator[Quote]:
+    """Yield what is documented of special values that are cast: by the tables of the operator, or the page of the type."""
+    kinds = [words for words, _ in special(call) if words in CELLS]
+    if target in PAGES:
+        page, says = PAGES[target]
+        yield from (
+            Quote(f"{words} cast to `{target}`", f"{CELLS[words]} becomes {says[words]}.", page) for words in kinds
+        )
+    column = target.partition("_")[2].upper()
+    tables = [rows for rows in _tables(doc) if column and column in rows[0]]
+    if not tables:
+        return
+    rows = tables[-1] if len(tables) > 1 and call.params.get("saturate", 1) == 0 else tables[0]
+    place = rows[0].index(column)
+    for words in kinds:
+        for row in rows[1:]:
+            if row[0] == CELLS[words] and place < len(row):
+                yield Quote(f"{words} cast to `{target}`", f"{row[0]} becomes {row[place]}.", address)
+
+
+def _tables(doc: str) -> Iterator[list[list[str]]]:
+    """Yield the tables of a description in Markdown: rows of cells, the header first."""
+    for lines in re.findall(r"(?m)(?:^\s*\|.*\|\s*$\n?)+", doc):
+        cells = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines.strip().splitlines()]
+        yield [row for row in cells if not all(re.fullmatch(r"[-: ]+", cell) for cell in row)]

@@ -114,7 +114,10 @@ def _integer_power(call: Call) -> str | None:
 
 
 def _cast(call: Call) -> str | None:
-    """Cast-13: float to "fixed point: undefined if OOR"; Cast-24: negative to float8e8m0 "gives undefined behavior"."""
+    """Cast-13: float to "fixed point: undefined if OOR"; Cast-24: negative to float8e8m0 "gives undefined behavior".
+
+    What NaN becomes in a type without one is said in two ways: https://onnx.ai/onnx/technical/float4.html and float6.html.
+    """
     source = call.tensor("input", 0)
     target = onnx_values.DTYPES.get(call.param("to", 0), "")
     if call.instance.operator == "CastLike":
@@ -125,6 +128,10 @@ def _cast(call: Call) -> str | None:
     if target == "float8_e8m0fnu":
         negative = int((source.numbers() < 0).sum())
         return f"casting negative values to {target} is undefined; {negative} such" if negative else None
+    if target == "float4_e2m1fn":
+        nans = int(np.isnan(source.numbers().astype(np.float64)).sum())
+        said = "ONNX's page on it says 6, its page on float6 calls it unspecified"
+        return f"casting NaN to {target}, which has none: {said}; {nans} such" if nans else None
     if "int" not in target or "float" not in source.dtype:
         return None
     return _out_of_range(source.numbers(), source.dtype, target)

@@ -1,0 +1,238 @@
+"""Which part of a compiler is wrong, by what was tried: the rule, which asks nobody."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from opera.compilers import APART, CONVERSION, DECLARED, KERNEL, LESS, MADE, OPTIMISATION, OWN
+from opera.compilers.shared.packing import Made
+from opera.programs.verdicts import INCONSISTENT, PASS, REFUSED, SCREENED, UNSUPPORTED, Outcome
+from opera.triage.alike import same_answer
+
+EXPORTER, LIBRARY, UNKNOWN = "exporter", "library", "unknown"
+AS_FOUND, ROUTE, OTHER, WITHOUT = "as found", "route", "other compiler", "without"
+CONSTANTS, INPUTS = "constants", "inputs"
+"""Shapes, axes and the like as constants where they were inputs when it failed; and the other way round."""
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """One question and what came of it.
+
+    Attributes:
+        kind: LESS, APART, OWN, DECLARED or MADE (opera.compilers.Way); AS_FOUND, ROUTE, CONSTANTS or INPUTS: the same frontend;
+            WITHOUT: as MADE, of the program without something that decides; OTHER: another compiler.
+        way: In words.
+        names: Of CONSTANTS what is a constant then; of WITHOUT what is left out.
+    """
+
+    kind: str
+    way: str
+    outcome: Outcome
+    names: tuple[str, ...] = ()
+
+    @property
+    def right(self) -> bool:
+        return self.outcome.verdict == PASS
+
+    @property
+    def wrong(self) -> bool:
+        return self.outcome.verdict in (INCONSISTENT, SCREENED)
+
+
+def decide(
+    seen: Outcome,
+    tried: Iterable[Tried],
+    places: Mapping[str, str],
+    *,
+    exporter: bool,
+    native: bool = False,
+    drawn: bool = False,
+) -> tuple[str, str]:
+    """Return which part is wrong, and why: the first of these that holds.
+
+    1. It does not fail any more as it did: UNKNOWN.
+    2. Two other compilers give the same other answer, and none the expected one: LIBRARY (or its test).
+    3. It passes with optimisations off: OPTIMISATION.
+    4. An exporter is under test: EXPORTER; KERNEL where its file is right on another implementation.
+    5. It passes with constants for the shapes, axes and the like that the failing model has as inputs, and what the importer
+       made of these is not right when it is run apart: CONVERSION. So it is where the importer makes the same of the program
+       as of the one without what decides, which passes.
+    6. Dtype or shape is what differs, and what the importer made states for that output what is returned: it is the
+       CONVERSION. It states what is expected, and not as the most that it can be: the KERNEL.
+    7. What the importer made is run apart: wrong, it is the CONVERSION, right, what comes after it, the KERNEL. Run by other
+       code of the compiler's own, only what is right tells: both may have one fault. No importer changes the model, and it
+       is wrong with optimisations off, too: the KERNEL.
+    8. It is raised while the model is converted, or names a place in the compiler's sources: that place's part.
+    9. Another route into the same compiler passes, which has its kernels but another importer: CONVERSION.
+    10. Else UNKNOWN.
+
+    Everything is judged by the output that the finding names; what others do besides says nothing of it.
+
+    Args:
+        places: `PLACES` of the frontend.
+        exporter: `EXPORTER` of the frontend.
+        native: `NATIVE` of the frontend.
+        drawn: Whether the finding is about numbers that are drawn at random.
+    """
+    by: dict[str, list[Tried]] = defaultdict(list)
+    for x in tried:
+        by[x.kind].append(msgspec.structs.replace(x, outcome=at_output(x.outcome, seen, drawn=drawn)))
+    now = next((x.outcome for x in by[AS_FOUND]), seen)
+    now = seen if drawn and now.verdict == UNSUPPORTED else now
+    if not _still(now, seen):
+        return UNKNOWN, f"it does not fail as it did: {shows(now)}"
+    same = [x.way for x in by[OTHER] if x.wrong and same_answer(x.outcome, now)]
+    if len(same) > 1 and not any(x.right for x in by[OTHER]):
+        return LIBRARY, f"{' and '.join(same)} give the same other answer, and none the expected one"
+    for found in by[LESS]:
+        if found.right:
+            return OPTIMISATION, f"it passes with {found.way}"
+    apart = [x for x in by[APART] if x.right or x.wrong]
+    wrong = [x.way for x in apart if x.wrong]
+    if exporter:
+        if apart and not wrong and now.stage == "infer":
+            return KERNEL, f"what was exported is right: {apart[0].way}"
+        return EXPORTER, f"what was exported is wrong: {wrong[0]}" if wrong else f"the exporter's own {now.verdict}"
+    for found in by[CONSTANTS]:
+        if found.right and not any(x.right for x in (*by[APART], *by[OWN])):
+            where = (
+                f", where {listed(found.names)} {'is' if len(found.names) == 1 else 'are'} constant"
+                if found.names
+                else ""
+            )
+            return (
+                CONVERSION,
+                f"it passes by way of {found.way}{where}: what the importer does with the inputs is wrong",
+            )
+    made = {x.outcome.message for x in by[MADE] if is_made(x.outcome)}
+    for found in by[WITHOUT]:
+        if is_made(found.outcome) and found.outcome.message in made:
+            return CONVERSION, f"the importer makes the same of it without {listed(found.names)}: {found.way}"
+    for found in by[DECLARED]:
+        if part := _stated(found.outcome, now):
+            told = "wrong already" if part == CONVERSION else "right still"
+            return part, f"its {now.symptom} is {told} in {found.way}"
+    if now.stage != "load" and wrong:
+        return CONVERSION, f"what the importer made is wrong already: {wrong[0]}"
+    if now.stage != "load" and apart:
+        return KERNEL, f"what the importer made is right: {apart[0].way}"
+    for found in by[OWN]:
+        if now.stage != "load" and found.right:
+            return KERNEL, f"what the importer made is right: {found.way}"
+    if native and now.stage == "infer" and (plain := next((x for x in by[LESS] if not x.right), None)) is not None:
+        return KERNEL, f"no importer changes the model, and it fails with {plain.way}, too"
+    part = next((part for pattern, part in places.items() if re.search(pattern, _told(now))), "")
+    if part:
+        return part, f"it names a place of the {part} in the compiler's sources"
+    if now.stage == "load":
+        return CONVERSION, "it is raised while the model is converted"
+    for found in by[ROUTE]:
+        if found.right:
+            return CONVERSION, f"it passes by way of {found.way}, which another part converts"
+    alike = next((f": {x.way}, is wrong too, and may have the kernels' fault" for x in by[OWN] if x.wrong), "")
+    return UNKNOWN, f"what was tried does not tell{alike}"
+
+
+def _still(now: Outcome, seen: Outcome) -> bool:
+    """Whether it fails as it did; which of several wrong outputs is told may have changed, and a probe says no more of what
+    is refused than that it is."""
+    kinds = (seen.verdict, UNSUPPORTED) if seen.verdict == REFUSED else (seen.verdict,)
+    alike = now.verdict in kinds and now.stage == seen.stage
+    return alike and (now.symptom == seen.symptom or now.verdict in (INCONSISTENT, UNSUPPORTED))
+
+
+def _told(outcome: Outcome) -> str:
+    """Return what a failure says of where it was raised: the message, and the compiler's own frames."""
+    if outcome.verdict == INCONSISTENT:
+        return ""
+    frames = outcome.seen.frames if outcome.seen is not None else ()
+    own = [frame for frame in frames if not frame.startswith("opera.")]
+    return "\n".join([outcome.message, *own])
+
+
+def at_output(outcome: Outcome, seen: Outcome, *, drawn: bool = False) -> Outcome:
+    """Return what wrong outputs show of the one that a finding names: a pass, where that one is right.
+
+    Of numbers that are drawn only the screens tell something: UNSUPPORTED where these were not asked.
+    """
+    if drawn:
+        return _at_drawn(outcome, seen)
+    name, shown = seen.details.get("output"), outcome.details
+    if seen.verdict != INCONSISTENT or outcome.verdict not in (INCONSISTENT, SCREENED) or not name:
+        return outcome
+    if outcome.symptom == "count" or shown.get("output") in (name, None):
+        return outcome
+    listed = list(shown.get("others", ()))
+    told = next((x.removeprefix(f"output {name!r}: ") for x in listed if x.startswith(f"output {name!r}: ")), "")
+    if told:
+        symptom, _, message = told.partition(": ")
+        return Outcome(outcome.verdict, outcome.stage, symptom, f"output {name!r}: {message}", details={"output": name})
+    known = shown.get("wrong")
+    if name in known if isinstance(known, dict) else any(re.fullmatch(r"\d+ more", x) for x in listed):
+        return outcome
+    return Outcome(PASS, message=f"its output {name!r} is right")
+
+
+def _at_drawn(outcome: Outcome, seen: Outcome) -> Outcome:
+    if outcome.verdict == SCREENED and outcome.details.get("screen") == "nondeterministic":
+        return Outcome(PASS, message="its numbers are drawn as they may be")
+    if outcome.verdict == INCONSISTENT and "drawn" in outcome.details:
+        return outcome
+    return (
+        Outcome(UNSUPPORTED, outcome.stage, message="of numbers that are drawn it tells nothing")
+        if (outcome.verdict in (INCONSISTENT, SCREENED, PASS))
+        else outcome
+    )
+
+
+RETURNED = re.compile(r" (?:is|are) expected, (.*?) (?:was|were) returned")
+"""How a comparison says what an output's form is (opera.oracle.comparison)."""
+
+
+def _stated(stated: Outcome, now: Outcome) -> str:
+    """Return which part is wrong by the form that the importer's result states for an output, empty where that is not told.
+
+    What is stated to be as it is returned is wrong before any kernel runs. What is stated to be as is expected is not kept by
+    the kernel; but a shape in which the returned one fits may be no more than the largest possible.
+    """
+    if now.symptom not in ("shape", "dtype"):
+        return CONVERSION if now.symptom == stated.symptom == "count" and stated.message == now.message else ""
+    returned = RETURNED.search(now.message)
+    if stated.verdict in (INCONSISTENT, SCREENED) and stated.symptom in ("shape", "dtype"):
+        said = RETURNED.search(stated.message)
+        alike = stated.symptom == now.symptom and said is not None and returned is not None and said[1] == returned[1]
+        return CONVERSION if alike else ""
+    if stated.verdict not in (PASS, INCONSISTENT, SCREENED) or returned is None:
+        return ""
+    return "" if now.symptom == "shape" and _fits(now.message) else KERNEL
+
+
+def _fits(message: str) -> bool:
+    """Whether the shape that was returned is one of the same rank that is nowhere larger than what was expected."""
+    shapes = [[int(x) for x in re.findall(r"\d+", text)] for text in re.findall(r"\[([\d, ]*)\]", message)[:2]]
+    if len(shapes) < 2 or len(shapes[0]) != len(shapes[1]):
+        return False
+    return all(got <= most for most, got in zip(*shapes, strict=True))
+
+
+def is_made(outcome: Outcome) -> bool:
+    """Whether it is what a way of kind MADE raises."""
+    return outcome.symptom == Made.__name__
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names in prose."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def shows(outcome: Outcome) -> str:
+    """Say what an outcome is, in few words."""
+    if outcome.verdict == PASS:
+        return "passes"
+    told = " ".join(f"{outcome.stage} {outcome.symptom}: {outcome.message}".split())
+    return f"{outcome.verdict}: {told}"[:160]

@@ -1,0 +1,115 @@
+"""What an importer made is run by numpy, and told apart from what it makes of another model: of real OpenVINO and TVM."""
+
+import re
+
+import numpy as np
+import onnx
+import openvino
+import openvino.opset16 as ops
+import pytest
+from onnx import TensorProto, helper
+
+from opera.compilers.openvino import interpreter
+from opera.compilers.openvino.interpreter import NotEvaluated
+from opera.compilers.openvino.onnx import PLACES
+from opera.run import culprit
+from opera.triage.part import KERNEL
+
+X = np.array([[-1.5, 0.5, 2.5], [3.0, -0.25, 1.0]], np.float32)
+Y = np.array([[2.0, 1.0, 0.5], [1.0, 4.0, 2.0]], np.float32)
+MODELS = {
+    "broadcast": lambda x, y: ops.broadcast(x, np.array([2, 2, 3])),
+    "clamp": lambda x, y: ops.clamp(x, -1.0, 1.0),
+    "concat": lambda x, y: ops.concat([x, y], 1),
+    "convert": lambda x, y: ops.convert(x, "i32"),
+    "divide": lambda x, y: ops.divide(x, y),
+    "fake_quantize": lambda x, y: ops.fake_quantize(x, -1.0, 2.0, -10.0, 20.0, 256),
+    "floor_mod": lambda x, y: ops.floor_mod(x, y),
+    "is_inf": lambda x, y: ops.is_inf(ops.divide(x, ops.subtract(y, y)), {"detect_negative": False, "detect_positive": True}),
+    "matmul": lambda x, y: ops.matmul(x, y, False, True),
+    "mod": lambda x, y: ops.mod(x, y),
+    "reduce_max": lambda x, y: ops.reduce_max(x, np.array([1]), True),
+    "reduce_mean": lambda x, y: ops.reduce_mean(x, np.array([0, 1])),
+    "relu": lambda x, y: ops.relu(x),
+    "reshape": lambda x, y: ops.reshape(x, np.array([0, 1, 3]), True),
+    "round": lambda x, y: ops.round(x, "half_to_even"),
+    "round_away": lambda x, y: ops.round(x, "half_away_from_zero"),
+    "select": lambda x, y: ops.select(ops.less(x, y), x, y),
+    "shape": lambda x, y: ops.shape_of(x),
+    "sigmoid": lambda x, y: ops.sigmoid(x),
+    "squeeze": lambda x, y: ops.squeeze(ops.unsqueeze(x, np.array([0, 2])), np.array([2])),
+    "transpose": lambda x, y: ops.transpose(x, np.array([1, 0])),
+}  # fmt: skip
+
+
+def model(make) -> openvino.Model:
+    x, y = (ops.parameter([2, 3], openvino.Type.f32, name=name) for name in "xy")
+    return openvino.Model([make(x, y)], [x, y])
+
+
+def test_numpys_meaning_of_operators_is_openvinos_on_ordinary_numbers():
+    x, y = (ops.parameter([2, 3], openvino.Type.f32, name=name) for name in "xy")
+    made = openvino.Model([make(x, y) for make in MODELS.values()], [x, y])
+    found = interpreter.evaluated(made, {"x": X, "y": Y})
+    wanted = openvino.Core().compile_model(made, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})([X, Y])
+    for place, (name, got) in enumerate(zip(MODELS, found, strict=True)):
+        assert got.dtype == wanted[place].dtype, name
+        np.testing.assert_allclose(got, wanted[place], rtol=1e-6, err_msg=name)
+
+
+def test_what_numpy_does_not_settle_is_not_evaluated():
+    for make in (
+        lambda x, y: ops.erf(x),
+        lambda x, y: ops.convert(ops.multiply(x, np.float32(1e10)), "i32"),
+        lambda x, y: ops.multiply(ops.convert(y, "i8"), ops.constant(np.array(100, np.int8))),
+        lambda x, y: ops.convert(x, "f8e4m3"),
+    ):
+        with pytest.raises(NotEvaluated):
+            interpreter.evaluated(model(make), {"x": X, "y": Y})
+    x = ops.parameter([1], openvino.Type.f32, name="x")
+    most = openvino.Model([ops.reduce_max(x, np.array([0]))], [x])
+    assert interpreter.evaluated(most, {"x": np.array([-np.inf], np.float32)}) == [
+        -np.inf
+    ]  # which its kernels make finite
+
+
+def loaded(path, operator, inputs, **attributes):
+    """Return a node as ONNX, in a file."""
+    names = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 4]) for name in inputs]
+    node = helper.make_node(operator, list(inputs), ["out"], **attributes)
+    graph = helper.make_graph([node], "g", names, [helper.make_tensor_value_info("out", TensorProto.BOOL, None)])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), path)
+    return path
+
+
+def test_two_models_are_told_apart_by_what_they_compute_and_not_by_names(tmp_path):
+    make = MODELS["clamp"]
+    assert interpreter.digest(model(make)) == interpreter.digest(model(make))  # nodes of both have other names
+    assert interpreter.digest(model(make)) != interpreter.digest(model(lambda x, y: ops.clamp(x, -1.0, 2.0)))
+    assert interpreter.digest(model(make)) != interpreter.digest(model(lambda x, y: ops.clamp(y, -1.0, 1.0)))
+    read = openvino.Core().read_model
+    found = [read(loaded(tmp_path / "m.onnx", "IsInf", "X", detect_negative=x)) for x in (0, 1)]
+    assert interpreter.digest(found[0]) != interpreter.digest(found[1])
+
+
+def test_tvms_importer_leaves_an_attribute_out_and_its_modules_say_so(tmp_path):
+    from opera.compilers.recipes import tvm_onnx as recipe
+    from opera.compilers.tvm.interpreter import digest
+
+    found = [digest(recipe.load(loaded(tmp_path / "m.onnx", *x, **y))[0]) for x, y in (
+        (("IsInf", "X"), {"detect_negative": 0}), (("IsInf", "X"), {}), (("IsNaN", "X"), {}),
+    )]  # fmt: skip
+    assert found[0] == found[1] != found[2]
+
+
+def test_frames_of_native_code_name_the_file_that_it_called():
+    from opera.compilers.tvm.onnx import PLACES as TVM
+
+    code = compile("raise ValueError", "/env/lib/site-packages/tvm/topi/nn/rms_norm.py", "exec")
+    try:
+        exec(code, {"__name__": None})
+    except ValueError as error:
+        told = culprit.frames(error)[-1]
+    assert told == "tvm/topi/nn/rms_norm.py:<module>:1"
+    assert next(part for pattern, part in TVM.items() if re.search(pattern, told)) == KERNEL
+    assert not any(re.search(pattern, told) for pattern in PLACES)
