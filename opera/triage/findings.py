@@ -23,6 +23,8 @@ from opera.triage.known import Mark
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL, reads_as_refusal, sentence
 
+TWO_CAUSES = "two-causes"
+"""Tag of a finding that has a member which fails in another way without what decides of the finding."""
 LAST = frozenset((NEWER, READS_AS_REFUSAL))
 """Tags of what comes after all other findings: it may be no bug."""
 
@@ -87,6 +89,7 @@ class _Known(msgspec.Struct):
     order: dict[tuple[str, str], dict[str, int]]
     aliases: dict[str, list[str]]
     reductions: dict[str, list[Reduction]]
+    both: frozenset[tuple[str, str]]
 
 
 def findings(workspace: Workspace, frontend: str = "", environment: str = "", only: str = "") -> list[Finding]:
@@ -111,6 +114,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         first_tests(workspace),
         called.aliases(),
         reduction.by_member(workspace),
+        called.both,
     )
     found = [_finding(workspace, name, group, known) for (name, _), group in groups.items()]
     found.sort(key=lambda x: (not LAST.isdisjoint(x.tags), -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
@@ -157,6 +161,8 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     key = (first.frontend, first.environment)
     if all(First(*key, test) in known.passed for test in members):
         tags.add("passes-as-constants")
+    if not known.both.isdisjoint((x.finding, x.test) for x in group):
+        tags.add(TWO_CAUSES)
     if reads_as_refusal(chosen.verdict.outcome):
         tags.add(READS_AS_REFUSAL)
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
