@@ -262,9 +262,10 @@ def older(call: Instance) -> list[Program]:
 
 
 def embedded(call: Instance, name: str) -> list[Program]:
-    """Return the call after a node that states an input, or makes it: a sequence, or an optional value, of what it holds.
+    """Return the call after a node that states an input, or makes it: a sequence of what it holds.
 
-    None where a body or a subgraph is bound to the names of inputs, or where there is no such node.
+    None where a body or a subgraph is bound to the names of inputs, or where there is no such node (the evaluator makes a
+    sequence of an optional value).
     """
     value = next((x.value for x in call.inputs if x.name == name), None)
     if call.context.keys() & {"body", "captured"} or len({x.name for x in call.inputs}) < len(call.inputs):
@@ -276,8 +277,6 @@ def embedded(call: Instance, name: str) -> list[Program]:
             operator, params = "Constant", {"value": value}
         case values.Sequence(items=items) if items:
             operator, parts = "SequenceConstruct", items
-        case values.Optional(value=held) if held is not None:
-            operator, parts = "Optional", (held,)
         case _:
             return []
     given = [Operand(f"{name}_{number}", part) for number, part in enumerate(parts)]
