@@ -99,7 +99,7 @@ def run(
     from opera.run.driver import Options
     from opera.run.plan import Selection
     from opera.store.workspace import Workspace
-    from opera.triage import reduce as reduction
+    from opera.triage import reducing as reduction
     from opera.triage.known import Known
 
     if store and not cluster:

@@ -166,7 +166,7 @@ def reduce(
     """
     from opera.cli.execute import seconds as parsed
     from opera.store.workspace import Workspace
-    from opera.triage import reduce as stage
+    from opera.triage import reducing as stage
 
     with Workspace.open(workspace, write=True) as opened:
         stage.show(opened, name, seconds, parsed(total), workers, again=again)

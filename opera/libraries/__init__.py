@@ -114,6 +114,15 @@ class Versioned(Library, Protocol):
         """Return a call as of each older version of the library's operators, the newest first; it may not be valid there."""
 
 
+class Embedding(Library, Protocol):
+    """What a library has beside that if a model may hold, or make, what it is given else."""
+
+    def embedded(self, call: Instance, name: str) -> list[Program]:
+        """Return programs that compute what a call does, in which the model holds the input of this name as a constant, or
+        makes it of its parts; none where that is not possible. It imports nothing heavy.
+        """
+
+
 class Case(msgspec.Struct, frozen=True):
     """A migrated test that is to be published under a name: its manifest, its folder, and the program that it was made of."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -11,8 +11,9 @@ from opera.programs.program import Program, identity
 from opera.store.rows import pack, unpack
 from opera.store.workspace import Workspace
 
-REDUCTION, BLAME, SINCE = "reduction", "blame", "since"
-"""Kinds of documents: opera.triage.reduction.Reduction, opera.triage.blame.Blame, opera.triage.since.Since, as JSON."""
+REDUCTION, MEMBER, BLAME, SINCE = "reduction", "member", "blame", "since"
+"""Kinds of documents: opera.triage.reduction.Reduction, opera.triage.belonging.Membership, opera.triage.blame.Blame,
+opera.triage.since.Since, as JSON."""
 TEST, INSTANCE = "test", "instance"
 """Kinds of documents that stand for rows of `tests` and `instances`: a test that was made of a finding and is no part of
 the corpus, so that no plan, ranking or count knows it. The one holds the id of its instance, the other a canonical form."""
@@ -88,5 +89,14 @@ def forget(workspace: Workspace, kind: str, finding: str = "", environment: str 
 
 
 def aliases(workspace: Workspace) -> dict[str, str]:
-    """Return finding → what it is called since another version of the signature sorted its verdicts, which may be one again."""
+    """Return finding → what it is called since another version of the signature sorted its verdicts, or since reductions tell
+    that it is no part of its own; it may be one again.
+    """
     return dict(workspace.query("SELECT finding, kept FROM aliases"))
+
+
+def rename(workspace: Workspace, renamed: Mapping[str, str]) -> None:
+    """Store what findings are called from now on."""
+    with workspace.transaction():
+        for finding, kept in renamed.items():
+            workspace.write("INSERT OR REPLACE INTO aliases (finding, kept) VALUES (?, ?)", (finding, kept))

@@ -5,7 +5,9 @@ that are stored, and from nothing else: so it does not matter in which order mem
 nothing.
 
 - Members of one finding whose reductions differ in what decides (`decisive`) are several. The part of the reduced member
-  that was found first keeps the finding's id; each other part has one made of it and of what decides.
+  that was found first keeps the finding's id; each other part has one made of it and of what decides. A member that was asked
+  itself (opera.triage.belonging) goes with the reduction whose cause it has; where it has not, inputs, special numbers and the
+  like that decide tell causes apart as parameters do.
 - Findings, or parts, of one frontend of which a reduction is the same program (`outline`) with the same outcome are one.
   It keeps the id of the one that was found first; the others are aliases.
 """
@@ -14,8 +16,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -31,14 +34,18 @@ from opera.programs.verdicts import CRASH, REFUSED, UNSTABLE, Outcome
 from opera.store import examined, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import reduction
+from opera.triage import belonging, deciding, reduction
+from opera.triage.belonging import Answers
 from opera.triage.reduction import Reduction
 
 UNWRITTEN = frozenset(("value", "nan-mask", UNSTABLE))
 """Symptoms of outputs that nobody wrote."""
 MOST = 5
 """Members of a finding that are worth reducing, for it to be split."""
+EXPANDED = "body"
+"""What a call is made of, where it is not converted as one (`Instance.context`): another program than the call itself."""
 
+NOTHING: Answers = MappingProxyType({})
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
 
@@ -49,10 +56,12 @@ class Causes(msgspec.Struct, frozen=True):
     Attributes:
         names: Finding or part → the one that it turned out to be.
         parts: Finding → test → the part that this member belongs to, where it is not the finding itself.
+        both: (finding, test) of members that fail in another way without what decides: they have two causes.
     """
 
     names: Mapping[str, str] = {}
     parts: Mapping[str, Mapping[str, str]] = {}
+    both: frozenset[tuple[str, str]] = frozenset()
 
     def of(self, finding: str, test: str) -> str:
         """Return the finding that a member belongs to, by that of its signature."""
@@ -94,10 +103,11 @@ def causes(workspace: Workspace) -> Causes:
     renamed, found = examined.aliases(workspace), reduced(workspace)
     if not found:
         return Causes(renamed)
-    kinds = kinds_of(found)
+    seen = belonging.answers(belonging.stored(workspace), found)
+    kinds = kinds_of(found, seen)
     of = _members(workspace, [finding for finding, own in kinds.items() if len(set(own.values())) > 1])
     told = features(workspace, {test for tests_of in of.values() for test in tests_of})
-    return conclude(found, of, told, verdicts.created(workspace), renamed)
+    return conclude(found, of, told, verdicts.created(workspace), renamed, seen)
 
 
 def conclude(
@@ -106,6 +116,7 @@ def conclude(
     told: Mapping[str, Called],
     created: Mapping[str, float],
     renamed: Mapping[str, str],
+    seen: Answers = NOTHING,
 ) -> Causes:
     """Return what findings are called.
 
@@ -115,16 +126,35 @@ def conclude(
         told: Test → what it calls, and with which options.
         created: Finding → when it was found.
         renamed: What is called otherwise for good.
+        seen: What was seen of members that were asked themselves.
     """
-    kinds = kinds_of(found)
-    parts = {finding: divide(finding, of, kinds, told) for finding, of in members.items()}
-    return Causes({**renamed, **united(found, parts, created)}, parts)
+    kinds = kinds_of(found, seen)
+    parts = {finding: divide(finding, of, kinds, told, seen) for finding, of in members.items()}
+    alive = {name for of in parts.values() for name in of.values()}
+    once = {name: kept for name, kept in renamed.items() if name not in alive}
+    both = (
+        key for key, of in seen.items() if belonging.OTHERWISE in of.values() and belonging.BELONGS not in of.values()
+    )
+    return Causes({**once, **united(found, parts, created)}, parts, frozenset(both))
 
 
-def kinds_of(found: Iterable[Reduced]) -> dict[str, dict[str, bytes]]:
-    """Return finding → test → what decides, of reductions that left nothing smaller to try.
+def remember(workspace: Workspace, before: Causes) -> None:
+    """Let the parts that findings no longer have be names of what most of their members belong to now."""
+    now = causes(workspace)
+    gone: dict[str, str] = {}
+    for finding, of in before.parts.items():
+        alive = set(now.parts.get(finding, {}).values())
+        for name in set(of.values()) - alive:
+            where = Counter(now.of(finding, test) for test, own in of.items() if own == name)
+            gone[name] = max(sorted(where), key=where.__getitem__)
+    examined.rename(workspace, gone)
 
-    One that needs parameters, of which none was found to decide, counts by its operators alone: where no other ends in these.
+
+def kinds_of(found: Iterable[Reduced], seen: Answers = NOTHING) -> dict[str, dict[str, bytes]]:
+    """Return finding → reduced member → what decides, of reductions that left nothing smaller to try.
+
+    One that needs parameters, of which none was found to decide, counts by its operators alone: where no other ends in these,
+    or where the members themselves tell that they have two causes.
     """
     kinds: dict[str, dict[str, bytes]] = defaultdict(dict)
     left: list[Reduced] = []
@@ -134,11 +164,53 @@ def kinds_of(found: Iterable[Reduced]) -> dict[str, dict[str, bytes]]:
         elif x.finished:
             left.append(Reduced(finding, x))
     known = {finding: [msgspec.json.decode(x)[0] for x in of.values()] for finding, of in kinds.items()}
+    apart = _apart(found, seen)
     for finding, x in left:
         operators = decisive(x)[0]
-        if operators and operators not in known.get(finding, ()) and x.test not in kinds[finding]:
-            kinds[finding][x.test] = msgspec.json.encode([operators, [], "", ""])
-    return {finding: of for finding, of in kinds.items() if of}
+        if (operators and operators not in known.get(finding, ())) or (finding, x.test) in apart:
+            kinds[finding].setdefault(x.test, msgspec.json.encode([operators, [], "", ""]))
+    for finding, x in found:
+        if not x.deciding and (finding, x.test) in apart and x.test in kinds.get(finding, ()):
+            operators, _, *rest = msgspec.json.decode(kinds[finding][x.test])
+            kinds[finding][x.test] = msgspec.json.encode([operators, _conditions(x), *rest])
+    return {finding: _as_one(finding, of, seen) for finding, of in kinds.items() if of}
+
+
+def _apart(found: Iterable[Reduced], seen: Answers) -> set[tuple[str, str]]:
+    """Return (finding, member) of those that were reduced and were seen not to have the cause of another, and of that other."""
+    known = {(finding, x.test) for finding, x in found}
+    pairs = {
+        ((finding, test), (finding, other))
+        for finding, test in known
+        for other, says in seen.get((finding, test), {}).items()
+        if says in belonging.APART
+    }
+    return {one for pair in pairs for one in pair}
+
+
+def _conditions(x: Reduction) -> list[str]:
+    """Return what decides beside parameters, as far as it tells causes apart: dtypes and ranks are the reduction's choice."""
+    vague = (deciding.RANK, deciding.SCALAR)
+    return sorted(
+        deciding.key(says)
+        for says in belonging.wanted(x)
+        if not says.endswith(" inputs") and not says.startswith(vague)
+    )
+
+
+def _as_one(finding: str, kinds: Mapping[str, bytes], seen: Answers) -> dict[str, bytes]:
+    """Return reduced member → what decides, where those of which one has the cause of the other are of one kind.
+
+    Of several kinds it is the least, so that the order does not matter.
+    """
+    pairs = (
+        (test, other)
+        for test in kinds
+        for other, says in seen.get((finding, test), {}).items()
+        if says == belonging.BELONGS and other in kinds
+    )
+    groups = joined([*((test,) for test in kinds), *pairs])
+    return {test: min(kinds[x] for x in group) for group in groups for test in group}
 
 
 def reduced(workspace: Workspace) -> list[Reduced]:
@@ -153,23 +225,35 @@ def reduced(workspace: Workspace) -> list[Reduced]:
 
 
 def divide(
-    finding: str, members: Iterable[str], kinds: Mapping[str, Mapping[str, bytes]], told: Mapping[str, Called]
+    finding: str,
+    tests: Iterable[str],
+    kinds: Mapping[str, Mapping[str, bytes]],
+    told: Mapping[str, Called],
+    seen: Answers = NOTHING,
 ) -> dict[str, str]:
     """Return test → part, of the members that do not belong to the finding itself.
 
-    A member that was not reduced goes with the reduced one that calls the same with the fewest options that differ, the first
-    of those; it stays where none calls the same.
+    A member that was not reduced goes with the reduced one whose cause it was seen to have; else with the one, reduced or seen,
+    that calls the same with the fewest options that differ, the first of those; it stays where none calls the same.
 
     Args:
-        members: Tests in the order in which they were found.
+        tests: In the order in which they were found.
         kinds: Finding → reduced test → what decides.
         told: Test → what it calls, and with which options.
+        seen: What was seen of members that were asked themselves.
     """
-    members, own = list(members), kinds.get(finding, {})
-    first = next((own[test] for test in members if test in own), b"")
-    seen = [(told[test], own[test]) for test in members if test in own and test in told]
-    found = {test: own.get(test) or _nearest(told.get(test), seen, first) for test in members}
+    tests, own = list(tests), kinds.get(finding, {})
+    first = next((own[test] for test in tests if test in own), b"")
+    like = {test: _kind_seen(seen.get((finding, test), {}), own) for test in tests}
+    sure = {test: kind for test in tests if (kind := own.get(test) or like[test])}
+    known = [(told[test], kind) for test, kind in sure.items() if test in told]
+    found = {test: sure.get(test) or _nearest(told.get(test), known, first) for test in tests}
     return {test: part(finding, kind) for test, kind in found.items() if kind != first}
+
+
+def _kind_seen(seen: Mapping[str, str], own: Mapping[str, bytes]) -> bytes:
+    """Return what decides the reductions whose cause a member was seen to have, the least of several; else nothing."""
+    return min((own[x] for x, says in seen.items() if says == belonging.BELONGS and x in own), default=b"")
 
 
 def _nearest(called: Called | None, seen: Iterable[tuple[Called, bytes]], first: bytes) -> bytes:
@@ -233,6 +317,7 @@ class _Calls(msgspec.Struct):
     params: dict[str, Any] = {}
     inputs: list[_Input] = []
     calls: list[_Calls] = []
+    context: dict[str, msgspec.Raw] = {}
 
 
 def _called(document: bytes) -> Called:
@@ -242,23 +327,20 @@ def _called(document: bytes) -> Called:
         if dtype := re.search(rb'"dtype": ?"(\w+)"', bytes(x.value)):
             options.add((f"input {number}", dtype[1].decode()))
     calls = program.calls or [program]
+    options |= {(EXPANDED, "") for call in calls if EXPANDED in call.context}
     for number, call in enumerate(calls):
         for name, value in call.params.items():
             options.add((f"{number} {name}", str(value) if isinstance(value, str | bool | int | float) else ""))
     return Called(tuple(location.canonical(call.operator) for call in calls), frozenset(options))
 
 
-def to_reduce(workspace: Workspace, finding: str, environment: str, most: int = MOST) -> list[Verdict]:
-    """Return the members of a finding that are worth reducing: one of each operator first, then one of each set of options.
+def diverse(workspace: Workspace, verdicts: Iterable[Verdict], most: int = MOST) -> list[Verdict]:
+    """Return members of a finding that are worth looking at: one of each operator first, then one of each set of options.
 
     Those that a fresh process confirmed come first; the first of all is of what most members call.
-
-    Args:
-        finding: As `causes` calls it.
     """
-    found = list(members(workspace, finding, environment))
+    found = sorted(verdicts, key=lambda x: x.confirmation != "confirmed")  # stable: in the order they were found
     told = features(workspace, {x.test for x in found})
-    found.sort(key=lambda x: x.confirmation != "confirmed")  # stable: in the order they were found
     return spread([(x, told[x.test]) for x in found if x.test in told], most)
 
 

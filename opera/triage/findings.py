@@ -26,6 +26,9 @@ from opera.triage.known import Mark
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL, reads_as_refusal, sentence
 
+TWO_CAUSES = "two-causes"
+"""Tag of a finding that has a member which fails in another way without what decides of the finding."""
+
 
 class Finding(msgspec.Struct, frozen=True):
     """One suspected bug of one frontend in one environment.
@@ -90,6 +93,7 @@ class _Known(msgspec.Struct):
     aliases: dict[str, list[str]]
     reductions: dict[str, list[Reduction]]
     laid: dict[tuple[str, str], Blame]
+    both: frozenset[tuple[str, str]]
 
     def blame(self, finding: str, environment: str) -> Blame | None:
         """Return what was found out of a finding, under this or another name of it."""
@@ -120,6 +124,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         called.aliases(),
         reduction.by_member(workspace),
         {(x.finding, x.environment): x for x in blame.stored(workspace)},
+        called.both,
     )
     found = [_finding(workspace, name, group, known) for (name, _), group in groups.items()]
     found.sort(key=lambda x: (len(x.doubts), -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
@@ -167,6 +172,8 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     key = (first.frontend, first.environment)
     if all(First(*key, test) in known.passed for test in members):
         tags.add("passes-as-constants")
+    if not known.both.isdisjoint((x.finding, x.test) for x in group):
+        tags.add(TWO_CAUSES)
     if reads_as_refusal(chosen.verdict.outcome):
         tags.add(READS_AS_REFUSAL)
     tags.update(*(known.partners.get((*key, test), ()) for test in members))

@@ -1,4 +1,4 @@
-"""`opera reduce`: the smallest program that fails as a member of a finding does, asked of the probe."""
+"""The smallest program that fails as a member of a finding does, asked of the probe."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
 from opera import libraries
-from opera.errors import OperaError
 from opera.libraries import Versioned
 from opera.oracle.comparison import conceals
 from opera.oracle.signature import DTYPE, Signature
 from opera.pool import clock
 from opera.programs import migrated, values
 from opera.programs.program import Captured, Instance, Program, Provenance, parse
+from opera.programs.values import Value
 from opera.programs.verdicts import (
     CRASH,
     DEATHS,
@@ -37,15 +37,13 @@ from opera.programs.verdicts import (
 )
 from opera.run import plan
 from opera.run.probe import Probe, Question
-from opera.store import examined
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
-from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import causes, choice, deciding, reduction, scripts, smaller
+from opera.store.workspace import Workspace
+from opera.triage import choice, deciding, smaller
 from opera.triage.alike import same_answer
 from opera.triage.minimise import Spent, minimise
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import brief
 
 SECONDS = 60.0
 """What a finding may take, unless more or less is asked for."""
@@ -63,8 +61,6 @@ QUICK = 0.5
 """Seconds of a quick answer."""
 BACK = 6
 """Programs of the search that are confirmed, the smallest first, until one fails in a fresh process."""
-SHARE, LEAST = 0.5, 30.0
-"""What the findings of a run may take, unless the user says so: a share of the run's seconds, and seconds at least."""
 GROSS = 0.01
 """A deviation that is relatively larger than this may not be reduced to a smaller one: that could be rounding."""
 AGREEING = "agreeing"
@@ -81,7 +77,7 @@ class NotReduced(Exception):
     """Nothing smaller is known of a finding; the text says why."""
 
 
-class _Budget:
+class Budget:
     """What a search may work: processor seconds of this process and its workers. What a busy machine takes does not count."""
 
     def __init__(self, seconds: float) -> None:
@@ -111,7 +107,7 @@ class _Asker:
 
     def __init__(self, probe: Probe, question: Question, witness: Question | None = None) -> None:
         self.probe, self.question, self.witness = probe, question, witness
-        self.budget: _Budget | None = None
+        self.budget: Budget | None = None
         self.batch, self.asked = AT_A_TIME, 0
         self.target: Outcome | None = None
         self.outcomes: dict[str, Outcome] = {}
@@ -250,6 +246,38 @@ def reduce(workspace: Workspace, probe: Probe, verdicts: list[Verdict], seconds:
 
 
 def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float, seconds: float) -> Reduction:
+    ask, program = asker(workspace, probe, verdict)
+    ask.budget = Budget(SEARCH * seconds)  # a compiler that must be started first takes nobody's time
+    kept, finished = [program], True
+    defaults: dict[str, Mapping[str, Value]] = {}
+    try:
+        innermost(ask, kept, defaults)
+        minimise(kept[-1], defaults, ask, kept.append)
+        kept += _revealing(ask, kept[-1])
+        kept += _oldest(ask, kept[-1])
+    except Spent:
+        finished = False
+    found, outcome = _confirmed(workspace, ask, kept)
+    ask.budget = Budget((1.0 - SEARCH) * seconds)
+    decided = deciding.decided(ask, found, defaults)
+    return Reduction(
+        verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, _captured(found).form(), outcome,
+        stored=plan.test_id(found.id, plan.exporter_id(found.library)),
+        deciding=decided.parameters,
+        besides=decided.besides,
+        elements=smaller.elements(found),
+        nondefault=len(smaller.nondefault(found, defaults)),
+        asked=ask.asked,
+        seconds=round(time.monotonic() - begun, 2),
+        finished=finished,
+    )  # fmt: skip
+
+
+def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[_Asker, Program]:
+    """Return who asks about a member, what it shows now as the target, and its program.
+
+    Raises NotReduced where it fails no more by the library's own reference.
+    """
     manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, verdict.test))
     program = workspace.instance(manifest.instance)
     question = Question(
@@ -261,36 +289,20 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     if not alike(verdict.frontend, verdict.outcome, first, elsewhere=not first.conversion_function):
         raise NotReduced(f"by the library's own reference it is now {_brief(first)}")
     ask.target = first
-    ask.budget = _Budget(SEARCH * seconds)  # a compiler that must be started first takes nobody's time
-    kept, finished = [program], True
-    defaults: smaller.Defaults = {}
-    try:
-        known = probe.known(manifest.library, program)
-        defaults = {name: {key: values.decode(x) for key, x in table.items()} for name, table in known.defaults.items()}
-        while (piece := _piece(ask, known.pieces)) is not None:
-            kept.append(piece)
-            ask.target = ask.outcomes[piece.id]
-            known = probe.known(manifest.library, piece)
-        minimise(kept[-1], defaults, ask, kept.append)
-        kept += _revealing(ask, kept[-1])
-        kept += _oldest(ask, kept[-1])
-    except Spent:
-        finished = False
-    found, outcome = _confirmed(workspace, ask, kept)
-    ask.budget = _Budget((1.0 - SEARCH) * seconds)
-    decided, besides = (tuple(of(ask, found, defaults)) for of in (deciding.parameters, deciding.besides))
-    besides = besides or (() if decided else tuple(deciding.relations(ask, found, defaults)))
-    return Reduction(
-        verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, _captured(found).form(), outcome,
-        stored=plan.test_id(found.id, plan.exporter_id(manifest.library)),
-        deciding=decided,
-        besides=besides,
-        elements=smaller.elements(found),
-        nondefault=len(smaller.nondefault(found, defaults)),
-        asked=ask.asked,
-        seconds=round(time.monotonic() - begun, 2),
-        finished=finished,
-    )  # fmt: skip
+    return ask, program
+
+
+def innermost(ask: _Asker, kept: list[Program], defaults: dict[str, Mapping[str, Value]]) -> None:
+    """Append to `kept` the program that its last is made of and that fails so, what that is made of, and so on.
+
+    `defaults` gets those of all operators that are called. Raises Spent.
+    """
+    known = ask.probe.known(kept[-1].library, kept[-1])
+    defaults.update({name: {key: values.decode(x) for key, x in of.items()} for name, of in known.defaults.items()})
+    while (piece := _piece(ask, known.pieces)) is not None:
+        kept.append(piece)
+        ask.target = ask.outcomes[piece.id]
+        known = ask.probe.known(piece.library, piece)
 
 
 def _patient(limits: Limits, outcome: Outcome) -> Limits:
@@ -399,176 +411,3 @@ def _confirmed(workspace: Workspace, ask: _Asker, kept: list[Program]) -> tuple[
 
 def _brief(outcome: Outcome) -> str:
     return " ".join(f"{outcome.verdict} {outcome.stage} {outcome.symptom} {outcome.message}".split())[:200]
-
-
-# ---------------------------------------------------------------------- many findings
-
-
-def store(workspace: Workspace, found: Reduction) -> None:
-    """Store a reduction, and the test that was made of it, which is no part of the corpus.
-
-    One that had too little time takes no other's place that had enough.
-    """
-    known = reduction.by_member(workspace, [found.test]).get(found.test, ())
-    own = (x for x in known if (x.frontend, x.environment) == (found.frontend, found.environment))
-    if not found.finished and any(x.finished for x in own):
-        return
-    program = found.program().program
-    examined.save_test(workspace, examined.Examined(found.finding, found.environment, found.stored, b""), program)
-    reduction.save(workspace, found)
-
-
-def reduce_all(
-    workspace: Workspace,
-    names: Iterable[str],
-    seconds: float,
-    total: float,
-    tell: Callable[[str], None],
-    workers: int = 2,
-    *,
-    again: bool = False,
-) -> list[str]:
-    """Reduce findings one after the other, write their scripts, and tell of each; return those that were left for want of time.
-
-    Args:
-        seconds: What one may take; less for the last that `total` leaves time for.
-        total: What all may take together.
-        again: Whether further members that have a reduction are reduced once more, too.
-    """
-    found = scripts.members(workspace, names)
-    end, left, fresh = time.monotonic() + total, list(found), set[str]()
-    if not left:
-        return []
-    with Probe.of(workspace, workers=workers) as probe:
-        while left and time.monotonic() < end:
-            finding = left.pop(0)
-            try:
-                made = reduce(workspace, probe, found[finding], min(seconds, end - time.monotonic()))
-            except (NotReduced, OperaError) as error:
-                tell(f"{finding} is not reduced: {error.what if isinstance(error, OperaError) else error}")
-                continue
-            store(workspace, made)
-            fresh.add(made.test)
-            tell(told(workspace, finding, made))
-            script = workspace.root / REPRODUCERS / f"{finding}.py"
-            try:
-                scripts.write(workspace, finding, found[finding], script)
-            except OperaError as error:
-                tell(f"no script for {finding}: {error.what}")
-        for finding, verdict in _others(workspace, found, fresh if again else None):
-            if time.monotonic() > end:
-                break
-            try:
-                made = reduce(workspace, probe, [verdict], min(seconds, end - time.monotonic()))
-            except (NotReduced, OperaError):  # the finding has a reduction; this one only tells whether it is two
-                continue
-            store(workspace, made)
-            tell(told(workspace, finding, made))
-    return left
-
-
-def _others(
-    workspace: Workspace, found: Mapping[str, list[Verdict]], fresh: Collection[str] | None
-) -> Iterator[tuple[str, Verdict]]:
-    """Yield further members of findings that have one reduction, which tell whether a finding is several.
-
-    Args:
-        fresh: Members that need no other reduction; None: those that have one.
-    """
-    done = _done(workspace)
-    wanted = {finding: {x.environment for x in of} for finding, of in found.items() if finding in done}
-    for finding, environments in wanted.items():
-        for environment in sorted(environments):
-            known = {x.test for x in causes.reductions(workspace, finding)} if fresh is None else fresh
-            for verdict in causes.to_reduce(workspace, finding, environment):
-                if verdict.test not in known:
-                    yield finding, verdict
-
-
-def told(workspace: Workspace, finding: str, found: Reduction) -> str:
-    """Return one line about a finding: what it was, what is left, what decides, and how long it took."""
-    manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, found.test))
-    before, after = workspace.instance(manifest.instance), found.program().program
-    called = brief(before.operator) + ("" if before.operator == after.operator else f" → {brief(after.operator)}")
-    decided = f", only with {', '.join((*found.deciding, *found.besides))}" if found.deciding or found.besides else ""
-    return (
-        f"{finding} {found.frontend} {called}: {smaller.elements(before)} → {found.elements} elements,"
-        f" {_count(before)} → {found.nondefault} parameters{decided}; {found.asked} programs in {found.seconds:.1f} s"
-        f"{'' if found.finished else ', not finished'}"
-    )
-
-
-def _done(workspace: Workspace, seconds: float = 0.0) -> set[str]:
-    """Return the findings of which a member is reduced, as they are called now: to the end, or for so many seconds."""
-    called = causes.causes(workspace)
-    found = [x for x in causes.reduced(workspace) if x.reduction.finished or x.reduction.seconds >= seconds]
-    return {called.of(finding, x.test) for finding, x in found}
-
-
-def _count(program: Program) -> int:
-    return sum(len(call.params) for call in program.instances())
-
-
-def show(workspace: Workspace, name: str, seconds: float, total: float, workers: int, *, again: bool = False) -> None:
-    """Reduce one finding, or `all` that have no reduction yet, or one that had less time; with `again`, those too that have.
-
-    Raises UsageError for a name that no finding, or many, have.
-    """
-    found = list(scripts.members(workspace))
-    if name == "all":
-        done = set() if again else _done(workspace, SEARCH * seconds)
-        wanted = [x for x in found if x not in done]
-    else:
-        wanted = [causes.named(workspace, name, found)]
-    left = reduce_all(workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers, again=again)
-    scripts.write_all(workspace)  # of what reductions made findings of their own
-    if left:
-        print(f"{len(left)} findings are left: the time is over; the same command goes on")
-    elif not wanted:
-        print("every finding is reduced")
-
-
-class Given(msgspec.Struct, frozen=True):
-    """What the user of `opera run` says of reductions.
-
-    Attributes:
-        wanted: Whether there are to be any.
-        seconds: What they may take; None: SHARE of what the run took, LEAST at least.
-        budget: Seconds of the run and them together, None for as many as they need.
-    """
-
-    wanted: bool = True
-    seconds: float | None = None
-    budget: float | None = None
-    workers: int = 2
-
-
-class Afterwards:
-    """What follows a run: smaller programs of new findings, and scripts."""
-
-    def __init__(self, given: Given) -> None:
-        self.given, self.begun = given, time.monotonic()
-
-    def __call__(self, workspace: Workspace) -> tuple[int, dict[str, str]]:
-        """Reduce new findings for as long as that may take, write what scripts are missing; return as write_all does."""
-        took = time.monotonic() - self.begun
-        given = self.given
-        seconds = max(LEAST, SHARE * took) if given.seconds is None else given.seconds
-        if given.budget is not None:
-            seconds = min(seconds, given.budget - took)
-        written = new(workspace, seconds, given.workers) if given.wanted and seconds > 0 else 0
-        more, missing = scripts.write_all(workspace)
-        return written + more, missing
-
-
-def new(workspace: Workspace, seconds: float, workers: int) -> int:
-    """Reduce the findings that are new, that have neither a script nor a reduction; return how many scripts were written."""
-    done = _done(workspace)
-    folder = workspace.root / REPRODUCERS
-    wanted = [x for x in scripts.members(workspace) if x not in done and not (folder / f"{x}.py").is_file()]
-    if not wanted:
-        return 0
-    left = reduce_all(workspace, wanted, SECONDS, seconds, lambda _: None, workers)
-    reduced = _done(workspace) & set(wanted)
-    print(f"{len(reduced)} of {len(wanted)} new findings reduced" + ("; opera reduce all goes on" if left else ""))
-    return sum((folder / f"{x}.py").is_file() for x in wanted)

@@ -38,6 +38,8 @@ NAMED = 4
 """Operators of a program that are all named."""
 LENGTH_ONE, EQUAL, LIMIT = "length 1 of axis", "equal elements in an input", "just at a limit"
 """How numbers and sizes stand to each other where a failure needs that (opera.triage.deciding.relations)."""
+NO_CONSTANT, GRAPH_INPUT = "is no constant", "is a graph input"
+"""How an input comes to the model where a failure needs that: it passes where the model holds it, or makes it itself."""
 SHORT = 90
 """Characters of a message that a title quotes."""
 LENGTH = 160
@@ -183,8 +185,15 @@ def brief(operator: str) -> str:
 
 def _decided(deciding: Iterable[str]) -> str:
     """Say what decides, but for relations: they tell more of the small program than of the bug."""
-    named = [x for x in deciding if not any(words in x for words in (LENGTH_ONE, EQUAL, LIMIT))]
-    return f" with {' and '.join(named)}" if named else ""
+    named = [x for x in deciding if not is_relation(x)]
+    fed = [x for x in named if x.endswith((NO_CONSTANT, GRAPH_INPUT))]
+    others = " and ".join(x for x in named if x not in fed)
+    return (f" with {others}" if others else "") + (f" where {' and '.join(fed)}" if fed else "")
+
+
+def is_relation(says: str) -> bool:
+    """Whether what decides is how numbers or sizes stand to each other."""
+    return any(words in says for words in (LENGTH_ONE, EQUAL, LIMIT))
 
 
 def _inner(operator: str, function: str) -> str:

@@ -131,6 +131,18 @@ def _raise(outputs: list[Any], runs: int) -> Any:
     return fail(RuntimeError(f"shape {runs} of node_{runs} at {id(outputs):#x} is not understood"))
 
 
+class TwoCauses(Planted):
+    """Computes LeakyRelu wrongly where alpha is stated, and where its tensor is float64: one signature, two causes."""
+
+    def infer(self, compiled: Any, case: Case) -> list[Value]:
+        [node] = compiled.proto_.graph.node
+        wrong = case.operator == self.operator and any(x.array().dtype == np.float64 for x in case.feeds.values())
+        wrong |= case.operator == self.operator and len(node.attribute) > 0
+        outputs = compiled.run(None, {name: value.array() for name, value in case.feeds.items()})
+        return [of_numpy(x + x.dtype.type(wrong)) for x in outputs]
+
+
+two_causes = TwoCauses("two-causes", lambda outputs, runs: outputs)
 right = Planted("right", lambda outputs, runs: outputs)
 wrong_value = Planted("wrong-value", lambda outputs, runs: [x + 1 for x in outputs])
 dropped_attribute = Planted("dropped-attribute", lambda outputs, runs: outputs, drop_attributes=True)

@@ -363,13 +363,13 @@ def test_a_reduction_of_what_does_not_fail_any_more_says_nothing(workspace: Work
 
 def test_members_worth_reducing_differ_in_operator_or_options(workspace: Workspace) -> None:
     environment = fill(workspace)["tvm"]
-    found = causes.to_reduce(workspace, "Faaaaaaaa", environment)
+    found = causes.diverse(workspace, causes.members(workspace, "Faaaaaaaa", environment))
     assert [x.test for x in found] == ["t0", "t2"]
     workspace.save_tests("exporter", [MigratedTest(f"n{n}", instance_of(0), "valid") for n in range(20)])
     more = [judged(f"n{n}", "tvm-onnx", "inputs", environment, "crash", "load", finding="Faaaaaaaa") for n in range(20)]
     workspace.save_verdicts(2, more, {})
-    assert len(causes.to_reduce(workspace, "Faaaaaaaa", environment)) == 2
-    assert len(causes.to_reduce(workspace, "Faaaaaaaa", environment, most=1)) == 1
+    assert len(causes.diverse(workspace, causes.members(workspace, "Faaaaaaaa", environment))) == 2
+    assert len(causes.diverse(workspace, causes.members(workspace, "Faaaaaaaa", environment), most=1)) == 1
 
 
 def test_every_failing_verdict_belongs_to_exactly_one_finding(workspace: Workspace) -> None:

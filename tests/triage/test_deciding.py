@@ -5,29 +5,35 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from opera.programs.program import Instance, Operand
-from opera.programs.values import Tensor
-from opera.programs.verdicts import INCONSISTENT, INVALID, PASS, Outcome
+from opera.programs.program import Graph, Instance, Operand
+from opera.programs.values import NO_DEFAULT, Sequence, Tensor
+from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, PASS, UNSUPPORTED, Outcome
 from opera.triage import deciding, smaller
 from opera.triage.minimise import Spent
+from opera.triage.sentence import is_relation
 
 
 class Compiler:
-    """Fails where a predicate holds; the library rejects where another does."""
+    """Fails where a predicate holds, or as it says; the library rejects where another does, and models that hold an input."""
 
     def __init__(
-        self, fails: Callable[[Instance], bool], rejects: Callable[[Instance], bool] = lambda _: False
+        self, fails: Callable[..., bool | str], rejects: Callable[..., bool] = lambda x: isinstance(x, Graph)
     ) -> None:
-        self.fails, self.rejects, self.asked = fails, rejects, 0
+        self.does, self.rejects, self.asked = fails, rejects, 0
 
     def look(self, programs):
         self.asked += len(programs)
 
         def shown(program):
-            rejected = not program.inputs or self.rejects(program)
-            return INVALID if rejected else INCONSISTENT if self.fails(program) else PASS
+            if not program.inputs or self.rejects(program):
+                return INVALID
+            seen = self.does(program)
+            return seen if isinstance(seen, str) else INCONSISTENT if seen else PASS
 
-        return [Outcome(shown(x)) for x in programs]
+        return [Outcome(shown(x), "load") for x in programs]
+
+    def fails(self, outcome):
+        return outcome.verdict == INCONSISTENT
 
 
 def call(*arrays, **params):
@@ -62,19 +68,23 @@ CASES = [
 ]
 
 
+def without_relations(found):
+    return found.parameters, tuple(x for x in found.besides if not is_relation(x))
+
+
 @pytest.mark.parametrize(("program", "fails", "wanted"), CASES, ids=[" ".join(x[2]) or "nothing" for x in CASES])
 def test_what_the_program_passes_without_decides(program, fails, wanted):
-    assert list(deciding.besides(Compiler(fails), program, {})) == wanted
-    assert list(deciding.besides(Compiler(fails, lambda x: x != program), program, {})) == [], "nothing else can be run"
+    assert without_relations(deciding.decided(Compiler(fails), program, {})) == ((), tuple(wanted))
+    assert deciding.decided(Compiler(fails, lambda x: x != program), program, {}) == ((), ()), "nothing else can be run"
 
 
 def test_a_parameter_decides_where_the_default_passes_and_a_size_never_does():
     program = call(F32([1]), axis=2, size=3, mode="cubic")
     defaults = {"Any": {"axis": 0, "mode": "nearest"}}
     fails = Compiler(lambda x: x.params.get("axis") == 2 or x.params.get("size") == 3)
-    assert list(deciding.parameters(fails, program, defaults)) == [], "another one makes it fail, too"
+    assert deciding.decided(fails, program, defaults) == ((), ()), "another one makes it fail, too"
     fails = Compiler(lambda x: x.params.get("axis") == 2 and x.params.get("size") == 3)
-    assert list(deciding.parameters(fails, program, defaults)) == ["axis=2"]
+    assert deciding.decided(fails, program, defaults).parameters == ("axis=2",)
 
 
 RELATIONS = [
@@ -88,17 +98,17 @@ RELATIONS = [
 
 @pytest.mark.parametrize(("program", "fails", "wanted"), RELATIONS)
 def test_numbers_and_sizes_may_decide_by_how_they_stand_to_each_other(program, fails, wanted):
-    assert list(deciding.relations(Compiler(fails), program, {})) == wanted
+    assert list(deciding.relations(Compiler(fails), program)) == wanted
 
 
 def test_a_parameter_that_is_left_out_may_decide():
     """clamp of integers with one bound alone: given the other one, it passes."""
     defaults = {"Any": {"min": None, "max": None}}
     fails = Compiler(lambda x: x.params.get("min") is None)
-    assert list(deciding.parameters(fails, call(np.int64([1]), max=3), defaults)) == ["min left out"]
-    assert list(deciding.parameters(fails, call(np.int64([1]), min=None, max=3), defaults)) == ["min left out"]
+    assert deciding.decided(fails, call(np.int64([1]), max=3), defaults).parameters == ("min left out",)
+    assert deciding.decided(fails, call(np.int64([1]), min=None, max=3), defaults).parameters == ("min left out",)
     both = Compiler(lambda x: True)
-    assert list(deciding.parameters(both, call(np.int64([1]), max=3), defaults)) == []
+    assert deciding.decided(both, call(np.int64([1]), max=3), defaults).parameters == ()
 
 
 def test_without_time_nothing_is_said():
@@ -106,12 +116,113 @@ def test_without_time_nothing_is_said():
         def look(self, programs):
             raise Spent
 
+        def fails(self, outcome):
+            return True
+
     program = call(np.ones((), "float64"), axis=2)
-    assert (
-        list(deciding.besides(Slow(), program, {}))
-        == list(deciding.parameters(Slow(), program, {"Any": {"axis": 0}}))
-        == []
+    assert deciding.decided(Slow(), program, {"Any": {"axis": 0}}) == ((), ())
+
+
+def test_a_parameter_that_passes_by_chance_alone_does_not_decide():
+    """A wrong scale shows with linear interpolation of two elements, and with the nearest one once there are more."""
+    program, defaults = call(F32([[1, 2]]), mode="linear"), {"Any": {"mode": "nearest"}}
+    wrong_scale = Compiler(lambda x: x.params.get("mode") == "linear" or first(x).shape[1] > 3)
+    assert deciding.decided(wrong_scale, program, defaults).parameters == ()
+    more = call(F32([[1, 2]]), F32([1]), mode="linear", round="up")
+    assert deciding.decided(wrong_scale, more, {"Any": {"mode": "nearest", "round": ""}}) == ((), ()), (
+        "nor with another"
     )
+    linear = Compiler(lambda x: x.params.get("mode") == "linear")
+    assert deciding.decided(linear, program, defaults).parameters == ("mode='linear'",)
+
+
+def test_what_a_compiler_cannot_do_without_does_not_decide():
+    """Without hidden_size it fails otherwise, whatever layout is."""
+    program = call(F32([[1, 2]]), hidden_size=1, layout=1)
+    defaults = {"Any": {"layout": 0, "hidden_size": NO_DEFAULT}}
+    fails = Compiler(lambda x: CRASH if "hidden_size" not in x.params else bool(x.params.get("layout")))
+    assert deciding.decided(fails, program, defaults).parameters == ("layout=1",)
+
+
+def test_two_that_are_only_needed_together_are_told_together():
+    """Without one alone it still fails, in another way."""
+    program = call(F32([[1, 2]]), F32([3]), causal=1, scale=2.0)
+
+    def does(x):
+        given = (len(x.inputs) > 1 and x.inputs[1].value is not None) + ("causal" in x.params)
+        return {2: True, 1: CRASH, 0: False}[given]
+
+    found = deciding.decided(Compiler(does), program, {"Any": {"causal": 0, "scale": NO_DEFAULT}})
+    assert found == (("causal=1",), ("input x1",))
+
+
+def test_of_a_crash_what_leads_to_it_is_told_if_something_else_decides():
+    """With bfloat16 a mask crashes, and without one it is not supported; with float32 all is right."""
+    program = call(F32([1]), F32([2]), to="double")
+
+    def does(x, kind="double"):
+        of = x.params.get("to") == kind
+        return (CRASH if len(x.inputs) > 1 else UNSUPPORTED) if of else False
+
+    defaults = {"Any": {"to": "float"}}
+    assert deciding.decided(Compiler(does), program, defaults) == (("to='double'",), ("input x1",))
+    alone = deciding.decided(Compiler(lambda x: CRASH if len(x.inputs) > 1 else UNSUPPORTED), program, defaults)
+    assert without_relations(alone) == ((), ()), "what nothing passes without is told by nothing"
+
+
+def test_an_index_that_a_parameter_excuses_is_put_in_range_without_it():
+    program = call(F32([[1, 2]]), np.int64([7]), ignore_index=7)
+
+    def rejects(x):
+        return isinstance(x, Graph) or (not x.params and int(x.inputs[1].value.array()[0]) > 1)
+
+    of = {"Any": {"ignore_index": NO_DEFAULT}}
+    assert deciding.decided(Compiler(lambda x: bool(x.params), rejects), program, of).parameters == ("ignore_index=7",)
+    other = Compiler(lambda x: any(operand.value == Tensor.of(np.int64([7])) for operand in x.inputs), rejects)
+    assert deciding.decided(other, program, of).parameters == (), "it is the index itself"
+
+
+def never(x):
+    return False
+
+
+def held(x):
+    """Return the names of the inputs that a model holds or makes."""
+    return {name for made in x.calls[:-1] for name in made.outputs} if isinstance(x, Graph) else set()
+
+
+def test_an_input_that_must_be_no_constant_is_told_for_itself():
+    program = call(F32([1]), np.int64([2]), F32([0.5]))
+    found = deciding.decided(Compiler(lambda x: "x1" not in held(x), never), program, {})
+    assert found.besides == ("x1 is no constant",)
+    whole = deciding.decided(Compiler(lambda x: "x0" not in held(x), never), program, {})
+    assert "x0 is no constant" not in whole.besides, "the compiler may compute all of it before it makes any code"
+    crash = deciding.decided(Compiler(lambda x: False if "x0" in held(x) else CRASH, never), program, {})
+    assert "x0 is no constant" in crash.besides, "what cannot be loaded is not computed either"
+
+
+def test_a_sequence_that_the_model_is_given_is_told():
+    items = (Tensor.of(F32([1])), Tensor.of(F32([2])))
+    program = Instance("onnx", "Any", {}, (Operand("s", Sequence("f", items)),), ("y",), {"opset": {"": 22}})
+    assert deciding.decided(Compiler(lambda x: not held(x), never), program, {}).besides == ("s is a graph input",)
+
+
+@pytest.mark.parametrize(
+    ("program", "says", "wanted"),
+    [
+        (call(F32([1]), mode="cubic"), "mode='linear'", [PASS]),
+        (call(F32([1])), "mode='linear'", None),
+        (call(F32([1]), F32([1])), "input x1", [PASS]),
+        (call(F32([1])), "input x1", None),
+        (call(np.float16([1])), "float64 inputs", None),
+        (call(F32([1])), "NaN in an input", None),
+        (call(F32([np.nan])), "NaN in an input", [PASS]),
+        (call(F32([1])), "an input of rank 3", None),
+    ],
+)
+def test_what_decides_of_one_program_is_taken_away_from_another(program, says, wanted):
+    shown = deciding.without(Compiler(lambda x: x == program), program, says, {"Any": {"mode": "nearest"}})
+    assert (shown if shown is None else [outcome.verdict for _, outcome in shown]) == wanted
 
 
 def test_unlike_values_tell_tensors_and_elements_apart():

@@ -22,7 +22,7 @@ from opera.run import driver as stage
 from opera.run.probe import Probe, Question
 from opera.store import tests
 from opera.store.workspace import Workspace
-from opera.triage import reduce, reduction, scripts
+from opera.triage import reduce, reducing, reduction, scripts
 from opera.triage.findings import findings
 from opera.triage.minimise import Spent
 from opera.triage.sentence import reads_as_refusal
@@ -57,7 +57,7 @@ def counted(workspace: Workspace) -> dict[str, object]:
 def reduced(workspace: Workspace, seconds: float = 60.0) -> dict[str, reduction.Reduction]:
     """Reduce all findings; return them by operator of what is left."""
     said: list[str] = []
-    reduce.reduce_all(workspace, list(scripts.members(workspace)), seconds, 600.0, said.append, workers=1)
+    reducing.reduce_all(workspace, list(scripts.members(workspace)), seconds, 600.0, said.append, workers=1)
     found = {x.program().program.operator: x for x in reduction.stored(workspace)}
     assert found, said
     return found
@@ -84,9 +84,9 @@ def test_a_planted_fault_is_reduced_and_the_corpus_does_not_know(workspace: Work
     shown = scripts.choose(workspace, scripts.members(workspace)[script])
     assert shown is not None and shown.verdict.test in {x.stored for x in reduction.stored(workspace)}
     times = {x.test: x.seconds for x in reduction.stored(workspace)}
-    reduce.show(workspace, "all", 60.0, 0.0, 1, again=True)
+    reducing.show(workspace, "all", 60.0, 0.0, 1, again=True)
     assert {x.test: x.seconds for x in reduction.stored(workspace)} == times, "the time was over: nothing is lost"
-    reduce.show(workspace, "all", 60.0, 60.0, 1, again=True)
+    reducing.show(workspace, "all", 60.0, 60.0, 1, again=True)
     later = {x.test: x.seconds for x in reduction.stored(workspace)}
     assert later.keys() == times.keys() and all(later[x] != times[x] for x in times), "all were reduced once more"
 
@@ -106,7 +106,7 @@ def test_what_dies_hangs_or_raises_is_reduced(workspace: Workspace, compiler: st
 def test_what_cannot_fail_alone_is_said_and_not_stored(workspace: Workspace) -> None:
     run(workspace, "faults.onnx_faults:leaks_state", *(relu(n, "LeakyRelu") for n in range(3)))
     said: list[str] = []
-    reduce.reduce_all(workspace, list(scripts.members(workspace)), 10.0, 60.0, said.append, workers=1)
+    reducing.reduce_all(workspace, list(scripts.members(workspace)), 10.0, 60.0, said.append, workers=1)
     assert reduction.stored(workspace) == [] and all("is not reduced" in x for x in said) and said
 
 
@@ -258,7 +258,7 @@ def test_a_reduction_that_had_too_little_time_takes_the_place_of_none_on_its_fro
         made("b-onnx", 3, finished=False),
     )
     for x in (whole, later, other):
-        reduce.store(workspace, x)
+        reducing.store(workspace, x)
     assert {x.frontend: x.captured for x in reduction.stored(workspace)} == {
         "a-onnx": whole.captured,
         "b-onnx": other.captured,

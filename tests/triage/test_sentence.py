@@ -94,3 +94,24 @@ def test_of_many_operators_the_first_and_the_last_are_named():
     many = " + ".join(["Constant"] * 30 + ["Scan"])
     assert sentence("OpenVINO", many, crash) == "OpenVINO cannot load Constant + … + Scan (31 operators): no"
     assert sentence("OpenVINO", "Shape + Max", crash).startswith("OpenVINO cannot load Shape + Max (at its Scan): ")
+
+
+@pytest.mark.parametrize(
+    ("deciding", "wanted"),
+    [
+        (("X is no constant",), "Resize where X is no constant wrongly"),
+        (
+            ("antialias=1", "input roi", "X is no constant"),
+            "Resize with antialias=1 and input roi where X is no constant",
+        ),
+        (
+            ("s is a graph input", "t is a graph input"),
+            "Resize where s is a graph input and t is a graph input wrongly",
+        ),
+        (("length 1 of axis 0",), "Resize wrongly"),
+    ],
+)
+def test_where_an_input_comes_from_is_told_after_what_is_given(deciding, wanted):
+    assert wanted in sentence("TVM", "Resize", Outcome(INCONSISTENT, "infer", "value", details=VALUE), deciding)
+    shape = Outcome(INCONSISTENT, "infer", "shape", details=SHAPE)
+    assert wanted.removesuffix(" wrongly") in title("Resize", shape, deciding)

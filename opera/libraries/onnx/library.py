@@ -261,6 +261,37 @@ def older(call: Instance) -> list[Program]:
     ]
 
 
+def embedded(call: Instance, name: str) -> list[Program]:
+    """Return the call after a node that states an input, or makes it: a sequence of what it holds.
+
+    None where a body or a subgraph is bound to the names of inputs, or where there is no such node (the evaluator makes a
+    sequence of an optional value).
+    """
+    value = next((x.value for x in call.inputs if x.name == name), None)
+    if call.context.keys() & {"body", "captured"} or len({x.name for x in call.inputs}) < len(call.inputs):
+        return []
+    params: dict[str, Value] = {}
+    parts: tuple[Value, ...] = ()
+    match value:
+        case values.Tensor() | values.RandomTensor():
+            operator, params = "Constant", {"value": value}
+        case values.Sequence(items=items) if items:
+            operator, parts = "SequenceConstruct", items
+        case _:
+            return []
+    given = [Operand(f"{name}_{number}", part) for number, part in enumerate(parts)]
+    makes = Call(
+        operator, params, tuple(Argument(f"input_{n}", x.name) for n, x in enumerate(given)), (name,),
+        {"opset": call.context.get("opset")},
+    )  # fmt: skip
+    known = {x.name for x in (*call.inputs, *given)}
+    outputs = tuple(x + "_" * (x in known) for x in call.outputs)
+    arguments = tuple(Argument(x.name, "" if x.value is None else x.name) for x in call.inputs)
+    last = Call(call.operator, call.params, arguments, outputs, call.context)
+    operands = (*given, *(x for x in call.inputs if x.name != name and x.value is not None))
+    return [Graph(NAME, operands, (makes, last), tuple(filter(None, outputs)))]
+
+
 def documented(call: Instance, parameters: list[str], output: str) -> list[Quote]:
     """Return what the specification says of attributes, of an output's type, and of what is special about the inputs."""
     from opera.libraries.onnx import schemas as onnx_schemas

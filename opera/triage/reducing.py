@@ -1,0 +1,284 @@
+"""`opera reduce`: findings one after the other, and their further members, which tell whether a finding is several."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from opera.errors import OperaError
+from opera.programs import migrated
+from opera.programs.program import Program
+from opera.programs.values import Value
+from opera.run.probe import Probe
+from opera.store import examined
+from opera.store import verdicts as stored_verdicts
+from opera.store.rows import Verdict
+from opera.store.workspace import REPRODUCERS, Workspace
+from opera.triage import belonging, causes, reduction, scripts, smaller
+from opera.triage.minimise import Spent
+from opera.triage.reduce import SEARCH, SECONDS, Budget, NotReduced, asker, innermost, reduce
+from opera.triage.reduction import Reduction
+from opera.triage.sentence import brief
+
+SHARE, LEAST = 0.5, 30.0
+"""What the findings of a run may take, unless the user says so: a share of the run's seconds, and seconds at least."""
+ASKED = 16
+"""Members of a finding that are asked whether they have its cause: one of those that call the same with equal options."""
+
+
+def store(workspace: Workspace, found: Reduction) -> None:
+    """Store a reduction, and the test that was made of it, which is no part of the corpus.
+
+    One that had too little time takes no other's place that had enough.
+    """
+    known = reduction.by_member(workspace, [found.test]).get(found.test, ())
+    own = (x for x in known if (x.frontend, x.environment) == (found.frontend, found.environment))
+    if not found.finished and any(x.finished for x in own):
+        return
+    program = found.program().program
+    examined.save_test(workspace, examined.Examined(found.finding, found.environment, found.stored, b""), program)
+    reduction.save(workspace, found)
+
+
+def reduce_all(
+    workspace: Workspace,
+    names: Iterable[str],
+    seconds: float,
+    total: float,
+    tell: Callable[[str], None],
+    workers: int = 2,
+    *,
+    again: bool = False,
+) -> list[str]:
+    """Reduce findings one after the other, write their scripts, and tell of each; return those that were left for want of time.
+
+    Args:
+        seconds: What one may take; less for the last that `total` leaves time for.
+        total: What all may take together.
+        again: Whether further members that have a reduction are reduced once more, too.
+    """
+    found = scripts.members(workspace, names)
+    end, left, fresh, before = time.monotonic() + total, list(found), set[str](), causes.causes(workspace)
+    if not left:
+        return []
+    with Probe.of(workspace, workers=workers) as probe:
+        while left and time.monotonic() < end:
+            finding = left.pop(0)
+            try:
+                made = reduce(workspace, probe, found[finding], min(seconds, end - time.monotonic()))
+            except (NotReduced, OperaError) as error:
+                tell(f"{finding} is not reduced: {error.what if isinstance(error, OperaError) else error}")
+                continue
+            store(workspace, made)
+            fresh.add(made.test)
+            tell(told(workspace, finding, made))
+            script = workspace.root / REPRODUCERS / f"{finding}.py"
+            try:
+                scripts.write(workspace, finding, found[finding], script)
+            except OperaError as error:
+                tell(f"no script for {finding}: {error.what}")
+        done = _done(workspace)
+        for finding in [x for x in found if x in done]:
+            for verdict in _others(
+                workspace, probe, found[finding], min(seconds, end - time.monotonic()), fresh if again else None
+            ):
+                try:
+                    made = reduce(workspace, probe, [verdict], min(seconds, end - time.monotonic()))
+                except (NotReduced, OperaError):  # the finding has a reduction; this one only tells whether it is two
+                    continue
+                store(workspace, made)
+                tell(told(workspace, finding, made))
+                if time.monotonic() > end:
+                    break
+    causes.remember(workspace, before)
+    return left
+
+
+def _others(
+    workspace: Workspace, probe: Probe, verdicts: Sequence[Verdict], seconds: float, fresh: Collection[str] | None
+) -> Iterator[Verdict]:
+    """Yield further members of a finding to be reduced, which tell whether it is several; each is yielded once.
+
+    First those that have an old reduction, if they are to be reduced anew. Then members are asked whether they have the cause
+    of a reduction; those that have not come next, then those of which it cannot be told and that call something else.
+
+    Args:
+        seconds: What asking may take in all.
+        fresh: Members that need no other reduction; None: those that have one.
+    """
+    budget, tried = Budget(seconds), set(fresh or ())
+    for environment in sorted({x.environment for x in verdicts}):
+        of = [x for x in verdicts if x.environment == environment and _held(workspace, x)]
+        known = reduction.by_member(workspace, {x.test for x in of}) if fresh is not None else {}
+        for verdict in [x for x in of if any(_about(y, x) for y in known.get(x.test, ()))][: causes.MOST]:
+            if verdict.test not in tried:
+                tried.add(verdict.test)
+                yield verdict
+        group = causes.diverse(workspace, of, ASKED)
+        for _ in range(causes.MOST):
+            seen = _asked(workspace, probe, group, budget)
+            left = [x for x in group if x.test not in tried and (x.finding, x.test) not in seen.reduced]
+            apart = [x for x in left if seen.says(x) & {*belonging.APART} and belonging.BELONGS not in seen.says(x)]
+            untold = [x for x in left if x in group[: causes.MOST] and seen.says(x) <= {belonging.UNTOLD}]
+            if not (apart or untold):
+                break
+            tried.add([*apart, *untold][0].test)
+            yield [*apart, *untold][0]
+
+
+def _held(workspace: Workspace, verdict: Verdict) -> bool:
+    return migrated.folder(workspace.tests_folder, verdict.test).is_dir()
+
+
+def _about(found: Reduction, verdict: Verdict) -> bool:
+    return (found.frontend, found.environment) == (verdict.frontend, verdict.environment)
+
+
+class _Seen(NamedTuple):
+    """What is known of members: which were reduced, as (finding, test), and what was seen of those that were asked."""
+
+    reduced: set[tuple[str, str]]
+    answers: belonging.Answers
+
+    def says(self, verdict: Verdict) -> set[str]:
+        """Return what was seen of a member, whatever reduction it was asked about."""
+        return set(self.answers.get((verdict.finding, verdict.test), {}).values())
+
+
+def _asked(workspace: Workspace, probe: Probe, group: Sequence[Verdict], budget: Budget) -> _Seen:
+    """Ask members whether they have the cause of a reduction of their finding, each once, while there is time. Store it."""
+    failing = list(stored_verdicts.of_findings(workspace, {x.finding for x in group}))
+    finding = {(x.test, x.frontend, x.variant, x.environment): x.finding for x in failing}
+    found = reduction.by_member(workspace, {x.test for x in failing})
+    reductions = [
+        (finding[key], x)
+        for of in found.values()
+        for x in of
+        if (key := (x.test, x.frontend, x.variant, x.environment)) in finding
+    ]
+    known = {(x.finding, x.environment, x.test): x for x in belonging.stored(workspace, {x.test for x in group})}
+    for verdict in group:
+        before = known.get((verdict.finding, verdict.environment, verdict.test))
+        new = {
+            (x.stored, belonging.wanted(x)): x
+            for name, x in reductions
+            if name == verdict.finding and x.finished and x.test != verdict.test and _about(x, verdict)
+        }
+        asked = [x for x in (before.asked if before else ()) if new.pop((x.of, x.what), None)]
+        try:
+            more = _answers(workspace, probe, verdict, list(new.values()), budget) if new else []
+        except Spent:
+            break
+        if more:
+            made = belonging.Membership(
+                verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, (*asked, *more)
+            )
+            belonging.save(workspace, made)
+            known[made.finding, made.environment, made.test] = made
+    return _Seen({(name, x.test) for name, x in reductions}, belonging.answers(known.values(), reductions))
+
+
+def _answers(
+    workspace: Workspace, probe: Probe, verdict: Verdict, of: Sequence[Reduction], budget: Budget
+) -> list[belonging.Asked]:
+    """Ask a member, or what it is made of that fails so, about reductions. Raises Spent."""
+    defaults: dict[str, Mapping[str, Value]] = {}
+    try:
+        ask, program = asker(workspace, probe, verdict)
+        ask.budget, kept = budget, [program]
+        innermost(ask, kept, defaults)
+    except (NotReduced, OperaError):  # it fails no more, or only after others
+        return [belonging.asked(x, belonging.UNTOLD) for x in of]
+    return [belonging.asked(x, belonging.answer(ask, kept[-1], defaults, x)) for x in of]
+
+
+def told(workspace: Workspace, finding: str, found: Reduction) -> str:
+    """Return one line about a finding: what it was, what is left, what decides, and how long it took."""
+    manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, found.test))
+    before, after = workspace.instance(manifest.instance), found.program().program
+    called = brief(before.operator) + ("" if before.operator == after.operator else f" → {brief(after.operator)}")
+    decided = f", only with {', '.join((*found.deciding, *found.besides))}" if found.deciding or found.besides else ""
+    return (
+        f"{finding} {found.frontend} {called}: {smaller.elements(before)} → {found.elements} elements,"
+        f" {_count(before)} → {found.nondefault} parameters{decided}; {found.asked} programs in {found.seconds:.1f} s"
+        f"{'' if found.finished else ', not finished'}"
+    )
+
+
+def _done(workspace: Workspace, seconds: float = 0.0) -> set[str]:
+    """Return the findings of which a member is reduced, as they are called now: to the end, or for so many seconds."""
+    called = causes.causes(workspace)
+    found = [x for x in causes.reduced(workspace) if x.reduction.finished or x.reduction.seconds >= seconds]
+    return {called.of(finding, x.test) for finding, x in found}
+
+
+def _count(program: Program) -> int:
+    return sum(len(call.params) for call in program.instances())
+
+
+def show(workspace: Workspace, name: str, seconds: float, total: float, workers: int, *, again: bool = False) -> None:
+    """Reduce one finding, or `all` that have no reduction yet, or one that had less time; with `again`, those too that have.
+
+    Raises UsageError for a name that no finding, or many, have.
+    """
+    found = list(scripts.members(workspace))
+    if name == "all":
+        done = set() if again else _done(workspace, SEARCH * seconds)
+        wanted = [x for x in found if x not in done]
+    else:
+        wanted = [causes.named(workspace, name, found)]
+    left = reduce_all(workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers, again=again)
+    scripts.write_all(workspace)  # of what reductions made findings of their own
+    if left:
+        print(f"{len(left)} findings are left: the time is over; the same command goes on")
+    elif not wanted:
+        print("every finding is reduced")
+
+
+class Given(msgspec.Struct, frozen=True):
+    """What the user of `opera run` says of reductions.
+
+    Attributes:
+        wanted: Whether there are to be any.
+        seconds: What they may take; None: SHARE of what the run took, LEAST at least.
+        budget: Seconds of the run and them together, None for as many as they need.
+    """
+
+    wanted: bool = True
+    seconds: float | None = None
+    budget: float | None = None
+    workers: int = 2
+
+
+class Afterwards:
+    """What follows a run: smaller programs of new findings, and scripts."""
+
+    def __init__(self, given: Given) -> None:
+        self.given, self.begun = given, time.monotonic()
+
+    def __call__(self, workspace: Workspace) -> tuple[int, dict[str, str]]:
+        """Reduce new findings for as long as that may take, write what scripts are missing; return as write_all does."""
+        took = time.monotonic() - self.begun
+        given = self.given
+        seconds = max(LEAST, SHARE * took) if given.seconds is None else given.seconds
+        if given.budget is not None:
+            seconds = min(seconds, given.budget - took)
+        written = new(workspace, seconds, given.workers) if given.wanted and seconds > 0 else 0
+        more, missing = scripts.write_all(workspace)
+        return written + more, missing
+
+
+def new(workspace: Workspace, seconds: float, workers: int) -> int:
+    """Reduce the findings that are new, that have neither a script nor a reduction; return how many scripts were written."""
+    done = _done(workspace)
+    folder = workspace.root / REPRODUCERS
+    wanted = [x for x in scripts.members(workspace) if x not in done and not (folder / f"{x}.py").is_file()]
+    if not wanted:
+        return 0
+    left = reduce_all(workspace, wanted, SECONDS, seconds, lambda _: None, workers)
+    reduced = _done(workspace) & set(wanted)
+    print(f"{len(reduced)} of {len(wanted)} new findings reduced" + ("; opera reduce all goes on" if left else ""))
+    return sum((folder / f"{x}.py").is_file() for x in wanted)

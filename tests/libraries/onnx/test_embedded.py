@@ -1,0 +1,71 @@
+"""A model that holds or makes an input computes what the one computes that is given it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opera.programs import migrated
+from opera.programs.program import Captured, Instance, Operand, Program, Provenance
+from opera.programs.values import Message, Optional, RandomTensor, Sequence, Tensor, Value
+
+pytest.importorskip("onnx")
+
+from opera.libraries.onnx import library
+
+DATA = Tensor.of(np.float32([[1, 2], [3, 4]]))
+ITEMS = (Tensor.of(np.int64(5)), Tensor.of(np.int64(6)))
+FLOATS = Sequence("tensor(int64)", ITEMS)
+
+
+def call(operator: str, outputs: tuple[str, ...] = ("y",), **inputs: Value) -> Instance:
+    operands = tuple(Operand(name, value) for name, value in inputs.items())
+    return Instance("onnx", operator, {}, operands, outputs, {"opset": {"": 21}})
+
+
+def computed(program: Program, folder: Path) -> tuple[list[str], list[Value]]:
+    """Return the names of the graph's inputs, and the expected outputs."""
+    (folder / program.id).mkdir()
+    made = library.wrap(Captured(program, Provenance("s", "f", "t")), program.id, folder / program.id)
+    return list(made.inputs), migrated.read_values(folder / program.id, "expected")
+
+
+@pytest.mark.parametrize(
+    ("instance", "name", "left"),
+    [
+        (call("Gather", data=DATA, indices=Tensor.of(np.int64([1]))), "indices", ["data"]),
+        (call("Gather", data=RandomTensor("float32", (2, 2), 1, 0.0, 1.0), indices=Tensor.of(np.int64(1))), "data", ["indices"]),
+        (call("Clip", input=DATA, min=None, max=Tensor.of(np.float32(2))), "max", ["input"]),
+        (call("Identity", ("input",), input=DATA), "input", []),
+        (call("SequenceInsert", input_sequence=FLOATS, tensor=ITEMS[0]), "input_sequence",
+         ["input_sequence_0", "input_sequence_1", "tensor"]),
+    ],
+    ids=lambda x: getattr(x, "operator", ""),
+)  # fmt: skip
+def test_it_computes_the_same(instance: Instance, name: str, left: list[str], tmp_path: Path) -> None:
+    [made] = library.embedded(instance, name)
+    given, expected = computed(made, tmp_path)
+    assert given == left and expected == computed(instance, tmp_path)[1]
+
+
+@pytest.mark.parametrize(
+    ("instance", "name"),
+    [
+        (call("SequenceLength", input_sequence=Sequence("tensor(int64)", ())), "input_sequence"),
+        (call("Clip", input=DATA, min=None), "min"),
+        (call("Clip", input=DATA), "other"),
+        (call("OptionalGetElement", input=Optional("optional(tensor(int64))", ITEMS[1])), "input"),
+    ],
+)
+def test_what_cannot_be_held_is_not(instance: Instance, name: str) -> None:
+    assert library.embedded(instance, name) == []
+
+
+@pytest.mark.parametrize("context", [{"body": Message("onnx.GraphProto", b"")}, {"captured": ["x"]}])
+def test_what_is_bound_to_names_stays(context: dict[str, Any]) -> None:
+    one = call("Clip", input=DATA)
+    bound = Instance(one.library, one.operator, {}, one.inputs, one.outputs, {**one.context, **context})
+    assert library.embedded(one, "input") and library.embedded(bound, "input") == []
