@@ -37,7 +37,8 @@ class Choice(NamedTuple):
 def choose(
     workspace: Workspace, verdicts: list[Verdict], known: Mapping[str, list[Reduction]] | None = None
 ) -> Choice | None:
-    """Return what shows a finding best: the smallest program that a member was reduced to, else the first of its `candidates`.
+    """Return what shows a finding best: the smallest program that a member was reduced to, of equal ones one of which is known
+    what decides; else the first of its `candidates`.
 
     None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
     the folders of its tests were deleted. `known` is reduction.by_member, of who asks for many findings.
@@ -52,7 +53,7 @@ def choose(
         if (x.test, x.environment, x.variant) in members and migrated.folder(workspace.tests_folder, x.stored).is_dir()
     ]
     if reduced:
-        best = min(reduced, key=lambda x: (x.elements, x.stored))
+        best = min(reduced, key=lambda x: (x.elements, not (x.deciding or x.besides), x.stored))
         member = members[best.test, best.environment, best.variant]
         shown = msgspec.structs.replace(member, test=best.stored, outcome=best.outcome)
         return Choice(_of_drawn(workspace, shown), member, best)

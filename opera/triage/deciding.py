@@ -38,8 +38,8 @@ SPECIAL: dict[str, Callable[[Array], Array]] = {
     "a negative number": lambda numbers: np.isfinite(numbers) & (numbers < 0),
 }
 """What elements may be that decides → which of them are so; 1 takes their place."""
-PARAMETER, INPUT, DTYPE, OTHER = "parameter", "input", "dtype", "other"
-"""Kinds of conditions: a parameter, the presence of an input, a dtype, and all else."""
+PARAMETER, INPUT, OUTPUT, DTYPE, OTHER = "parameter", "input", "output", "dtype", "other"
+"""Kinds of conditions: a parameter, the presence of an input, that an output is asked for, a dtype, and all else."""
 PAIRS = 6
 """Pairs of parameters and inputs that are tried together, where none decides alone."""
 
@@ -64,7 +64,7 @@ class Condition(NamedTuple):
 
     Attributes:
         says: How it is told: `mode='linear'`, `input B`, `float16 inputs`.
-        kind: PARAMETER, INPUT, DTYPE or OTHER.
+        kind: PARAMETER, INPUT, OUTPUT, DTYPE or OTHER.
         others: Makes the programs that lack it and are the same else; it decides where one of them passes.
         unless: Makes programs that must not pass: then something narrower decides.
         one_of: Name of a group, of which only the first that decides is told.
@@ -90,8 +90,9 @@ def key(says: str) -> str:
 def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
     """Yield what a program has that may decide, in the order in which it is asked about.
 
-    Parameters and optional inputs that are given; inputs that the model is given and does not hold or make itself; dtypes;
-    special numbers and emptiness; ranks. How numbers and sizes stand to each other is asked last (`relations`).
+    Parameters and optional inputs that are given, and outputs that are asked for beside others; inputs that the model is given
+    and does not hold or make itself; dtypes; special numbers and emptiness; ranks. How numbers and sizes stand to each other is
+    asked last (`relations`).
     """
     yield from _presence(program, defaults)
     yield from _fed(program)
@@ -147,10 +148,20 @@ def _presence(program: Program, defaults: Defaults) -> Iterator[Condition]:
     if isinstance(program, Instance):
         for name, made in _given_for(program, defaults.get(program.operator, {})):
             yield Condition(f"{name} left out", PARAMETER, partial(tuple, made))
+        for name in filter(None, program.outputs):
+            if sum(map(bool, program.outputs)) > 1:
+                yield Condition(f"output {name}", OUTPUT, partial(_output_left_out, program, name))
 
 
 def _lacking(trait: smaller.Trait, program: Program) -> list[Program | None]:
     return [smaller.applied(trait.without, program)]
+
+
+def _output_left_out(program: Instance, name: str) -> list[Program | None]:
+    outputs = ["" if x == name else x for x in program.outputs]
+    while not outputs[-1]:
+        outputs.pop()
+    return [msgspec.structs.replace(program, outputs=tuple(outputs))]
 
 
 def _given_for(program: Instance, known: Mapping[str, Value]) -> Iterator[tuple[str, list[Program | None]]]:
@@ -247,18 +258,22 @@ def _shown(ask: Look, program: Program, condition: Condition) -> list[Shown]:
 
 
 def _telling(ask: Look, program: Program, condition: Condition) -> bool:
-    """Whether it tells something that a program passes without this: not, where the model holds the only tensor, or the first,
-    and the compiler may compute all of it by other means before it makes any code. What it cannot load it does not compute.
+    """Whether it tells something that a program passes without this.
+
+    Not, where the wrong output is left out itself; nor where the model holds the only tensor, or the first, and the compiler
+    may compute all of it by other means before it makes any code. What it cannot load it does not compute; and integers that
+    may say how large a result is are no data.
     """
-    name, _, rest = condition.says.rpartition(f" {NO_CONSTANT}")
-    if rest or not name:
+    first = next((x for x in program.inputs if x.value is not None), None)
+    if condition.kind != OUTPUT and (first is None or condition.says != f"{first.name} {NO_CONSTANT}"):
         return True
-    given = [x.name for x in program.inputs if x.value is not None]
     try:
         [shown] = ask.look([program])
     except Spent:
         return False
-    return name != given[0] or (shown.verdict in (CRASH, REFUSED) and shown.stage == "load")
+    sizes = first is not None and isinstance(first.value, Tensor) and first.value.dtype in ("int32", "int64")
+    early = shown.stage == "load" or (shown.stage == "compile" and sizes)
+    return shown.verdict in (CRASH, REFUSED) and (condition.kind == OUTPUT or early)
 
 
 def _together(ask: Look, program: Program, defaults: Defaults) -> list[Condition]:

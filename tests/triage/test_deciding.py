@@ -19,18 +19,18 @@ class Compiler:
     def __init__(
         self, fails: Callable[..., bool | str], rejects: Callable[..., bool] = lambda x: isinstance(x, Graph)
     ) -> None:
-        self.does, self.rejects, self.asked = fails, rejects, 0
+        self.does, self.rejects, self.asked, self.stage = fails, rejects, 0, "load"
 
     def look(self, programs):
         self.asked += len(programs)
 
         def shown(program):
-            if not program.inputs or self.rejects(program):
+            if (isinstance(program, Instance) and not program.inputs) or self.rejects(program):
                 return INVALID
             seen = self.does(program)
             return seen if isinstance(seen, str) else INCONSISTENT if seen else PASS
 
-        return [Outcome(shown(x), "load") for x in programs]
+        return [Outcome(shown(x), self.stage) for x in programs]
 
     def fails(self, outcome):
         return outcome.verdict == INCONSISTENT
@@ -199,6 +199,22 @@ def test_an_input_that_must_be_no_constant_is_told_for_itself():
     assert "x0 is no constant" not in whole.besides, "the compiler may compute all of it before it makes any code"
     crash = deciding.decided(Compiler(lambda x: False if "x0" in held(x) else CRASH, never), program, {})
     assert "x0 is no constant" in crash.besides, "what cannot be loaded is not computed either"
+
+
+@pytest.mark.parametrize(("given", "told"), [(F32([1]), ()), (np.int64([2]), ("x0 is no constant",))])
+def test_a_shape_that_must_be_no_constant_is_told_though_it_is_the_only_input(given, told):
+    compiler = Compiler(lambda x: False if held(x) else CRASH, never)
+    compiler.stage = "compile"
+    assert without_relations(deciding.decided(compiler, call(given), {}))[1] == told
+
+
+@pytest.mark.parametrize(("verdict", "told"), [(CRASH, ("output z",)), (INCONSISTENT, ())])
+def test_an_output_is_told_that_cannot_be_asked_for(verdict, told):
+    """Of a wrong output it would tell nothing that what is not asked for is not wrong."""
+    one = call(F32([1]))
+    program = Instance(one.library, one.operator, {}, one.inputs, ("y", "", "z"), one.context)
+    fails = Compiler(lambda x: verdict if "z" in x.outputs else False)
+    assert without_relations(deciding.decided(fails, program, {}))[1] == told
 
 
 def test_a_sequence_that_the_model_is_given_is_told():

@@ -16,6 +16,7 @@ pytest.importorskip("onnx")
 
 from opera.libraries.onnx import library
 
+ONE = Tensor.of(np.int64(1))
 DATA = Tensor.of(np.float32([[1, 2], [3, 4]]))
 ITEMS = (Tensor.of(np.int64(5)), Tensor.of(np.int64(6)))
 FLOATS = Sequence("tensor(int64)", ITEMS)
@@ -37,7 +38,7 @@ def computed(program: Program, folder: Path) -> tuple[list[str], list[Value]]:
     ("instance", "name", "left"),
     [
         (call("Gather", data=DATA, indices=Tensor.of(np.int64([1]))), "indices", ["data"]),
-        (call("Gather", data=RandomTensor("float32", (2, 2), 1, 0.0, 1.0), indices=Tensor.of(np.int64(1))), "data", ["indices"]),
+        (call("Gather", data=RandomTensor("float32", (2, 2), 1, 0.0, 1.0), indices=ONE), "data", ["indices"]),
         (call("Clip", input=DATA, min=None, max=Tensor.of(np.float32(2))), "max", ["input"]),
         (call("Identity", ("input",), input=DATA), "input", []),
         (call("SequenceInsert", input_sequence=FLOATS, tensor=ITEMS[0]), "input_sequence",
