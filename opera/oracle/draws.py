@@ -280,10 +280,7 @@ def _dropout(program: Instance, draw: Draw, drawn: Array, mask: Array | None, dt
     odd = ~(stays | (drawn == 0))
     if odd.any():
         place = tuple(np.argwhere(odd)[0])
-        at = list(map(int, place[1:]))
-        return Broken(
-            f"output 0{at} is {drawn[place]:g}; a dropout leaves 0 or the input over 1 - p, {kept[place[1:]]:g}", "kept"
-        )
+        return _neither(list(map(int, place[1:])), float(drawn[place]), float(kept[place[1:]]))
     telling = (x != 0) & (share < 1)
     if mask is not None and mask.shape == drawn.shape and ((mask != 0) != stays)[:, telling].any():
         place = tuple(np.argwhere(((mask != 0) != stays) & telling)[0])
@@ -345,8 +342,11 @@ def outside(program: Program, index: Sequence[int], number: float) -> Broken | N
     want = float(left[tuple(index)])
     if number == 0 or math.isclose(number, want, rel_tol=8 * ROUNDING["float16"]):
         return None
-    at = list(index)
-    return Broken(f"output 0{at} is {number:g}; a dropout leaves 0 or the input over 1 - p, {want:g}", "kept")
+    return _neither(list(index), number, want)
+
+
+def _neither(at: list[int], number: float, kept: float) -> Broken:
+    return Broken(f"output 0{at or ''} is {number:g}, neither 0 nor {kept:g}, which is the input over 1 - p", "kept")
 
 
 def _categorical(program: Instance, draw: Draw, drawn: Array) -> Broken | None:

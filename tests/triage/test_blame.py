@@ -141,6 +141,9 @@ def test_of_drawn_numbers_only_the_screens_tell() -> None:
     ):
         found = Tried(OTHER, "x", part.at_output(outcome, WRONG, drawn=True))
         assert (found.right, found.wrong) == (right, wrong), outcome
+    seen = msgspec.structs.replace(WRONG, details={**WRONG.details, "drawn": "kept"})
+    assert part.at_output(told, seen, drawn=True).verdict == PASS  # always the same number, but one that may be drawn
+    assert part.at_output(seen, seen, drawn=True) == seen
     mask = [Tried(OTHER, "a", WRONG), Tried(OTHER, "b", WRONG)]
     assert part.decide(WRONG, mask, {}, exporter=False)[0] == "library"
     assert part.decide(WRONG, mask, {}, exporter=False, drawn=True)[0] == "unknown"
