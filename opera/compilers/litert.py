@@ -12,17 +12,17 @@ from types import FrameType
 from typing import Any
 
 from opera import precision
-from opera.compilers import RECIPES, Case, Frontend, Involved, Recipe, Variant, tflite
+from opera.compilers import RECIPES, Canary, Case, Frontend, Involved, Recipe, Variant, tflite
 from opera.compilers.shared import messages, torch_live, torch_operators
-from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import Refusal, of_numpy
 from opera.programs.values import Value
+from opera.programs.verdicts import UNSUPPORTED as UNSUPPORTED_VERDICT
 
 NAME = "litert"
 TITLE = "LiteRT Torch"
 PACKAGE = (
-    "litert-torch litert-converter ai-edge-litert ai-edge-quantizer torchao jax jaxlib absl-py flatbuffers immutabledict ml-dtypes "
-    "opt-einsum scipy tqdm typing-extensions"
+    "litert-torch litert-converter ai-edge-litert ai-edge-quantizer torchao jax jaxlib "
+    "absl-py flatbuffers immutabledict ml-dtypes opt-einsum scipy tqdm typing-extensions"
 )
 """What a conversion loads. litert-torch asks for more: a PyTorch for GPUs, and what language models and downloads need."""
 ALONE = BARE = True
@@ -96,7 +96,7 @@ class Torch:
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         if isinstance(error, NotExported):
             return str(error)
-        return torch_operators.refusal(error) or first_rule(UNSUPPORTED, stage, error)
+        return torch_live.unsupported(UNSUPPORTED, stage, error)
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the lowering that raised, or the operator that has none; else that of what the operator decomposes to.
@@ -108,6 +108,10 @@ class Torch:
         if isinstance(error, NotExported) or _exporting(error):
             return case.operator
         return _raised(error) or torch_operators.decomposing(error) or _chosen(case)
+
+    def canaries(self) -> tuple[Canary, ...]:
+        about = "an operator without lowering is unsupported"
+        return (Canary(about, UNSUPPORTED_VERDICT, torch_operators.uncommon()),)
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         return Recipe((f"{RECIPE}:export",), (f"{RECIPES}.interpreter:allocate",), (f"{RECIPE}:infer_placed",))

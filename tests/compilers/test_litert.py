@@ -46,7 +46,9 @@ def make(tmp_path: Path) -> Any:
         feeds = dict(zip(manifest.inputs, read_values(tmp_path, "inputs"), strict=True))
         dtypes = tuple(x.dtype if isinstance(x, Tensor) else "" for x in expected)
         live = lambda: library.live(manifest, tmp_path)  # noqa: E731
-        return Case("torch", operator, tmp_path / "x", feeds, manifest.outputs, "live", "live", live, "", dtypes), expected
+        return Case(
+            "torch", operator, tmp_path / "x", feeds, manifest.outputs, "live", "live", live, "", dtypes
+        ), expected
 
     return once
 
@@ -112,6 +114,14 @@ def test_its_own_words_make_it_unsupported(
 
 
 @installed
+def test_its_canary_is_refused(make: Any, run: Any) -> None:
+    [canary] = FRONTEND.canaries()  # type: ignore[attr-defined]
+    case, _ = make(canary.program.program.operator, X)
+    failed, error = run(litert, case)
+    assert FRONTEND.unsupported(case, failed, error) and canary.verdict == UNSUPPORTED
+
+
+@installed
 def test_what_pytorch_cannot_export_is_no_fault_of_its(make: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     case, _ = make("torch.sub", X, X)
 
@@ -164,6 +174,8 @@ ILLEGAL = "failed to legalize operation '{}' that was explicitly marked illegal:
         ("builtins:KeyError", "input_1", CRASH),
         ("builtins:ValueError", ILLEGAL.format("tfl.pow", "tfl.pow", "f64"), UNSUPPORTED),
         ("builtins:ValueError", ILLEGAL.format("tfl.pow", "tfl.pow", "f32"), CRASH),
+        ("builtins:ValueError", ILLEGAL.format("tfl.pow", "tfl.pow", "i64"), UNSUPPORTED),
+        ("builtins:ValueError", ILLEGAL.format("tfl.pow", "tfl.pow", "i64>, tensor<3xf32"), CRASH),
         ("builtins:ValueError", ILLEGAL.format("mhlo.convolution", "mhlo.convolution", "f32"), UNSUPPORTED),
         ("builtins:ValueError", "expects operand and result to have compatible element type", CRASH),
     ],
@@ -177,9 +189,9 @@ def test_the_operator_that_has_no_lowering_is_what_failed() -> None:
     assert FRONTEND.conversion_function(remembered("torch", "torch.i0", "live", "live"), error) == "aten.i0.default"
 
 
-@pytest.mark.parametrize("compiler", ["litert", "tract"])
+@pytest.mark.parametrize(("compiler", "library", "bare"), [("litert", "torch", True), ("tract", "onnx", False)])
 def test_its_environment_is_made_of_what_it_loads_alone(
-    compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compiler: str, library: str, bare: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What litert-torch asks for beside that is a PyTorch of gigabytes; the library is the one that runs opera."""
     asked: list[list[str]] = []
@@ -192,5 +204,5 @@ def test_its_environment_is_made_of_what_it_loads_alone(
     monkeypatch.setattr(releases, "_installed", tells)
     with pytest.raises(releases.Unavailable):
         releases.create(compiler)
-    assert ("--no-deps" in asked[0]) == (compiler == "litert") == releases.borrows(compiler, "torch" if compiler == "litert" else "onnx")
+    assert ("--no-deps" in asked[0], releases.borrows(compiler, library)) == (bare, bare)
     assert not [x for x in asked[0] if x.partition("=")[0] == "torch"]

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from opera.compilers.shared import messages
 from opera.compilers.shared.packing import Refusal
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Tensor
 
 UNPATCHED = {"OPERA_UNPATCHED": "1"}
 """The environment in which opera.libraries.torch.preload and torch_export leave PyTorch as it is."""
@@ -46,3 +48,11 @@ def telling(called: Iterable[str], name: str) -> list[str]:
     every = list(dict.fromkeys(called))
     keys = [key for key in every if key.partition(".")[0] not in PLUMBING] or every
     return [key for key in keys if key.partition(".")[0] == name] or keys
+
+
+def uncommon() -> Captured:
+    """Return a call for which few compilers have a converter: a canary."""
+    ones = Tensor("float32", (1,), b"\0\0\x80\x3f")
+    call = {"kind": "function", "call": {"args": ["input"], "kwargs": []}}
+    instance = Instance("torch", "torch.special.i0", {}, (Operand("input", ones),), (), call)
+    return Captured(instance, Provenance("doctor", "canary", "unsupported"))

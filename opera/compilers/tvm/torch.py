@@ -69,7 +69,9 @@ class Torch(Onnx):
             return told
         name = case.operator.rsplit(".", 1)[-1]
         program = torch.export.load(case.model).run_decompositions()
-        keys = torch_operators.telling((x.target.__name__ for x in program.graph.nodes if x.op == "call_function"), name)
+        keys = torch_operators.telling(
+            (x.target.__name__ for x in program.graph.nodes if x.op == "call_function"), name
+        )
         if len(keys) != 1:
             return f"expanded {name}"
         converter = ExportedProgramImporter().convert_map.get(keys[0])
