@@ -213,7 +213,9 @@ class Compiler(Protocol):
     """A compiler: what is common to its frontends.
 
     It may have TOGETHER, a tuple: packages of PACKAGE that are released with the first, under the same version. It may have
-    ALONE, True: users are told to make it an environment of its own, and not to install it beside the others.
+    ALONE, True: users are told to make it an environment of its own, and not to install it beside the others. It may have BARE,
+    True: PACKAGE names all that it needs beside the library, and such an environment holds nothing else that these packages
+    ask for.
     """
 
     NAME: str

@@ -26,6 +26,11 @@ PACKAGE = "tensorflow ai-edge-litert"
 PRELOAD = (keras_live.BACKEND, "tensorflow", "ai_edge_litert.interpreter")
 
 UNSUPPORTED = messages.table("tensorflow", "tflite")
+WAYS = (
+    Way("undelegated", LESS, "without XNNPACK (BUILTIN_WITHOUT_DEFAULT_DELEGATES)"),
+    Way("reference", OWN, "the converted file on TFLite's reference kernels (BUILTIN_REF)"),
+)
+"""How LiteRT's interpreter can run a file otherwise."""
 
 
 def version() -> str:
@@ -53,10 +58,7 @@ class Keras:
     VARIANTS = (Variant("live", "live", exports="model.tflite"),)
     PACKAGES = ("tensorflow", "keras", "ai_edge_litert")
     MAKES = "tflite"
-    WAYS = (
-        Way("undelegated", LESS, "without XNNPACK (BUILTIN_WITHOUT_DEFAULT_DELEGATES)"),
-        Way("reference", OWN, "the converted file on TFLite's reference kernels (BUILTIN_REF)"),
-    )
+    WAYS = WAYS
 
     def export(self, case: Case, path: Path) -> None:
         from opera.compilers.recipes import tflite as recipe
@@ -71,17 +73,16 @@ class Keras:
 
     def compile(self, loaded: str, case: Case) -> Any:
         """Have the interpreter read the model, choose kernels and allocate tensors."""
-        from opera.compilers.recipes import tflite as recipe
         from opera.libraries.keras import backend  # noqa: F401 - TensorFlow, quietly
 
-        return recipe.allocate(loaded) if not case.way else _resolved(loaded, case.way)
+        return interpreter(loaded, case.way)
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         """Run it: inputs and outputs have their names in the model's signature only, and lie in another order than there.
 
         What Keras exports for other compilers has no signature: inputs have their own names there, outputs their order.
         """
-        from opera.compilers.recipes import tflite as recipe
+        from opera.compilers.recipes import interpreter as recipe
 
         feeds = {name: feed(value) for name, value in case.feeds.items()}
         run = recipe.infer if compiled.get_signature_list() else _by_place
@@ -98,8 +99,8 @@ class Keras:
         return next((name for name in found.groups() if name), "") if found else case.operator
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
-        own = f"{RECIPES}.tflite"
-        return Recipe((f"{own}:export",), (f"{own}:allocate",), (f"{own}:infer",))
+        run = f"{RECIPES}.interpreter"
+        return Recipe((f"{RECIPES}.tflite:export",), (f"{run}:allocate",), (f"{run}:infer",))
 
 
 def _by_place(interpreter: Any, feeds: Mapping[str, Any], outputs: tuple[str, ...]) -> list[Any]:
@@ -109,14 +110,18 @@ def _by_place(interpreter: Any, feeds: Mapping[str, Any], outputs: tuple[str, ..
     return [interpreter.get_tensor(item["index"]) for item in interpreter.get_output_details()][: len(outputs)]
 
 
-def _resolved(path: str, way: str) -> Any:
-    """Return an interpreter of other kernels."""
+def interpreter(path: str, way: str) -> Any:
+    """Return LiteRT's interpreter of a file, of other kernels where it is to go one of WAYS."""
+    if not way:
+        from opera.compilers.recipes import interpreter as recipe
+
+        return recipe.allocate(path)
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     kind = OpResolverType.BUILTIN_REF if way == "reference" else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    interpreter = Interpreter(model_content=Path(path).read_bytes(), num_threads=1, experimental_op_resolver_type=kind)
-    interpreter.allocate_tensors()
-    return interpreter
+    made = Interpreter(model_content=Path(path).read_bytes(), num_threads=1, experimental_op_resolver_type=kind)
+    made.allocate_tensors()
+    return made
 
 
 FRONTENDS: Mapping[str, Frontend] = {"keras": Keras()}

@@ -161,7 +161,8 @@ def _make(compiler: str, served: list[str], version: str, where: Path) -> None:
         if pins in tried or (lowest and not _lowest(where, package)):
             continue
         tried.add(pins)
-        if not _installed(where, [*wanted, *pins], package, version, optional=bool(pins)):
+        asked = [*(["--no-deps"] if getattr(compilers.get(compiler), "BARE", False) else []), *wanted, *pins]
+        if not _installed(where, asked, package, version, optional=bool(pins)):
             continue
         _lend(where, compiler, any(borrows(compiler, library) for library in served))
         seen = [doctor.examine(compiler, library, str(python)) for library in served]
@@ -178,7 +179,10 @@ def _make(compiler: str, served: list[str], version: str, where: Path) -> None:
 
 
 def _installed(where: Path, wanted: list[str], package: str, version: str, *, optional: bool) -> bool:
-    """Make a fresh environment with these packages; False where these pins cannot be met (`optional`), else Unavailable."""
+    """Make a fresh environment with these packages; False where these pins cannot be met (`optional`), else Unavailable.
+
+    Among `wanted` may be options that uv and pip have in common.
+    """
     shutil.rmtree(where, ignore_errors=True)
     python, uv = where / "bin" / "python", shutil.which("uv")
     if uv:

@@ -133,6 +133,7 @@ ROUTES = [
     in (
         "executorch",
         "inductor",
+        "litert",
         "mnn",
         "onnxexport",
         "onnxruntime",
@@ -173,7 +174,7 @@ def flat(value: Value) -> list[Tensor | None]:
 def cleaned(text: str) -> str:
     """Return a message without the folders of temporary files, addresses, counters in names, and stacks of Python's."""
     text = re.sub(r"0x[0-9a-f]+|(?<=[A-Za-z])(?:_\d+)+", "", re.sub(r"(?:/[\w.+-]+)+/", "", text))
-    return text.partition("The op is created at")[0][:1500].strip()
+    return re.split("The op is created at|Original traceback:", text)[0][:1500].strip()
 
 
 def by_adapter(name: str, case: Case, folder: Path) -> Seen:
@@ -248,7 +249,7 @@ def script(name: str, variant: Variant, manifest: Any, folder: Path, program: Pr
 
 def missing(name: str, variant: Variant) -> bool:
     """Whether something is not installed that the other compilers do not need."""
-    needed = {"executorch": "executorch"}.get(name, "tflite" if (name, variant.artefact) == ("tvm", "tflite") else "")
+    needed = {"executorch": "executorch", "litert": "litert_torch"}.get(name, "tflite" if (name, variant.artefact) == ("tvm", "tflite") else "")
     return bool(needed) and find_spec(needed) is None
 
 
@@ -257,7 +258,7 @@ def test_outputs_and_failures_are_the_same(
     name: str, library: str, variant: Variant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if missing(name, variant):
-        pytest.skip("not installed: ExecuTorch, or tflite, by which TVM reads TFLite's models")
+        pytest.skip("not installed: ExecuTorch, LiteRT Torch, or tflite, by which TVM reads TFLite's models")
     outcomes = {}
     for place, (test, make) in enumerate(OF[library].items()):
         if not _carried(name, test):
@@ -294,7 +295,7 @@ def test_a_script_holds_what_the_adapter_calls(
     name: str, library: str, variant: Variant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if missing(name, variant):
-        pytest.skip("not installed: ExecuTorch, or tflite, by which TVM reads TFLite's models")
+        pytest.skip("not installed: ExecuTorch, LiteRT Torch, or tflite, by which TVM reads TFLite's models")
     folder = rooted(tmp_path, monkeypatch)
     manifest, program = made(
         library, OF[library]["constants" if "constants" in variant.artefact else "plain"], variant, folder

@@ -11,8 +11,7 @@ from opera.compilers import CONVERSION, KERNEL, OPTIMISATION, RECIPES, Canary, C
 from opera.compilers.shared import messages, torch_operators, torch_values
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.tensorrt.told import told
-from opera.programs.program import Captured, Instance, Operand, Provenance
-from opera.programs.values import Tensor, Value
+from opera.programs.values import Value
 from opera.programs.verdicts import UNSUPPORTED as UNSUPPORTED_VERDICT
 
 PRELOAD = (precision.PRELOAD, "opera.libraries.torch.preload", "opera.compilers.tensorrt.installed")
@@ -83,10 +82,7 @@ class Torch:
 
     def canaries(self) -> tuple[Canary, ...]:
         """Return a call that has no converter, which Torch-TensorRT leaves to PyTorch without a word."""
-        ones = Tensor("float32", (1,), b"\0\0\x80\x3f")
-        call = {"kind": "function", "call": {"args": ["input"], "kwargs": []}}
-        instance = Instance("torch", "torch.special.i0", {}, (Operand("input", ones),), (), call)
-        program = Captured(instance, Provenance("doctor", "canary", "unsupported"))
+        program = torch_operators.uncommon()
         return (Canary("an operator without converter is unsupported", UNSUPPORTED_VERDICT, program),)
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:

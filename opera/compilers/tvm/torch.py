@@ -21,13 +21,6 @@ PRELOAD = (precision.PRELOAD, "opera.libraries.torch.preload", "tvm.relax.fronte
 UNSUPPORTED = messages.table("tvm", "pytorch", "every")
 """The words of its importer. What an `assert` without words stops is no refusal, but a crash."""
 
-PLUMBING = {
-    "_assert_tensor_metadata", "_to_copy", "_unsafe_view", "alias", "arange", "clone", "contiguous", "copy", "detach", "expand",
-    "flatten", "full", "getitem", "permute", "reshape", "scalar_tensor", "select", "slice", "squeeze", "t", "transpose",
-    "unsqueeze", "view",
-}  # fmt: skip
-"""Operators that PyTorch's decompositions put around the one that matters."""
-
 
 class Torch(Onnx):
     """TVM's importer of exported programs; what PyTorch exports to ONNX goes through that of ONNX."""
@@ -76,9 +69,9 @@ class Torch(Onnx):
             return told
         name = case.operator.rsplit(".", 1)[-1]
         program = torch.export.load(case.model).run_decompositions()
-        called = {node.target.__name__: None for node in program.graph.nodes if node.op == "call_function"}
-        keys = [key for key in called if key.partition(".")[0] not in PLUMBING] or list(called)
-        keys = [key for key in keys if key.partition(".")[0] == name] or keys
+        keys = torch_operators.telling(
+            (x.target.__name__ for x in program.graph.nodes if x.op == "call_function"), name
+        )
         if len(keys) != 1:
             return f"expanded {name}"
         converter = ExportedProgramImporter().convert_map.get(keys[0])
