@@ -106,12 +106,25 @@ class Documenting(Library, Protocol):
         What it does not speak of is left out. ImportError where the library is not here to ask.
         """
 
+    def described(self, call: Instance) -> dict[str, str]:
+        """Return the name of an input of a call → what the documentation says of it (read by `opera.libraries.bounds`)."""
+
+
+class Older(msgspec.Struct, frozen=True):
+    """A program as of an older version of its library's operators; `same`: whether their documentation says the same there."""
+
+    program: Program
+    same: bool
+
 
 class Versioned(Library, Protocol):
     """What a library has beside that if its operators have versions."""
 
-    def older(self, call: Instance) -> list[Program]:
-        """Return a call as of each older version of the library's operators, the newest first; it may not be valid there."""
+    def older(self, program: Program) -> list[Older]:
+        """Return a program as of each older version of its operators that admits its parameters, inputs and types.
+
+        The newest comes first. Of versions in which none of its operators changed there is one, the oldest.
+        """
 
 
 class Embedding(Library, Protocol):

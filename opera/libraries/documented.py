@@ -111,6 +111,12 @@ def argument(docstring: str, name: str) -> str:
     return ""
 
 
+def described(call: Instance, docstring: str) -> dict[str, str]:
+    """Return the name of an input of a call → what a docstring says of it; inputs that it does not speak of are left out."""
+    found = {x.name: argument(docstring, x.name) for x in call.inputs}
+    return {name: text for name, text in found.items() if text}
+
+
 def of_docstring(call: Instance, docstring: str, parameters: list[str], address: str) -> list[Quote]:
     """Return what a docstring says of parameters of a call, then of what is special about its inputs."""
     found = []

@@ -10,12 +10,13 @@ import msgspec
 
 from opera import libraries
 from opera.errors import CorpusError, InvalidTest
-from opera.libraries import pieces
+from opera.libraries import bounds, pieces
+from opera.libraries.bounds import Bound
 from opera.oracle import comparison as oracle
 from opera.oracle import randomness, screens
 from opera.programs import migrated, verdicts
 from opera.programs.migrated import Export, Manifest, read_manifest, read_values
-from opera.programs.program import parse, parse_captured, parse_instance
+from opera.programs.program import Program, parse, parse_captured, parse_instance
 from opera.programs.values import Value, encode
 from opera.programs.verdicts import Outcome, Uses
 from opera.run import plan, rules
@@ -133,11 +134,15 @@ class Known(msgspec.Struct, frozen=True):
         defaults: Operator → parameter → default, of every operator of the program and of its pieces.
         pieces: Forms of the programs that it is made of: its calls and shorter runs of them, nodes of an expanded body.
         why: Why there are no pieces though there should be.
+        older: Forms of the program as of older versions of its operators, the newest first, and whether these say the same.
+        bounds: Operator → input → what the documentation says of its rank and size, of the same operators as `defaults`.
     """
 
     defaults: dict[str, dict[str, Any]]
     pieces: tuple[dict[str, Any], ...] = ()
     why: str = ""
+    older: tuple[tuple[dict[str, Any], bool], ...] = ()
+    bounds: dict[str, dict[str, Bound]] = {}
 
 
 def known(payload: KnowRequest) -> Known:
@@ -151,7 +156,18 @@ def known(payload: KnowRequest) -> Known:
     operators = sorted({operator for x in (program, *found) for operator in x.operators})
     defaults = library.equipped_defaults(operators)
     encoded = {name: {key: encode(x) for key, x in table.items()} for name, table in defaults.items()}
-    return Known(encoded, tuple(x.form() for x in found), why)
+    older = cast(libraries.Versioned, library).older(program) if hasattr(library, "older") else []
+    forms = tuple((x.program.form(), x.same) for x in older)
+    return Known(encoded, tuple(x.form() for x in found), why, forms, _bounds(library, [program, *found]))
+
+
+def _bounds(library: libraries.Library, programs: list[Program]) -> dict[str, dict[str, Bound]]:
+    """Return what the documentation says of the inputs of operators, by a call of each."""
+    if not hasattr(library, "described"):
+        return {}
+    calls = {call.operator: call for program in programs for call in program.instances()}
+    said = cast(libraries.Documenting, library).described
+    return {operator: bounds.read(said(call)) for operator, call in calls.items()}
 
 
 def exporter(name: str) -> str:

@@ -407,13 +407,19 @@ class Probe:
             if asked.question.screened:
                 for name in (self._outputs(asked), drawn(self._outputs(asked))):
                     Path(self._scratch, name).unlink(missing_ok=True)
-            if asked.question.keep is not None and made.is_dir():
-                shutil.copytree(made, migrated.folder(asked.question.keep, asked.test), dirs_exist_ok=True)
+            if asked.question.keep is not None:
+                self._keep(asked.test, migrated.folder(asked.question.keep, asked.test))
             self._users[asked.test] -= 1
             if not self._users[asked.test]:
                 del self._users[asked.test]
                 shutil.rmtree(made, ignore_errors=True)
         return Answer(asked.question, outcome, reached, asked.tag, result)
+
+    def _keep(self, test: str, folder: Path) -> None:
+        """Copy a test to a folder, whether it was made for a question or is a stored one."""
+        found = self.files.test(test)
+        if found.is_dir() and not (folder.is_dir() and found.samefile(folder)):
+            shutil.copytree(found, folder, dirs_exist_ok=True)
 
     def _manifest(self, test: str) -> bool:
         return (self.files.test(test) / "manifest.json").is_file()

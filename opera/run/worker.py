@@ -25,7 +25,7 @@ from opera import compilers, libraries
 from opera.compilers import Case, Compiler, Frontend
 from opera.compilers.shared.packing import Told
 from opera.oracle import comparison as oracle
-from opera.oracle import randomness
+from opera.oracle import manner, randomness
 from opera.pool.forkserver import FILE_SIZE, mark, note
 from opera.programs import migrated
 from opera.programs.migrated import LIVE, Manifest
@@ -157,7 +157,9 @@ def _run(
         compiled = _build(frontend, case, seconds)
         actual = _infer(frontend, compiled, case, seconds)
     except _Stopped as stop:
-        return _failure(compiler, frontend, case, stop, manifest, seconds)
+        found = _failure(compiler, frontend, case, stop, manifest, seconds)
+        expects = {} if manner.finite(expected) else {"not_finite": True}
+        return msgspec.structs.replace(found, details=found.details | expects)
     note("oracle")
     return _compared(job, frontend, compiled, case, manifest, expected, actual, seconds)
 
@@ -190,6 +192,8 @@ def _compared(
     if not found.symptom and not random and not varied.get(randomness.RANDOM):
         seen = Seen(identical=not margins and expected == actual, margins=margins)
         return Outcome(PASS, seconds=seconds, details=details, seen=seen)
+    if randomness.RANDOM not in manifest.tags:
+        details["manner"] = manner.manner(manifest.outputs, expected, actual, case.feeds.values(), *granted)
     details |= _newer(frontend, manifest) | varied | ({AGREES: True} if random and not found.symptom else {})
     if job.save_outputs:
         data = migrated.pack(actual)

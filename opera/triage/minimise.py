@@ -24,7 +24,10 @@ class Ask(Protocol):
         """Return for each program whether it fails so."""
 
     def vanished(self, program: Program) -> bool:
-        """Whether the failure is gone from a program that was asked about, and its library accepts it."""
+        """Whether a program that was asked about passes."""
+
+    def hides(self, program: Program) -> bool:
+        """Whether a program fails as the first one did only because its values hide another failure."""
 
 
 Keep = Callable[[Program], None]
@@ -75,6 +78,9 @@ class _Search:
             ]
             if good:
                 good.sort(key=lambda pair: measure(pair[1], self.defaults))
+                while good and self.ask.hides(good[0][1]):
+                    good = good[1:]
+            if good:
                 self._take(good[0][1])
                 self._together([step for step, _ in good[1:]])
 
@@ -103,7 +109,7 @@ class _Search:
             made = self._smaller(step, made) or made
         if made.id not in self.tried:
             self.tried.add(made.id)
-            if self.ask([made]) == [True]:
+            if self.ask([made]) == [True] and not self.ask.hides(made):
                 self._take(made)
 
     def _smaller(self, step: Step, program: Program) -> Program | None:

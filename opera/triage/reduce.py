@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-import math
 import os
-import re
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
-from opera import libraries
-from opera.libraries import Versioned
+from opera.libraries import bounds
+from opera.oracle import manner
 from opera.oracle.comparison import conceals
-from opera.oracle.signature import DTYPE, Signature
 from opera.pool import clock
 from opera.programs import migrated, values
-from opera.programs.program import Captured, Instance, Program, Provenance, parse
+from opera.programs.program import Captured, Program, Provenance, parse
 from opera.programs.values import Value
 from opera.programs.verdicts import (
-    CRASH,
-    DEATHS,
     ERROR,
     INCONSISTENT,
-    INVALID,
     NEWER,
     OUT_OF_MEMORY,
     PASS,
-    REFUSED,
     Limits,
     Outcome,
 )
 from opera.run import plan
+from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import choice, deciding, smaller
 from opera.triage.alike import same_answer
+from opera.triage.failure import alike
 from opera.triage.minimise import Spent, minimise
 from opera.triage.reduction import Reduction
 
@@ -61,16 +55,10 @@ QUICK = 0.5
 """Seconds of a quick answer."""
 BACK = 6
 """Programs of the search that are confirmed, the smallest first, until one fails in a fresh process."""
-GROSS = 0.01
-"""A deviation that is relatively larger than this may not be reduced to a smaller one: that could be rounding."""
 AGREEING = "agreeing"
 """Detail of an outcome: the independent implementations that confirm what is expected (opera.oracle.screens)."""
 WITNESS = 0.05
 """Seconds that a frontend may take for a test, to be asked about every smaller program, too."""
-LARGEST = (448.0, 57344.0, 65504.0, 2.0**128 * (1 - 2.0**-8), 2.0**128 * (1 - 2.0**-24), sys.float_info.max)
-"""The largest finite numbers of dtypes, which stand for an infinity where one is replaced."""
-ALIKE = 0.6
-"""Share of the words of two messages that must be in both."""
 
 
 class NotReduced(Exception):
@@ -100,16 +88,23 @@ class _Asker:
     Attributes:
         witness: Asks another frontend, that passes what the search began with; None where none is quick. What it does not pass
             may be no program at all, for a library does not check all that its specification says.
+        beside: Asks the other frontends that were asked about what the search began with, whatever they showed.
         budget: What asking may take.
         asked: Programs that were asked about.
         outcomes: Id of a program → what it showed.
+        bounds, broken: What the library says of the size of inputs, and what of it does not hold of the target itself.
     """
 
-    def __init__(self, probe: Probe, question: Question, witness: Question | None = None) -> None:
-        self.probe, self.question, self.witness = probe, question, witness
+    def __init__(
+        self, probe: Probe, question: Question, witness: Question | None = None, beside: Sequence[Question] = ()
+    ) -> None:
+        self.probe, self.question, self.witness, self.beside = probe, question, witness, beside
         self.budget: Budget | None = None
         self.batch, self.asked = AT_A_TIME, 0
         self.target: Outcome | None = None
+        self.bounds: bounds.Bounds = {}
+        self.broken: bounds.Broken = frozenset()
+        self._masked = False
         self.outcomes: dict[str, Outcome] = {}
         self._witnessed: dict[str, Outcome] = {}
 
@@ -117,8 +112,9 @@ class _Asker:
         target = self.target
         if target is None:
             raise ValueError("nobody said what is to be found")
-        found = self.look(programs)
-        return self.passed(programs, [self.fails(outcome) for outcome in found])
+        within = [x for x in programs if bounds.broken(self.bounds, x) <= self.broken]
+        failing = dict(zip((x.id for x in within), map(self.fails, self.look(within)), strict=True))
+        return self.passed(programs, [failing.get(x.id, False) for x in programs])
 
     def fails(self, outcome: Outcome, *, elsewhere: bool = False) -> bool:
         """Whether an outcome is the target's failure. Whoever confirms what is expected of the target must do so here, too."""
@@ -138,11 +134,25 @@ class _Asker:
             for program, fails in zip(programs, failed, strict=True)
         ]
 
+    def begin(self, program: Program, known: Known) -> None:
+        """Take a program that was asked about for the target, and what its library says of it for what binds all others."""
+        self.target = self.outcomes[program.id]
+        self.bounds, self.broken, self._masked = known.bounds, bounds.broken(known.bounds, program), False
+        self._masked = self.hides(program)
+
     def vanished(self, program: Program) -> bool:
-        """Whether the failure is gone from a program that was asked about, and its library accepts it."""
+        """Whether a program that was asked about passes: where it fails of something else, nothing is known."""
         outcome = self.outcomes.get(program.id)
-        gone = outcome is not None and outcome.verdict not in (INVALID, ERROR)
-        return gone and self([program]) == [False]
+        return outcome is not None and outcome.verdict == PASS
+
+    def hides(self, program: Program) -> bool:
+        """Whether an output is wrong with numbers that differ that is right in the target, whose own numbers hide none."""
+        target, changed = self.target, smaller.differing(program)
+        if self._masked or target is None or target.verdict != INCONSISTENT or changed == program:
+            return False
+        [shown] = self.look([changed])
+        odd = shown.verdict != INCONSISTENT or shown.details.get("not_finite")
+        return not odd and manner.more(target.details.get("manner") or {}, shown.details.get("manner") or {})
 
     def look(self, programs: Sequence[Program]) -> list[Outcome]:
         """Return what programs show. Raises Spent where there is no time left to ask."""
@@ -153,6 +163,24 @@ class _Asker:
             quick = (time.monotonic() - begun) / new < QUICK
             self.batch = AT_A_TIME if quick else 2
         return [self.outcomes[x.id] for x in programs]
+
+    def agreed(self, program: Program) -> bool:
+        """Whether another implementation gives what is expected of a program that was asked about."""
+        if self.outcomes[program.id].details.get(AGREEING):
+            return True
+        return any(self._one(program, x).verdict == PASS for x in self.beside)
+
+    def reference(self, program: Program) -> list[Value] | None:
+        """Return what the library itself computes for a program, None where it rejects it."""
+        with tempfile.TemporaryDirectory() as kept:
+            self._one(program, msgspec.structs.replace(self.question, keep=Path(kept)))
+            held = migrated.folder(Path(kept), plan.test_id(program.id, plan.exporter_id(program.library)))
+            return migrated.read_values(held, "expected") if (held / "manifest.json").is_file() else None
+
+    def _one(self, program: Program, question: Question) -> Outcome:
+        if self.budget is not None and self.budget.spent():
+            raise Spent
+        return self.probe(msgspec.structs.replace(question, program=_captured(program)))
 
     def _ask(self, programs: Sequence[Program], question: Question, known: dict[str, Outcome]) -> int:
         """Ask about the programs that nothing is known of; return how many they are."""
@@ -170,62 +198,6 @@ class _Asker:
 def _captured(program: Program) -> Captured:
     """Return a program without an expectation: its reference is computed anew."""
     return Captured(program, Provenance("opera", "reduction", ""))
-
-
-# ---------------------------------------------------------------------- the same failure
-
-
-def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = False) -> bool:
-    """Whether two outcomes are one failure: of one signature, and what a signature leaves out of a message is alike as well.
-
-    `elsewhere`: another call of the program may be the one that fails.
-    """
-    if (one.verdict, one.stage, one.symptom) != (other.verdict, other.stage, other.symptom):
-        return False
-    if one.verdict in DEATHS:
-        return True
-    if not elsewhere and Signature.of(frontend, "", one) != Signature.of(frontend, "", other):
-        return False
-    if one.verdict in (CRASH, REFUSED):
-        words, others = _words(one.message), _words(other.message)
-        return len(words & others) >= ALIKE * len(words | others)
-    if one.details.get("drawn") != other.details.get("drawn"):
-        return False
-    if "drawn" in one.details:  # how far what was drawn is off tells nothing
-        return True
-    if not elsewhere and (conceals(one.details, other.details) or _kinds(one) != _kinds(other)):
-        return False
-    return one.symptom != "value" or _severity(other) >= min(_severity(one), GROSS)
-
-
-def _words(message: str) -> set[str]:
-    """Return the words of a message, dtypes and numbers left out."""
-    return set(re.findall(r"[A-Za-z_]{3,}", re.sub(rf"\b(?:{DTYPE})\b", " ", message)))
-
-
-def _kinds(outcome: Outcome) -> tuple[str, str]:
-    """Return what kind of number was expected, and what kind was returned; that of a finite one for what is no number.
-
-    The largest finite number for an infinity is another mistake than a small one for it.
-    """
-    expected, actual = (_kind(outcome.details.get(name)) for name in ("expected", "actual"))
-    return expected, actual
-
-
-def _kind(value: object) -> str:
-    try:
-        number = float(value) if isinstance(value, int | float | str) else 0.0
-    except ValueError:  # a shape, or a text
-        return "finite"
-    if not math.isfinite(number):
-        return str(number)
-    return "largest" if any(abs(abs(number) - x) <= 1e-6 * x for x in LARGEST) else "finite"
-
-
-def _severity(outcome: Outcome) -> float:
-    """Return how far values are off: relatively, or absolutely where the expected ones are nothing."""
-    numbers = [outcome.details.get(name) for name in ("max_rel", "max_abs")]
-    return max((float(x) for x in numbers if isinstance(x, int | float)), default=1.0)
 
 
 # ---------------------------------------------------------------------- one finding
@@ -251,10 +223,11 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     kept, finished = [program], True
     defaults: dict[str, Mapping[str, Value]] = {}
     try:
-        innermost(ask, kept, defaults)
+        ask.begin(kept[-1], innermost(ask, kept, defaults))
         minimise(kept[-1], defaults, ask, kept.append)
+        _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
-        kept += _oldest(ask, kept[-1])
+        kept += _oldest(ask, kept[-1], probe.known(kept[-1].library, kept[-1]).older)
     except Spent:
         finished = False
     found, outcome = _confirmed(workspace, ask, kept)
@@ -284,7 +257,7 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[_Asker,
         frontend=verdict.frontend, variant=verdict.variant, environment=verdict.environment,
         limits=_patient(probe.limits, verdict.outcome), screened=verdict.outcome.verdict == INCONSISTENT,
     )  # fmt: skip
-    ask = _Asker(probe, question, _witness(workspace, verdict))
+    ask = _Asker(probe, question, _witness(workspace, verdict), _beside(workspace, verdict))
     [first] = ask.look([program])
     if not alike(verdict.frontend, verdict.outcome, first, elsewhere=not first.conversion_function):
         raise NotReduced(f"by the library's own reference it is now {_brief(first)}")
@@ -292,10 +265,10 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[_Asker,
     return ask, program
 
 
-def innermost(ask: _Asker, kept: list[Program], defaults: dict[str, Mapping[str, Value]]) -> None:
+def innermost(ask: _Asker, kept: list[Program], defaults: dict[str, Mapping[str, Value]]) -> Known:
     """Append to `kept` the program that its last is made of and that fails so, what that is made of, and so on.
 
-    `defaults` gets those of all operators that are called. Raises Spent.
+    What the library knows of the last is returned; `defaults` gets those of all operators that are called. Raises Spent.
     """
     known = ask.probe.known(kept[-1].library, kept[-1])
     defaults.update({name: {key: values.decode(x) for key, x in of.items()} for name, of in known.defaults.items()})
@@ -303,6 +276,7 @@ def innermost(ask: _Asker, kept: list[Program], defaults: dict[str, Mapping[str,
         kept.append(piece)
         ask.target = ask.outcomes[piece.id]
         known = ask.probe.known(piece.library, piece)
+    return known
 
 
 def _patient(limits: Limits, outcome: Outcome) -> Limits:
@@ -339,8 +313,32 @@ def _witness(workspace: Workspace, verdict: Verdict) -> Question | None:
     return Question(frontend=found.frontend, variant=found.variant, environment=found.environment)
 
 
+def _beside(workspace: Workspace, verdict: Verdict) -> list[Question]:
+    """Return a question for each other frontend that has a verdict on a test."""
+    superseded = workspace.superseded()
+    return [
+        Question(frontend=x.frontend, variant=x.variant, environment=x.environment)
+        for x in stored_verdicts.of_test(workspace, verdict.test)
+        if x.environment not in superseded and x.frontend != verdict.frontend
+    ]
+
+
+def _spare(ask: _Asker, defaults: smaller.Defaults, kept: list[Program]) -> None:
+    """Leave out what a failure needed at first, and the smaller program means the same without: `axis=0` of one axis.
+
+    So it is where the library computes the same without it, bit for bit, and the compiler says the same.
+    """
+    for trait in smaller.traits(kept[-1], defaults):
+        made = None if trait.kind == "dtype" else smaller.applied(trait.without, kept[-1])
+        if made is None or ask([made]) != [True]:
+            continue
+        before, now = (ask.outcomes[x.id] for x in (kept[-1], made))
+        if before.message == now.message and ask.reference(made) == ask.reference(kept[-1]):
+            kept.append(made)
+
+
 def _revealing(ask: _Asker, program: Program) -> list[Program]:
-    """Return the program with other values, with which more of its outputs are wrong, or more so; else nothing.
+    """Return the program with other values, with which more is wrong, or what is wrong tells more; else nothing.
 
     Equal values hide what is mixed up, and zeros what is never computed.
     """
@@ -349,46 +347,44 @@ def _revealing(ask: _Asker, program: Program) -> list[Program]:
     if before is None or before.verdict != INCONSISTENT or not made:
         return []
     found = [x for x, fails in zip(made, ask(made), strict=True) if fails]
-    return next(([x] for x in found if conceals(ask.outcomes[x.id].details, before.details)), [])
+    return next(([x] for x in found if _tells_more(before, ask.outcomes[x.id])), [])
 
 
-def _oldest(ask: _Asker, program: Program) -> list[Program]:
-    """Return the program in the oldest version of its operators that means the same, if it is older and fails so; else nothing.
+def _tells_more(before: Outcome, now: Outcome) -> bool:
+    said = [manner.tells(x.details.get("manner") or {}) for x in (before, now)]
+    return conceals(now.details, before.details) or said[1] > said[0]
 
-    Which that is, the library says of a test that is made of the program (`Manifest.needs`): a version with other rules would
-    show another bug, or none.
+
+def _oldest(ask: _Asker, program: Program, older: Sequence[tuple[dict[str, Any], bool]]) -> list[Program]:
+    """Return the program as of older versions of its operators, in which it fails so, too, the oldest last; else nothing.
+
+    First the oldest that its library says the same of. Where that is still newer than the compiler declares to know, any other,
+    if the library's reference computes the same there, bit for bit, and another implementation confirms that: a version with
+    other words may have other rules.
+
+    Args:
+        older: Forms of the program, the newest first, and whether the library says the same of them (opera.libraries.Older).
     """
-    versions = program.context.get("opset") if isinstance(program, Instance) else None
-    if not isinstance(program, Instance) or not isinstance(versions, dict):
-        return []
-    with tempfile.TemporaryDirectory() as kept:
-        ask.probe(msgspec.structs.replace(ask.question, program=_captured(program), keep=Path(kept)))
-        held = migrated.folder(Path(kept), plan.test_id(program.id, plan.exporter_id(program.library)))
-        needs = migrated.read_manifest(held).needs if (held / "manifest.json").is_file() else {}
-    older = {**versions, **{name: least for name, least in needs.items() if name in versions}}
-    made: list[Program] = [msgspec.structs.replace(program, context={**program.context, "opset": older})]
-    found = made if older != versions and ask(made) == [True] else []
-    return found + _older(ask, *[x for x in (found or [program]) if isinstance(x, Instance)])
-
-
-def _older(ask: _Asker, program: Instance) -> list[Program]:
-    """Return a program of newer operators than the compiler declares to know in the oldest version in which it fails so, too.
-
-    The words of that version may differ: so another implementation must give what is expected of it, and the wrong numbers must
-    be the same.
-    """
-    before, library = ask.outcomes.get(program.id), libraries.get(program.library)
-    if before is None or before.verdict != INCONSISTENT or NEWER not in before.details.get("tags", ()):
-        return []
-    made = cast(Versioned, library).older(program) if hasattr(library, "older") else []
+    same = [parse(form) for form, alike in older if alike][-1:]
+    found = [x for x, fails in zip(same, ask(same), strict=True) if fails]
+    newest = (found or [program])[0]
+    if NEWER not in ask.outcomes[newest.id].details.get("tags", ()):
+        return found
+    others = [parse(form) for form, alike in older if not alike]
     try:
-        failing = ask(made)
+        failing = [x for x, shown in zip(others, ask.look(others), strict=True) if _as_before(ask, newest, shown)]
+        expected = ask.reference(newest) if failing else None
+        return found + [x for x in failing if ask.reference(x) == expected and ask.agreed(x)][-1:]
     except Spent:  # what was found is no worse for it
-        return []
-    shown = ((x, ask.outcomes[x.id]) for x, fails in zip(made, failing, strict=True) if fails)
-    expected = before.details.get("expected")
-    same = [x for x, now in shown if same_answer(before, now) and now.details.get("expected") == expected]
-    return [x for x in same if ask.outcomes[x.id].details.get(AGREEING)][-1:]
+        return found
+
+
+def _as_before(ask: _Asker, program: Program, shown: Outcome) -> bool:
+    """Whether an outcome is that of a program: one answer, or one crash, wherever another version's converter raises it."""
+    before = ask.outcomes[program.id]
+    if before.verdict == INCONSISTENT:
+        return ask.fails(shown) and same_answer(before, shown)
+    return ask.fails(shown, elsewhere=True)
 
 
 def _confirmed(workspace: Workspace, ask: _Asker, kept: list[Program]) -> tuple[Program, Outcome]:

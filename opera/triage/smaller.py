@@ -540,6 +540,17 @@ def unlike(program: Program) -> Iterator[Step]:
     yield from (all_of_them, *found)
 
 
+def differing(program: Program) -> Program:
+    """Return the program with 1, 2, 3, ... in each tensor of floats whose elements are all the same."""
+
+    def change(leaf: Leaf) -> Leaf:
+        if not isinstance(leaf, Tensor) or "float" not in leaf.dtype or math.prod(leaf.shape) < 2:
+            return leaf
+        return simpler.counted(leaf) if len(set(simpler.numbers(leaf).ravel().tolist())) == 1 else leaf
+
+    return mapped(program, change)
+
+
 def dtypes(program: Program, _: Defaults) -> Iterator[Step]:
     """Yield what makes floats float32: all of them, and what names their dtype."""
     for dtype in sorted({x.dtype for x in leaves(program)} & simpler.WIDENED):

@@ -26,8 +26,8 @@ class Told:
 
     batch = 4
 
-    def __init__(self, fails: Callable[[Program], bool]) -> None:
-        self.fails, self.asked = fails, 0
+    def __init__(self, fails: Callable[[Program], bool], hides: Callable[[Program], bool] = lambda _: False) -> None:
+        self.fails, self.hides, self.asked = fails, hides, 0
 
     def __call__(self, programs: Sequence[Program]) -> list[bool]:
         self.asked += len(programs)
@@ -166,6 +166,26 @@ def test_a_random_tensor_is_written_out_once_it_is_small() -> None:
     found = smallest(program, lambda p: math.prod(smaller.leaves(p)[0].shape) >= 2)
     [left] = smaller.leaves(found)
     assert isinstance(left, Tensor) and left.array().tolist() == [1.0, 1.0]
+
+
+def test_a_program_whose_values_hide_another_failure_is_passed_over() -> None:
+    program = onnx("Abs", {"X": np.ones((4, 3), "f4")})
+
+    def flat(p: Program) -> bool:
+        return smaller.leaves(p)[0].shape[0] < 2
+
+    found = minimise(
+        program, {}, Told(lambda p: bool(p.inputs) and len(smaller.leaves(p)[0].shape) == 2, flat), lambda _: None
+    )
+    assert smaller.leaves(found)[0].shape == (2, 1)
+
+
+def test_numbers_that_differ_take_the_place_of_equal_ones_alone() -> None:
+    program = onnx(
+        "Where", {"c": np.ones(2, "?"), "X": np.ones(2, "f4"), "Y": np.float32([5, 1]), "Z": np.ones((), "f4")}
+    )
+    held = [x.array().tolist() for x in smaller.leaves(smaller.differing(program))]
+    assert held == [[True, True], [1.0, 2.0], [5.0, 1.0], 1.0]
 
 
 def test_unused_outputs_and_inputs_go() -> None:

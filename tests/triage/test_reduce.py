@@ -220,27 +220,6 @@ def test_a_crash_reads_as_a_refusal_for_finding_and_draft_alike(message, reads):
     assert not reads_as_refusal(Outcome(INCONSISTENT, "infer", "value", message))
 
 
-def test_the_oldest_opset_is_one_that_means_the_same():
-    """Cast of opset 22 is of version 21."""
-
-    class Asker:
-        def __init__(self, probe):
-            self.probe, self.question = probe, Question(frontend="onnxruntime-onnx", variant="inputs")
-            self.seen, self.outcomes = [], {}
-
-        def __call__(self, programs):
-            self.seen += [x.context["opset"][""] for x in programs]
-            return [True] * len(programs)
-
-    one = Operand("input", Tensor.of(np.float32([1.5])))
-    cast = Instance("onnx", "Cast", {"to": 6}, (one,), ("y",), {"opset": {"": 22}})
-    with Probe(workers=1) as probe:
-        ask = Asker(probe)
-        [older] = reduce._oldest(ask, cast)
-    assert ask.seen == [older.context["opset"][""]]
-    assert older.context["opset"][""] <= 21
-
-
 def test_a_reduction_that_had_too_little_time_takes_the_place_of_none_on_its_frontend_alone(
     workspace: Workspace,
 ) -> None:
@@ -266,20 +245,46 @@ def test_a_reduction_that_had_too_little_time_takes_the_place_of_none_on_its_fro
 
 
 class Opsets:
-    """Answers as a compiler that is wrong from `wrong` on, beside an implementation that knows the versions `confirmed`."""
+    """Answers as a compiler that is wrong from `wrong` on; other implementations know the versions `confirmed`.
 
-    def __init__(self, wrong: int, confirmed: range, spent: bool = False) -> None:
-        self.wrong, self.confirmed, self.spent, self.outcomes = wrong, confirmed, spent, dict[str, Outcome]()
+    What is expected changed with the version `changed`.
+    """
+
+    def __init__(self, wrong: int, confirmed: range, changed: int = 0, spent: bool = False) -> None:
+        self.wrong, self.confirmed, self.changed, self.spent = wrong, confirmed, changed, spent
+        self.outcomes = dict[str, Outcome]()
+
+    def version(self, program: Program) -> int:
+        return int(program.instances()[0].context["opset"][""])
 
     def __call__(self, programs: Sequence[Program]) -> list[bool]:
-        if self.spent:
+        return [self.fails(x) for x in self.look(programs)]
+
+    def look(self, programs: Sequence[Program]) -> list[Outcome]:
+        if self.spent and programs:
             raise Spent
-        for program in programs:
-            version = program.context["opset"][""]
-            details = {"index": "[0]", "expected": 1.0, "actual": 2.0 if version >= self.wrong else 3.0}
-            details |= {"agreeing": "onnxruntime"} if version in self.confirmed else {}
-            self.outcomes[program.id] = Outcome(INCONSISTENT, "infer", "value", "wrong", details=details)
-        return [True] * len(programs)
+        for x in programs:
+            if x.id not in self.outcomes:
+                self.outcomes[x.id] = shown(2.0 if self.version(x) >= self.wrong else 3.0)
+        return [self.outcomes[x.id] for x in programs]
+
+    def fails(self, outcome: Outcome, *, elsewhere: bool = False) -> bool:
+        return outcome.verdict == INCONSISTENT
+
+    def reference(self, program: Program) -> int:
+        return int(self.version(program) >= self.changed)
+
+    def agreed(self, program: Program) -> bool:
+        return self.version(program) in self.confirmed
+
+
+def shown(actual: float, *tags: str) -> Outcome:
+    details = {"index": "[0]", "expected": 1.0, "actual": actual, "tags": tags}
+    return Outcome(INCONSISTENT, "infer", "value", "wrong", details=details)
+
+
+def quantize(version: int) -> Instance:
+    return Instance("onnx", "QuantizeLinear", {}, (), ("y",), {"opset": {"": version}})
 
 
 @pytest.mark.parametrize(
@@ -288,6 +293,7 @@ class Opsets:
         (Opsets(10, range(10, 27)), [10]),
         (Opsets(13, range(10, 27)), [13]),  # before, other numbers are wrong
         (Opsets(7, range(21, 27)), [21]),  # before, nobody confirms what is expected
+        (Opsets(7, range(7, 27), 19), [19]),  # before, something else is expected
         (Opsets(7, range(0)), []),
         (Opsets(7, range(7, 27), spent=True), []),
     ],
@@ -295,9 +301,81 @@ class Opsets:
 def test_a_newer_operator_is_tried_in_older_versions_that_another_implementation_confirms(
     ask: Any, opset: list[int]
 ) -> None:
-    program = Instance("onnx", "QuantizeLinear", {}, (), ("y",), {"opset": {"": 28}})
-    details = {"index": "[0]", "expected": 1.0, "actual": 2.0, "tags": (NEWER,)}
-    ask.outcomes[program.id] = Outcome(INCONSISTENT, "infer", "value", "wrong", details=details)
-    assert [x.context["opset"][""] for x in reduce._older(ask, program)] == opset
-    ask.outcomes[program.id] = Outcome(INCONSISTENT, "infer", "value", "wrong", details={**details, "tags": ()})
-    assert reduce._older(ask, program) == []
+    program, older = quantize(28), [(quantize(x).form(), False) for x in (25, 21, 19, 13, 10)]
+    ask.outcomes[program.id] = shown(2.0, NEWER)
+    assert [ask.version(x) for x in reduce._oldest(ask, program, older)] == opset
+    ask.outcomes[program.id] = shown(2.0)
+    assert reduce._oldest(ask, program, older) == [], "the compiler declares to know it"
+
+
+def test_the_oldest_version_that_says_the_same_needs_nobody_to_confirm_it() -> None:
+    ask: Any = Opsets(7, range(0))
+    program, older = quantize(28), [(quantize(x).form(), x > 20) for x in (25, 21, 19)]
+    ask.outcomes[program.id] = shown(2.0)
+    assert [ask.version(x) for x in reduce._oldest(ask, program, older)] == [21]
+
+
+def test_a_crash_is_found_in_an_older_version_whichever_converter_raises_it() -> None:
+    pytest.importorskip("tvm")
+    pytest.importorskip("onnxruntime")
+    operands = {"indices": Tensor.of(np.int64([1])), "depth": Tensor.of(np.int64(3)), "values": f32(2)}
+    program = msgspec.structs.replace(onnx("OneHot", operands), context={"opset": {"": 28}})
+    with Probe(workers=1) as probe:
+        beside = [Question(frontend="onnxruntime-onnx")]
+        ask = reduce._Asker(probe, Question(frontend="tvm-onnx", variant="inputs"), None, beside)
+        known = probe.known("onnx", program)
+        [ask.target] = ask.look([program])
+        assert ask.target.verdict == CRASH and NEWER in ask.target.details["tags"]
+        [found] = reduce._oldest(ask, program, known.older)
+        assert found.instances()[0].context["opset"] == {"": 11}
+        assert ask.agreed(found) and ask.reference(found) == ask.reference(program)
+        assert known.bounds["OneHot"]["values"].least == 2
+        few = msgspec.structs.replace(program, inputs=(*program.inputs[:2], Operand("values", f32(1))))
+        ask.begin(program, known)
+        assert ask([few]) == [False] and few.id not in ask.outcomes, "what the documentation excludes is no program"
+
+
+def test_what_an_axis_alone_needs_no_more_is_left_out() -> None:
+    """`axis=0` is what `axis=-1` is, of one axis; a parameter that changes what is expected stays."""
+
+    class Asker(Opsets):
+        def reference(self, program: Program) -> int:
+            return int("keepdims" in program.instances()[0].params)
+
+    ask: Any = Asker(7, range(0))
+    program = onnx("LayerNormalization", {"X": f32(2)}, axis=0, keepdims=0)
+    ask.look([program])
+    kept: list[Program] = [program]
+    reduce._spare(ask, {"LayerNormalization": {"axis": -1, "keepdims": 1}}, kept)
+    assert kept[-1].instances()[0].params == {"keepdims": 0}
+
+
+def said(*words: str) -> dict[str, list[str]]:
+    return {"Y": list(words), "Z": ["wrong", "all", "finite>finite"]}
+
+
+def test_a_program_hides_something_if_other_values_make_a_right_output_wrong() -> None:
+    class Probing:
+        def __init__(self) -> None:
+            self.tags: list[str] = []
+
+        def submit(self, question: Question, tag: str) -> None:
+            self.tags.append(tag)
+
+        def answers(self) -> list[Any]:
+            tags, self.tags = self.tags, []
+            shown = Outcome(INCONSISTENT, details={"manner": said("wrong", "all", "finite>finite")})
+            return [type("Answer", (), {"tag": x, "outcome": shown}) for x in tags]
+
+    ask: Any = reduce._Asker(Probing(), Question(frontend="f"))  # type: ignore[arg-type]
+    equal, differing = (onnx("Add", {"A": Tensor.of(np.float32(x))}) for x in ([1, 1], [1, 2]))
+    ask.target = Outcome(INCONSISTENT, details={"manner": said("right")})
+    assert ask.hides(equal) and not ask.hides(differing)
+    ask.target = Outcome(INCONSISTENT, details={"manner": said("wrong", "all", "finite>finite")})
+    assert not ask.hides(equal)
+
+
+def test_values_are_taken_that_tell_more() -> None:
+    before = Outcome(INCONSISTENT, details={"manner": said("wrong", "all", "finite>finite", "uniform")})
+    for words, more in ((("wrong", "all", "finite>finite"), True), (("wrong", "all", "zero>finite", "uniform"), False)):
+        assert reduce._tells_more(before, Outcome(INCONSISTENT, details={"manner": said(*words)})) is more

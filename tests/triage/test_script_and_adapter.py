@@ -249,7 +249,9 @@ def script(name: str, variant: Variant, manifest: Any, folder: Path, program: Pr
 
 def missing(name: str, variant: Variant) -> bool:
     """Whether something is not installed that the other compilers do not need."""
-    needed = {"executorch": "executorch", "litert": "litert_torch"}.get(name, "tflite" if (name, variant.artefact) == ("tvm", "tflite") else "")
+    needed = {"executorch": "executorch", "litert": "litert_torch"}.get(
+        name, "tflite" if (name, variant.artefact) == ("tvm", "tflite") else ""
+    )
     return bool(needed) and find_spec(needed) is None
 
 

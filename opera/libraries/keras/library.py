@@ -15,6 +15,7 @@ import msgspec
 from opera import resources
 from opera.errors import CorpusError, InvalidTest
 from opera.libraries.documented import Quote, of_docstring
+from opera.libraries.documented import described as inputs_described
 from opera.libraries.keras import api as keras_api
 from opera.libraries.keras import codec as keras_values
 from opera.libraries.keras import export as keras_export
@@ -224,6 +225,13 @@ def documented(call: Instance, parameters: list[str], output: str) -> list[Quote
     return of_docstring(
         call, keras_api.objects().get(call.operator).__doc__ or "", parameters, specification(call.operator)
     )
+
+
+def described(call: Instance) -> dict[str, str]:
+    """Return the name of an input → what the documentation says of it."""
+    from opera.libraries.keras import backend as keras_backend  # noqa: F401 - never by the user's keras.json
+
+    return inputs_described(call, keras_api.objects().get(call.operator).__doc__ or "")
 
 
 def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:

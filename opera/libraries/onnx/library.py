@@ -16,7 +16,7 @@ import msgspec
 from opera import resources
 from opera.capture.recorder import LeftOut
 from opera.errors import InvalidTest
-from opera.libraries import Case, Point
+from opera.libraries import Case, Older, Point
 from opera.libraries.documented import Quote
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import opsets as onnx_opsets
@@ -249,15 +249,18 @@ def specification(operator: str) -> str:
     return onnx_source.specification(operator)
 
 
-def older(call: Instance) -> list[Program]:
-    """Return a call as of each older opset of ONNX's own operators, the newest first; it may not be valid there."""
-    versions = call.context.get("opset")
-    newest = versions.get("") if isinstance(versions, dict) else None
-    if not isinstance(versions, dict) or not isinstance(newest, int):
+def older(program: Program) -> list[Older]:
+    """Return a program as of each older opset of ONNX's own operators that admits it, see `opera.libraries.Versioned`."""
+    try:
+        made, versions = onnx_model.parts(program), onnx_model.opset(program)
+        types = onnx_opsets.value_types(onnx_model.inferred(program, made))
+    except InvalidTest:  # what ONNX rejects has no other form either
         return []
+    nodes = list(_all_nodes(made.nodes))
+    least = onnx_opsets.needed(nodes, versions, types).get("", versions.get("", 0))
     return [
-        msgspec.structs.replace(call, context={**call.context, "opset": {**versions, "": version}})
-        for version in range(newest - 1, onnx_opsets.FIRST - 1, -1)
+        Older(onnx_opsets.written_for(program, version), version >= least)
+        for version in onnx_opsets.admitting(nodes, versions, types)
     ]
 
 
@@ -297,6 +300,13 @@ def documented(call: Instance, parameters: list[str], output: str) -> list[Quote
     from opera.libraries.onnx import schemas as onnx_schemas
 
     return onnx_schemas.quotes(call, parameters, output)
+
+
+def described(call: Instance) -> dict[str, str]:
+    """Return the name of an input → what the specification says of it."""
+    from opera.libraries.onnx import schemas as onnx_schemas
+
+    return onnx_schemas.described(call)
 
 
 def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:

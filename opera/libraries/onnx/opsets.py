@@ -14,7 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from opera.libraries.onnx import codec
+from opera.programs.program import Instance, Program
 
 MIN_IR_VERSION = 4
 """Since then an initializer need not be a graph input as well, so that compilers see a constant (ONNX, docs/IR.md)."""
@@ -43,6 +46,53 @@ def needed(nodes: Iterable[Any], versions: Mapping[str, int], types: Mapping[str
         else:
             found[domain] = max(found.get(domain, 0), _alike(node, version, domain, types))
     return {domain: version for domain, version in found.items() if domain not in unknown}
+
+
+def admitting(nodes: Iterable[Any], versions: Mapping[str, int], types: Mapping[str, str]) -> list[int]:
+    """Return older versions of ONNX's own domain whose schemas admit the attributes, inputs, outputs and types of a model.
+
+    The newest comes first; of those in which each operator is of one version, only the oldest. See `needed` for the arguments.
+    """
+    found: dict[tuple[int | None, ...], int] = {}
+    own = [node for node in nodes if node.domain in ("", "ai.onnx")]
+    newest = versions.get("", 0)
+    for version in range(newest, FIRST - 1, -1):
+        each = tuple(since(node.op_type, version, "") for node in own)
+        if version == newest or all(_takes(node, x, types) for node, x in zip(own, each, strict=True)):
+            found[each] = version
+    return [version for version in found.values() if version < newest]
+
+
+def _takes(node: Any, version: int | None, types: Mapping[str, str]) -> bool:
+    """Whether a version of an operator has all that a node of it states."""
+    from onnx import defs
+
+    if version is None:
+        return False
+    schema = defs.get_schema(node.op_type, version, "")
+    names = [name for name in (*node.input, *node.output) if name]
+    stated = {x.name for x in node.attribute}
+    return (
+        not schema.deprecated
+        and stated <= schema.attributes.keys()
+        and {name for name, x in schema.attributes.items() if x.required} <= stated
+        and schema.min_input <= len(node.input) <= schema.max_input
+        and schema.min_output <= len(node.output) <= schema.max_output
+        and all(name in types for name in names)
+        and _admits(node, version, "", types)
+    )
+
+
+def written_for(program: Program, version: int) -> Program:
+    """Return a program for another version of ONNX's own operators."""
+
+    def context(of: Mapping[str, Any]) -> dict[str, Any]:
+        return {**of, "opset": {**of.get("opset", {}), "": version}}
+
+    if isinstance(program, Instance):
+        return msgspec.structs.replace(program, context=context(program.context))
+    calls = tuple(msgspec.structs.replace(x, context=context(x.context)) for x in program.calls)
+    return msgspec.structs.replace(program, calls=calls)
 
 
 def value_types(model: Any) -> dict[str, str]:

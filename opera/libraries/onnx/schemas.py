@@ -64,19 +64,33 @@ def _plain(value: Value) -> Value:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def quotes(call: Instance, parameters: list[str], output: str) -> list[Quote]:
-    """Return what the schema of a call says of attributes and inputs, of an output's type, and of uncommon types and inputs.
+def described(call: Instance) -> dict[str, str]:
+    """Return the name of an input → its description in the schema of a call; nothing for an unknown operator."""
+    schema = _schema(call)
+    return {} if schema is None else {x.name: x.description for x in schema.inputs}
 
-    Empty for an operator that onnx does not know.
-    """
+
+def _schema(call: Instance) -> Any:
+    """Return the schema of a call's operator in its opset, None where onnx does not know it."""
     import onnx.defs
 
     domain, _, name = call.operator.rpartition("::")
     stated: Any = call.context.get("opset", {})
     try:
-        schema = onnx.defs.get_schema(name, int(stated.get(domain, 0)) or onnx.defs.onnx_opset_version(), domain)
+        return onnx.defs.get_schema(name, int(stated.get(domain, 0)) or onnx.defs.onnx_opset_version(), domain)
     except onnx.defs.SchemaError:
+        return None
+
+
+def quotes(call: Instance, parameters: list[str], output: str) -> list[Quote]:
+    """Return what the schema of a call says of attributes and inputs, of an output's type, and of uncommon types and inputs.
+
+    Empty for an operator that onnx does not know.
+    """
+    schema = _schema(call)
+    if schema is None:
         return []
+    domain, _, name = call.operator.rpartition("::")
     page = f"https://onnx.ai/onnx/operators/onnx_{domain.replace('.', '')}_{name}.html"
     address = f"{page}#l-onnx-op{domain.replace('.', '-')}-{name.lower()}-{schema.since_version}"
     found = []

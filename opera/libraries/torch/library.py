@@ -11,6 +11,7 @@ from pathlib import Path
 from opera import precision, resources
 from opera.libraries import exported
 from opera.libraries.documented import Quote, of_docstring
+from opera.libraries.documented import described as inputs_described
 from opera.libraries.torch import api as torch_api
 from opera.libraries.torch import export as torch_export
 from opera.libraries.torch import references as torch_reference
@@ -129,6 +130,11 @@ def specification(operator: str) -> str:
 def documented(call: Instance, parameters: list[str], output: str) -> list[Quote]:
     """Return what the documentation says of parameters, and of what is special about the inputs."""
     return of_docstring(call, torch_api.resolve(call.operator).__doc__ or "", parameters, specification(call.operator))
+
+
+def described(call: Instance) -> dict[str, str]:
+    """Return the name of an input → what the documentation says of it."""
+    return inputs_described(call, torch_api.resolve(call.operator).__doc__ or "")
 
 
 def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:

@@ -120,3 +120,27 @@ def test_a_runtime_that_refuses_the_opset_runs_the_older_stamp(tmp_path) -> None
     (expected,) = migrated.read_values(tmp_path, "expected")
     np.testing.assert_allclose(found, expected.array(), rtol=1e-6)
     assert opsets.needed(onnx.load(newest).graph.node, {"": 28}, opsets.value_types(onnx.load(newest))) == {"": 12}
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "params", "older"),
+    [
+        ("QuantizeLinear", {"x": "f4", "y_scale": "f4", "y_zero_point": "u2"}, {}, [25, 24, 23, 21]),
+        ("SpaceToDepth", {"input": "f4"}, {"blocksize": 1}, [13, 7]),
+        ("SpaceToDepth", {"input": "f4"}, {"blocksize": 1, "mode": "CRD"}, []),
+        ("BitShift", {"X": "i4", "Y": "i4"}, {"direction": "LEFT"}, []),
+    ],
+)
+def test_older_versions_are_those_that_admit_what_a_program_states(operator, inputs, params, older) -> None:
+    shape = (1, 1, 1, 1) if operator == "SpaceToDepth" else (1,)
+    operands = tuple(Operand(name, Tensor.of(np.ones(shape, kind))) for name, kind in inputs.items())
+    found = library.older(Instance("onnx", operator, params, operands, ("y",), {"opset": {"": 28}}))
+    assert [x.program.context["opset"][""] for x in found] == older
+
+
+def test_an_older_version_may_say_the_same() -> None:
+    one = Instance(
+        "onnx", "Cast", {"to": 6}, (Operand("input", Tensor.of(np.float32([1.5]))),), ("y",), {"opset": {"": 22}}
+    )
+    found = {x.program.context["opset"][""]: x.same for x in library.older(one)}
+    assert found[19] and not found[13], "opset 19 has the attribute saturate"

@@ -1,0 +1,131 @@
+"""Ranks and sizes that a library's documentation states of inputs, read out of its sentences.
+
+Such as "1-dimensional tensor with size of at least 2", "tensor of rank r >= 1", "same shape as `X`". A library does not check
+all that it says, and compilers are lenient in one thing or another; a program beyond what is said proves nothing to their
+maintainers. A sentence may be meant otherwise than it is read: so what does not hold of the program that a search began with
+binds nobody (compare what is `broken` of both).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from opera.programs.program import Program
+from opera.programs.values import RandomTensor, Sequence, Tensor, Value
+
+WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
+_NUMBER = r"(\d|one|two|three|four|five)"
+_RANK = re.compile(
+    rf"(?<![\w*])(?:(\d)[- ]?d(?:imensional)?\b(?! (?:images?|convolution|data|case|grids?))|rank[- ]{_NUMBER}\b|(scalar)\b)",
+    re.I,
+)
+"""A stated rank: `3-D`, `2 dimensional`, `rank 1`, `scalar`; a 2-D image has an axis of channels, and often one of a batch."""
+_LEAST_RANK = re.compile(
+    rf"\brank (?:\w )?(?:>=|≥|(?:of |is |be )*at least) ?{_NUMBER}\b|\b[a-z] ?(?:>=|≥) ?{_NUMBER}\b"
+    rf"|\bat least {_NUMBER}[- ]?(?:dimensions|dimensional|axes|d\b)|\brank {_NUMBER} or (?:higher|more|greater)\b"
+    rf"|\b(\d)[- ]?d(?:imensional)? or (?:higher|more|greater)",
+    re.I,
+)
+_LEAST = re.compile(
+    rf"\b(?:size|length|number) (?:of |is |be )*at least {_NUMBER}\b|\bat least {_NUMBER} (?:elements?|entries|values|items)\b"
+    rf"|\b(?:exactly|of) {_NUMBER} elements?\b",
+    re.I,
+)
+_COUNT = re.compile(rf"\bat least {_NUMBER} (?:\w+ )?(?:tensors|arrays|inputs)\b", re.I)
+_LIKE = re.compile(
+    r"\bsame (shape|rank and shape|shape and rank|rank)(?: \w)? as (?:the |of |that of )*[`'\"]?(\w+)", re.I
+)
+_CONDITION = re.compile(r"^(?:for|if|when|in) [^,]*,", re.I)
+"""What a sentence says of other cases than all."""
+
+
+class Bound(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is said of one input.
+
+    Attributes:
+        ranks: Those that are stated, empty where none is.
+        least_rank, least, count: Least number of axes, of elements, and of tensors in a list.
+        like: Name of the input whose shape it has, or (`rank_alone`) whose rank.
+    """
+
+    ranks: tuple[int, ...] = ()
+    least_rank: int = 0
+    least: int = 0
+    count: int = 0
+    like: str = ""
+    rank_alone: bool = False
+
+
+Bounds: TypeAlias = Mapping[str, Mapping[str, Bound]]
+"""Operator → input → what is said of it."""
+Broken: TypeAlias = frozenset[tuple[str, str, str]]
+"""Operator, input, and which of its bounds does not hold."""
+
+
+def read(texts: Mapping[str, str]) -> dict[str, Bound]:
+    """Return what descriptions of inputs by their names state; inputs of which nothing is stated are left out."""
+    found = {name: _bound(" ".join(text.split()), name, texts.keys()) for name, text in texts.items()}
+    return {name: bound for name, bound in found.items() if bound != Bound()}
+
+
+def _bound(text: str, name: str, names: Iterable[str]) -> Bound:
+    ranks, least_rank, least, count, like, alone = set[int](), 0, 0, 0, "", False
+    for sentence in re.split(r"(?<=[.;])\s+", text.replace("*", "")):
+        if _CONDITION.match(sentence):
+            continue
+        more = _number(_LEAST_RANK.search(sentence))
+        least_rank = max(least_rank, more)
+        if not more and not like:
+            ranks |= {_number(x) for x in _RANK.finditer(sentence)}
+        least = max(least, _number(_LEAST.search(sentence)))
+        count = max(count, _number(_COUNT.search(sentence)))
+        if (found := _LIKE.search(sentence)) and not like:
+            like = _named(found[2], name, names)
+            alone = found[1].lower() == "rank"
+    return Bound(tuple(sorted(ranks)) if not least_rank else (), least_rank, least, count, like, alone)
+
+
+def _number(found: re.Match[str] | None) -> int:
+    """Return the number that a pattern's group holds; 0 for a scalar, and where nothing was found."""
+    said = next((x for x in found.groups() if x), "0").lower() if found else "0"
+    return WORDS.get(said) or (int(said) if said.isdigit() else 0)
+
+
+def _named(said: str, own: str, names: Iterable[str]) -> str:
+    """Return the other input that a word names; "input" may be the first one, whatever its name."""
+    others = [x for x in names if x != own]
+    return said if said in others else (others[0] if said == "input" and others else "")
+
+
+def broken(bounds: Bounds, program: Program) -> Broken:
+    """Return the bounds that do not hold of a program's inputs."""
+    found = set[tuple[str, str, str]]()
+    for call in program.instances():
+        given = {x.name: x.value for x in call.inputs} | call.params
+        for name, bound in bounds.get(call.operator, {}).items():
+            found |= {(call.operator, name, which) for which in _beyond(bound, given.get(name), given)}
+    return frozenset(found)
+
+
+def _beyond(bound: Bound, value: Value, given: Mapping[str, Value]) -> Iterator[str]:
+    items = value.items if isinstance(value, Sequence) else value
+    if isinstance(items, list | tuple) and len(items) < bound.count:
+        yield "count"
+    if not isinstance(value, Tensor | RandomTensor):
+        return
+    shape, other = value.shape, given.get(bound.like)
+    if bound.ranks and len(shape) not in bound.ranks:
+        yield "ranks"
+    if len(shape) < bound.least_rank:
+        yield "least_rank"
+    if math.prod(shape) < bound.least:
+        yield "least"
+    if isinstance(other, Tensor | RandomTensor) and not (
+        len(shape) == len(other.shape) if bound.rank_alone else shape == other.shape
+    ):
+        yield "like"

@@ -1,0 +1,100 @@
+"""Whether a smaller program shows the failure that the first one showed, and no other: what a reduction may not drift from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from opera.oracle import manner
+from opera.oracle.comparison import conceals
+from opera.oracle.signature import DTYPE, Signature
+from opera.programs.verdicts import CRASH, DEATHS, REFUSED, UNSTABLE, Outcome
+
+GROSS = 0.01
+"""A deviation that is relatively larger than this may not be reduced to a smaller one: that could be rounding."""
+ALIKE = 0.6
+"""Share of the words of two messages that must be in both."""
+NODE = re.compile(r"\b[Nn]ode\b[^\w\n]+(?:Node\W+)?((?:\w+::)*[A-Z]\w*)")
+"""The operator that a message names after the word "node": where it failed."""
+
+
+def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = False) -> bool:
+    """Whether two outcomes are one failure: of one signature, and what a signature leaves out of a message is alike as well.
+
+    `elsewhere`: another call of the program may be the one that fails.
+    """
+    if (one.verdict, one.stage, one.symptom) != (other.verdict, other.stage, other.symptom):
+        return False
+    if one.verdict in DEATHS:
+        return True
+    if not elsewhere and Signature.of(frontend, "", one) != Signature.of(frontend, "", other):
+        return False
+    if one.verdict in (CRASH, REFUSED):
+        if other.details.get("not_finite") and not one.details.get("not_finite"):  # an odd program to file
+            return elsewhere
+        return same_words(one, other) and (elsewhere or _nodes(other) <= (_nodes(one) or _nodes(other)))
+    if one.details.get("drawn") != other.details.get("drawn"):
+        return False
+    if "drawn" in one.details:  # how far what was drawn is off tells nothing
+        return True
+    if (
+        not elsewhere and one.verdict != UNSTABLE and drifted(one, other)
+    ):  # what varies is wrong in another manner each time
+        return False
+    return one.symptom != "value" or _severity(other) >= min(_severity(one), GROSS)
+
+
+def same_words(one: Outcome, other: Outcome) -> bool:
+    """Whether most words of two messages are the same, dtypes and numbers left out."""
+    words, others = _words(one.message), _words(other.message)
+    return len(words & others) >= ALIKE * len(words | others)
+
+
+def drifted(one: Outcome, other: Outcome) -> bool:
+    """Whether what is wrong with the outputs of the other is not what is wrong with those of one, but hides or replaces it."""
+    before, then = (x.details.get("manner") or {} for x in (one, other))
+    if conceals(_without(one.details, then), other.details):
+        return True
+    if not before or not then:
+        return _kinds(one) != _kinds(other)
+    return not manner.keeps(before, then, str(one.details.get("output", "")))
+
+
+def _without(details: Mapping[str, Any], left: Mapping[str, Any]) -> dict[str, Any]:
+    """Return details without the outputs that a smaller program has no more, where its outputs are known."""
+    wrong = details.get("wrong")
+    if not isinstance(wrong, dict) or not left:
+        return dict(details)
+    return {**details, "wrong": {name: x for name, x in wrong.items() if name in left}}
+
+
+def _nodes(outcome: Outcome) -> set[str]:
+    return set(NODE.findall(outcome.message))
+
+
+def _words(message: str) -> set[str]:
+    """Return the words of a message, dtypes and numbers left out."""
+    return set(re.findall(r"[A-Za-z_]{3,}", re.sub(rf"\b(?:{DTYPE})\b", " ", message)))
+
+
+def _kinds(outcome: Outcome) -> tuple[str, str]:
+    """Return what kind of number was expected, and what kind was returned; that of a finite one for what is no number.
+
+    The largest finite number for an infinity is another mistake than a small one for it.
+    """
+    expected, actual = (_kind(outcome.details.get(name)) for name in ("expected", "actual"))
+    return expected, actual
+
+
+def _kind(value: object) -> str:
+    try:
+        return manner.kind(float(value)) if isinstance(value, int | float | str) else "finite"
+    except ValueError:  # a shape, or a text
+        return "finite"
+
+
+def _severity(outcome: Outcome) -> float:
+    """Return how far values are off: relatively, or absolutely where the expected ones are nothing."""
+    numbers = [outcome.details.get(name) for name in ("max_rel", "max_abs")]
+    return max((float(x) for x in numbers if isinstance(x, int | float)), default=1.0)

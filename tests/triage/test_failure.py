@@ -1,0 +1,47 @@
+"""A smaller program fails as the first one does, or it is none of its reductions."""
+
+from __future__ import annotations
+
+import pytest
+
+from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE, Outcome
+from opera.triage.failure import alike
+
+WRONG, RIGHT = ["wrong", "some", "finite>finite"], ["right"]
+
+
+def wrong(verdict: str = INCONSISTENT, **manner: list[str]) -> Outcome:
+    differing = {name: "value" for name, words in manner.items() if "wrong" in words}
+    details = {"output": next(iter(differing)), "wrong": differing, "manner": manner, "max_rel": 1.0}
+    return Outcome(verdict, "infer", "value", details=details)
+
+
+def test_another_output_that_is_wrong_is_another_failure() -> None:
+    one = wrong(Y=RIGHT, mask=WRONG)
+    assert alike("f", one, one) and not alike("f", one, wrong(mask=WRONG, Y=WRONG))
+    assert alike("f", wrong(UNSTABLE, Y=RIGHT, mask=WRONG), wrong(UNSTABLE, mask=WRONG, Y=WRONG)), "it varies"
+
+
+def test_outputs_may_be_left_out_but_the_one_that_the_failure_is_named_for() -> None:
+    one = wrong(Y=WRONG, Z=WRONG)
+    assert alike("f", one, wrong(Y=WRONG)) and not alike("f", one, wrong(Z=WRONG))
+    assert not alike("f", one, wrong(Y=WRONG, Z=RIGHT)), "it is there, and right"
+
+
+def test_other_kinds_of_wrong_numbers_are_another_failure() -> None:
+    one = wrong(Y=["wrong", "some", "-inf>largest", "finite>finite"])
+    assert alike("f", one, wrong(Y=["wrong", "all", "-inf>largest"]))
+    assert not alike("f", one, wrong(Y=["wrong", "all", "-inf>finite"]))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expects", "same"), [(("Add",), False, True), (("Add", "Mul"), False, False), (("Add",), True, False)]
+)
+def test_the_same_words_of_another_node_are_another_crash(nodes: tuple[str, ...], expects: bool, same: bool) -> None:
+    def crash(*names: str, expects: bool = False) -> Outcome:
+        text = " ".join(f"While validating node 'opset1::{x} {x}_1' with friendly_name 'y':" for x in names)
+        return Outcome(
+            CRASH, "load", "RuntimeError", f"{text} dimensions are not the same", details={"not_finite": expects}
+        )
+
+    assert alike("f", crash("Add"), crash(*nodes, expects=expects)) is same
