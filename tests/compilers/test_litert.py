@@ -176,6 +176,7 @@ ILLEGAL = "failed to legalize operation '{}' that was explicitly marked illegal:
         ("builtins:ValueError", ILLEGAL.format("tfl.pow", "tfl.pow", "%arg0", "f32"), CRASH),
         ("builtins:ValueError", ILLEGAL.format("tfl.pow", "tfl.pow", "%arg0", "i64"), UNSUPPORTED),
         ("builtins:ValueError", ILLEGAL.format("tfl.pow", "tfl.pow", "%arg0", "i64>, tensor<3xf32"), CRASH),
+        ("builtins:ValueError", ILLEGAL.format("tfl.log", "tfl.log", "%18", "f16"), UNSUPPORTED),
         ("builtins:ValueError", ILLEGAL.format("tfl.sign", "tfl.sign", "%18", "i64"), CRASH),
         ("builtins:ValueError", ILLEGAL.format("mhlo.convolution", "mhlo.convolution", "%arg0", "f32"), UNSUPPORTED),
         ("builtins:ValueError", "expects operand and result to have compatible element type", CRASH),
