@@ -61,6 +61,9 @@ PREFIXES = (
     r"Exception encountered when calling [\w.]+(?:\(\))?\.",  # Keras
     r"Graph execution error:",  # TensorFlow
     r"(?:<[^<>\n]+>|\S+\.py):\d+:\d+: error:",  # MLIR, of TensorFlow Lite: the caller's own line
+    r"Failed to run converter passes:",  # LiteRT Torch
+    r"(?:<[^<>\n]+>:\d+: )?error: (?:loc\()?"  # its module and node, and their line where there is a file
+    r"\"[^\"\n]*;\"\(\"[^\"\n]*\"(?:\(\"[^\"\n]*\":\d+:\d+\))?\)\)?:",
     r"<stack traces unavailable>",
     r"\{\{function_node \S+?\}\}",
     r"\{\{node \S+?\}\}",

@@ -163,7 +163,7 @@ def concluded(kind: str, text: str) -> Any:
     return judge.conclude(FRONTEND, case, "load", Seen((Raised(kinds, text),), culprit.COMPILER))
 
 
-ILLEGAL = "failed to legalize operation '{}' that was explicitly marked illegal: %1 = \"{}\"(%arg0) : (tensor<2x3x{}>)"
+ILLEGAL = "failed to legalize operation '{}' that was explicitly marked illegal: %1 = \"{}\"({}) : (tensor<2x3x{}>)"
 
 
 @pytest.mark.parametrize(
@@ -172,11 +172,13 @@ ILLEGAL = "failed to legalize operation '{}' that was explicitly marked illegal:
         ("builtins:RuntimeError", "Lowering not found: aten.i0.default", UNSUPPORTED),
         ("builtins:KeyError", "torch.complex64", UNSUPPORTED),
         ("builtins:KeyError", "input_1", CRASH),
-        ("builtins:ValueError", ILLEGAL.format("tfl.pow", "tfl.pow", "f64"), UNSUPPORTED),
-        ("builtins:ValueError", ILLEGAL.format("tfl.pow", "tfl.pow", "f32"), CRASH),
-        ("builtins:ValueError", ILLEGAL.format("tfl.pow", "tfl.pow", "i64"), UNSUPPORTED),
-        ("builtins:ValueError", ILLEGAL.format("tfl.pow", "tfl.pow", "i64>, tensor<3xf32"), CRASH),
-        ("builtins:ValueError", ILLEGAL.format("mhlo.convolution", "mhlo.convolution", "f32"), UNSUPPORTED),
+        ("builtins:ValueError", ILLEGAL.format("tfl.pow", "tfl.pow", "%arg0", "f64"), UNSUPPORTED),
+        ("builtins:ValueError", ILLEGAL.format("tfl.pow", "tfl.pow", "%arg0", "f32"), CRASH),
+        ("builtins:ValueError", ILLEGAL.format("tfl.pow", "tfl.pow", "%arg0", "i64"), UNSUPPORTED),
+        ("builtins:ValueError", ILLEGAL.format("tfl.pow", "tfl.pow", "%arg0", "i64>, tensor<3xf32"), CRASH),
+        ("builtins:ValueError", ILLEGAL.format("tfl.log", "tfl.log", "%18", "f16"), UNSUPPORTED),
+        ("builtins:ValueError", ILLEGAL.format("tfl.sign", "tfl.sign", "%18", "i64"), CRASH),
+        ("builtins:ValueError", ILLEGAL.format("mhlo.convolution", "mhlo.convolution", "%arg0", "f32"), UNSUPPORTED),
         ("builtins:ValueError", "expects operand and result to have compatible element type", CRASH),
     ],
 )

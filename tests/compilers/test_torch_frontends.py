@@ -13,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from opera.compilers import Case, executorch, inductor, onnxexport, torchexport  # noqa: E402
+from opera.compilers import Case, executorch, inductor, litert, onnxexport, torchexport  # noqa: E402
 from opera.compilers.openvino import compiler as openvino  # noqa: E402
 from opera.compilers.shared import torch_operators  # noqa: E402
 from opera.compilers.tvm import compiler as tvm  # noqa: E402
@@ -66,7 +66,7 @@ def test_several_outputs_come_in_their_order(compiler, artefact, make, run):
     assert compare(expected, outputs, case.outputs, None, None).symptom == ""
 
 
-@pytest.mark.parametrize("compiler", [executorch, inductor, torchexport, onnxexport], ids=lambda x: x.NAME)
+@pytest.mark.parametrize("compiler", [executorch, inductor, litert, torchexport, onnxexport], ids=lambda x: x.NAME)
 def test_who_is_patched_pytorch_says_how_to_have_it_unpatched(compiler: Any) -> None:
     for frontend in compiler.FRONTENDS.values():
         preloaded = {*compiler.PRELOAD, *(x for variant in frontend.VARIANTS for x in variant.preload)}
@@ -217,7 +217,7 @@ def test_a_failure_of_pytorchs_decomposition_is_told_as_such(make):
     assert torch_operators.decomposing(ValueError()) == "" == torch_operators.decomposing(None)
 
 
-@pytest.mark.parametrize("name", ["executorch", "inductor", "torchexport", "onnxexport", "tvm", "openvino"])
+@pytest.mark.parametrize("name", ["executorch", "inductor", "litert", "torchexport", "onnxexport", "tvm", "openvino"])
 def test_importing_the_module_imports_no_torch(name: str) -> None:
     code = f"import sys, opera.compilers.{name}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

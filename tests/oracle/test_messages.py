@@ -101,3 +101,16 @@ def test_the_callers_line_is_no_part_of_what_mlir_says() -> None:
     said = "'tfl.fully_connected' op operand #0 must be tensor of 32-bit float values"
     for caller in ("<frozen runpy>:198:1", "/tmp/F1.py:61:12", "<unknown>:0:0"):
         assert cause(f"{caller}: error: {said}").splitlines()[0] == said
+
+
+def test_the_callers_module_is_no_part_of_what_mlir_says() -> None:
+    """LiteRT Torch names the module and the node, and the line where there is a file: a script's are others than a worker's."""
+    ours = """Verification failed:\nerror: "builtins.Model;"("index_select"): 'func.call' op expected 1, but got 2"""
+    theirs = ours.replace('"builtins.Model;"("index_select")', '"__main__.Model;"("index_select"("/tmp/F1.py":17:0))')
+    assert says(theirs, identifying(ours)) and says(ours, identifying(theirs)) and "func.call" in identifying(ours)
+    at = "Failed to run converter passes: {} failed to legalize operation 'tfl.pow' that was explicitly marked illegal"
+    ours, theirs = (
+        at.format('<unknown>:0: error: loc("builtins.Model;"("pow_1")):'),
+        at.format("/tmp/F1.py:17:0: error:"),
+    )
+    assert says(theirs, identifying(ours)) and says(ours, identifying(theirs)) and "tfl.pow" in identifying(ours)

@@ -172,8 +172,12 @@ def flat(value: Value) -> list[Tensor | None]:
 
 
 def cleaned(text: str) -> str:
-    """Return a message without the folders of temporary files, addresses, counters in names, and stacks of Python's."""
+    """Return a message without the folders of temporary files, addresses, counters in names, and stacks of Python's.
+
+    Nor has it MLIR's locations, which name the module that holds the model, and its line where that is in a file.
+    """
     text = re.sub(r"0x[0-9a-f]+|(?<=[A-Za-z])(?:_\d+)+", "", re.sub(r"(?:/[\w.+-]+)+/", "", text))
+    text = re.sub(r"""\S+?:\d+(?::\d+)?: error: |(?:loc\()?"[\w.]+;"\("\w+"(?:\("[^"]*":\d+:\d+\))?\)\)?: """, "", text)
     return re.split("The op is created at|Original traceback:", text)[0][:1500].strip()
 
 
