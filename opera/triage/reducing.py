@@ -120,7 +120,7 @@ def _others(
         for number in range(causes.MOST):
             seen = _asked(workspace, probe, group, budget, anew=fresh is not None and number == 0)
             left = [x for x in group if x.test not in tried and (x.finding, x.test) not in seen.reduced]
-            apart = [x for x in left if seen.says(x) & {*belonging.APART} and belonging.BELONGS not in seen.says(x)]
+            apart = [x for x in left if seen.apart(x)]
             untold = [x for x in left if x in group[: causes.MOST] and seen.says(x) <= {belonging.UNTOLD}]
             if not (apart or untold):
                 break
@@ -145,6 +145,14 @@ class _Seen(NamedTuple):
     def says(self, verdict: Verdict) -> set[str]:
         """Return what was seen of a member, whatever reduction it was asked about."""
         return set(self.answers.get((verdict.finding, verdict.test), {}).values())
+
+    def apart(self, verdict: Verdict) -> bool:
+        """Whether a member may have another cause than all that were reduced: none calls the same, or it fails without what
+        decides of one that does.
+        """
+        says = self.says(verdict)
+        other = belonging.SAME in says or (belonging.LACKS in says and belonging.UNTOLD not in says)
+        return other and belonging.BELONGS not in says
 
 
 def _asked(workspace: Workspace, probe: Probe, group: Sequence[Verdict], budget: Budget, *, anew: bool) -> _Seen:

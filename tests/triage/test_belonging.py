@@ -204,6 +204,17 @@ def test_members_that_another_parameter_seems_to_decide_are_one_where_they_have_
     assert not concluded(found, {("F1", "t1"): {"t0": BELONGS}}).parts["F1"]
 
 
+def test_a_member_that_can_have_only_one_of_the_causes_has_that():
+    found = [
+        Reduced("F1", reduced(program(), deciding=("mode='a'",), test="t0")),
+        Reduced("F1", reduced(program(), deciding=("antialias=1",), test="t1")),
+    ]
+    far = {x: Called(("Other",), frozenset()) for x in TESTS}
+    for says, other in ((UNTOLD, "t1"), (OTHERWISE, "t0"), (LACKS, "t0")):
+        result = conclude(found, {"F1": TESTS}, far, {"F1": 1.0}, {}, {("F1", "t2"): {"t0": LACKS, "t1": says}})
+        assert result.of("F1", "t2") == result.of("F1", other)
+
+
 def test_dtype_and_rank_alone_part_nothing():
     found = [
         Reduced("F1", reduced(program(), "float64 inputs", "an input of rank 3", test="t0")),
