@@ -252,8 +252,16 @@ def divide(
 
 
 def _kind_seen(seen: Mapping[str, str], own: Mapping[str, bytes]) -> bytes:
-    """Return what decides the reductions whose cause a member was seen to have, the least of several; else nothing."""
-    return min((own[x] for x, says in seen.items() if says == belonging.BELONGS and x in own), default=b"")
+    """Return what decides the reductions whose cause a member was seen to have, the least of several; or of the only kind that
+    is left where it was seen not to have that of another; else nothing.
+    """
+    kinds = {
+        wanted: {own[x] for x, says in seen.items() if says == wanted and x in own} for wanted in set(seen.values())
+    }
+    if belongs := kinds.get(belonging.BELONGS):
+        return min(belongs)
+    left = kinds.get(belonging.UNTOLD, set())
+    return min(left) if len(left) == 1 and any(kinds.get(x) for x in belonging.APART) else b""
 
 
 def _nearest(called: Called | None, seen: Iterable[tuple[Called, bytes]], first: bytes) -> bytes:

@@ -82,17 +82,16 @@ def reduce_all(
                 tell(f"no script for {finding}: {error.what}")
         done = _done(workspace)
         for finding in [x for x in found if x in done]:
-            for verdict in _others(
-                workspace, probe, found[finding], min(seconds, end - time.monotonic()), fresh if again else None
-            ):
+            given = min(seconds, end - time.monotonic())
+            for verdict in _others(workspace, probe, found[finding], given, fresh if again else None):
+                if time.monotonic() > end:
+                    break
                 try:
                     made = reduce(workspace, probe, [verdict], min(seconds, end - time.monotonic()))
                 except (NotReduced, OperaError):  # the finding has a reduction; this one only tells whether it is two
                     continue
                 store(workspace, made)
                 tell(told(workspace, finding, made))
-                if time.monotonic() > end:
-                    break
     causes.remember(workspace, before)
     return left
 
@@ -110,18 +109,18 @@ def _others(
         fresh: Members that need no other reduction; None: those that have one.
     """
     budget, tried = Budget(seconds), set(fresh or ())
-    for environment in sorted({x.environment for x in verdicts}):
+    for environment in sorted({x.environment for x in verdicts}) if seconds > 0 else ():
         of = [x for x in verdicts if x.environment == environment and _held(workspace, x)]
         known = reduction.by_member(workspace, {x.test for x in of}) if fresh is not None else {}
-        for verdict in [x for x in of if any(_about(y, x) for y in known.get(x.test, ()))][: causes.MOST]:
-            if verdict.test not in tried:
-                tried.add(verdict.test)
-                yield verdict
+        old = {x.test: x for x in of if x.test not in tried and any(_about(y, x) for y in known.get(x.test, ()))}
+        for verdict in list(old.values())[: causes.MOST]:
+            tried.add(verdict.test)
+            yield verdict
         group = causes.diverse(workspace, of, ASKED)
-        for _ in range(causes.MOST):
-            seen = _asked(workspace, probe, group, budget)
+        for number in range(causes.MOST):
+            seen = _asked(workspace, probe, group, budget, anew=fresh is not None and number == 0)
             left = [x for x in group if x.test not in tried and (x.finding, x.test) not in seen.reduced]
-            apart = [x for x in left if seen.says(x) & {*belonging.APART} and belonging.BELONGS not in seen.says(x)]
+            apart = [x for x in left if seen.apart(x)]
             untold = [x for x in left if x in group[: causes.MOST] and seen.says(x) <= {belonging.UNTOLD}]
             if not (apart or untold):
                 break
@@ -147,9 +146,20 @@ class _Seen(NamedTuple):
         """Return what was seen of a member, whatever reduction it was asked about."""
         return set(self.answers.get((verdict.finding, verdict.test), {}).values())
 
+    def apart(self, verdict: Verdict) -> bool:
+        """Whether a member may have another cause than all that were reduced: none calls the same, or it fails without what
+        decides of one that does.
+        """
+        says = self.says(verdict)
+        other = belonging.SAME in says or (belonging.LACKS in says and belonging.UNTOLD not in says)
+        return other and belonging.BELONGS not in says
 
-def _asked(workspace: Workspace, probe: Probe, group: Sequence[Verdict], budget: Budget) -> _Seen:
-    """Ask members whether they have the cause of a reduction of their finding, each once, while there is time. Store it."""
+
+def _asked(workspace: Workspace, probe: Probe, group: Sequence[Verdict], budget: Budget, *, anew: bool) -> _Seen:
+    """Ask members whether they have the cause of a reduction of their finding, while there is time. Store it.
+
+    Each is asked once about each reduction, or `anew`.
+    """
     failing = list(stored_verdicts.of_findings(workspace, {x.finding for x in group}))
     finding = {(x.test, x.frontend, x.variant, x.environment): x.finding for x in failing}
     found = reduction.by_member(workspace, {x.test for x in failing})
@@ -167,9 +177,9 @@ def _asked(workspace: Workspace, probe: Probe, group: Sequence[Verdict], budget:
             for name, x in reductions
             if name == verdict.finding and x.finished and x.test != verdict.test and _about(x, verdict)
         }
-        asked = [x for x in (before.asked if before else ()) if new.pop((x.of, x.what), None)]
+        asked = [x for x in (before.asked if before and not anew else ()) if new.pop((x.of, x.what), None)]
         try:
-            more = _answers(workspace, probe, verdict, list(new.values()), budget) if new else []
+            more = _answers(workspace, probe, verdict, list(new.values())[: causes.MOST], budget) if new else []
         except Spent:
             break
         if more:

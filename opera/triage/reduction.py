@@ -24,7 +24,8 @@ class Reduction(msgspec.Struct, frozen=True):
         outcome: What it shows.
         stored: Id of the migrated test that was made of it, in the workspace's folder of tests; empty where there is none.
         deciding: Parameters that must keep a value other than the default for it to fail: `ceil_mode=True`.
-        besides: What else must be so, and the program passes without: `input B`, `a 0-d input`, `float16`.
+        besides: What else must be so, and the program passes without: `input B`, `B is no constant`, `float16 inputs`; of a
+            crash also what leads to it.
         elements: Of all its tensors together.
         nondefault: Parameters that differ from their defaults.
         asked: Programs that were tried.

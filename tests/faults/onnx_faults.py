@@ -135,11 +135,14 @@ class TwoCauses(Planted):
     """Computes LeakyRelu wrongly where alpha is stated, and where its tensor is float64: one signature, two causes."""
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
-        [node] = compiled.proto_.graph.node
-        wrong = case.operator == self.operator and any(x.array().dtype == np.float64 for x in case.feeds.values())
-        wrong |= case.operator == self.operator and len(node.attribute) > 0
+        nodes = [node for node in compiled.proto_.graph.node if node.op_type == self.operator]
+        double = any(x.array().dtype == np.float64 for x in case.feeds.values())
+        wrong = bool(nodes) and (double or any(node.attribute for node in nodes))
         outputs = compiled.run(None, {name: value.array() for name, value in case.feeds.items()})
         return [of_numpy(x + x.dtype.type(wrong)) for x in outputs]
+
+    def conversion_function(self, case: Case, error: BaseException | None) -> str:
+        return f"convert_{self.operator}"
 
 
 two_causes = TwoCauses("two-causes", lambda outputs, runs: outputs)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opera.programs.program import Captured, Instance, Operand, Program, Provenance
-from opera.programs.values import Tensor
+from opera.programs.values import Message, Tensor
 from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, PASS, UNSUPPORTED, Limits, Outcome
 from opera.run import driver as stage
 from opera.store.workspace import Workspace
@@ -25,6 +25,8 @@ from opera.triage.findings import TWO_CAUSES, findings
 from opera.triage.reduction import Reduction
 
 pytest.importorskip("onnx")
+
+from onnx import TensorProto, helper
 
 WRONG = Outcome(INCONSISTENT, "infer", "value", "output 'y': 1 of 2 elements")
 DEFAULTS = {"Resize": {"mode": "nearest", "antialias": 0}}
@@ -202,6 +204,17 @@ def test_members_that_another_parameter_seems_to_decide_are_one_where_they_have_
     assert not concluded(found, {("F1", "t1"): {"t0": BELONGS}}).parts["F1"]
 
 
+def test_a_member_that_can_have_only_one_of_the_causes_has_that():
+    found = [
+        Reduced("F1", reduced(program(), deciding=("mode='a'",), test="t0")),
+        Reduced("F1", reduced(program(), deciding=("antialias=1",), test="t1")),
+    ]
+    far = {x: Called(("Other",), frozenset()) for x in TESTS}
+    for says, other in ((UNTOLD, "t1"), (OTHERWISE, "t0"), (LACKS, "t0")):
+        result = conclude(found, {"F1": TESTS}, far, {"F1": 1.0}, {}, {("F1", "t2"): {"t0": LACKS, "t1": says}})
+        assert result.of("F1", "t2") == result.of("F1", other)
+
+
 def test_dtype_and_rank_alone_part_nothing():
     found = [
         Reduced("F1", reduced(program(), "float64 inputs", "an input of rank 3", test="t0")),
@@ -242,19 +255,31 @@ def leaky(number: int, dtype: str = "float32", **params: float) -> Captured:
     return Captured(call, Provenance("suite", "file", f"leaky{number}"), (Tensor.of(y),))
 
 
+def expanded(number: int, alpha: float) -> Captured:
+    """Return a test of an operator that is expanded to LeakyRelu and what does not matter."""
+    of = leaky(number, alpha=alpha)
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "XY"]
+    nodes = [helper.make_node("LeakyRelu", ["X"], ["h"], alpha=alpha), helper.make_node("Identity", ["h"], ["Y"])]
+    body = Message("onnx.GraphProto", helper.make_graph(nodes, "body", info[:1], info[1:]).SerializeToString())
+    call = msgspec.structs.replace(of.program, operator="Celu", params={}, context={**of.program.context, "body": body})
+    return msgspec.structs.replace(of, program=call)
+
+
 def test_members_of_two_causes_are_divided_by_few_reductions(workspace: Workspace) -> None:
-    """Three members of one signature: those that alpha decides need no reduction of their own to be told from the other."""
-    workspace.add_captured([leaky(1, alpha=0.25), leaky(1, alpha=0.5), leaky(1, "float64")])
+    """Four members of one signature: those that alpha decides need no reduction of their own to be told from the other, though
+    one of them calls the operator only within the body of another.
+    """
+    workspace.add_captured([leaky(1, alpha=0.25), leaky(1, alpha=0.5), leaky(1, "float64"), expanded(1, 0.5)])
     options = stage.Options(compilers=("faults.onnx_faults:two_causes",), workers=1, limits=Limits(20.0))
     stage.run(workspace, options, Silent())
     [whole] = findings(workspace)
-    assert len(whole.members) == 3
+    assert len(whole.members) == 4
     said: list[str] = []
     reducing.reduce_all(workspace, list(scripts.members(workspace)), 60.0, 600.0, said.append, workers=1)
     assert len(reduction.stored(workspace)) == 2, said
     found = {len(x.members): x for x in findings(workspace)}
-    assert found.keys() == {2, 1} and whole.id in {x.id for x in found.values()}
-    assert "alpha=" in found[2].sentence and "float64" in found[1].sentence
+    assert found.keys() == {3, 1} and whole.id in {x.id for x in found.values()}
+    assert "alpha=" in found[3].sentence and "float64" in found[1].sentence
     told = [asked.says for x in belonging.stored(workspace) for asked in x.asked]
     assert BELONGS in told and LACKS in told, "the members themselves were asked"
 
