@@ -17,7 +17,7 @@ from opera.errors import UsageError
 from opera.libraries.documented import argument, prose, quoted
 from opera.libraries.onnx import library, schemas
 from opera.programs import migrated
-from opera.programs.program import Instance, Operand
+from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, DISPUTED, INCONSISTENT, NEWER, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.report import draft as stage
@@ -316,3 +316,21 @@ def test_no_number_that_was_drawn_is_expected(workspace):
     manifest = msgspec.structs.replace(migrated.read_manifest(folder), tags=("nondeterministic",))
     (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
     assert [x.expected for x in page(workspace, found).outputs] == ["float32[3], random"]
+
+
+def test_a_random_value_that_was_stored_as_wrong_is_told_by_what_may_be_drawn(workspace):
+    """Older runs compared what was drawn with what the reference drew."""
+    fed = {"data": np.array(1.0, np.float32), "ratio": np.array(0.5, np.float32), "training_mode": np.array(True)}
+    operands = tuple(Operand(name, Tensor.of(x)) for name, x in fed.items())
+    program = Instance("onnx", "Dropout", {}, operands, ("output", "mask"), {"opset": {"": 22}})
+    details = {"output": "output", "index": "[]", "expected": 2.0, "actual": 1.0, "differing": 1, "elements": 1}
+    seen = Outcome(INCONSISTENT, "infer", "value", "output 'output': expected 2.0, got 1.0", details=details)
+    drafted(workspace, seen, captured=Captured(program, Provenance("suite", "dropout.py", "test_dropout"), None))
+    found = stage.draft(workspace, FINDING)
+    assert found.expected == ("output = float32[], random: 0 or 2",) and found.actual == ()
+    assert found.title == "Dropout: output 0 is 1, neither 0 nor 2, which is the input over 1 - p"
+    assert (
+        "EXPECTED" not in found.script and "0 of 64 numbers are neither 0 nor" in found.log
+    )  # ONNX Runtime's are right
+    [told] = found.not_to_file
+    assert "its script does not show it" in told
