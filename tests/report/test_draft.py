@@ -209,6 +209,8 @@ def test_the_specification_is_quoted_where_it_speaks_of_what_decides():
     empty = Operand("data", Tensor("float32", (0,), b""))
     call = Instance("onnx", "ReduceMax", {}, (empty,), ("reduced",), {"opset": {"": 20}})
     [found] = schemas.quotes(call, [], "")
+    infinite = msgspec.structs.replace(call, inputs=(Operand("data", Tensor.of(np.array([np.inf], np.float32))),))
+    assert schemas.quotes(infinite, [], "") == []  # what is said of infinities is said of empty sets alone
     assert found.about == "empty inputs" and found.text.startswith("Reduction over an empty set of values yields")
     call = Instance("onnx", "Dropout", {}, (data,), ("output", "mask"), {"opset": {"": 22}})
     [found] = schemas.quotes(call, [], "mask")
