@@ -29,6 +29,8 @@ from opera.triage.blame import Blame
 from opera.triage.findings import findings
 from opera.triage.known import Entry, Known
 from opera.triage.part import LIBRARY
+from opera.triage.reproducer import Exhibit
+from opera.triage.scripts import Trial
 
 HEADINGS = {
     "tvm": ["### Expected behavior", "### Actual behavior", "### Environment", "### Steps to reproduce", "### Triage"],
@@ -335,3 +337,20 @@ def test_a_random_value_that_was_stored_as_wrong_is_told_by_what_may_be_drawn(wo
     )  # ONNX Runtime's are right
     [told] = found.not_to_file
     assert "its script does not show it" in told
+
+
+@pytest.mark.parametrize(
+    ("symptom", "said", "shown"),
+    [
+        ("value", "AssertionError: \nArrays are not equal\ny\nMismatched elements: 1", True),
+        ("value", "AssertionError: y: wrong dtype", False),
+        ("nan-mask", "AssertionError: \nNot equal to tolerance rtol=0\nmask\nnan", False),
+        ("dtype", "AssertionError: y: wrong dtype", True),
+        ("dtype", "AssertionError: y: wrong shape", False),
+        ("shape", "AssertionError: mask: wrong shape", False),
+    ],
+)
+def test_a_short_script_shows_the_output_and_the_symptom_of_the_finding_or_nothing(symptom, said, shown):
+    exhibit = Exhibit("F1", "f", "c", {}, "onnx", INCONSISTENT, "infer", symptom, "it differs", output="y")
+    trial = Trial("F1", 1, f"y: got [1.0]\nTraceback (most recent call last):\n{said}")
+    assert stage._fails_so(exhibit, trial) == shown
