@@ -313,7 +313,11 @@ def test_what_is_drawn_at_random_is_drawn_again_and_never_compared(tmp_path, dra
 
 
 def test_a_dropouts_script_knows_what_may_be_left_of_each_element(tmp_path):
-    fed = [("data", np.array([1.0, 3.0], np.float32)), ("ratio", np.array(0.5, np.float32)), ("training_mode", np.array(True))]
+    fed = [
+        ("data", np.array([1.0, 3.0], np.float32)),
+        ("ratio", np.array(0.5, np.float32)),
+        ("training_mode", np.array(True)),
+    ]
     manifest, instance = made(tmp_path, "Dropout", fed, opset=22)
     assert draws.legal(instance) == "0 or 2 or 6" and draws.outside(instance, [1], 6.0) is None
     told = draws.outside(instance, [1], 3.0)
