@@ -31,8 +31,11 @@ def wrong_sum(name: str = "test_add_planted") -> Captured:
 
 
 def drafted(workspace: Workspace, outcome: Outcome | None = None, finding: str = FINDING, **more: Any) -> str:
-    """Fill a workspace with one test and what ONNX Runtime makes of it, and return the test's id; `more` is of the verdict."""
-    captured = wrong_sum()
+    """Fill a workspace with one test and what ONNX Runtime makes of it, and return the test's id; `more` is of the verdict.
+
+    The test is the addition, unless another is given as `captured`.
+    """
+    captured = more.pop("captured", None) or wrong_sum()
     workspace.add_captured([captured])
     test = plan.test_id(captured.program.id, plan.exporter_id("onnx"))
     library.wrap(captured, test, migrated.folder(workspace.tests_folder, test))

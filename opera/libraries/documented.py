@@ -19,6 +19,7 @@ LENGTH, CLAUSE = 420, 800
 """Characters of a quotation, to the end of a sentence where there is one; of one that is about the very value that is set."""
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\"'(])")
 """Where a sentence ends."""
+EMPTY = r"\bempty\b"
 CONDITION = r"\b(?:if|when|where)\b[^.;]{{0,40}}?[`'\"]*(?<![\w.-]){}(?![\w]|\.\d)"
 """How a sentence says when it holds."""
 
@@ -37,7 +38,7 @@ def special(call: Instance) -> list[tuple[str, str]]:
     numbers = [x.numbers() for x in tensors if x.dtype.startswith(("float", "bfloat"))]
     found = []
     if any(0 in x.shape for x in tensors):
-        found.append(("empty inputs", r"\bempty\b"))
+        found.append(("empty inputs", EMPTY))
     if any((x != x).any() for x in numbers):
         found.append(("NaN", r"\bnans?\b"))
     if any((abs(x) == float("inf")).any() for x in numbers):
@@ -79,7 +80,12 @@ def sentence_on(text: str, pattern: str) -> str:
 
 
 def prose(text: str, call: Instance) -> str:
-    """Return a text without its tables, and without its paragraphs on strings, where a call is given none."""
+    """Return a text without its tables, and without what it says of strings and of empty inputs, where a call is given none."""
+    if not any(isinstance(x.value, Tensor) and 0 in x.value.shape for x in call.inputs):
+        parts = re.split(r"(\n\s*\n)", text)
+        text = "".join(
+            " ".join(y for y in SENTENCE.split(x) if not re.search(EMPTY, y, re.I)) if x.strip() else x for x in parts
+        )
     strings = any(isinstance(x.value, Tensor) and x.value.dtype == "string" for x in call.inputs)
     paragraphs = (x for x in re.split(r"\n\s*\n", text) if not x.lstrip().startswith("|"))
     return "\n\n".join(x for x in paragraphs if strings or not re.search(r"\bstrings?\b", x, re.I))

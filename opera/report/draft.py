@@ -466,9 +466,9 @@ def _fails_so(exhibit: Exhibit, trial: Trial) -> bool:
     if exhibit.verdict == INCONSISTENT:
         form = exhibit.symptom in ("shape", "dtype")
         about = (
-            rf"^AssertionError: {re.escape(exhibit.output)}: "
-            if form
-            else rf"^AssertionError:[^\0]*\b{re.escape(exhibit.output)}\b"
+            rf"^AssertionError: {re.escape(exhibit.output)}: wrong {exhibit.symptom}"
+            if form  # values are compared by numpy, which says so on lines of their own
+            else rf"^AssertionError: *\n[^\0]*\b{re.escape(exhibit.output)}\b"
         )
         return exhibit.symptom != "count" and re.search(about, trial.text, re.MULTILINE) is not None
     flat = " ".join(messages.COLOURS.sub("", trial.text).split())

@@ -63,7 +63,7 @@ class Page(msgspec.Struct, frozen=True):
         says: What the compiler says of a crash, its boilerplate cut.
         agreement: Who agrees with whom, a line each.
         variants: Variant of the frontend → what the test showed.
-        elsewhere: Frontend and version → what the same test showed there; of a reduction, where no one was asked about that.
+        elsewhere: Frontend and version → what the same test showed there, where nobody was asked about the very model.
         asked: What other compilers make of the very model that is shown, as blame asked them.
         blame: Which part is wrong, where it was asked.
         since: Since which release it fails, and until which, where `opera bisect` asked.

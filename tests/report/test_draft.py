@@ -17,7 +17,7 @@ from opera.errors import UsageError
 from opera.libraries.documented import argument, prose, quoted
 from opera.libraries.onnx import library, schemas
 from opera.programs import migrated
-from opera.programs.program import Instance, Operand
+from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, DISPUTED, INCONSISTENT, NEWER, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.report import draft as stage
@@ -29,6 +29,8 @@ from opera.triage.blame import Blame
 from opera.triage.findings import findings
 from opera.triage.known import Entry, Known
 from opera.triage.part import LIBRARY
+from opera.triage.reproducer import Exhibit
+from opera.triage.scripts import Trial
 
 HEADINGS = {
     "tvm": ["### Expected behavior", "### Actual behavior", "### Environment", "### Steps to reproduce", "### Triage"],
@@ -121,9 +123,8 @@ def test_who_confirms_is_told_of_the_model_that_is_shown_and_alike_everywhere(wo
         shown = page(workspace, finding)
         assert any(x.startswith(agrees) for x in shown.agreement) and not shown.elsewhere
         assert any("no other" in x for x in shown.agreement) == held
-        found = stage.draft(workspace, FINDING)
-        assert ("no other implementation" in " ".join(found.not_to_file)) == held
-        assert [stage.CONFIRMS in x for x in found.others] == [not held]
+        assert [stage.CONFIRMS in x for x in stage._others(shown)] == [not held]
+    assert "no other implementation" in " ".join(stage.draft(workspace, FINDING).not_to_file)
 
 
 @pytest.mark.parametrize("tracker", HEADINGS)
@@ -219,6 +220,8 @@ def test_the_specification_is_quoted_where_it_speaks_of_what_decides():
     empty = Operand("data", Tensor("float32", (0,), b""))
     call = Instance("onnx", "ReduceMax", {}, (empty,), ("reduced",), {"opset": {"": 20}})
     [found] = schemas.quotes(call, [], "")
+    infinite = msgspec.structs.replace(call, inputs=(Operand("data", Tensor.of(np.array([np.inf], np.float32))),))
+    assert schemas.quotes(infinite, [], "") == []  # what is said of infinities is said of empty sets alone
     assert found.about == "empty inputs" and found.text.startswith("Reduction over an empty set of values yields")
     call = Instance("onnx", "Dropout", {}, (data,), ("output", "mask"), {"opset": {"": 22}})
     [found] = schemas.quotes(call, [], "mask")
@@ -326,3 +329,38 @@ def test_no_number_that_was_drawn_is_expected(workspace):
     manifest = msgspec.structs.replace(migrated.read_manifest(folder), tags=("nondeterministic",))
     (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
     assert [x.expected for x in page(workspace, found).outputs] == ["float32[3], random"]
+
+
+def test_a_random_value_that_was_stored_as_wrong_is_told_by_what_may_be_drawn(workspace):
+    """Older runs compared what was drawn with what the reference drew."""
+    fed = {"data": np.array(1.0, np.float32), "ratio": np.array(0.5, np.float32), "training_mode": np.array(True)}
+    operands = tuple(Operand(name, Tensor.of(x)) for name, x in fed.items())
+    program = Instance("onnx", "Dropout", {}, operands, ("output", "mask"), {"opset": {"": 22}})
+    details = {"output": "output", "index": "[]", "expected": 2.0, "actual": 1.0, "differing": 1, "elements": 1}
+    seen = Outcome(INCONSISTENT, "infer", "value", "output 'output': expected 2.0, got 1.0", details=details)
+    drafted(workspace, seen, captured=Captured(program, Provenance("suite", "dropout.py", "test_dropout"), None))
+    found = stage.draft(workspace, FINDING)
+    assert found.expected == ("output = float32[], random: 0 or 2",) and found.actual == ()
+    assert found.title == "Dropout: output 0 is 1, neither 0 nor 2, which is the input over 1 - p"
+    assert (
+        "EXPECTED" not in found.script and "0 of 64 numbers are neither 0 nor" in found.log
+    )  # ONNX Runtime's are right
+    [told] = found.not_to_file
+    assert "its script does not show it" in told
+
+
+@pytest.mark.parametrize(
+    ("symptom", "said", "shown"),
+    [
+        ("value", "AssertionError: \nArrays are not equal\ny\nMismatched elements: 1", True),
+        ("value", "AssertionError: y: wrong dtype", False),
+        ("nan-mask", "AssertionError: \nNot equal to tolerance rtol=0\nmask\nnan", False),
+        ("dtype", "AssertionError: y: wrong dtype", True),
+        ("dtype", "AssertionError: y: wrong shape", False),
+        ("shape", "AssertionError: mask: wrong shape", False),
+    ],
+)
+def test_a_short_script_shows_the_output_and_the_symptom_of_the_finding_or_nothing(symptom, said, shown):
+    exhibit = Exhibit("F1", "f", "c", {}, "onnx", INCONSISTENT, "infer", symptom, "it differs", output="y")
+    trial = Trial("F1", 1, f"y: got [1.0]\nTraceback (most recent call last):\n{said}")
+    assert stage._fails_so(exhibit, trial) == shown
