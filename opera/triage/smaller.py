@@ -351,6 +351,9 @@ def sizes(program: Program, _: Defaults) -> Iterator[Step]:
                 yield partial(resized, size=size, target=target, stating=size in bound, begin=size - target)
         for begin in range(1, size - 1 if size <= simpler.FEW else 0):
             yield partial(resized, size=size, target=1, stating=size in bound, begin=begin)
+    for axis in range(max((len(x.shape) for x in leaves(program)), default=0)):
+        for place in (axis, -1 - axis):
+            yield partial(mapped, change=partial(_in_line, axis=place))
     for place, leaf in enumerate(leaves(program)):
         for axis, size in enumerate(leaf.shape):
             for target in dict.fromkeys((1, 2, size // 2, size - 1)):
@@ -418,6 +421,14 @@ def _replaced(value: Value, other: Callable[[int], int]) -> Value:
     if isinstance(value, list | tuple):
         return type(value)(_replaced(x, other) for x in value)
     return other(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _in_line(leaf: Leaf, axis: int) -> Leaf:
+    """Make an axis one of size 1, where it is in line with those of other tensors, counted from either end."""
+    if not -len(leaf.shape) <= axis < len(leaf.shape) or leaf.shape[axis] < 2:
+        return leaf
+    place = axis % len(leaf.shape)
+    return cut(leaf, [1 if x == place else size for x, size in enumerate(leaf.shape)], [0] * len(leaf.shape))
 
 
 def _axis_cut(leaf: Leaf, axis: int, target: int, begin: int) -> Leaf:
