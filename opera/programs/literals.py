@@ -91,10 +91,34 @@ def _tensor(tensor: Tensor) -> str:
         texts = [item.decode() if _is_text(item) else item for item in tensor.array().ravel().tolist()]
         return fold("np.array(", [literal(texts), "dtype=object"], f").reshape({literal(list(tensor.shape))})")
     container = CONTAINERS[tensor.dtype]
+    if tensor.dtype not in NATIVE and (text := _numbered(tensor)):
+        return text
     text = _spelled(tensor, container) or _packed(tensor, container)
     if tensor.dtype in NATIVE:
         return text
     return f"{text}.{'astype' if 'int' in tensor.dtype else 'view'}(ml_dtypes.{tensor.dtype})"
+
+
+def _numbered(tensor: Tensor) -> str:
+    """Return `np.array([...], dtype=ml_dtypes.bfloat16)`, or nothing where that is long, or not bit for bit the same."""
+    import ml_dtypes
+
+    dtype, numbers = getattr(ml_dtypes, tensor.dtype), tensor.numbers()
+    if numbers.dtype.kind not in "fiu" or numbers.size > MAX_SPELLED:
+        return ""
+    spelled = [_shortest(item) for item in numbers.ravel()]
+    with np.errstate(all="ignore"):
+        if np.array(spelled, dtype=dtype).tobytes() != tensor.data:
+            return ""
+    texts = [_number(item) for item in spelled]
+    if not texts:
+        return f"np.zeros({literal(list(tensor.shape))}, dtype=ml_dtypes.{tensor.dtype})"
+    nested = np.array(texts, dtype=object).reshape(tensor.shape).tolist()
+    line = f"np.array({_nested(nested)}, dtype=ml_dtypes.{tensor.dtype})"
+    if len(line) <= WIDTH - 20:
+        return line
+    flat = fold("np.array(", [fold("[", texts, "]"), f"dtype=ml_dtypes.{tensor.dtype}"], ")")
+    return flat if len(tensor.shape) == 1 else f"{flat}.reshape({literal(list(tensor.shape))})"
 
 
 def _is_text(item: bytes) -> bool:

@@ -421,10 +421,7 @@ def _script(workspace: Workspace, finding: Finding, chosen: Choice | None) -> tu
     python = workspace.interpreter(finding.environment)
     shown = scripts.exhibited(workspace, finding.id, chosen)
     exhibit = shown[0]
-    if (
-        exhibit.verdict in (CRASH, REFUSED, ABORT, INCONSISTENT)
-        and (short := brief.brief(*shown, states=exhibit.verdict == INCONSISTENT)) is not None
-    ):
+    if exhibit.verdict in (CRASH, REFUSED, ABORT, INCONSISTENT) and (short := brief.brief(*shown)) is not None:
         text = short.script(exhibit)
         trial = _run(text, finding.id, python)
         trial = msgspec.structs.replace(trial, shown=_fails_so(exhibit, trial))

@@ -57,6 +57,7 @@ class Page(msgspec.Struct, frozen=True):
         sentence: What is wrong.
         test, origin: The test that is shown, the one of its script, and the library's test that it was made of.
         reduced: Whether it is the reduction of that.
+        finished: Whether nothing smaller was left to try.
         model: The program call by call, a line each.
         parameters: Those that decide or are not the default.
         outputs: Those that differ, or the first where nothing was returned.
@@ -75,6 +76,7 @@ class Page(msgspec.Struct, frozen=True):
     test: str
     origin: str = ""
     reduced: bool = False
+    finished: bool = True
     model: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     outputs: tuple[Output, ...] = ()
@@ -108,6 +110,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         test=shown.test,
         origin=origin.test if origin else "",
         reduced=reduced is not None,
+        finished=reduced is None or reduced.finished,
         model=tuple(lines(program)),
         parameters=tuple(_parameters(program, reduced)),
         outputs=tuple(_outputs(workspace, shown, manifest)) if manifest else (),

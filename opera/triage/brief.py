@@ -1,8 +1,8 @@
 """A finding in as few lines as a user of the compiler would write: what issue drafts show, and what exported tests are made of.
 
-templates/brief/LIBRARY.j2 defines the model, templates/brief/FRONTEND.j2 runs it. What has no short form (low precision,
-strings, lists, a frontend without a template, or with settings that were chosen) is told by the reproducer
-(opera.triage.reproducer).
+templates/brief/LIBRARY.j2 defines the model, templates/brief/FRONTEND.j2 runs it: by its macro `run`, or `run_low` where there
+are elements that numpy does not have, `run_lists` where there are sequences. What has no short form (strings, a frontend
+without a template or that macro, or with settings that were chosen) is told by the reproducer (opera.triage.reproducer).
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import jinja2
 import msgspec
 
 from opera import libraries, resources
+from opera.compilers import Involved
 from opera.oracle.randomness import FORMS, RANDOM
 from opera.programs import literals
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Program
-from opera.programs.values import Tensor
+from opera.programs.values import CONTAINERS, Tensor
 from opera.programs.verdicts import INCONSISTENT
 from opera.triage.reproducer import Exhibit, kinds_of, tolerances
 
@@ -47,6 +48,7 @@ class Brief(msgspec.Struct, frozen=True):
         reference: Lines that make `expected` of `model` and `feeds`; empty where it has to be written down.
         outputs: Their names, as source; `expected` is a list of arrays, `rtol` and `atol` hold for all of them (None: equal),
             unless `tolerances`, a list of pairs, is not empty.
+        wide: Whether there are elements that numpy does not have: they are compared as numbers that it has.
         values: Each output's array as source, with its own rtol and atol.
         forms: Of a random program (dtype, shape) of each output, as source: nothing else of them is expected.
     """
@@ -62,17 +64,19 @@ class Brief(msgspec.Struct, frozen=True):
     rtol: float | None
     atol: float | None
     tolerances: str = ""
+    wide: bool = False
     values: tuple[tuple[str, float | None, float | None], ...] = ()
     forms: str = ""
 
     @property
     def check(self) -> str:
         """The call that compares `got` and `want`, named `name`."""
+        both = "got.astype(float), want.astype(float)" if self.wide else "got, want"
         if self.tolerances:
-            return "np.testing.assert_allclose(got, want, *tolerance, err_msg=name)"
+            return f"np.testing.assert_allclose({both}, *tolerance, err_msg=name)"
         if self.rtol is None:
-            return "np.testing.assert_array_equal(got, want, err_msg=name)"
-        return f"np.testing.assert_allclose(got, want, rtol={self.rtol:g}, atol={self.atol:g}, err_msg=name)"
+            return f"np.testing.assert_array_equal({both}, err_msg=name)"
+        return f"np.testing.assert_allclose({both}, rtol={self.rtol:g}, atol={self.atol:g}, err_msg=name)"
 
     def script(self, exhibit: Exhibit) -> str:
         """Return the script. What is compared first is the output that the exhibit names: the script ends at what is wrong."""
@@ -90,7 +94,6 @@ def brief(
     program: Program,
     *,
     alone: bool = True,
-    states: bool = True,
     device: str = '"CPU"',
     folder: str = "",
 ) -> Brief | None:
@@ -98,7 +101,6 @@ def brief(
 
     Args:
         alone: Whether it stands alone, and is not in a suite that has set the scene.
-        states: Whether the expected outputs are written down: a script of a crash does without.
         device, folder: Expressions that tests run it with; files go to the current folder where `folder` is empty.
     """
     shown: dict[str, Any] = libraries.get(manifest.library).reproducer(manifest, directory, program, exhibit.artefact)
@@ -108,26 +110,35 @@ def brief(
     if exhibit.chosen:
         return None
     names = (f"brief/{manifest.library}.j2", f"brief/{exhibit.frontend}.j2")
-    if kinds.low or kinds.lists or "string" in kinds.dtypes or any(x not in known.list_templates() for x in names):
+    compares = exhibit.verdict == INCONSISTENT or not alone or bool(folder)
+    if "string" in kinds.dtypes or any(x not in known.list_templates() for x in names):
+        return None
+    if (kinds.low or kinds.lists) and (bool(folder) or (kinds.lists and (compares or kinds.low))):
         return None
     model, frontend = (known.get_template(name).make_module({"variant": exhibit.variant}) for name in names)
     random = RANDOM in manifest.tags
     if random and exhibit.verdict == INCONSISTENT and exhibit.symptom not in FORMS:
         return None
-    run = frontend.run(exhibit.artefact, device, folder).strip()  # type: ignore[attr-defined]
+    given = shown["fed"] if isinstance(shown["fed"], list) else []
+    low = [
+        _low(kinds_of(x)) for x in (given if compares or exhibit.stage == "infer" else [], expected if compares else [])
+    ]
+    run = _run(frontend, kinds, (exhibit.artefact, device), low, folder)
     if not run:
         return None
     define = model.define(shown["model"], shown["feeds"], shown.get("training", False)).strip()  # type: ignore[attr-defined]
     found = tolerances(manifest, expected, exhibit.computes_in)
     wanted = literals.fold("[", [literals.source(value) for value in expected], "]")
     forms = [(x.dtype, list(x.shape)) for x in expected if isinstance(x, Tensor)] if random else []
-    body = f"{define}\n{wanted}" if states and not random else define
+    body = f"{define}\n{wanted}" if compares and not random else define
     helpers = UNPACK if "unpack(" in body else ""
     helpers += WITH_ATTRIBUTES if "with_attributes(" in body else ""
+    standard = "import base64\nimport zlib\n" if "unpack(" in body else ""
+    standard += "import ctypes\n" if "ctypes." in run else ""
     lines = f"{model.imports(alone)}\n{frontend.imports(exhibit.artefact)}"  # type: ignore[attr-defined]
     rtol, atol = found[0] if found else (None, None)
     return Brief(
-        imports=("import base64\nimport zlib\n\n" if "unpack(" in body else "") + _used(lines, f"{body}\n{run}"),
+        imports=(f"{standard}\n" if standard else "") + _used(lines, f"{body}\n{run}"),
         helpers=helpers.strip(),
         define=define,
         arguments=model.arguments().strip(),  # type: ignore[attr-defined]
@@ -137,10 +148,27 @@ def brief(
         expected=wanted,
         rtol=rtol,
         atol=atol,
+        wide=kinds.low,
         values=tuple((literals.source(value), *pair) for value, pair in zip(expected, found, strict=True)),
         forms=literals.literal(forms) if forms else "",
         tolerances="" if len(set(found)) < 2 else literals.literal([(r or 0.0, a or 0.0) for r, a in found]),
     )
+
+
+def _low(kinds: Involved) -> list[str]:
+    """Return the dtypes that numpy does not have."""
+    return sorted(name for name in kinds.dtypes if CONTAINERS.get(name, name) != name)
+
+
+def _run(frontend: Any, kinds: Involved, how: tuple[str, str], low: list[list[str]], folder: str) -> str:
+    """Return the lines that run the model, by the macro for such values; empty where the template has none.
+
+    `how` are artefact and device; `low` are the dtypes that numpy does not have, of what is fed and of what is looked at.
+    """
+    if not (kinds.low or kinds.lists):
+        return str(frontend.run(*how, folder)).strip()
+    macro = getattr(frontend, "run_low" if kinds.low else "run_lists", None)
+    return str(macro(*how, *(low if kinds.low else ()))).strip() if macro else ""
 
 
 def tidied(text: str) -> str:

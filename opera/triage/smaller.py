@@ -351,6 +351,10 @@ def sizes(program: Program, _: Defaults) -> Iterator[Step]:
                 yield partial(resized, size=size, target=target, stating=size in bound, begin=size - target)
         for begin in range(1, size - 1 if size <= simpler.FEW else 0):
             yield partial(resized, size=size, target=1, stating=size in bound, begin=begin)
+    for axis in range(max((len(x.shape) for x in leaves(program)), default=0)):
+        for place in (axis, -1 - axis):
+            for last in (False, True):
+                yield partial(_mapped, change=partial(_in_line, axis=place, last=last))
     for place, leaf in enumerate(leaves(program)):
         for axis, size in enumerate(leaf.shape):
             for target in dict.fromkeys((1, 2, size // 2, size - 1)):
@@ -418,6 +422,15 @@ def _replaced(value: Value, other: Callable[[int], int]) -> Value:
     if isinstance(value, list | tuple):
         return type(value)(_replaced(x, other) for x in value)
     return other(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _in_line(leaf: Leaf, axis: int, last: bool) -> Leaf:
+    """Leave the first or last entry of an axis, counted from either end, so that it is in line with those of other tensors."""
+    if not -len(leaf.shape) <= axis < len(leaf.shape) or leaf.shape[axis] < 2:
+        return leaf
+    place = axis % len(leaf.shape)
+    shape = [1 if x == place else size for x, size in enumerate(leaf.shape)]
+    return cut(leaf, shape, [(size - 1) * last for size in leaf.shape])
 
 
 def _axis_cut(leaf: Leaf, axis: int, target: int, begin: int) -> Leaf:

@@ -132,7 +132,9 @@ def test_a_finding_shows_its_reduction_and_who_is_to_blame(workspace, environmen
         "onnx__Pad.html",
     )  # fmt: skip
     assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
-    assert "environment" not in text and environments["tvm"] not in text
+    assert "environment" not in text and environments["tvm"] not in text and "not to the end" not in text
+    reduction.save(workspace, msgspec.structs.replace(smallest, finished=False))
+    assert "not to the end)" in shown(capsys, workspace, "Fbbbbbbbb")
 
 
 def test_a_test_shows_its_verdicts_on_every_frontend(workspace, environments, capsys):

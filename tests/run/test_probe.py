@@ -14,6 +14,8 @@ from faults.onnx_faults import Silent, relu
 
 from opera import temporary
 from opera.pool.pool import Pool
+from opera.programs import migrated
+from opera.programs.program import Captured, Provenance
 from opera.programs.verdicts import Limits
 from opera.run import driver as stage
 from opera.run.groups import groups
@@ -74,6 +76,19 @@ def test_programs_that_are_no_stored_tests_are_wrapped_in_a_scratch_place(filled
         assert probe(asked[1]).symptom == "value", "and they can be asked about again"
     assert not scratch.exists()
     assert contents(filled.root) == before
+
+
+def test_a_test_is_kept_whether_it_is_made_for_the_question_or_stored(filled: Workspace, tmp_path: Path) -> None:
+    [stored, *_] = run(filled, "wrong_value")
+    before = contents(filled.root)
+    with Probe.of(filled, workers=1) as probe:
+        held = filled.instance(migrated.read_manifest(migrated.folder(filled.tests_folder, stored)).instance)
+        for program in (held, relu(7, "Relu").program):
+            asked = Captured(program, Provenance("suite", "file", "test"))
+            for kept in (tmp_path / "kept", filled.tests_folder if program == held else tmp_path / "kept"):
+                probe(Question(frontend=name("wrong_value"), program=asked, keep=kept))
+    assert len(list((tmp_path / "kept").rglob("manifest.json"))) == 2
+    assert contents(filled.root) == before, "a stored test is not copied onto itself"
 
 
 def test_a_feedback_search_asks_more_meanwhile(filled: Workspace) -> None:

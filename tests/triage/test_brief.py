@@ -62,6 +62,6 @@ def test_the_script_of_a_crash_has_no_use_for_what_is_expected(tmp_path):
     numbers = np.random.default_rng(0).random(600).astype(np.float32)
     told = made(tmp_path, "Expand", {"x": numbers[:2], "shape": np.array([2])}, ("y",), (Tensor.of(numbers),))
     shown = exhibit(CRASH, "RuntimeError")
-    assert brief.brief(shown, *told).helpers  # an exported test states what is expected
-    made_of = brief.brief(shown, *told, states=False)
+    assert brief.brief(shown, *told, folder="folder").helpers  # an exported test states what is expected
+    made_of = brief.brief(shown, *told)
     assert not made_of.helpers and "base64" not in made_of.script(shown)

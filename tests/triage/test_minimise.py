@@ -188,6 +188,16 @@ def test_numbers_that_differ_take_the_place_of_equal_ones_alone() -> None:
     assert held == [[True, True], [1.0, 2.0], [5.0, 1.0], 1.0]
 
 
+def test_axes_of_one_size_shrink_in_line_with_those_of_other_tensors() -> None:
+    program = onnx("LayerNormalization", {"X": np.ones((2, 3, 2), "f4"), "Scale": np.ones((3, 2), "f4")})
+
+    def fails(p: Program) -> bool:
+        shapes = [leaf.shape for leaf in smaller.leaves(p)]
+        return len(shapes) == 2 and len(shapes[0]) == 3 and shapes[0][0] == 2 and shapes[0][1:] == shapes[1]
+
+    assert [leaf.shape for leaf in smaller.leaves(smallest(program, fails))] == [(2, 1, 1), (1, 1)]
+
+
 def test_unused_outputs_and_inputs_go() -> None:
     top = onnx(
         "TopK",
