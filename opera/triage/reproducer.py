@@ -51,6 +51,8 @@ UNLIKELY = math.log(2e6)
 """By Hoeffding's inequality, so often over twice the square of a distance makes it one in a million."""
 INTERNAL = re.compile(r"^opera|\.toml$")
 """Names among the versions of an exporter that say nothing to a maintainer."""
+PATIENCE = 10.0
+"""A death is waited for so many times as long as in a run: a script's process imports the compiler first, and may have to wait."""
 
 
 class Exhibit(msgspec.Struct, frozen=True):
@@ -138,7 +140,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
         "has_words": bool(words),
         "packages": literals.literal(tuple(sorted(named(exhibit.versions)))),
         "place": _place(exhibit.location, words),
-        "seconds": float(exhibit.limits.seconds),
+        "patience": exhibit.limits.seconds * (1.0 if exhibit.verdict == TIMEOUT else PATIENCE),
         "memory": int(exhibit.limits.memory) if exhibit.verdict == OUT_OF_MEMORY else 0,
         "timeout": exhibit.verdict == TIMEOUT,
         "same": _same_death(exhibit),

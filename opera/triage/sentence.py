@@ -44,6 +44,8 @@ SHORT = 90
 """Characters of a message that a title quotes."""
 LENGTH = 160
 """Characters of a message that a sentence quotes."""
+DIGITS = 6
+"""Digits of a number, where they are enough."""
 
 
 def sentence(
@@ -101,7 +103,7 @@ def title(operator: str, outcome: Outcome, deciding: Iterable[str] = (), *, expo
 def _symptom(outcome: Outcome, verb: str, doing: str) -> str:
     """Say what is wrong in the fewest words that tell it from other failures."""
     seen = outcome.details
-    expected, actual = (number(seen.get(name, "?")) for name in ("expected", "actual"))
+    expected, actual = apart(seen.get("expected", "?"), seen.get("actual", "?"))
     output = str(seen.get("output", "")) or "output"
     match outcome.verdict:
         case verdicts.INCONSISTENT if drawn(outcome):
@@ -159,7 +161,7 @@ def _wrong(compiler: str, what: str, outcome: Outcome) -> str:
     """Say which output is wrong and how, by the numbers that the comparison left."""
     seen = outcome.details
     output = str(seen.get("output", ""))
-    expected, actual = (number(seen.get(name, "?")) for name in ("expected", "actual"))
+    expected, actual = apart(seen.get("expected", "?"), seen.get("actual", "?"))
     of = f" ({output})" if output else ""
     match outcome.symptom:
         case "count" if "output" not in seen:
@@ -205,6 +207,16 @@ def _inner(operator: str, function: str) -> str:
     return f" (at its {name})" if inner else ""
 
 
-def number(value: Any) -> str:
-    """Return a number as short as six digits allow, and anything else as it is."""
-    return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))[:60]
+def apart(one: Any, other: Any) -> tuple[str, str]:
+    """Return two numbers with as many digits, six at least, as tell them from each other, and anything else as it is."""
+    found = number(one), number(other)
+    for digits in range(DIGITS + 1, 18):
+        if found[0] != found[1] or one == other:
+            break
+        found = number(one, digits), number(other, digits)
+    return found
+
+
+def number(value: Any, digits: int = DIGITS) -> str:
+    """Return a number as short as so many digits allow, and anything else as it is."""
+    return f"{value:.{digits}g}" if isinstance(value, float) else one_line(str(value))[:60]

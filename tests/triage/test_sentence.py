@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from opera.programs.verdicts import ABORT, CRASH, FAILURES, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, Outcome
-from opera.triage.sentence import SHORT, sentence, title
+from opera.triage.sentence import SHORT, apart, sentence, title
 
 VALUE = {"differing": 3, "elements": 4, "index": "[0, 1]", "expected": 2.875, "actual": 2.6666665077, "output": "Y"}
 SHAPE = {"expected": "(1, 2)", "actual": "(1, 3)", "output": "Y"}
@@ -115,3 +115,17 @@ def test_where_an_input_comes_from_is_told_after_what_is_given(deciding, wanted)
     assert wanted in sentence("TVM", "Resize", Outcome(INCONSISTENT, "infer", "value", details=VALUE), deciding)
     shape = Outcome(INCONSISTENT, "infer", "shape", details=SHAPE)
     assert wanted.removesuffix(" wrongly") in title("Resize", shape, deciding)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        (22.076072655462724, 22.076069934843595, ("22.076073", "22.07607")),
+        (2.875, 2.6666665077, ("2.875", "2.66667")),
+        (0.1, 0.1, ("0.1", "0.1")),
+        (float("nan"), 1.0, ("nan", "1")),
+        ("(1, 2)", "(1, 3)", ("(1, 2)", "(1, 3)")),
+    ],
+)
+def test_two_numbers_have_as_many_digits_as_tell_them_apart(one, other, told):
+    assert apart(one, other) == told
