@@ -52,7 +52,7 @@ UNLIKELY = math.log(2e6)
 INTERNAL = re.compile(r"^opera|\.toml$")
 """Names among the versions of an exporter that say nothing to a maintainer."""
 PATIENCE = 10.0
-"""A death is waited for so many times as long as in a run: a script's process imports the compiler first, and may have to wait."""
+"""A death is waited for so many times as long as in a run: a script's process imports the compiler first, and may wait."""
 
 
 class Exhibit(msgspec.Struct, frozen=True):
