@@ -223,7 +223,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     kept, finished = [program], True
     defaults: dict[str, Mapping[str, Value]] = {}
     try:
-        ask.begin(kept[-1], innermost(ask, kept, defaults))
+        known = innermost(ask, kept, defaults)
+        ask.begin(kept[-1], known)
         minimise(kept[-1], defaults, ask, kept.append)
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
