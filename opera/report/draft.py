@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import platform
 import re
-import sys
-import tempfile
 from collections.abc import Iterable, Iterator
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from opera import compilers, libraries, resources
+from opera import compilers, libraries
 from opera.errors import UsageError
 from opera.libraries.documented import Quote
-from opera.oracle import messages
 from opera.programs import migrated
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor
@@ -36,8 +31,8 @@ from opera.programs.verdicts import (
     UNSUPPORTED,
     Outcome,
 )
+from opera.report import markup, trackers, tried
 from opera.report.page import Page, page
-from opera.report.words import clean
 from opera.store import instances, tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
@@ -46,14 +41,11 @@ from opera.triage import brief, causes, disputed, part, reproducer, scripts
 from opera.triage.choice import Choice, choose
 from opera.triage.findings import Finding, findings
 from opera.triage.known import Entry, Known
-from opera.triage.reproducer import Exhibit
 from opera.triage.scripts import Trial
 from opera.triage.sentence import said, title
 
 COMMON = ("float32", "int64", "bool")
 """Dtypes that a title needs not name."""
-TITLES = {"onnx": "ONNX", "torch": "PyTorch", "keras": "Keras"}
-"""Library → what it is called in prose."""
 ROUTES = {
     "inputs": "a model whose tensors are all graph inputs",
     "constants": "a model that holds shapes, axes and the like as constants",
@@ -73,24 +65,8 @@ CONFIRMS = "gives the expected outputs"
 """What is said of another compiler that passes."""
 FOLD = 60
 """A script of more lines is folded."""
-WIDEST = 1000
-"""Characters of a line of that."""
-PRINTED = 20_000
-"""Characters of what a script printed that are looked at; a draft shows HEAD and TAIL lines of the part that matters."""
-HEAD, TAIL = 8, 22
 LISTED = 5
 """Tests that are named."""
-
-
-class Tracker(msgspec.Struct, frozen=True):
-    """Where issues go: see templates/issues/trackers.toml. `template` is the tracker's name where none is given."""
-
-    form: str
-    template: str = ""
-    title: str = ""
-    compilers: tuple[str, ...] = ()
-    frontends: tuple[str, ...] = ()
-    libraries: tuple[str, ...] = ()
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -175,36 +151,36 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     outcome, library = shown.verdict.outcome, finding.frontend.rpartition("-")[2]
     program = workspace.instance(tests.test(workspace, shown.verdict.test).instance)
     exporter = compilers.exporter(finding.frontend.rpartition("-")[0], library)
-    wanted = tracker or default(finding.frontend, told.blame.verdict if told.blame else "")
+    wanted = tracker or trackers.default(finding.frontend, told.blame.verdict if told.blame else "")
     line = title(_what(program, told, shown), outcome, shown.deciding, exporter=exporter)
     environment = workspace.environments()[finding.environment]
-    script, trial, short = _script(workspace, finding, chosen)
-    hidden = _private(workspace, workspace.interpreter(finding.environment))
+    script, trial, short = tried.script(workspace, finding, chosen)
+    hidden = tried.private(workspace, workspace.interpreter(finding.environment))
     names = list(dict.fromkeys(filter(None, finding.origins)))
     return Draft(
         finding=finding.id,
         tracker=wanted,
-        form=_tracker(wanted).form,
-        title=hide(_prefix(wanted, finding.frontend) + line, hidden),
-        sentence=re.sub(r"(?<!\.)\.$", "", hide(told.sentence, hidden)),
-        library=TITLES.get(library, library),
+        form=trackers.named(wanted).form,
+        title=tried.hide(trackers.prefix(wanted, finding.frontend) + line, hidden),
+        sentence=re.sub(r"(?<!\.)\.$", "", tried.hide(told.sentence, hidden)),
+        library=trackers.TITLES.get(library, library),
         frontend=finding.frontend,
         shows=outcome,
         not_to_file=tuple(_objections(finding, chosen, trial, entry)),
         expected=tuple(f"{x.name} = {x.expected}" for x in told.outputs),
         actual=(*_route(finding, shown), *_actual(told, outcome)),
-        says=hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
+        says=tried.hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
         model=told.model,
         script=script,
         folded=len(script.splitlines()) > FOLD,
         exit_codes=not short,
-        log=hide(excerpt(trial.text), hidden) if trial else "",
+        log=tried.hide(tried.excerpt(trial.text), hidden) if trial else "",
         reduced=told.reduced,
         origin=told.origin,
         file=_file(workspace, shown),
         quotes=tuple(_quotes(program, shown, outcome)),
         others=tuple(_others(told)),
-        versions=_versions(environment),
+        versions=trackers.versions(environment),
         system=_system(environment),
         opset=_opset(program),
         exporter=exporter,
@@ -215,50 +191,6 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         reference=_reference(workspace, shown, library),
         since=getattr(told, "since", ""),
     )
-
-
-def default(frontend: str, laid: str) -> str:
-    """Return the tracker of the part that is wrong: the library's where it is to blame, else the compiler's or exporter's."""
-    compiler, _, library = frontend.rpartition("-")
-    for name, of in trackers().items():
-        if library in of.libraries if laid == part.LIBRARY else frontend in of.frontends or compiler in of.compilers:
-            return name
-    raise UsageError(
-        f"no form of a tracker is known for {frontend}", fix=f"choose one: --tracker {', '.join(trackers())}"
-    )
-
-
-@cache
-def _declared() -> dict[str, Any]:
-    return resources.declaration("templates/issues", "trackers")
-
-
-@cache
-def trackers() -> dict[str, Tracker]:
-    """Return the trackers whose forms are known."""
-    return msgspec.convert(_declared()["tracker"], dict[str, Tracker])
-
-
-def _versions(environment: dict[str, Any]) -> dict[str, str]:
-    """Return name → version of the compiler, and of what made the model, the compiler's first."""
-    compiler, exporter = environment["compiler"], reproducer.named(environment["exporter"])
-    of = _declared()["version_of"].get(compiler, compilers.title(compiler))
-    return exporter if of in exporter else {of: environment["version"], **exporter}
-
-
-def _tracker(name: str) -> Tracker:
-    if name not in trackers():
-        raise UsageError(f"there is no form for a tracker called {name!r}", fix=f"one of {', '.join(trackers())}")
-    return trackers()[name]
-
-
-def _prefix(name: str, frontend: str) -> str:
-    """Return what titles begin with: the tracker's own word, and which frontend of several, or which exporter."""
-    tracker, (compiler, _, library) = _tracker(name), frontend.rpartition("-")
-    if library in tracker.libraries:
-        return f"{tracker.title}[{compilers.title(compiler).removeprefix('The ')}] "
-    several = len(compilers.get(compiler).FRONTENDS) > 1
-    return tracker.title + (f"[{TITLES.get(library, library)}] " if several else "")
 
 
 def _what(program: Program, told: Page, shown: Choice) -> str:
@@ -320,19 +252,15 @@ def _others(told: Page) -> list[str]:
     found = []
     for row in told.asked:
         if does := _does(row.shows):
-            found.append(f"{_called(*row.way.split(' ', 1))} {does}{f' ({row.remark})' if row.remark else ''}")
+            found.append(f"{trackers.called(*row.way.split(' ', 1))} {does}{f' ({row.remark})' if row.remark else ''}")
     for where, shown in told.elsewhere.items() if not told.asked else ():
         frontend, _, rest = where.partition(" ")
         if does := _does(shown):
             whole = " the test before it was reduced" if told.reduced else ""
-            found.append(f"{_called(frontend.rpartition('-')[0], rest)} {does}{f', given{whole}' if whole else ''}")
+            found.append(
+                f"{trackers.called(frontend.rpartition('-')[0], rest)} {does}{f', given{whole}' if whole else ''}"
+            )
     return found
-
-
-def _called(name: str, version: str) -> str:
-    """Return what a compiler is called, with its version, and with what the version is of where that has another name."""
-    of = _declared()["version_of"].get(name, "")
-    return f"{compilers.title(name)} ({of} {version})" if of else f"{compilers.title(name)} {version}"
 
 
 def _does(shown: str) -> str:
@@ -382,7 +310,7 @@ def _reference(workspace: Workspace, shown: Choice, library: str) -> str:
     if not (directory / "manifest.json").is_file():
         return ""
     by = migrated.read_manifest(directory).reference
-    name = TITLES.get(library, library)
+    name = trackers.TITLES.get(library, library)
     whose = {
         "test": "stated by that test",
         "eager": f"those of {name} itself, run eagerly",
@@ -411,91 +339,6 @@ def _system(environment: dict[str, Any]) -> str:
     return f"{platform.system()} {machine}, Python {python}"
 
 
-# ---------------------------------------------------------------------- the script
-
-
-def _script(workspace: Workspace, finding: Finding, chosen: Choice | None) -> tuple[str, Trial | None, bool]:
-    """Return the script of a finding, what it did just now, and whether it is the short one."""
-    if chosen is None:
-        return "", None, False
-    python = workspace.interpreter(finding.environment)
-    shown = scripts.exhibited(workspace, finding.id, chosen)
-    exhibit = shown[0]
-    if exhibit.verdict in (CRASH, REFUSED, ABORT, INCONSISTENT) and (short := brief.brief(*shown)) is not None:
-        text = short.script(exhibit)
-        trial = _run(text, finding.id, python)
-        trial = msgspec.structs.replace(trial, shown=_fails_so(exhibit, trial))
-        if trial.shown:
-            return text, trial, True
-    text = reproducer.render(*shown)
-    return text, _run(text, finding.id, python), False
-
-
-def _run(text: str, name: str, python: str) -> Trial:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "reproduce.py"
-        path.write_text(text, encoding="utf-8")
-        return scripts.verify(path, name, python=python, keep=PRINTED)
-
-
-def excerpt(text: str) -> str:
-    """Return what a script printed of its failure: comparisons, and the last traceback, its middle left out."""
-    lines = messages.COLOURS.sub("", text).strip().splitlines()
-    begin = max((place for place, line in enumerate(lines) if line.startswith("Traceback (most recent")), default=0)
-    told = [line for line in lines[:begin] if re.match(r"\S+: (?:expected|got) ", line)]
-    rest = [line for line in lines[begin:] if line.strip(" ^~") or not line]
-    failed = next((place for place, line in enumerate(rest) if line.startswith("AssertionError")), 0)
-    if told and failed:  # where a comparison was made says nothing
-        rest = rest[failed:]
-    if not begin and not told:
-        return "\n".join(line[:WIDEST] for line in rest[-HEAD:])
-    if len(rest) > HEAD + TAIL:
-        rest = [*rest[:HEAD], f"[{len(rest) - HEAD - TAIL} lines left out]", *rest[-TAIL:]]
-    return "\n".join([*told, *(line[:WIDEST] for line in rest)])
-
-
-def _fails_so(exhibit: Exhibit, trial: Trial) -> bool:
-    """Whether a short script, which has no exit codes of its own, failed as was found."""
-    if exhibit.verdict == ABORT:
-        return trial.code < 0 and exhibit.symptom == _signal(-trial.code)
-    if trial.code != 1:
-        return False
-    if exhibit.verdict == INCONSISTENT:
-        form = exhibit.symptom in ("shape", "dtype")
-        about = (
-            rf"^AssertionError: {re.escape(exhibit.output)}: wrong {exhibit.symptom}"
-            if form  # values are compared by numpy, which says so on lines of their own
-            else rf"^AssertionError: *\n[^\0]*\b{re.escape(exhibit.output)}\b"
-        )
-        return exhibit.symptom != "count" and re.search(about, trial.text, re.MULTILINE) is not None
-    flat = " ".join(messages.COLOURS.sub("", trial.text).split())
-    words = ".*?".join(map(re.escape, messages.identifying(exhibit.message).split(" ... ")))
-    return bool(words) and f"{exhibit.symptom.rpartition('.')[2]}:" in flat and re.search(words, flat) is not None
-
-
-def _signal(number: int) -> str:
-    import signal
-
-    return signal.Signals(number).name if number in signal.Signals.__members__.values() else ""
-
-
-def _private(workspace: Workspace, python: str) -> tuple[str, ...]:
-    """Return the folders of this machine that no draft names, the longest first."""
-    folders = {sys.prefix, sys.base_prefix, sys.exec_prefix, tempfile.gettempdir(), str(Path.cwd()), str(Path.home())}
-    folders |= {str(workspace.root.resolve()), str(resources.content("templates").parent)}
-    folders |= {str(Path(python).parent.parent), str(Path(python).resolve().parent.parent)} if python else set()
-    return tuple(sorted((x for x in folders if len(x) > 3), key=len, reverse=True))
-
-
-def hide(text: str, folders: Iterable[str]) -> str:
-    """Return a text without control characters, `…` in place of folders of this machine and of what leads to a package."""
-    for folder in folders:
-        text = re.sub(
-            rf"{re.escape(folder)}(?:/[^\s\"':,]*?/(?=site-packages/)|(?=[/\s\"':,)]|$))", "…/", text
-        ).replace("…//", "…/")
-    return clean(re.sub(r"…/tmp\w+/", "", text))
-
-
 # ---------------------------------------------------------------------- a test whose expectation is disputed
 
 
@@ -508,7 +351,7 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
             fix="`opera findings` lists what does",
         )
     verdict = next(x for x in stored.of_test(workspace, test) if x.outcome.details.get("screen") == DISPUTED)
-    wanted = tracker or next((name for name, of in trackers().items() if found.library in of.libraries), "")
+    wanted = tracker or next((name for name, of in trackers.trackers().items() if found.library in of.libraries), "")
     program = workspace.instance(tests.test(workspace, test).instance)
     choice = Choice(verdict, verdict)
     environment = workspace.environments()[verdict.environment]
@@ -516,15 +359,16 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
     exhibit = msgspec.structs.replace(shown[0], verdict=INCONSISTENT, sentence=found.message)
     short = brief.brief(exhibit, *shown[1:])
     text = short.script(exhibit) if short else reproducer.render(exhibit, *shown[1:])
-    trial = _run(text, test, workspace.interpreter(verdict.environment))
-    hidden = _private(workspace, workspace.interpreter(verdict.environment))
-    library = TITLES.get(found.library, found.library)
+    trial = tried.run(text, test, workspace.interpreter(verdict.environment))
+    hidden = tried.private(workspace, workspace.interpreter(verdict.environment))
+    library = trackers.TITLES.get(found.library, found.library)
     agreeing = [compilers.title(x) if x in compilers.registered() else x for x in found.compilers]
+    of = trackers.named(wanted)
     return Draft(
         finding=f"test {test}",
         tracker=wanted,
-        form=_tracker(wanted).form,
-        title=hide(f"{_tracker(wanted).title}{found.where}: expected output contradicted by {_and(agreeing)}", hidden),
+        form=of.form,
+        title=tried.hide(f"{of.title}{found.where}: expected output contradicted by {_and(agreeing)}", hidden),
         sentence=f"{found.where} states outputs that {_and(agreeing)} agree to contradict",
         library=library,
         frontend=verdict.frontend,
@@ -533,12 +377,12 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
         script=text,
         folded=len(text.splitlines()) > FOLD,
         exit_codes=short is None,
-        log=hide(excerpt(trial.text), hidden),
+        log=tried.hide(tried.excerpt(trial.text), hidden),
         origin=found.names[0] if found.names else "",
         file=_file(workspace, choice),
         quotes=tuple(_quotes(program, choice, verdict.outcome)),
         others=tuple(f"{x}: contradicts the test" for x in agreeing),
-        versions=_versions(environment),
+        versions=trackers.versions(environment),
         system=_system(environment),
         named=found.names[:LISTED],
         reference="the expected outputs are stated by that test",
@@ -582,38 +426,8 @@ def _why(seen: Iterable[Verdict]) -> str:
 def render(found: Draft) -> str:
     """Return a draft as Markdown."""
     environment = brief.environment()
-    environment.filters |= {"code": code, "block": block, "plain": plain, "prose": prose}
-    text = environment.get_template(f"issues/{trackers()[found.tracker].template or found.tracker}.md.j2").render(
-        x=found
-    )
+    environment.filters |= {"code": markup.code, "block": markup.block, "plain": markup.plain, "prose": markup.prose}
+    text = environment.get_template(
+        f"issues/{trackers.trackers()[found.tracker].template or found.tracker}.md.j2"
+    ).render(x=found)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
-
-
-def prose(text: str) -> str:
-    """Return a text on one line that may hold code between backquotes, and no other Markdown."""
-    flat = " ".join(clean(text).split())
-    parts = re.split(r"(`[^`]*`)", flat)
-    return "".join(part if part[:1] == "`" and len(part) > 1 else _bare(part) for part in parts)
-
-
-def plain(text: str) -> str:
-    """Return a text on one line in which nothing is Markdown, a mention or a reference to an issue."""
-    return _bare(" ".join(clean(text).split()))
-
-
-def _bare(text: str) -> str:
-    return re.sub(r"([`*<\\]|(?<!\w)[@#_](?=\w)|(?<=\w)_(?!\w))", r"\\\1", text)
-
-
-def code(text: str) -> str:
-    """Return a text on one line as code, whatever it holds."""
-    flat = " ".join(clean(text).split())
-    fence = "`" * (max((len(x) for x in re.findall("`+", flat)), default=0) + 1)
-    pad = " " if "`" in flat else ""
-    return f"{fence}{pad}{flat}{pad}{fence}"
-
-
-def block(text: str, language: str = "") -> str:
-    """Return a text as a block of code, whatever it holds."""
-    fence = "`" * max(3, max((len(x) for x in re.findall("`+", text)), default=0) + 1)
-    return f"{fence}{language}\n{text.rstrip()}\n{fence}"

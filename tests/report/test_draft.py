@@ -21,6 +21,7 @@ from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, DISPUTED, INCONSISTENT, NEWER, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.report import draft as stage
+from opera.report import trackers, tried
 from opera.report.draft import Draft
 from opera.report.page import page
 from opera.store.rows import Verdict
@@ -147,22 +148,26 @@ def test_every_tracker_has_its_own_form_and_a_compilers_words_stay_words(tracker
 def test_the_tracker_is_whose_part_is_wrong(workspace):
     drafted(workspace)
     assert (
-        stage.default("onnxexport-torch", "exporter") == "pytorch" and stage.default("onnxexport-keras", "") == "keras"
+        trackers.default("onnxexport-torch", "exporter") == "pytorch"
+        and trackers.default("onnxexport-keras", "") == "keras"
     )
-    assert stage.default("tvm-onnx", "conversion") == "tvm" and stage.default("tvm-torch", LIBRARY) == "pytorch"
-    assert stage.default("tensorrt-torch", "") == "torch-tensorrt" and stage.default("tensorrt-onnx", "") == "tensorrt"
+    assert trackers.default("tvm-onnx", "conversion") == "tvm" and trackers.default("tvm-torch", LIBRARY) == "pytorch"
+    assert (
+        trackers.default("tensorrt-torch", "") == "torch-tensorrt"
+        and trackers.default("tensorrt-onnx", "") == "tensorrt"
+    )
     for name in compilers.registered():
         for found in compilers.get(name).FRONTENDS:
-            assert stage.default(compilers.frontend_name(name, found), "") in HEADINGS
+            assert trackers.default(compilers.frontend_name(name, found), "") in HEADINGS
     with pytest.raises(UsageError, match="no form of a tracker is known for planted-onnx"):
-        stage.default("planted-onnx", "")
+        trackers.default("planted-onnx", "")
     with pytest.raises(UsageError, match="no form for a tracker called 'jira'"):
         stage.draft(workspace, FINDING, "jira")
     environment = next(iter(workspace.environments()))
     blame.save(workspace, Blame(FINDING, environment, "t", LIBRARY, "openvino and tvm give the same other answer"))
     assert stage.draft(workspace, FINDING).tracker == "onnx"
     named = {path.name.partition(".")[0] for path in resources.content("templates/issues").glob("*.md.j2")}
-    assert named == {x.template or name for name, x in stage.trackers().items()} and set(stage.trackers()) == set(
+    assert named == {x.template or name for name, x in trackers.trackers().items()} and set(trackers.trackers()) == set(
         HEADINGS
     )
 
@@ -279,14 +284,14 @@ def test_docstrings_are_quoted_by_parameter():
 def test_what_a_script_printed_is_cut_to_its_failure():
     noise = "\n".join(f"W1 loading {place}" for place in range(50))
     compared = "Y: got float32[1] [2.0]\nTraceback (most recent call last):\nAssertionError: \nno"
-    assert stage.excerpt(f"{noise}\n{compared}") == "Y: got float32[1] [2.0]\nAssertionError: \nno"
+    assert tried.excerpt(f"{noise}\n{compared}") == "Y: got float32[1] [2.0]\nAssertionError: \nno"
     raised = "Traceback (most recent call last):\n  File a\n    f()\n    ^^^\n" + "  deep\n" * 60 + "ValueError: bad"
-    told = stage.excerpt(f"{noise}\n{raised}").splitlines()
+    told = tried.excerpt(f"{noise}\n{raised}").splitlines()
     assert (
         told[0].startswith("Traceback") and told[-1] == "ValueError: bad" and len(told) < 40 and "    ^^^" not in told
     )
     assert (
-        stage.hide("at /home/me/env/lib/site-packages/tvm/x.py and /home/me", ("/home/me",))
+        tried.hide("at /home/me/env/lib/site-packages/tvm/x.py and /home/me", ("/home/me",))
         == "at …/site-packages/tvm/x.py and …/"
     )
 
@@ -363,4 +368,4 @@ def test_a_random_value_that_was_stored_as_wrong_is_told_by_what_may_be_drawn(wo
 def test_a_short_script_shows_the_output_and_the_symptom_of_the_finding_or_nothing(symptom, said, shown):
     exhibit = Exhibit("F1", "f", "c", {}, "onnx", INCONSISTENT, "infer", symptom, "it differs", output="y")
     trial = Trial("F1", 1, f"y: got [1.0]\nTraceback (most recent call last):\n{said}")
-    assert stage._fails_so(exhibit, trial) == shown
+    assert tried.fails_so(exhibit, trial) == shown

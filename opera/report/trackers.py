@@ -1,0 +1,77 @@
+"""Where issues go, and what their titles begin with: templates/issues/trackers.toml."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from opera import compilers, resources
+from opera.errors import UsageError
+from opera.triage import part, reproducer
+
+TITLES = {"onnx": "ONNX", "torch": "PyTorch", "keras": "Keras"}
+"""Library → what it is called in prose."""
+
+
+class Tracker(msgspec.Struct, frozen=True):
+    """Where issues go: see templates/issues/trackers.toml. `template` is the tracker's name where none is given."""
+
+    form: str
+    template: str = ""
+    title: str = ""
+    compilers: tuple[str, ...] = ()
+    frontends: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+
+
+def default(frontend: str, laid: str) -> str:
+    """Return the tracker of the part that is wrong: the library's where it is to blame, else the compiler's or exporter's."""
+    compiler, _, library = frontend.rpartition("-")
+    for name, of in trackers().items():
+        if library in of.libraries if laid == part.LIBRARY else frontend in of.frontends or compiler in of.compilers:
+            return name
+    raise UsageError(
+        f"no form of a tracker is known for {frontend}", fix=f"choose one: --tracker {', '.join(trackers())}"
+    )
+
+
+@cache
+def _declared() -> dict[str, Any]:
+    return resources.declaration("templates/issues", "trackers")
+
+
+@cache
+def trackers() -> dict[str, Tracker]:
+    """Return the trackers whose forms are known."""
+    return msgspec.convert(_declared()["tracker"], dict[str, Tracker])
+
+
+def versions(environment: dict[str, Any]) -> dict[str, str]:
+    """Return name → version of the compiler, and of what made the model, the compiler's first."""
+    compiler, exporter = environment["compiler"], reproducer.named(environment["exporter"])
+    of = _declared()["version_of"].get(compiler, compilers.title(compiler))
+    return exporter if of in exporter else {of: environment["version"], **exporter}
+
+
+def named(name: str) -> Tracker:
+    """Return the tracker of that name. Raises UsageError where there is none."""
+    if name not in trackers():
+        raise UsageError(f"there is no form for a tracker called {name!r}", fix=f"one of {', '.join(trackers())}")
+    return trackers()[name]
+
+
+def prefix(name: str, frontend: str) -> str:
+    """Return what titles begin with: the tracker's own word, and which frontend of several, or which exporter."""
+    tracker, (compiler, _, library) = named(name), frontend.rpartition("-")
+    if library in tracker.libraries:
+        return f"{tracker.title}[{compilers.title(compiler).removeprefix('The ')}] "
+    several = len(compilers.get(compiler).FRONTENDS) > 1
+    return tracker.title + (f"[{TITLES.get(library, library)}] " if several else "")
+
+
+def called(name: str, version: str) -> str:
+    """Return what a compiler is called, with its version, and with what the version is of where that has another name."""
+    of = _declared()["version_of"].get(name, "")
+    return f"{compilers.title(name)} ({of} {version})" if of else f"{compilers.title(name)} {version}"

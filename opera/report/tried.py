@@ -1,0 +1,109 @@
+"""The script of a draft: run before it is shown, and what of its output is shown, without this machine's folders."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from opera import resources
+from opera.oracle import messages
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED
+from opera.report.words import clean
+from opera.store.workspace import Workspace
+from opera.triage import brief, reproducer, scripts
+from opera.triage.choice import Choice
+from opera.triage.findings import Finding
+from opera.triage.reproducer import Exhibit
+from opera.triage.scripts import Trial
+
+WIDEST = 1000
+"""Characters of a line of that."""
+PRINTED = 20_000
+"""Characters of what a script printed that are looked at; a draft shows HEAD and TAIL lines of the part that matters."""
+HEAD, TAIL = 8, 22
+
+
+def script(workspace: Workspace, finding: Finding, chosen: Choice | None) -> tuple[str, Trial | None, bool]:
+    """Return the script of a finding, what it did just now, and whether it is the short one."""
+    if chosen is None:
+        return "", None, False
+    python = workspace.interpreter(finding.environment)
+    shown = scripts.exhibited(workspace, finding.id, chosen)
+    exhibit = shown[0]
+    if exhibit.verdict in (CRASH, REFUSED, ABORT, INCONSISTENT) and (short := brief.brief(*shown)) is not None:
+        text = short.script(exhibit)
+        trial = run(text, finding.id, python)
+        trial = msgspec.structs.replace(trial, shown=fails_so(exhibit, trial))
+        if trial.shown:
+            return text, trial, True
+    text = reproducer.render(*shown)
+    return text, run(text, finding.id, python), False
+
+
+def run(text: str, name: str, python: str) -> Trial:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "reproduce.py"
+        path.write_text(text, encoding="utf-8")
+        return scripts.verify(path, name, python=python, keep=PRINTED)
+
+
+def excerpt(text: str) -> str:
+    """Return what a script printed of its failure: comparisons, and the last traceback, its middle left out."""
+    lines = messages.COLOURS.sub("", text).strip().splitlines()
+    begin = max((place for place, line in enumerate(lines) if line.startswith("Traceback (most recent")), default=0)
+    told = [line for line in lines[:begin] if re.match(r"\S+: (?:expected|got) ", line)]
+    rest = [line for line in lines[begin:] if line.strip(" ^~") or not line]
+    failed = next((place for place, line in enumerate(rest) if line.startswith("AssertionError")), 0)
+    if told and failed:  # where a comparison was made says nothing
+        rest = rest[failed:]
+    if not begin and not told:
+        return "\n".join(line[:WIDEST] for line in rest[-HEAD:])
+    if len(rest) > HEAD + TAIL:
+        rest = [*rest[:HEAD], f"[{len(rest) - HEAD - TAIL} lines left out]", *rest[-TAIL:]]
+    return "\n".join([*told, *(line[:WIDEST] for line in rest)])
+
+
+def fails_so(exhibit: Exhibit, trial: Trial) -> bool:
+    """Whether a short script, which has no exit codes of its own, failed as was found."""
+    if exhibit.verdict == ABORT:
+        return trial.code < 0 and exhibit.symptom == _signal(-trial.code)
+    if trial.code != 1:
+        return False
+    if exhibit.verdict == INCONSISTENT:
+        form = exhibit.symptom in ("shape", "dtype")
+        about = (
+            rf"^AssertionError: {re.escape(exhibit.output)}: wrong {exhibit.symptom}"
+            if form  # values are compared by numpy, which says so on lines of their own
+            else rf"^AssertionError: *\n[^\0]*\b{re.escape(exhibit.output)}\b"
+        )
+        return exhibit.symptom != "count" and re.search(about, trial.text, re.MULTILINE) is not None
+    flat = " ".join(messages.COLOURS.sub("", trial.text).split())
+    words = ".*?".join(map(re.escape, messages.identifying(exhibit.message).split(" ... ")))
+    return bool(words) and f"{exhibit.symptom.rpartition('.')[2]}:" in flat and re.search(words, flat) is not None
+
+
+def _signal(number: int) -> str:
+    return signal.Signals(number).name if number in signal.Signals.__members__.values() else ""
+
+
+def private(workspace: Workspace, python: str) -> tuple[str, ...]:
+    """Return the folders of this machine that no draft names, the longest first."""
+    folders = {sys.prefix, sys.base_prefix, sys.exec_prefix, tempfile.gettempdir(), str(Path.cwd()), str(Path.home())}
+    folders |= {str(workspace.root.resolve()), str(resources.content("templates").parent)}
+    folders |= {str(Path(python).parent.parent), str(Path(python).resolve().parent.parent)} if python else set()
+    return tuple(sorted((x for x in folders if len(x) > 3), key=len, reverse=True))
+
+
+def hide(text: str, folders: Iterable[str]) -> str:
+    """Return a text without control characters, `…` in place of folders of this machine and of what leads to a package."""
+    for folder in folders:
+        text = re.sub(
+            rf"{re.escape(folder)}(?:/[^\s\"':,]*?/(?=site-packages/)|(?=[/\s\"':,)]|$))", "…/", text
+        ).replace("…//", "…/")
+    return clean(re.sub(r"…/tmp\w+/", "", text))
