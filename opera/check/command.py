@@ -12,10 +12,11 @@ import msgspec
 from rich.console import Console
 from rich.markup import escape
 
-from opera import temporary
+from opera import compilers, temporary
 from opera.capture.script import Command
 from opera.check import lines, program
 from opera.check.lines import NOT_RUN, Call, Line
+from opera.compilers import settings
 from opera.errors import UsageError
 from opera.prioritize import order
 from opera.programs.verdicts import Limits
@@ -40,6 +41,7 @@ class Wanted(msgspec.Struct, frozen=True):
     """What the user asked for: no `compilers` means all that are installed, no `workspace` one that is named after the file.
 
     A compiler is given as `NAME` or `NAME=PYTHON`; `pythons` is then compiler → interpreter, and `compilers` names alone.
+    `settings` of compilers are given as `NAME=VALUE`; `chosen` is then name → value.
     """
 
     library: str
@@ -52,6 +54,8 @@ class Wanted(msgspec.Struct, frozen=True):
     time_budget: float | None = None
     timeout: float = 30.0
     format: str = "terminal"
+    settings: tuple[str, ...] = ()
+    chosen: dict[str, str] = {}
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -84,7 +88,8 @@ def check(wanted: Wanted) -> bool:
     command = program.parse(wanted.library, wanted.words)
     names, pythons = environments.chosen(wanted.compilers, "", wanted.workspace or FOLDER)
     program.check_compilers(names, command.hooks.library)
-    wanted = msgspec.structs.replace(wanted, compilers=names, pythons=pythons)
+    chosen = settings.parsed(wanted.settings, names or compilers.registered()) if wanted.settings else {}
+    wanted = msgspec.structs.replace(wanted, compilers=names, pythons=pythons, chosen=chosen)
     with _folder(wanted, command) as folder, Workspace.open(folder, write=True) as workspace:
         found = _check(workspace, wanted, command)
         if not wanted.temporary:
@@ -127,6 +132,7 @@ def _check(workspace: Workspace, wanted: Wanted, command: Command) -> Check:
     options = Options(
         compilers=wanted.compilers, libraries=(library,), pythons=wanted.pythons, workers=wanted.workers,
         time_budget=wanted.time_budget, selection=Selection(instances=instances), limits=Limits(wanted.timeout),
+        chosen=wanted.chosen,
     )  # fmt: skip
     with reporter() as progress:
         progress.say(f"{ending}; {len(instances)} different calls to be run")
@@ -144,8 +150,6 @@ def _check(workspace: Workspace, wanted: Wanted, command: Command) -> Check:
 
 
 def _compilers(wanted: Wanted, library: str) -> list[str]:
-    from opera import compilers
-
     return list(wanted.compilers) or [x for x in compilers.registered() if library in compilers.get(x).FRONTENDS]
 
 

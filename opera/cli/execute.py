@@ -151,6 +151,8 @@ def check(
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one test may take.")] = 30.0,
     workers: Workers = CORES,
     format: Annotated[str, typer.Option(help="terminal or json.")] = "terminal",
+    option: Option = None,
+    device: Device = "",
 ) -> None:
     """Tell which lines of a program fail on a compiler: run it, record what it calls, and try each call on the compiler.
 
@@ -170,7 +172,7 @@ def check(
         command.Wanted(
             library=library, words=tuple(program), compilers=tuple(compiler or ()), workspace=workspace,
             temporary=temporary, workers=workers, time_budget=seconds(time_budget) if time_budget else None,
-            timeout=timeout, format=format,
+            timeout=timeout, format=format, settings=_settings(option, device),
         )
     )  # fmt: skip
     raise typer.Exit(NEW_FINDINGS if fails else OK)
@@ -270,8 +272,12 @@ def _chosen(option: list[str] | None, device: str, names: Iterable[str]) -> dict
     from opera import compilers
     from opera.compilers import settings
 
-    texts = [*(option or ()), *([f"device={device}"] if device else ())]
+    texts = _settings(option, device)
     return settings.parsed(texts, list(names) or compilers.registered()) if texts else {}
+
+
+def _settings(option: list[str] | None, device: str) -> tuple[str, ...]:
+    return (*(option or ()), *([f"device={device}"] if device else ()))
 
 
 def seconds(text: str) -> float:

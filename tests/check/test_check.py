@@ -10,7 +10,7 @@ from commands import opera
 
 from opera.check import command
 from opera.check.command import Wanted
-from opera.errors import UsageError
+from opera.errors import OperaError, UsageError
 from opera.store.workspace import Workspace
 
 pytest.importorskip("onnx")
@@ -154,3 +154,10 @@ def test_models_of_modules_and_layers(place: Path, text: str, library: str) -> N
         assert told['x = layers.Dense(3, activation="gelu")(inputs)', "keras.layers.Dense"]["modules"] == ["dense"]
     prioritized = opera("prioritize", "--workspace", "results/check/s", cwd=place)
     assert prioritized.returncode == 0
+
+
+def test_settings_of_a_compiler_are_checked_and_reach_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UsageError, match="did you mean provider"):
+        checked(capsys, compilers=("onnxruntime",), settings=("providr=x",))
+    with pytest.raises(OperaError, match="this onnxruntime has no CUDAExecutionProvider"):
+        checked(capsys, compilers=("onnxruntime",), settings=("provider=CUDAExecutionProvider",))
