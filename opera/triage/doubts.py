@@ -20,7 +20,7 @@ def doubts(tags: Collection[str], confirmed: int, laid: Blame | None, *, alone: 
 
     Args:
         tags: Of the finding.
-        confirmed: How many members failed again in a fresh process.
+        confirmed: How many members, or reductions of them, failed again in a fresh process.
         laid: Which part is wrong, where that was asked.
         alone: Whether a member fails without others before it.
         agreeing: Whether another compiler gives the expected outputs of the same model.

@@ -180,6 +180,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     script, laid = f"{REPRODUCERS}/{name}.py", known.blame(name, first.environment)
     agreeing = SINGLE_REFERENCE in tags and _agreed(workspace, chosen, laid)
     confirmed = len({x.test for x in group if x.confirmation == "confirmed"})
+    seen = confirmed + (chosen.reduction is not None)  # a reduction is stored once it failed in a fresh process
     return Finding(
         id=name,
         frontend=first.frontend,
@@ -203,7 +204,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         aliases=tuple(known.aliases.get(name, ())),
         sentence=_sentence(chosen, dict(zip(members, told, strict=True)), known),
         location=shown.location,
-        doubts=tuple(doubts(tags, confirmed, laid, alone=any(map(alone, group)), agreeing=agreeing)),
+        doubts=tuple(doubts(tags, seen, laid, alone=any(map(alone, group)), agreeing=agreeing)),
     )
 
 
