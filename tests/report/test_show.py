@@ -137,6 +137,23 @@ def test_a_finding_shows_its_reduction_and_who_is_to_blame(workspace, environmen
     assert "not to the end)" in shown(capsys, workspace, "Fbbbbbbbb")
 
 
+def test_a_reduction_that_failed_in_a_fresh_process_confirms_its_finding(workspace, environments):
+    def doubts() -> str:
+        return " ".join(findings(workspace, only="Fffffffff")[0].doubts)
+
+    assert "not confirmed" in doubts()
+    program = Instance("onnx", "Gemm", {}, (), ("y",), {"opset": {"": 25}})
+    migrated.write(
+        migrated.folder(workspace.tests_folder, "reduced"),
+        migrated.Manifest("reduced", "i", "onnx", "Gemm", {}, (), ("y",), {}), [], [], {},
+    )  # fmt: skip
+    line = Captured(program, Provenance("node-tests", "cases.py", "t"), None).form()
+    outcome = Outcome("out-of-memory", "infer", "out-of-memory", "too much")
+    known = ("Fffffffff", environments["openvino"], "openvino-onnx", "inputs", "t9")
+    reduction.save(workspace, Reduction(*known, line, outcome, "reduced"))
+    assert "not confirmed" not in doubts()
+
+
 def test_a_test_shows_its_verdicts_on_every_frontend(workspace, environments, capsys):
     text = shown(capsys, workspace, "t9")
     assert "tvm-onnx 0.27.0, inputs: timeout in compile" in text
