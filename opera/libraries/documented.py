@@ -25,11 +25,12 @@ CONDITION = r"\b(?:if|when|where)\b[^.;]{{0,40}}?[`'\"]*(?<![\w.-]){}(?![\w]|\.\
 
 
 class Quote(msgspec.Struct, frozen=True):
-    """What is said, of what (`attribute keep_aspect_ratio_policy`), and where."""
+    """What is said, of what (`attribute keep_aspect_ratio_policy`), and where; `types`: only that a dtype is admitted."""
 
     about: str
     text: str
     address: str
+    types: bool = False
 
 
 def special(call: Instance) -> list[tuple[str, str]]:

@@ -67,6 +67,8 @@ FOLD = 60
 """A script of more lines is folded."""
 LISTED = 5
 """Tests that are named."""
+TYPES = re.compile(r"dtype|data ?type|element type|precision|\b(?:b?float|u?int|bool)\d*\b", re.IGNORECASE)
+"""Words of a crash that is about a dtype."""
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -291,9 +293,16 @@ def _quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
     parameters += [x for x in _mentioned(calls[0], outcome) if x not in parameters]
     output = str(outcome.details.get("output", "")) if outcome.symptom in ("shape", "dtype") else ""
     try:
-        return list(library.documented(calls[0], parameters, output))
+        found: list[Quote] = library.documented(calls[0], parameters, output)
     except ImportError:
         return []
+    return [x for x in found if not x.types or _of_types(shown, outcome)]
+
+
+def _of_types(shown: Choice, outcome: Outcome) -> bool:
+    """Whether it is known, or a crash says, that a dtype is what matters."""
+    text = said(outcome, 1500) if outcome.verdict in (CRASH, REFUSED) else ""
+    return any(x.endswith(" inputs") for x in shown.deciding) or TYPES.search(text) is not None
 
 
 def _mentioned(call: Instance, outcome: Outcome) -> Iterator[str]:

@@ -275,6 +275,26 @@ def test_special_values_are_told_by_the_type_that_they_are_cast_to():
     assert prose("Strings: NaN.\n\n| NaN |", call) == "Strings: NaN."
 
 
+@pytest.mark.parametrize(
+    ("message", "deciding", "told"),
+    [
+        ("power only applies to float", (), True),
+        ("Total length of splits: 7 must match the length of the chosen axis: 5", (), False),
+        ("it cannot be", ("int32 inputs",), True),
+        ("it cannot be", ("mode='wrap'",), False),
+    ],
+)
+def test_that_a_dtype_is_admitted_is_quoted_where_dtypes_matter(message, deciding, told):
+    given = (Operand("X", Tensor.of(np.int32([1]))), Operand("Y", Tensor.of(np.int32([1]))))
+    call = Instance("onnx", "Pow", {}, given, ("Z",), {"opset": {"": 15}})
+    shown = type("Shown", (), {"deciding": deciding})
+    found = stage._quotes(call, shown, Outcome(CRASH, "compile", "Error", message))
+    assert [x.text for x in found] == [
+        "Among the types of T is tensor(int32).",
+        "Among the types of T1 is tensor(int32).",
+    ] * told
+
+
 def test_docstrings_are_quoted_by_parameter():
     doc = "Pool.\n\nArgs:\n    input: tensor :math:`(N)`\n    size (int): size of the\n      region\n\n    other: no\n"
     assert argument(doc, "size") == "size of the\nregion" and argument(doc, "missing") == ""

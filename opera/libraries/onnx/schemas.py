@@ -110,7 +110,8 @@ def quotes(call: Instance, parameters: list[str], output: str) -> list[Quote]:
         dtype = given.value.dtype if isinstance(given.value, Tensor) else COMMON[0]
         written = "tensor(" + {"float64": "double"}.get(dtype, dtype) + ")"
         if dtype not in COMMON and written in item.types:
-            found.append(Quote(f"input `{item.name}`", f"Among the types of {item.type_str} is {written}.", address))
+            text = f"Among the types of {item.type_str} is {written}."
+            found.append(Quote(f"input `{item.name}`", text, address, types=True))
     target = _target(call)
     found += _cast(call, target, schema.doc, address)
     for words, pattern in special(call) if target not in LOW else ():  # what is said of all types is not said of these
