@@ -151,6 +151,7 @@ def test_bad_use_is_told(filled: Workspace, tmp_path: Path, arguments: tuple[str
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.full
 def test_workspaces_are_scored_together(filled: Workspace, tmp_path: Path) -> None:
     other = tmp_path / "other"
     with Workspace.open(other, write=True) as opened:
@@ -221,6 +222,7 @@ def test_workspaces_in_other_orders_are_ranked_each_by_its_own(tmp_path: Path) -
         opened.close()
 
 
+@pytest.mark.full
 def test_held_out_frontends_are_told_apart(filled: Workspace, tmp_path: Path) -> None:
     filled.close()
     (tmp_path / "held.toml").write_text(

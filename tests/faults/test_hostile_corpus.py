@@ -89,6 +89,7 @@ def test_a_bomb_is_refused_by_its_line_in_little_memory(tmp_path: Path, name: st
     assert instances(tmp_path / "results") == 0
 
 
+@pytest.mark.full
 def test_a_file_of_many_lines_takes_no_more_memory_than_a_few(tmp_path: Path) -> None:
     good = line(tmp_path)
     form = msgspec.json.decode(good)

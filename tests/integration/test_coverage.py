@@ -18,6 +18,7 @@ def unary(operator: str, *, expected: bool = True) -> Captured:
     return Captured(instance, Provenance("suite", "file", operator), (tensor,) if expected else None)
 
 
+@pytest.mark.full
 def test_coverage_is_collected_stored_and_ranked_by(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     captured = [unary("Abs"), unary("Sqrt"), unary("Neg"), unary("Softmax")]

@@ -100,6 +100,7 @@ def test_a_workspace_without_instances_is_told(tmp_path: Path) -> None:
     assert ran.returncode == 2 and "no instances of torch" in ran.stderr
 
 
+@pytest.mark.full
 def test_a_call_that_does_not_end_is_left_out_and_told(tmp_path: Path) -> None:
     context = {"kind": "function", "call": {"args": ["input"], "kwargs": []}}
     slow = RandomTensor("float64", (2000, 2000), 1, 0.0, 1.0)  # its decomposition takes seconds

@@ -81,6 +81,7 @@ def test_constraints_become_instances_and_the_rest_is_listed(
     assert "3 APIs were done before" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_a_batch_that_runs_out_of_time_blames_no_input_and_is_tried_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,6 +122,7 @@ def test_numbers_that_json_has_no_word_for(workspace, environments):
     jsonschema.validate(json.loads(text, parse_constant=pytest.fail), schema())
 
 
+@pytest.mark.full
 def test_fifty_thousand_verdicts_take_seconds(workspace):
     names = ["Conv", "Cast", "Pad", "Add"]
     records = [captured(n, names[n % 4]) for n in range(10_000)]

@@ -49,6 +49,7 @@ def test_only_the_compilers_that_were_asked_for_are_checked(tmp_path: Path) -> N
     assert done.returncode == 2 and "there is no compiler called 'gcc'" in done.stderr
 
 
+@pytest.mark.full
 def test_lines_come_while_compilers_are_still_checked(tmp_path: Path) -> None:
     process = subprocess.Popen([*OPERA, "doctor", "--compiler", "onnxruntime"], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
