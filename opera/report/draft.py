@@ -220,7 +220,7 @@ def _objections(finding: Finding, chosen: Choice | None, trial: Trial | None, en
         more = ": ".join(filter(None, (entry.status, entry.issue or entry.reason or entry.note)))
         yield f"it is known ({more})"
     if chosen is None:
-        yield "nothing is left that shows it: its tests were deleted, or fail only after others in the same process"
+        yield "there is no script: no test is left that shows it alone"
     elif trial is None or not trial.shown:
         yield f"its script does not show it here and now: {_last(trial.text) if trial else 'it could not be run'}"
     yield from finding.doubts

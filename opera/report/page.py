@@ -9,6 +9,7 @@ import msgspec
 
 from opera import libraries
 from opera.oracle import comparison, draws, randomness
+from opera.oracle.screens import SINGLE_REFERENCE
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
 from opera.programs.program import Program
@@ -190,20 +191,17 @@ def _agreement(outcome: Outcome, manifest: Manifest | None, others: Sequence[Evi
     if manifest is not None:
         by = {"test": "the library's own test", "eager": f"eager {manifest.library}", "evaluator": "the evaluator"}
         yield f"expected outputs are those of {by.get(manifest.reference, manifest.reference)}"
-    seen = outcome.details
-    if others:
-        yield from (f"{x.way} agrees with them{f' ({x.remark})' if x.remark else ''}" for x in others if x.right)
-        yield from (f"{x.way} gives {x.remark}" for x in others if x.remark and not x.right)
-        if not any(x.right for x in others):
-            failed = [x.way for x in others if not x.remark]
-            yield "no other implementation confirms them" + (f": {', '.join(failed)} cannot run it" if failed else "")
-        return
-    if seen.get("agreeing"):
+    seen, right = outcome.details, [x for x in others if x.right]
+    yield from (f"{x.way} agrees with them{f' ({x.remark})' if x.remark else ''}" for x in right)
+    yield from (f"{x.way} gives {x.remark}" for x in others if x.remark and not x.right)
+    if seen.get("agreeing") and not right:
         yield f"{seen['agreeing']} agrees with them"
-    if seen.get("contradicts_both"):
+    if seen.get("contradicts_both") and not others:
         yield f"{seen['contradicts_both']} gives a third answer"
-    failed = [key.removesuffix("_error") for key in seen if key.endswith("_error")]
-    if "single-reference" in seen.get("tags", ()):
+    nobody = not (right or seen.get("agreeing")) if others else SINGLE_REFERENCE in seen.get("tags", ())
+    if nobody:
+        refused = [key.removesuffix("_error") for key in seen if key.endswith("_error")]
+        failed = [x.way for x in others if not x.remark] if others else refused
         yield "no other implementation confirms them" + (f": {', '.join(failed)} cannot run it" if failed else "")
 
 

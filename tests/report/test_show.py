@@ -17,6 +17,7 @@ from opera.programs.values import Optional, RandomTensor, Sequence, Tensor
 from opera.programs.verdicts import Outcome
 from opera.report import show
 from opera.report.chosen import Wanted
+from opera.report.page import _agreement
 from opera.report.terminal import findings_table
 from opera.sources.deeprel import relations
 from opera.sources.deeprel.plans import Pair, Tried
@@ -152,6 +153,15 @@ def test_a_reduction_that_failed_in_a_fresh_process_confirms_its_finding(workspa
     known = ("Fffffffff", environments["openvino"], "openvino-onnx", "inputs", "t9")
     reduction.save(workspace, Reduction(*known, line, outcome, "reduced"))
     assert "not confirmed" not in doubts()
+
+
+def test_who_confirmed_a_test_still_does_where_nobody_can_run_what_was_made_of_it():
+    seen = Outcome("inconsistent", "infer", "value", "it differs", details={"agreeing": "float64"})
+    cannot = (Evidence("tvm 0.27.0", "unsupported: load no"),)
+    assert list(_agreement(seen, None, cannot)) == ["float64 agrees with them"]
+    alone = msgspec.structs.replace(seen, details={})
+    assert list(_agreement(alone, None, cannot)) == ["no other implementation confirms them: tvm 0.27.0 cannot run it"]
+    assert list(_agreement(seen, None, (Evidence("tvm 0.27.0", "passes"),))) == ["tvm 0.27.0 agrees with them"]
 
 
 def test_a_test_shows_its_verdicts_on_every_frontend(workspace, environments, capsys):
