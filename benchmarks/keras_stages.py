@@ -10,30 +10,11 @@ from __future__ import annotations
 import argparse
 import gc
 import random
-import time
 import warnings
-from collections import Counter, defaultdict
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-
-class Clock:
-    """Adds up the CPU seconds of steps."""
-
-    def __init__(self) -> None:
-        self.seconds, self.times, self.failed = defaultdict[str, float](float), Counter[str](), Counter[str]()
-
-    def __call__(self, step: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        begin = time.process_time()
-        try:
-            return function(*arguments)
-        except Exception:  # what a compiler refuses is none of this
-            self.failed[step] += 1
-            return None
-        finally:
-            self.seconds[step] += time.process_time() - begin
-            self.times[step] += 1
+from stages import Clock
 
 
 def main() -> None:
@@ -55,21 +36,18 @@ def main() -> None:
     clock = Clock()
     for folder in folders[: given.tests]:
         program = library._stored(folder)
-        live = clock("build", wrap.build, program)
-        if live is None:
-            continue
-        clock("run", live.run)
-        clock("run again", live.run)
-        clock("trace", lambda made=live: made.concrete)
-        clock("convert to TFLite", live.tflite)
-        again = clock("build again", wrap.build, program)
-        outputs = [f"output_{place}" for place in range(len(again.model.outputs))]
-        model = clock("OpenVINO: load", loading.load_live, again.model, outputs)
-        if model is not None:
+        with suppress(Exception):  # what a compiler refuses, or fails at, is none of this
+            live = clock("build", wrap.build, program)
+            clock("run", live.run)
+            clock("run again", live.run)
+            with suppress(Exception):
+                clock("trace", lambda made=live: made.concrete)
+                clock("convert to TFLite", live.tflite)
+            again = clock("build again", wrap.build, program)
+            outputs = [f"output_{place}" for place in range(len(again.model.outputs))]
+            model = clock("OpenVINO: load", loading.load_live, again.model, outputs)
             clock("OpenVINO: compile", compiling.compile_model, model)
-    for step, seconds in clock.seconds.items():
-        times = clock.times[step]
-        print(f"{step:20} {1000 * seconds / times:7.1f} CPU ms, {times} times, {clock.failed[step]} failed")
+    print(*clock.table(), sep="\n")
 
 
 if __name__ == "__main__":

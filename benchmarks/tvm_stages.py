@@ -9,33 +9,12 @@ from __future__ import annotations
 
 import argparse
 import random
-import resource
 import warnings
-from collections import Counter, defaultdict
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-
-def cpu() -> float:
-    """Return the CPU seconds of this process and of those that it waited for: the linker is one."""
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(x.ru_utime + x.ru_stime for x in used)
-
-
-class Clock:
-    """Adds up the CPU seconds of stages."""
-
-    def __init__(self) -> None:
-        self.seconds, self.times = defaultdict[str, float](float), Counter[str]()
-
-    def __call__(self, stage: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        begin = cpu()
-        try:
-            return function(*arguments)
-        finally:
-            self.seconds[stage] += cpu() - begin
-            self.times[stage] += 1
+from stages import Clock
 
 
 def main() -> None:
@@ -52,7 +31,7 @@ def main() -> None:
 
     folders = sorted(path.parent for path in (given.workspace / "tests").rglob("model.onnx"))
     random.Random(3).shuffle(folders)
-    clock, left_out = Clock(), 0
+    clock = Clock()
 
     def started(executable: Any) -> Any:
         return relax.VirtualMachine(executable, tvm.cpu())
@@ -62,18 +41,14 @@ def main() -> None:
             return tvm.compile(module, target=tvm.target.Target("llvm"))
 
     for folder in folders[: given.tests]:
-        try:
+        with suppress(Exception):  # what a compiler refuses, or fails at, is none of this
             module, *_ = clock("load", tvm_onnx.load, str(folder / "model.onnx"))
             clock("as users do: start", started, clock("as users do: compile", usual, module))
             clock("trial, JIT: start", started, clock("trial, JIT: compile", trial.compiled, module, 3))
             executable = clock("trial, linked: compile", trial.compiled, module, 3)
             clock("trial, linked: link", trial.linked, executable)
             clock("trial, linked: start", started, executable)
-        except Exception:  # what TVM refuses, or fails at, is none of this
-            left_out += 1
-    for stage, seconds in clock.seconds.items():
-        print(f"{stage:26} {1000 * seconds / clock.times[stage]:7.1f} CPU ms, {clock.times[stage]} times")
-    print(f"{left_out} of {given.tests} are left out")
+    print(*clock.table(), sep="\n")
 
 
 if __name__ == "__main__":

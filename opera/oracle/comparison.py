@@ -359,7 +359,7 @@ def _judge(
         return _Result(chebyshev=distance, details=details)
     details |= _at(expected, actual, differs)
     message = _where(details)
-    if distance is not None:
+    if distance is not None and expected.dtype != "bool":
         message += f"; by at most {distance:.4g}"
         message += f", relatively {details['max_rel']:.4g} (rtol {rtol:g}, atol {atol:g})" if rtol or atol else ""
     return _Result("value", message, distance, details)

@@ -49,6 +49,11 @@ def test_equal_tensors_agree_whatever_their_bits(tensor: Tensor) -> None:
     assert result.details["paper_rule"] is (None if tensor.dtype == "string" else False)
 
 
+def test_how_far_booleans_are_apart_is_not_said() -> None:
+    result = one(Tensor.of(np.array([True, False])), Tensor.of(np.array([True, True])))
+    assert result.message == "output 'y': 1 of 2 elements, first at [1]: expected False, got True"
+
+
 @given(tensors(), st.integers(1, 3))
 def test_another_shape_is_a_shape(tensor: Tensor, extra: int) -> None:
     other = Tensor(tensor.dtype, tensor.shape + (1,) * extra, tensor.data)
