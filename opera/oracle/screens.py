@@ -17,7 +17,7 @@ import numpy as np
 
 from opera.errors import InvalidTest
 from opera.oracle import comparison as oracle
-from opera.oracle import domains, draws, randomness, ties
+from opera.oracle import domains, draws, randomness, ties, undefined
 from opera.oracle.draws import Broken
 from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Manifest, read_values
@@ -87,23 +87,30 @@ def screen(
     form = randomness.wrong_form(manifest, expected, actual)
     if randomness.RANDOM in manifest.tags and not form:
         return _random(library, compiler, manifest, directory, program, actual, outcome, runs)
-    undefined = "" if form else why_undefined(library, program, expected)
-    if undefined:
-        return Screening(UNDEFINED, {"why": undefined})
+    why = "" if form else why_undefined(library, program, expected)
+    if why:
+        actual = undefined.mended(why, expected, actual)
+        if not undefined.wrong(manifest, expected, actual, outcome.details):
+            return Screening(UNDEFINED, {"why": str(why)})
     if outcome.verdict == UNSTABLE:
         return Screening()
 
     def ask(values: list[Value]) -> list[Opinion]:
         return library.opinions(manifest, directory, values, compiler)
 
-    opinions = ask(inputs)
+    def defined(told: Iterable[Opinion]) -> Iterator[Opinion]:
+        for x in told:
+            kept = undefined.mended(why, expected, x.outputs) if why and x.outputs is not None else x.outputs
+            yield msgspec.structs.replace(x, outputs=kept)
+
+    opinions = list(defined(ask(inputs)))
     if rounded := ill_conditioned(ask, manifest, program, inputs, expected, actual, outcome.symptom, opinions):
         return Screening(ILL_CONDITIONED, rounded)
-    further: Iterable[Opinion] = getattr(library, "further", _nobody)(manifest, directory, inputs, compiler)
+    further = defined(getattr(library, "further", _nobody)(manifest, directory, inputs, compiler))
     found = _disputed(manifest, expected, actual, opinions, further)
     own = [x.outputs for x in opinions if not x.independent and x.outputs is not None]
     if found.reason == DISPUTED and any(_agree(manifest, expected, outputs) for outputs in own):
-        for lacking in getattr(library, "lacking", _nobody)(manifest, directory, inputs, compiler):
+        for lacking in defined(getattr(library, "lacking", _nobody)(manifest, directory, inputs, compiler)):
             if lacking.outputs is not None and _agree(manifest, actual, lacking.outputs):
                 return Screening("", {"computes_as": lacking.name, **found.numbers}, (LEFT_OUT,))
     return found

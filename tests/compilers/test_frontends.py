@@ -12,6 +12,7 @@ import pytest
 
 from opera.compilers import Compiler, onnxruntime
 from opera.compilers.openvino import compiler as openvino
+from opera.compilers.shared import messages
 from opera.compilers.shared.messages import Claimed
 from opera.compilers.shared.packing import CannotCarry
 from opera.compilers.tvm import compiler as tvm
@@ -88,6 +89,25 @@ def test_what_tvm_refuses_against_its_own_claim(make: Any, run: Any) -> None:
         else:
             told.append(None)
     assert told == [None, Claimed, Claimed]
+
+
+def test_what_onnx_runtime_lists_a_kernel_for_and_does_not_find(make: Any, run: Any) -> None:
+    """Kernels without a last version, of operators that have a newer one in the opset that it declares, are never chosen."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    newest, frontend = onnxruntime.FRONTENDS["onnx"].opsets()[""], onnxruntime.FRONTENDS["onnx"]
+    latest: dict[str, tuple[int, int]] = {}
+    for kernel in state.get_all_opkernel_def():
+        if kernel.provider == onnxruntime.CPU and kernel.domain == "":
+            latest[kernel.op_name] = max(latest.get(kernel.op_name, (0, 0)), kernel.version_range)
+    schemas = [x for x in onnx.defs.get_all_schemas_with_history() if x.domain == "" and x.name in latest]
+    lost = {x.name for x in schemas if latest[x.name][0] < x.since_version <= min(newest, 22) <= latest[x.name][1]}
+    rule = next(x for x in onnxruntime.UNSUPPORTED if x.kind == messages.CLAIMED)
+    error = "NOT_IMPLEMENTED : Could not find an implementation for {}(22) node"
+    assert {name for name in latest if rule.fits("load", RuntimeError(error.format(name)))} == lost
+    assert run(onnxruntime, make("RandomUniformLike", [FLOATS], [FLOATS], opset=21))[0] == "done"
+    newer = make("RandomUniformLike", [FLOATS], [FLOATS], opset=22)
+    assert isinstance(frontend.unsupported(newer, *run(onnxruntime, newer)), Claimed)
 
 
 @each

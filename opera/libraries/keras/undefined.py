@@ -14,6 +14,7 @@ import numpy as np
 
 from opera.errors import CorpusError
 from opera.libraries.keras import codec as keras_values
+from opera.oracle.undefined import Undefined
 from opera.programs.program import Instance
 from opera.programs.values import RandomTensor, Tensor, Value
 
@@ -51,8 +52,9 @@ def _integer_division(instance: Instance, expected: list[Value]) -> str | None:
     divisor = _argument(instance, "x2", 1)
     if divisor is None or divisor.dtype.kind not in "iu":
         return None
-    zeros = int((divisor == 0).sum())
-    return f"an integer is divided by zero; {zeros} of {divisor.size} divisors are zero" if zeros else None
+    zeros = divisor == 0
+    why = f"an integer is divided by zero; {int(zeros.sum())} of {divisor.size} divisors are zero"
+    return Undefined(why, zeros) if zeros.any() else None
 
 
 def _shift(instance: Instance, expected: list[Value]) -> str | None:
@@ -64,10 +66,9 @@ def _shift(instance: Instance, expected: list[Value]) -> str | None:
     if shifted is None or amount is None or shifted.dtype.kind not in "iu":
         return None
     width = 8 * shifted.dtype.itemsize
-    bad = int(((amount < 0) | (amount >= width)).sum())
-    return (
-        f"shifts of a {shifted.dtype} by a negative amount or by its width are undefined; {bad} such" if bad else None
-    )
+    bad = (amount < 0) | (amount >= width)
+    why = f"shifts of a {shifted.dtype} by a negative amount or by its width are undefined; {int(bad.sum())} such"
+    return Undefined(why, bad) if bad.any() else None
 
 
 def _cast(instance: Instance, expected: list[Value]) -> str | None:
@@ -79,15 +80,16 @@ def _cast(instance: Instance, expected: list[Value]) -> str | None:
     limits = np.iinfo(target)
     wide = source.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        bad = int((~np.isfinite(wide) | (np.trunc(wide) < limits.min) | (np.trunc(wide) > limits.max)).sum())
-    return f"floats that are no {target} are cast to it; {bad} of {source.size} values" if bad else None
+        bad = ~np.isfinite(wide) | (np.trunc(wide) < limits.min) | (np.trunc(wide) > limits.max)
+    why = f"floats that are no {target} are cast to it; {int(bad.sum())} of {source.size} values"
+    return Undefined(why, bad) if bad.any() else None
 
 
-def _sign(what: str) -> Rule:
+def _sign(what: str, *where: bool) -> Rule:
     """NumPy, linalg.svd and eigh: the vectors are determined up to a factor of modulus 1, and for equal values not even so."""
 
     def rule(instance: Instance, expected: list[Value]) -> str | None:
-        return f"the {what} are determined up to their signs" if len(expected) > 1 else None
+        return Undefined(f"the {what} are determined up to their signs", *where) if len(expected) > 1 else None
 
     return rule
 
@@ -115,9 +117,9 @@ RULES: Mapping[str, Rule] = {
         for name in ("bitwise_left_shift", "bitwise_right_shift", "left_shift", "right_shift")
     },
     "keras.ops.cast": _cast,
-    "keras.ops.svd": _sign("singular vectors"),
+    "keras.ops.svd": _sign("singular vectors", True, False, True),
     "keras.ops.eig": _sign("eigenvectors"),
-    "keras.ops.eigh": _sign("eigenvectors"),
+    "keras.ops.eigh": _sign("eigenvectors", False, True),
     "keras.ops.qr": _sign("factors"),
     "keras.ops.argpartition": _partition,
     "keras.ops.scatter_update": _duplicates,

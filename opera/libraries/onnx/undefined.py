@@ -19,6 +19,7 @@ import numpy as np
 from opera.errors import InvalidTest
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import wrap as onnx_model
+from opera.oracle.undefined import Undefined, twice
 from opera.programs.program import Instance
 from opera.programs.values import Tensor, Value
 
@@ -78,12 +79,12 @@ def _shift(call: Call) -> str | None:
     if amounts is None or "int" not in amounts.dtype or call.opset >= 28:
         return None
     width = 8 * np.dtype(amounts.dtype).itemsize
-    bad = [int(x) for x in amounts.array().ravel() if not 0 <= int(x) < width]
-    return (
-        f"BitShift before opset 28 gives no meaning to a shift of {width} bits by {bad[0]}; {len(bad)} such"
-        if bad
-        else None
-    )
+    shifts = amounts.array()
+    bad = (shifts < 0) | (shifts >= width)
+    if not bad.any():
+        return None
+    first = f"a shift of {width} bits by {shifts[bad][0]}; {int(bad.sum())} such"
+    return Undefined(f"BitShift before opset 28 gives no meaning to {first}", bad)
 
 
 def _integer_division(call: Call) -> str | None:
@@ -91,15 +92,14 @@ def _integer_division(call: Call) -> str | None:
     if divisor is None or dividend is None or "int" not in divisor.dtype:
         return None
     name, divisors = call.instance.operator, divisor.array()
-    zeros = int((divisors == 0).sum())
-    if zeros:
-        return f"{name} of {divisor.dtype} by zero has no result; {zeros} of {divisors.size} divisors are zero"
+    zeros, over = divisors == 0, np.zeros((), dtype=bool)
     if name == "Div" and divisor.dtype.startswith("int"):
-        least = -(1 << (_bits(divisor.dtype) - 1))
-        top, bottom = np.broadcast_arrays(dividend.array(), divisors)
-        over = int(((top == least) & (bottom == -1)).sum())
-        if over:
-            return f"Div of the least {divisor.dtype} by -1 overflows; {over} such"
+        over = (dividend.array() == -(1 << (_bits(divisor.dtype) - 1))) & (divisors == -1)
+    if zeros.any():
+        count = f"{int(zeros.sum())} of {divisors.size} divisors are zero"
+        return Undefined(f"{name} of {divisor.dtype} by zero has no result; {count}", zeros | over)
+    if over.any():
+        return Undefined(f"Div of the least {divisor.dtype} by -1 overflows; {int(over.sum())} such", over)
     return None
 
 
@@ -107,14 +107,15 @@ def _integer_power(call: Call) -> str | None:
     base, exponent = call.tensor("X", 0), call.tensor("Y", 1)
     if base is None or exponent is None or "int" not in base.dtype:
         return None
-    negative = int((exponent.numbers() < 0).sum())
-    return (
-        f"Pow of {base.dtype} to a negative power is no {base.dtype}; {negative} such exponents" if negative else None
-    )
+    negative = exponent.numbers() < 0
+    if not negative.any():
+        return None
+    count = f"{int(negative.sum())} such exponents"
+    return Undefined(f"Pow of {base.dtype} to a negative power is no {base.dtype}; {count}", negative)
 
 
 def _cast(call: Call) -> str | None:
-    """Cast-13: float to "fixed point: undefined if OOR"; Cast-24: negative to float8e8m0 "gives undefined behavior".
+    """Cast-13: float to "fixed point: undefined if OOR"; Cast-24: negative to float8e8m0 "gives undefined behavior", -0 too.
 
     What NaN becomes in a type without one is said in two ways: https://onnx.ai/onnx/technical/float4.html and float6.html.
     """
@@ -126,15 +127,16 @@ def _cast(call: Call) -> str | None:
     if source is None or source.dtype == "string":
         return None
     if target == "float8_e8m0fnu":
-        negative = int((source.numbers() < 0).sum())
-        return f"casting negative values to {target} is undefined; {negative} such" if negative else None
-    if target == "float4_e2m1fn":
-        nans = int(np.isnan(source.numbers().astype(np.float64)).sum())
+        numbers = source.numbers()
+        bad, why = np.signbit(numbers) & ~np.isnan(numbers), f"casting negative values to {target} is undefined"
+    elif target == "float4_e2m1fn":
         said = "ONNX's page on it says 6, its page on float6 calls it unspecified"
-        return f"casting NaN to {target}, which has none: {said}; {nans} such" if nans else None
-    if "int" not in target or "float" not in source.dtype:
+        bad, why = np.isnan(source.numbers().astype(np.float64)), f"casting NaN to {target}, which has none: {said}"
+    elif "int" in target and "float" in source.dtype:
+        return _out_of_range(source.numbers(), source.dtype, target)
+    else:
         return None
-    return _out_of_range(source.numbers(), source.dtype, target)
+    return Undefined(f"{why}; {int(bad.sum())} such", bad) if bad.any() else None
 
 
 def _out_of_range(numbers: Array, source: str, target: str) -> str | None:
@@ -147,7 +149,7 @@ def _out_of_range(numbers: Array, source: str, target: str) -> str | None:
         return None
     first = numbers[tuple(np.argwhere(bad)[0])]
     count = f"{int(bad.sum())} of {bad.size} elements"
-    return f"casting {first} from {source} to {target} is out of range, so undefined; {count}"
+    return Undefined(f"casting {first} from {source} to {target} is out of range, so undefined; {count}", bad)
 
 
 def _quantize(call: Call) -> str | None:
@@ -159,8 +161,9 @@ def _quantize(call: Call) -> str | None:
     if zeros:
         return f"QuantizeLinear divides by y_scale, which is zero {zeros} times"
     to_integer = "int" in (zero_point.dtype if zero_point is not None else "uint8")
-    nans = int(np.isnan(x.numbers()).sum()) if to_integer and "float" in x.dtype else 0
-    return f"QuantizeLinear of NaN to an integer has no result; {nans} such" if nans else None
+    if not to_integer or "float" not in x.dtype or not (nans := np.isnan(x.numbers())).any():
+        return None
+    return Undefined(f"QuantizeLinear of NaN to an integer has no result; {int(nans.sum())} such", nans)
 
 
 def _arg(call: Call) -> str | None:
@@ -251,12 +254,7 @@ def _scatter(call: Call) -> str | None:
         places = np.indices(array.shape)
         places[axis] = array % data.shape[axis]
         rows = places.reshape(array.ndim, -1).T
-    doubled = len(rows) - len(np.unique(rows, axis=0))
-    return (
-        f"{call.instance.operator} writes {doubled} elements more than once, in no order that is defined"
-        if doubled
-        else None
-    )
+    return twice(call.instance.operator, rows, np.zeros(data.shape, dtype=bool))
 
 
 def _clip(call: Call) -> str | None:

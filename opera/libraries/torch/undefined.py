@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from opera.errors import CorpusError
+from opera.oracle.undefined import Undefined, twice
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 
@@ -138,8 +139,10 @@ def _shift(call: Call) -> str | None:
     if amounts.dtype.kind not in "iu" or "int" not in call.result.dtype:
         return None
     width = _bits(call.result.dtype)
-    bad = [int(x) for x in amounts.ravel() if not 0 <= int(x) < width]
-    return f"a shift of {width} bits by {bad[0]} is undefined; {len(bad)} such" if bad else None
+    bad = (amounts < 0) | (amounts >= width)
+    if not bad.any():
+        return None
+    return Undefined(f"a shift of {width} bits by {amounts[bad][0]} is undefined; {int(bad.sum())} such", bad)
 
 
 def _cast(call: Call) -> str | None:
@@ -159,7 +162,8 @@ def _cast(call: Call) -> str | None:
         return None
     first = numbers[tuple(np.argwhere(bad)[0])]
     count = f"{int(bad.sum())} of {bad.size} elements"
-    return f"casting {first} from {source.dtype} to {target} does not fit, so undefined; {count}"
+    where = () if plain(call.instance.operator) == "setitem" else (bad,)  # which elements are written is not known
+    return Undefined(f"casting {first} from {source.dtype} to {target} does not fit, so undefined; {count}", *where)
 
 
 def _sort(call: Call) -> str | None:
@@ -167,19 +171,26 @@ def _sort(call: Call) -> str | None:
     data = call.tensor("input")
     if data is None or not data.shape or call.argument("stable") is True:
         return None
-    ties = _ties(data.numbers(), call.argument("dim", -1))
-    return (
-        f"{call.instance.operator} that is not stable does not order equal elements; {ties} of them" if ties else None
-    )
+    dim, descending = call.argument("dim", -1), call.argument("descending", False)
+    equal = _equal(data.numbers(), dim)
+    if not equal.any():
+        return None
+    why = f"{call.instance.operator} that is not stable does not order equal elements; {int(equal.sum())} have an equal"
+    tied = np.flip(equal, dim) if descending else equal
+    return Undefined(why, *(() if len(call.expected) == 1 else (False,)), tied)
 
 
-def _ties(numbers: Array, dim: Value) -> int:
-    """Return how many elements equal their neighbour once sorted along a dimension; NaNs are equal."""
+def _equal(numbers: Array, dim: Value) -> Array:
+    """Return which elements have an equal, once all are sorted along a dimension; NaNs are equal."""
     if not isinstance(dim, int):
         raise TypeError("no dimension")
     moved = np.sort(np.moveaxis(numbers, dim, -1))
     one, other = moved[..., 1:], moved[..., :-1]
-    return int(((one == other) | ((one != one) & (other != other))).sum())
+    same = (one == other) | ((one != one) & (other != other))
+    found = np.zeros(moved.shape, dtype=bool)
+    found[..., 1:] |= same
+    found[..., :-1] |= same
+    return np.moveaxis(found, -1, dim)
 
 
 def _top_k(call: Call) -> str | None:
@@ -194,8 +205,11 @@ def _top_k(call: Call) -> str | None:
     axis = dim if isinstance(dim, int) else -1
     rows, best = np.moveaxis(data.numbers(), axis, -1), np.moveaxis(call.result.numbers(), axis, -1)
     same = (rows[..., None, :] == best[..., :, None]) | ((rows != rows)[..., None, :] & (best != best)[..., :, None])
-    ties = int((same.sum(-1) > 1).sum())
-    return f"topk guarantees no order of tied elements; {ties} of its results have an equal" if ties else None
+    ties = same.sum(-1) > 1
+    if not ties.any():
+        return None
+    why = f"topk guarantees no order of tied elements; {int(ties.sum())} of its results have an equal"
+    return Undefined(why, False, np.moveaxis(ties, -1, axis))
 
 
 def _median(call: Call) -> str | None:
@@ -204,9 +218,9 @@ def _median(call: Call) -> str | None:
     data = call.tensor("input")
     if data is None or len(call.expected) < 2 or not data.shape:
         return None
-    dim = call.argument("dim", -1)
-    ties = _ties(data.numbers(), dim)
-    return f"which of equal elements is the median is not defined; {ties} elements have an equal" if ties else None
+    ties = int(_equal(data.numbers(), call.argument("dim", -1)).sum())
+    why = f"which of equal elements is the median is not defined; {ties} elements have an equal"
+    return Undefined(why, False, True) if ties else None
 
 
 def _scatter(call: Call) -> str | None:
@@ -216,12 +230,12 @@ def _scatter(call: Call) -> str | None:
     constant = call.tensor("src", "source") is None
     if index is None or constant or not isinstance(dim, int) or call.argument("reduce") is not None:
         return None
-    array = index.array().astype(np.int64)
+    array, mask = index.array().astype(np.int64), np.zeros(call.result.shape, dtype=bool)
     if plain(call.instance.operator) == "index_copy":
-        return _doubled(call, array.reshape(-1, 1))
+        return twice(call.instance.operator, array.reshape(-1, 1), np.moveaxis(mask, dim, 0))
     places = np.indices(array.shape)
     places[dim % max(array.ndim, 1)] = array
-    return _doubled(call, places.reshape(array.ndim, -1).T)
+    return twice(call.instance.operator, places.reshape(array.ndim, -1).T, mask)
 
 
 def _put(call: Call) -> str | None:
@@ -234,15 +248,10 @@ def _put(call: Call) -> str | None:
     arrays = [x.value.array() for x in values if isinstance(x.value, Tensor) and x.name.partition(".")[0] in INDICES]
     if not arrays or any(x.dtype.kind not in "iu" for x in arrays):
         return None
-    sizes = (int(np.prod(shape)),) if plain(call.instance.operator) == "put" else shape[: len(arrays)]
+    mask = np.zeros(shape, dtype=bool)
+    mask = mask.reshape(-1) if plain(call.instance.operator) == "put" else mask
     rows = np.stack([x.ravel() for x in np.broadcast_arrays(*arrays)], axis=1)
-    return _doubled(call, rows % np.array(sizes))
-
-
-def _doubled(call: Call, rows: Array) -> str | None:
-    doubled = len(rows) - len(np.unique(rows, axis=0))
-    name = call.instance.operator
-    return f"{name} writes {doubled} elements more than once, in no order that is defined" if doubled else None
+    return twice(call.instance.operator, rows % np.array(mask.shape[: len(arrays)]), mask)
 
 
 def _unpool(call: Call) -> str | None:
@@ -261,8 +270,9 @@ def _polar(call: Call) -> str | None:
     size, angle = call.tensor("abs"), call.tensor("ang", "angle")
     if size is None or angle is None:
         return None
-    bad = int((~(size.numbers() >= 0)).sum() + np.isinf(angle.numbers()).sum())
-    return f"polar of negative or NaN sizes, or infinite angles, is undefined; {bad} such" if bad else None
+    bad = ~(size.numbers() >= 0) | np.isinf(angle.numbers())
+    why = f"polar of negative or NaN sizes, or infinite angles, is undefined; {int(bad.sum())} such"
+    return Undefined(why, bad) if bad.any() else None
 
 
 def _bucketize(call: Call) -> str | None:
@@ -279,8 +289,9 @@ def _log_gamma(call: Call) -> str | None:
     data, p = call.tensor("input"), call.argument("p")
     if data is None or not isinstance(p, int):
         return None
-    bad = int((~(data.numbers() > (p - 1) / 2)).sum())
-    return f"multigammaln of elements not above {(p - 1) / 2} is undefined; {bad} such" if bad else None
+    bad = ~(data.numbers() > (p - 1) / 2)
+    why = f"multigammaln of elements not above {(p - 1) / 2} is undefined; {int(bad.sum())} such"
+    return Undefined(why, bad) if bad.any() else None
 
 
 def _not_unique(call: Call) -> str | None:
@@ -288,7 +299,8 @@ def _not_unique(call: Call) -> str | None:
     unique"; eig: "The returned eigenvalues are not guaranteed to be in any specific order"."""
     if call.argument("compute_uv") is False:
         return None
-    return f"{call.instance.operator} returns a decomposition that is not unique"
+    where: tuple[bool, ...] = {"svd": (True, False, True), "eigh": (False, True)}.get(plain(call.instance.operator), ())
+    return Undefined(f"{call.instance.operator} returns a decomposition that is not unique", *where)
 
 
 def _unordered(call: Call) -> str | None:
