@@ -44,7 +44,10 @@ class Library(Protocol):
         """Ask every other implementation that is there, except the compiler named `besides`, for the outputs."""
 
     def undefined(self, instance: Instance, expected: list[Value]) -> str | None:
-        """Return why the library leaves the result of this call undefined, else None."""
+        """Return why the library leaves the result of this call undefined, else None.
+
+        An opera.oracle.undefined.Undefined says of which elements; any other text stands for all of them.
+        """
 
     def steps(self, program: Graph) -> list[tuple[Instance, list[Value]]]:
         """Return each call of a program with the values of its arguments, and what the library returns for them.

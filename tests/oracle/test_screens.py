@@ -80,6 +80,14 @@ def test_what_varies_may_be_undefined(tmp_path):
     assert found.reason == screens.UNDEFINED
 
 
+def test_what_is_undefined_excuses_nothing_beside_it(tmp_path):
+    """Nor do references that differ where it is undefined dispute the rest."""
+    manifest, instance = made(tmp_path, "Cast", {"input": f32(1e20, 2)}, params={"to": 6})
+    assert screen(tmp_path, manifest, instance, np.int32([7, 2])).reason == screens.UNDEFINED
+    found = screen(tmp_path, manifest, instance, np.int32([7, 3]))
+    assert found == screens.Screening("", {"agreeing": "onnxruntime"})
+
+
 @pytest.mark.parametrize("kind", ["zeros", "input", "nan"])
 def test_a_random_operator_that_does_not_vary_is_a_finding(tmp_path, kind):
     manifest, instance, expected = dropout(tmp_path)
