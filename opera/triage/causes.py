@@ -31,8 +31,9 @@ from opera.programs.verdicts import CRASH, REFUSED, Outcome
 from opera.store import examined, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import belonging, deciding, reduction, uniting
+from opera.triage import belonging, deciding, kinship, reduction, uniting
 from opera.triage.belonging import Answers
+from opera.triage.kinship import Kin
 from opera.triage.reduction import Reduction
 
 MOST = 5
@@ -101,7 +102,7 @@ def causes(workspace: Workspace) -> Causes:
     kinds = kinds_of(found, seen)
     of = _members(workspace, [finding for finding, own in kinds.items() if len(set(own.values())) > 1])
     told = features(workspace, {test for tests_of in of.values() for test in tests_of})
-    return conclude(found, of, told, verdicts.created(workspace), renamed, seen)
+    return conclude(found, of, told, verdicts.created(workspace), renamed, seen, kinship.stored(workspace))
 
 
 def conclude(
@@ -111,6 +112,7 @@ def conclude(
     created: Mapping[str, float],
     renamed: Mapping[str, str],
     seen: Answers = NOTHING,
+    kin: Iterable[Kin] = (),
 ) -> Causes:
     """Return what findings are called.
 
@@ -121,6 +123,7 @@ def conclude(
         created: Finding → when it was found.
         renamed: What is called otherwise for good.
         seen: What was seen of members that were asked themselves.
+        kin: What was asked about reductions of several findings.
     """
     kinds = kinds_of(found, seen)
     parts = {finding: divide(finding, of, kinds, told, seen) for finding, of in members.items()}
@@ -129,7 +132,7 @@ def conclude(
     both = (
         key for key, of in seen.items() if belonging.OTHERWISE in of.values() and belonging.BELONGS not in of.values()
     )
-    return Causes({**once, **uniting.united(found, parts, created)}, parts, frozenset(both))
+    return Causes({**once, **uniting.united(found, parts, created, kin)}, parts, frozenset(both))
 
 
 def remember(workspace: Workspace, before: Causes) -> None:

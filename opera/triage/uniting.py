@@ -10,13 +10,16 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from opera.oracle import location
+from opera.oracle import location, manner
 from opera.oracle.signature import normalise
 from opera.programs import values
 from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.programs.verdicts import CRASH, UNSTABLE
+from opera.programs.verdicts import CRASH, NEWER, REFUSED, UNSTABLE
+from opera.triage import kinship
+from opera.triage.kinship import Kin
 from opera.triage.reduction import Reduction
+from opera.triage.sentence import GRAPH_INPUT, NO_CONSTANT
 
 UNWRITTEN = frozenset(("value", "nan-mask", UNSTABLE))
 """Symptoms of outputs that nobody wrote."""
@@ -25,32 +28,92 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def united(
-    found: Iterable[tuple[str, Reduction]], parts: Mapping[str, Mapping[str, str]], created: Mapping[str, float]
+    found: Iterable[tuple[str, Reduction]],
+    parts: Mapping[str, Mapping[str, str]],
+    created: Mapping[str, float],
+    kin: Iterable[Kin] = (),
 ) -> dict[str, str]:
     """Return finding or part → the one that was found first, of those that are one cause."""
     age: dict[str, tuple[float, bool, str]] = {}
     alike: dict[Hashable, list[_Sight]] = defaultdict(list)
+    shared: dict[Hashable, set[str]] = defaultdict(set)
+    named: list[tuple[str, Reduction]] = []
     for finding, x in found:
         name = parts.get(finding, {}).get(x.test, finding)
         age[name] = (created.get(finding, 0.0), name != finding, name)
+        named.append((name, x))
         shown = x.outcome
         program, varies = x.program().program, shown.verdict == UNSTABLE
         kind = _unwritten(program) if varies else outline(program)
-        at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, kind)
-        if shown.symptom in UNWRITTEN and _of_nothing(program):
-            alike[x.frontend, x.environment, "nothing is computed"].append(_Sight(name, "", "", ""))
         translator = location.canonical(shown.conversion_function).partition("@")[0]
         says = "" if varies else normalise(shown.message)
+        at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, kind)
         alike[at].append(_Sight(name, x.variant, says, translator))
-        if where := _place(x):
-            alike[*at[:-1], where].append(_Sight(name, "", "", ""))
-    same = [*({name} for name in age), *(group for sights in alike.values() for group in _same(sights))]
+        for what in _common(x, program):
+            shared[x.frontend, x.environment, what].add(name)
+    groups = [*shared.values(), *_kin(named, kin), *(group for sights in alike.values() for group in _same(sights))]
     return {
         name: min(group, key=age.__getitem__)
-        for group in joined(same)
+        for group in joined([*({name} for name in age), *groups])
         for name in group
         if name != min(group, key=age.__getitem__)
     }
+
+
+def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
+    """Yield what reductions of one frontend that are one cause have in common, beside a program that is the same.
+
+    - Nothing is computed, and what is returned nobody wrote.
+    - A crash is at one place of the compiler, that one parameter leads to.
+    - The version of the operator is one that the compiler does not declare to know.
+    - A call with these parameters returns one number for another, of which one is special, whatever made that: the maximum of
+      nothing is minus infinity, as that of minus infinity is.
+    - A crash of one operator needs no more than that an input comes in one way, or that one output is asked for.
+    """
+    shown, operators = x.outcome, tuple(sorted({location.canonical(name) for name in program.operators}))
+    if shown.symptom in UNWRITTEN and _of_nothing(program):
+        yield "nothing is computed"
+    if where := _place(x):
+        yield shown.verdict, shown.stage, shown.symptom, where
+    if not isinstance(program, Instance):
+        return
+    if NEWER in shown.details.get("tags", ()):
+        yield NEWER, operators, msgspec.json.encode(values.encode(program.context.get("opset")), order="sorted")
+    if pairs := manner.special(shown.details.get("manner") or {}):
+        dtypes = tuple(value.dtype if isinstance(value, Tensor | RandomTensor) else "" for value in _given(program))
+        yield "special", pairs, msgspec.json.encode(_told(program)[:2], order="sorted"), dtypes
+    led = kinship.conditions(x)
+    if shown.verdict in (CRASH, REFUSED) and not x.deciding and led and all(map(_coming, led)):
+        yield "comes", operators, led
+
+
+def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator[set[str]]:
+    """Yield the findings that are one cause by what compilers were asked (opera.triage.kinship).
+
+    Two programs fail alike with all that tells them apart; one parameter of an operator is not read in either; or of all that
+    an operator has none is read. One of several that is not read is a feature of its own.
+    """
+    of: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    operator: dict[tuple[str, str, str], str] = {}
+    for name, x in named:
+        of[x.frontend, x.environment, x.stored].add(name)
+        operator[x.frontend, x.environment, x.stored] = location.canonical(x.program().program.operator)
+    ignored: dict[tuple[str, str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    parameters: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for one in kin:
+        key = (one.frontend, one.environment, one.of)
+        for asked in one.asked:
+            if asked.says == kinship.ALIKE and key in of and (other := (*key[:2], asked.of)) in of:
+                yield of[key] | of[other]
+        if key in of:
+            where = (*key[:2], operator[key])
+            parameters[where] |= set(one.parameters)
+            for name in one.unread:
+                ignored[where][name] |= of[key]
+    for where, found in ignored.items():
+        yield from found.values()
+        if found.keys() >= parameters[where]:
+            yield set[str]().union(*found.values())
 
 
 def _place(x: Reduction) -> Hashable:
@@ -157,6 +220,15 @@ def outline(program: Program) -> bytes:
         returned = [numbers[name] for name in program.outputs]
     given = [_facts(operand.value) for operand in program.inputs]
     return msgspec.json.encode([program.library, given, calls, returned], order="sorted")
+
+
+def _given(program: Instance) -> Iterator[Value]:
+    return (operand.value for operand in program.inputs)
+
+
+def _coming(says: str) -> bool:
+    """Whether a condition is how an input comes to the model, or that an output is asked for."""
+    return says.endswith((NO_CONSTANT, GRAPH_INPUT)) or says.startswith("output ")
 
 
 def _told(call: Instance | Call) -> list[Any]:
