@@ -168,6 +168,11 @@ def conditions(of: Reduction) -> frozenset[str]:
     )
 
 
+def special(says: str) -> bool:
+    """Whether what decides is a special number, or that there is none: `NaN in an input`, `an empty input`."""
+    return says.endswith(" in an input") or says == deciding.EMPTY
+
+
 def _say_the_same(one: Reduction, other: Reduction) -> bool:
     """Whether two crashes are at one place, as far as it is known, and say the same but for words of the operators' names."""
     both = (one.outcome, other.outcome)

@@ -15,11 +15,10 @@ from opera.oracle.signature import normalise
 from opera.programs import values
 from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.programs.verdicts import CRASH, NEWER, REFUSED, UNSTABLE
-from opera.triage import kinship
+from opera.programs.verdicts import CRASH, NEWER, UNSTABLE
+from opera.triage import deciding, kinship
 from opera.triage.kinship import Kin
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import GRAPH_INPUT, NO_CONSTANT
 
 UNWRITTEN = frozenset(("value", "nan-mask", UNSTABLE))
 """Symptoms of outputs that nobody wrote."""
@@ -66,9 +65,9 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     - Nothing is computed, and what is returned nobody wrote.
     - A crash is at one place of the compiler, that one parameter leads to.
     - The version of the operator is one that the compiler does not declare to know.
-    - A call with these parameters returns one number for another, of which one is special, whatever made that: the maximum of
-      nothing is minus infinity, as that of minus infinity is.
-    - A crash of one operator needs no more than that an input comes in one way, or that one output is asked for.
+    - One number is returned for another, of which one is special, whatever made that: the maximum of nothing is minus infinity,
+      as that of minus infinity is.
+    - The same decides, and that is narrow: how an input comes to the model, that an output is asked for.
     """
     shown, operators = x.outcome, tuple(sorted({location.canonical(name) for name in program.operators}))
     if shown.symptom in UNWRITTEN and _of_nothing(program):
@@ -79,12 +78,13 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
         return
     if NEWER in shown.details.get("tags", ()):
         yield NEWER, operators, msgspec.json.encode(values.encode(program.context.get("opset")), order="sorted")
+    names, also = frozenset(map(deciding.key, x.deciding)), kinship.conditions(x)
+    usual = frozenset(says for says in also if not kinship.special(says))
     if pairs := manner.special(shown.details.get("manner") or {}):
-        dtypes = tuple(value.dtype if isinstance(value, Tensor | RandomTensor) else "" for value in _given(program))
-        yield "special", pairs, msgspec.json.encode(_told(program)[:2], order="sorted"), dtypes
-    led = kinship.conditions(x)
-    if shown.verdict in (CRASH, REFUSED) and not x.deciding and led and all(map(_coming, led)):
-        yield "comes", operators, led
+        first = next((y.value.dtype for y in program.inputs if isinstance(y.value, Tensor | RandomTensor)), "")
+        yield "special", operators, pairs, first, names, usual
+    if also == usual and any(not says.startswith("input ") and not says.endswith(" left out") for says in also):
+        yield "decides", shown.verdict, operators, names, also
 
 
 def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator[set[str]]:
@@ -220,15 +220,6 @@ def outline(program: Program) -> bytes:
         returned = [numbers[name] for name in program.outputs]
     given = [_facts(operand.value) for operand in program.inputs]
     return msgspec.json.encode([program.library, given, calls, returned], order="sorted")
-
-
-def _given(program: Instance) -> Iterator[Value]:
-    return (operand.value for operand in program.inputs)
-
-
-def _coming(says: str) -> bool:
-    """Whether a condition is how an input comes to the model, or that an output is asked for."""
-    return says.endswith((NO_CONSTANT, GRAPH_INPUT)) or says.startswith("output ")
 
 
 def _told(call: Instance | Call) -> list[Any]:

@@ -17,7 +17,7 @@ from opera.programs.values import Message, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, NEWER, PASS, Limits, Outcome
 from opera.run import driver as stage
 from opera.store.workspace import Workspace
-from opera.triage import kinship, reducing, reduction, scripts, uniting
+from opera.triage import choice, kinship, reducing, reduction, scripts, uniting
 from opera.triage.findings import findings
 from opera.triage.kinship import ALIKE, APART, UNTOLD, Kin, answer, candidates, exchanged, unread
 from opera.triage.reduction import Reduction
@@ -222,12 +222,23 @@ def test_one_number_for_another_special_one_is_one_cause_whatever_made_it() -> N
     for other in (
         reduced(infinite, outcome=special("inf>largest")),
         reduced(call("ReduceMin"), outcome=lost),
-        reduced(call("ReduceMax", keepdims=0), outcome=lost),
+        reduced(call("ReduceMax", keepdims=0), "keepdims=0", outcome=lost),
+        reduced(infinite, outcome=lost, besides=("input axes",)),
         reduced(call("ReduceMax", Tensor.of(np.ones(1))), outcome=lost),
     ):
         assert not one_cause(reduced(nothing, outcome=lost), other)
     finite = special("finite>finite")
     assert not one_cause(reduced(nothing, outcome=finite), reduced(infinite, outcome=finite))
+
+
+def test_a_special_number_is_not_told_where_another_does_it_too() -> None:
+    nothing, infinite, both = (
+        reduced(call(), besides=("input B", *says))
+        for says in (("an empty input",), ("infinity in an input",), ("an empty input", "infinity in an input"))
+    )
+    assert choice._shared(nothing, [nothing, infinite]).besides == ("input B",)
+    for others in ([nothing], [nothing, both], [nothing, reduced(call())]):
+        assert choice._shared(nothing, others).besides == ("input B", "an empty input")
 
 
 def test_what_a_newer_version_of_an_operator_brings_is_one() -> None:
@@ -242,7 +253,7 @@ def test_what_a_newer_version_of_an_operator_brings_is_one() -> None:
         assert not one_cause(left, other)
 
 
-def test_two_crashes_that_need_an_input_to_come_in_one_way_are_one() -> None:
+def test_two_that_need_an_input_to_come_in_one_way_are_one() -> None:
     says = "input_sequence is a graph input"
     one = reduced(call("SequenceInsert"), besides=("int64 inputs", says), outcome=crash("no len of this"))
     other = reduced(call("SequenceInsert", value=TWO), besides=(says,), outcome=crash("no item of that"))
@@ -250,6 +261,9 @@ def test_two_crashes_that_need_an_input_to_come_in_one_way_are_one() -> None:
     for beside in (("position is a graph input",), (), (says, "NaN in an input")):
         assert not one_cause(one, msgspec.structs.replace(other, besides=beside))
     assert not one_cause(one, msgspec.structs.replace(other, deciding=("position=1",)))
+    assert not one_cause(one, msgspec.structs.replace(other, outcome=WRONG))
+    of = [msgspec.structs.replace(x, besides=("input position",)) for x in (one, other)]
+    assert not one_cause(*of), "an input may be wrong in many ways"
 
 
 # ---------------------------------------------------------------------- with a compiler that reads no attribute
