@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -103,6 +103,15 @@ def _same_without(ask: Stating, program: Program, bare: Program, shown: Outcome)
 # ---------------------------------------------------------------------- what does not tell two apart
 
 
+class _One(NamedTuple):
+    """A reduction of one call, and the name of its finding."""
+
+    name: str
+    of: Reduction
+    program: Instance
+    operator: str
+
+
 def candidates(found: Iterable[tuple[str, Reduction]]) -> Iterator[tuple[Reduction, list[Reduction], bool]]:
     """Yield the reductions that may have a cause in common with those of other findings. With each, the others that it is to be
     asked about beside, of each two once, and whether it is to be asked if parameters are not read.
@@ -110,54 +119,48 @@ def candidates(found: Iterable[tuple[str, Reduction]]) -> Iterator[tuple[Reducti
     Args:
         found: Each with the name of its finding.
     """
+    programs = ((name, x, x.program().program) for name, x in found)
+    told = [_One(name, x, y, location.canonical(y.operator)) for name, x, y in programs if isinstance(y, Instance)]
     decided: dict[Hashable, set[str]] = defaultdict(set)
-    like: dict[Hashable, list[tuple[str, Reduction]]] = defaultdict(list)
-    told = [(name, x, _operator(x)) for name, x in found if isinstance(x.program().program, Instance)]
-    for name, x, operator in told:
-        if x.deciding:
-            decided[x.frontend, x.environment, operator].add(name)
-    for name, x, operator in told:
-        group = like[_kind(x)]
-        others = {y.stored: y for other, y in group if other != name and differing(x, y)}
-        group.append((name, x))
-        several = len(decided[x.frontend, x.environment, operator]) > 1 and bool(x.deciding)
+    like: dict[Hashable, list[_One]] = defaultdict(list)
+    for one in told:
+        if one.of.deciding:
+            decided[one.of.frontend, one.of.environment, one.operator].add(one.name)
+    for one in told:
+        group = like[_kind(one)]
+        others = {x.of.stored: x.of for x in group if x.name != one.name and _comparable(one, x)}
+        group.append(one)
+        several = len(decided[one.of.frontend, one.of.environment, one.operator]) > 1 and bool(one.of.deciding)
         if others or several:
-            yield x, list(others.values()), several
+            yield one.of, list(others.values()), several
 
 
-def _operator(x: Reduction) -> str:
-    return location.canonical(x.program().program.operator)
-
-
-def _kind(x: Reduction) -> Hashable:
-    """Return what two programs have in common of which no more than parameters and operators is asked about: where and how they
-    fail, which special number stands for which, the dtypes of inputs, and what decides beside parameters.
+def _kind(one: _One) -> Hashable:
+    """Return what two programs have in common of which no more than parameters, and operators of crashes, is asked about: where
+    and how they fail, which special number stands for which, the dtypes of inputs, and what decides beside parameters.
     """
-    shown, inputs = x.outcome, x.program().program.inputs
-    dtypes = tuple(operand.value is not None and _dtype(operand.value) for operand in inputs)
+    x, shown = one.of, one.of.outcome
+    dtypes = tuple(operand.value is not None and _dtype(operand.value) for operand in one.program.inputs)
     pairs = manner.special(shown.details.get("manner") or {})
-    return x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, pairs, dtypes, conditions(x)
-
-
-def differing(one: Reduction, other: Reduction) -> bool:
-    """Whether two reductions of a kind differ in what can be asked about: wrong answers of one operator in parameters, crashes
-    in parameters or in the operator, where they say the same but for its name.
-    """
-    program, another = one.program().program, other.program().program
-    if any(_passing(x, y) for x, y in ((one, another), (other, program))):
-        return False
-    if one.outcome.verdict == INCONSISTENT:
-        return _operator(one) == _operator(other) and bool(_differing(program, another))
-    return one.outcome.verdict in (CRASH, REFUSED) and _say_the_same(one, other)
-
-
-def _passing(of: Reduction, other: Program) -> bool:
-    """Whether a program is known to pass without what another has not: a parameter that decides."""
-    return any(deciding.key(says) not in call.params for says in of.deciding for call in other.instances())
+    operator = "" if shown.verdict in (CRASH, REFUSED) else one.operator
+    return x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, operator, pairs, dtypes, conditions(x)
 
 
 def _dtype(value: Value) -> str:
     return value.dtype if isinstance(value, Tensor | RandomTensor) else type(value).__name__
+
+
+def _comparable(one: _One, other: _One) -> bool:
+    """Whether it is worth asking about two of a kind: they differ in what is asked about, and none is known to pass without what
+    the other has not, a parameter that decides.
+    """
+    pair = ((one, other), (other, one))
+    if any(deciding.key(says) not in y.program.params for x, y in pair for says in x.of.deciding):
+        return False
+    crashed, differ = one.of.outcome.verdict in (CRASH, REFUSED), bool(_differing(one.program, other.program))
+    if crashed:
+        return (differ or one.program.operator != other.program.operator) and _say_the_same(one, other)
+    return differ and one.of.outcome.verdict == INCONSISTENT
 
 
 def conditions(of: Reduction) -> frozenset[str]:
@@ -173,20 +176,18 @@ def special(says: str) -> bool:
     return says.endswith(" in an input") or says == deciding.EMPTY
 
 
-def _say_the_same(one: Reduction, other: Reduction) -> bool:
+def _say_the_same(one: _One, other: _One) -> bool:
     """Whether two crashes are at one place, as far as it is known, and say the same but for words of the operators' names."""
-    both = (one.outcome, other.outcome)
+    both = (one.of.outcome, other.of.outcome)
     places = {x.conversion_function.partition("@")[2] for x in both} - {""}
-    parts = {part.lower() for x in (one, other) for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", _operator(x))}
+    parts = {part.lower() for x in (one, other) for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", x.operator)}
     name = re.compile("|".join(sorted(map(re.escape, parts), key=len, reverse=True)))
     said = {name.sub("", normalise(cause(x.message)).lower()) for x in both}
     return len(places) < 2 and len(said) == 1 and location.telling(said.pop())
 
 
-def _differing(one: Program, other: Program) -> list[str]:
+def _differing(one: Instance, other: Instance) -> list[str]:
     """Return the parameters that two calls have other values of."""
-    if not isinstance(one, Instance) or not isinstance(other, Instance):
-        return []
     names = sorted({*one.params, *other.params})
     return [x for x in names if x not in one.params or x not in other.params or one.params[x] != other.params[x]]
 

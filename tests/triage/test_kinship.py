@@ -150,6 +150,8 @@ DECIDED = reduced(call("Resize", mode="linear"), "mode='linear'")
     [
         (HIGHEST, LOWEST, True, False),
         (HIGHEST, OTHER, False, False),
+        (HIGHEST, msgspec.structs.replace(HIGHEST, test="t1"), False, False),
+        (LINEAR, reduced(call("Resize", TWO, mode="linear")), False, False),
         (LINEAR, CUBIC, True, False),
         (LINEAR, reduced(call("Upsample", mode="cubic")), False, False),
         (LINEAR, reduced(call("Resize", Tensor.of(np.ones(1)), mode="cubic")), False, False),
