@@ -151,8 +151,8 @@ def _dtype(value: Value) -> str:
 
 
 def _comparable(one: _One, other: _One) -> bool:
-    """Whether it is worth asking about two of a kind: they differ in what is asked about, and none is known to pass without what
-    the other has not, a parameter that decides.
+    """Whether it is worth asking about two of a kind: they differ in what is asked about, and none is known to pass without
+    what the other has not, a parameter that decides.
     """
     pair = ((one, other), (other, one))
     if any(deciding.key(says) not in y.program.params for x, y in pair for says in x.of.deciding):
