@@ -77,7 +77,8 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     if not isinstance(program, Instance):
         return
     if NEWER in shown.details.get("tags", ()):
-        yield NEWER, operators, msgspec.json.encode(values.encode(program.context.get("opset")), order="sorted")
+        version = msgspec.json.encode(values.encode(program.context.get("opset")), order="sorted")
+        yield NEWER, operators, shown.details.get("newer") or version
     names, also = frozenset(map(deciding.key, x.deciding)), kinship.conditions(x)
     usual = frozenset(says for says in also if not kinship.special(says))
     if pairs := manner.special(shown.details.get("manner") or {}):

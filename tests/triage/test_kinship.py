@@ -247,6 +247,8 @@ def test_what_a_newer_version_of_an_operator_brings_is_one() -> None:
     newer = msgspec.structs.replace(WRONG, details={"tags": [NEWER]})
     left = reduced(call("Attention", opset=25, left_window_size=1), outcome=newer)
     assert one_cause(left, reduced(call("Attention", opset=25, right_window_size=1), outcome=newer))
+    said = msgspec.structs.replace(WRONG, details={"tags": [NEWER], "newer": "Attention 25"})
+    assert one_cause(*(reduced(call("Attention", opset=x), outcome=said, test=f"t{x}") for x in (25, 28)))
     for other in (
         reduced(call("Attention", opset=26, right_window_size=1), outcome=newer),
         reduced(call("Attention", opset=25, right_window_size=1)),
