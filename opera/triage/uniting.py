@@ -15,7 +15,7 @@ from opera.oracle.signature import normalise
 from opera.programs import values
 from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.programs.verdicts import CRASH, NEWER, UNSTABLE
+from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, UNSTABLE
 from opera.triage import deciding, kinship
 from opera.triage.kinship import Kin
 from opera.triage.reduction import Reduction
@@ -81,7 +81,8 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
         yield NEWER, operators, shown.details.get("newer") or version
     names, also = frozenset(map(deciding.key, x.deciding)), kinship.conditions(x)
     usual = frozenset(says for says in also if not kinship.special(says))
-    if pairs := manner.special(shown.details.get("manner") or {}):
+    pairs = manner.special(shown.details.get("manner") or {})
+    if pairs and shown.verdict == INCONSISTENT:
         first = next((y.value.dtype for y in program.inputs if isinstance(y.value, Tensor | RandomTensor)), "")
         yield "special", operators, pairs, first, names, usual
     if also == usual and any(not says.startswith("input ") and not says.endswith(" left out") for says in also):
@@ -113,7 +114,7 @@ def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator
                 ignored[where][name] |= of[key]
     for where, found in ignored.items():
         yield from found.values()
-        if found.keys() >= parameters[where]:
+        if parameters[where] and found.keys() >= parameters[where]:
             yield set[str]().union(*found.values())
 
 

@@ -195,6 +195,9 @@ def test_one_of_many_parameters_that_is_not_read_is_a_feature_of_its_own() -> No
         kin = [kin_of(found[0], "detect_negative", has=has), kin_of(found[1], "detect_positive", has=has)]
         assert one_cause(*found, kin=kin) is one
     assert not one_cause(*found, kin=[kin_of(found[0], "detect_negative", has=("detect_negative", "detect_positive"))])
+    assert not one_cause(*found, kin=[kin_of(x, name) for x, name in zip(found, "ab", strict=True)]), (
+        "nobody knows of others"
+    )
 
 
 def test_one_parameter_that_is_not_read_is_one_cause_whatever_is_wrong_then() -> None:
