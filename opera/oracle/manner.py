@@ -97,6 +97,12 @@ def tells(found: Mapping[str, list[str]]) -> tuple[int, int]:
     return -words.count(UNIFORM), -sum(x.startswith(f"zero{FOR}") for x in words)
 
 
+def special(found: Mapping[str, list[str]]) -> frozenset[str]:
+    """Return which number stands for which, where one of them is NaN, an infinity or the largest finite one: `-inf>largest`."""
+    pairs = {x for said in found.values() for x in said if FOR in x}
+    return frozenset(x for x in pairs if not set(x.split(FOR)) <= {"finite", "zero"})
+
+
 def finite(values: Iterable[Value]) -> bool:
     """Whether no tensor among these outputs holds NaN or an infinity."""
     found = (_numbers(x) for x in values)

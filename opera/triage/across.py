@@ -14,7 +14,7 @@ from opera.oracle.signature import normalise
 from opera.programs.verdicts import INCONSISTENT, Outcome
 from opera.store import verdicts
 from opera.store.workspace import Workspace
-from opera.triage import causes
+from opera.triage import causes, uniting
 from opera.triage.causes import Causes
 from opera.triage.findings import Finding
 
@@ -48,7 +48,7 @@ def across(workspace: Workspace, found: Sequence[Finding]) -> list[Cause]:
     for signature, x in causes.reduced(workspace):
         name, same = told.of(signature, x.test), answer(x.outcome)
         if same and (name, x.environment) in known:
-            reduced[name].add((causes.outline(x.program().program), same))
+            reduced[name].add((uniting.outline(x.program().program), same))
     by_id: dict[str, list[Finding]] = defaultdict(list)
     for finding in found:
         by_id[finding.id].append(finding)
@@ -60,7 +60,7 @@ def across(workspace: Workspace, found: Sequence[Finding]) -> list[Cause]:
         if ((one, other) in alike or shared[one, other] >= SHARE * min(sizes[one], sizes[other]))
         and by_id[one][0].frontend != by_id[other][0].frontend
     ]
-    made = (_cause([x for name in group for x in by_id[name]]) for group in causes.joined(pairs))
+    made = (_cause([x for name in group for x in by_id[name]]) for group in uniting.joined(pairs))
     return sorted((x for x in made if len(x.frontends) > 1), key=lambda x: (-len(x.frontends), x.operator, x.id))
 
 

@@ -8,8 +8,8 @@ nothing.
   that was found first keeps the finding's id; each other part has one made of it and of what decides. A member that was asked
   itself (opera.triage.belonging) goes with the reduction whose cause it has; where it has not, inputs, special numbers and the
   like that decide tell causes apart as parameters do.
-- Findings, or parts, of one frontend of which a reduction is the same program (`outline`) with the same outcome are one.
-  It keeps the id of the one that was found first; the others are aliases.
+- Of findings, or parts, of one frontend that are one cause (opera.triage.uniting) the one that was found first keeps its id;
+  the others are aliases.
 """
 
 from __future__ import annotations
@@ -17,36 +17,31 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-import numpy as np
 
 from opera.errors import UsageError
 from opera.oracle import location
-from opera.oracle.signature import Signature, normalise
-from opera.programs import values
-from opera.programs.program import Call, Instance, Program
-from opera.programs.values import RandomTensor, Tensor, Value
-from opera.programs.verdicts import CRASH, REFUSED, UNSTABLE, Outcome
+from opera.oracle.signature import Signature
+from opera.programs.values import RandomTensor, Tensor
+from opera.programs.verdicts import CRASH, REFUSED, Outcome
 from opera.store import examined, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import belonging, deciding, reduction
+from opera.triage import belonging, deciding, kinship, reduction, uniting
 from opera.triage.belonging import Answers
+from opera.triage.kinship import Kin
 from opera.triage.reduction import Reduction
 
-UNWRITTEN = frozenset(("value", "nan-mask", UNSTABLE))
-"""Symptoms of outputs that nobody wrote."""
 MOST = 5
 """Members of a finding that are worth reducing, for it to be split."""
 EXPANDED = "body"
 """What a call is made of, where it is not converted as one (`Instance.context`): another program than the call itself."""
 
 NOTHING: Answers = MappingProxyType({})
-Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
 
 
@@ -107,7 +102,7 @@ def causes(workspace: Workspace) -> Causes:
     kinds = kinds_of(found, seen)
     of = _members(workspace, [finding for finding, own in kinds.items() if len(set(own.values())) > 1])
     told = features(workspace, {test for tests_of in of.values() for test in tests_of})
-    return conclude(found, of, told, verdicts.created(workspace), renamed, seen)
+    return conclude(found, of, told, verdicts.created(workspace), renamed, seen, kinship.stored(workspace))
 
 
 def conclude(
@@ -117,6 +112,7 @@ def conclude(
     created: Mapping[str, float],
     renamed: Mapping[str, str],
     seen: Answers = NOTHING,
+    kin: Iterable[Kin] = (),
 ) -> Causes:
     """Return what findings are called.
 
@@ -127,6 +123,7 @@ def conclude(
         created: Finding → when it was found.
         renamed: What is called otherwise for good.
         seen: What was seen of members that were asked themselves.
+        kin: What was asked about reductions of several findings.
     """
     kinds = kinds_of(found, seen)
     parts = {finding: divide(finding, of, kinds, told, seen) for finding, of in members.items()}
@@ -135,7 +132,7 @@ def conclude(
     both = (
         key for key, of in seen.items() if belonging.OTHERWISE in of.values() and belonging.BELONGS not in of.values()
     )
-    return Causes({**once, **united(found, parts, created)}, parts, frozenset(both))
+    return Causes({**once, **uniting.united(found, parts, created, kin)}, parts, frozenset(both))
 
 
 def remember(workspace: Workspace, before: Causes) -> None:
@@ -209,7 +206,7 @@ def _as_one(finding: str, kinds: Mapping[str, bytes], seen: Answers) -> dict[str
         for other, says in seen.get((finding, test), {}).items()
         if says == belonging.BELONGS and other in kinds
     )
-    groups = joined([*((test,) for test in kinds), *pairs])
+    groups = uniting.joined([*((test,) for test in kinds), *pairs])
     return {test: min(kinds[x] for x in group) for group in groups for test in group}
 
 
@@ -366,166 +363,6 @@ def spread(members: Iterable[tuple[Item, Called]], most: int = MOST) -> list[Ite
         (later if called.operators in operators else first).append(group[0])
         operators.add(called.operators)
     return [*first, *later][:most]
-
-
-# ---------------------------------------------------------------------- several findings, one cause
-
-
-def united(
-    found: Iterable[Reduced], parts: Mapping[str, Mapping[str, str]], created: Mapping[str, float]
-) -> dict[str, str]:
-    """Return finding or part → the one that was found first, of those that are one cause."""
-    age: dict[str, tuple[float, bool, str]] = {}
-    alike: dict[Hashable, list[_Sight]] = defaultdict(list)
-    for finding, x in found:
-        name = parts.get(finding, {}).get(x.test, finding)
-        age[name] = (created.get(finding, 0.0), name != finding, name)
-        shown = x.outcome
-        program, varies = x.program().program, shown.verdict == UNSTABLE
-        kind = _unwritten(program) if varies else outline(program)
-        at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, kind)
-        if shown.symptom in UNWRITTEN and _of_nothing(program):
-            alike[x.frontend, x.environment, "nothing is computed"].append(_Sight(name, "", "", ""))
-        translator = location.canonical(shown.conversion_function).partition("@")[0]
-        says = "" if varies else normalise(shown.message)
-        alike[at].append(_Sight(name, x.variant, says, translator))
-        if where := _place(x):
-            alike[*at[:-1], where].append(_Sight(name, "", "", ""))
-    same = [*({name} for name in age), *(group for sights in alike.values() for group in _same(sights))]
-    return {
-        name: min(group, key=age.__getitem__)
-        for group in joined(same)
-        for name in group
-        if name != min(group, key=age.__getitem__)
-    }
-
-
-def _place(x: Reduction) -> Hashable:
-    """Return where a crash is, and what it takes to get there, whatever operator leads there: a `file:line`, the names of the
-    parameters that decide, and the shapes of inputs. Nothing where no parameter decides, for a place alone may check much.
-    """
-    place = x.outcome.conversion_function.partition("@")[2]
-    if x.outcome.verdict != CRASH or not place or not x.deciding:
-        return None
-    given = (operand.value for operand in x.program().program.inputs)
-    shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)
-    return place, frozenset(text.partition("=")[0] for text in x.deciding), shapes
-
-
-def _unwritten(program: Program) -> Hashable:
-    """Return what a program is whose outputs vary: how it was reduced, and what it says, is left to chance.
-
-    Its operators tell.
-    """
-    return tuple(sorted({location.canonical(name) for name in program.operators}))
-
-
-def _of_nothing(program: Program) -> bool:
-    """Whether the first tensor that a program of one call is given has no elements: nothing is computed, and what is wrong of
-    its values is what nobody wrote, or began with. That is one cause, whatever operator it is, and whether memory happens to
-    vary. Other tensors may only tell a type (`CastLike`).
-    """
-    given = (operand.value for operand in program.inputs)
-    first = next((x for x in given if isinstance(x, Tensor | RandomTensor)), None)
-    return isinstance(program, Instance) and first is not None and 0 in first.shape
-
-
-class _Sight(NamedTuple):
-    """How a finding fails with a reduced program, through one variant.
-
-    Attributes:
-        message: Normalised; `translator`: the conversion function, without its line.
-    """
-
-    name: str
-    variant: str
-    message: str
-    translator: str
-
-
-def _same(sights: Sequence[_Sight]) -> Iterator[set[str]]:
-    """Yield the findings that are one cause by sights of one program: they say the same, or are two routes to one translator.
-
-    Routes give the translator the same program in forms of their own, and so fail at different lines of it. A sight whose
-    translator is not known goes with all that came by another route.
-    """
-    saying: dict[str, set[str]] = defaultdict(set)
-    routes: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    unknown: dict[str, set[str]] = defaultdict(set)
-    for x in sights:
-        saying[x.message].add(x.name)
-        routes[x.translator][x.variant].add(x.name)
-        if location.is_api(x.translator):
-            unknown[x.variant].add(x.name)
-    yield from saying.values()
-    yield from (set[str]().union(*by.values()) for by in routes.values() if len(by) > 1)
-    for variant, names in unknown.items():
-        others = {x.name for x in sights if x.variant != variant}
-        if others:
-            yield names | others
-
-
-def joined(groups: Iterable[Iterable[Key]]) -> list[set[Key]]:
-    """Return the sets that remain when those with a common element are one; of disjoint sets, they themselves."""
-    above: dict[Key, Key] = {}
-
-    def top(item: Key) -> Key:
-        while (upper := above.setdefault(item, item)) != item:
-            above[item] = item = above[upper]
-        return item
-
-    for group in groups:
-        items = [top(item) for item in group]
-        for item in items[1:]:
-            above[top(item)] = top(items[0])
-    found: dict[Key, set[Key]] = defaultdict(set)
-    for item in above:
-        found[top(item)].add(item)
-    return list(found.values())
-
-
-def outline(program: Program) -> bytes:
-    """Return what a program is, whatever its inputs and results are called.
-
-    Operators by the name that their forms share, parameters, contexts; of inputs, dtypes and shapes, the values of integers,
-    booleans and strings (they are often parameters), and of floating-point numbers only whether NaN or infinity is among them.
-    """
-    numbers: dict[str, str] = {operand.name: f"i{n}" for n, operand in enumerate(program.inputs)}
-    calls: list[Any] = []
-    if isinstance(program, Instance):
-        calls.append([*_told(program), list(numbers.values()), [bool(x) for x in program.outputs]])
-        returned: list[str] = []
-    else:
-        for call in program.calls:
-            for name in filter(None, call.outputs):
-                numbers[name] = f"r{len(numbers)}"
-            arguments, results = [numbers.get(x.of, "") for x in call.inputs], [bool(x) for x in call.outputs]
-            calls.append([*_told(call), arguments, results])
-        returned = [numbers[name] for name in program.outputs]
-    given = [_facts(operand.value) for operand in program.inputs]
-    return msgspec.json.encode([program.library, given, calls, returned], order="sorted")
-
-
-def _told(call: Instance | Call) -> list[Any]:
-    params = {name: values.encode(value) for name, value in call.params.items()}
-    return [
-        location.canonical(call.operator),
-        params,
-        {name: values.encode(value) for name, value in call.context.items()},
-    ]
-
-
-def _facts(value: Value) -> Any:
-    match value:
-        case RandomTensor():
-            return [value.dtype, list(value.shape), "finite"]
-        case Tensor() if value.dtype == "string" or re.match(r"u?int|bool", value.dtype):
-            return values.encode(value)
-        case Tensor():
-            numbers = np.asarray(value.numbers())
-            nan, infinite = bool(np.isnan(numbers).any()), bool(np.isinf(numbers).any())
-            return [value.dtype, list(value.shape), "nan" * nan + "inf" * infinite or "finite"]
-    return values.encode(value)
 
 
 # ---------------------------------------------------------------------- names

@@ -14,7 +14,7 @@ from opera.programs import migrated
 from opera.programs.verdicts import INCONSISTENT
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import reduction
+from opera.triage import kinship, reduction
 from opera.triage.reduction import Reduction
 
 
@@ -56,8 +56,15 @@ def choose(
         best = min(reduced, key=lambda x: (x.elements, not (x.deciding or x.besides), x.stored))
         member = members[best.test, best.environment, best.variant]
         shown = msgspec.structs.replace(member, test=best.stored, outcome=best.outcome)
-        return Choice(_of_drawn(workspace, shown), member, best)
+        return Choice(_of_drawn(workspace, shown), member, _shared(best, reduced))
     return next((Choice(_of_drawn(workspace, x), x) for x in candidates(workspace, verdicts)), None)
+
+
+def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
+    """Return a reduction without the special numbers that decide of it, where others do of another program of the finding."""
+    told = [{says for says in x.besides if kinship.special(says)} for x in found]
+    besides = (x for x in best.besides if not kinship.special(x) or all(x in other for other in told if other))
+    return msgspec.structs.replace(best, besides=tuple(besides))
 
 
 def _of_drawn(workspace: Workspace, verdict: Verdict) -> Verdict:

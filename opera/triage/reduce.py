@@ -16,7 +16,7 @@ from opera.oracle import manner
 from opera.oracle.comparison import conceals
 from opera.pool import clock
 from opera.programs import migrated, values
-from opera.programs.program import Captured, Program, Provenance, parse
+from opera.programs.program import Captured, Instance, Program, Provenance, parse
 from opera.programs.values import Value
 from opera.programs.verdicts import (
     ERROR,
@@ -177,10 +177,22 @@ class _Asker:
             held = migrated.folder(Path(kept), plan.test_id(program.id, plan.exporter_id(program.library)))
             return migrated.read_values(held, "expected") if (held / "manifest.json").is_file() else None
 
+    def stated(self, program: Program, expected: Sequence[Value]) -> Outcome:
+        """Return what a program shows if its outputs are to be these, whatever its library says of it."""
+        if isinstance(
+            program, Instance
+        ):  # a test's id tells the program alone, and this is another test than that of the library
+            program = msgspec.structs.replace(program, context={**program.context, "stated": True})
+        captured = msgspec.structs.replace(_captured(program), expected=tuple(expected))
+        return self._asked(captured, self.question)
+
     def _one(self, program: Program, question: Question) -> Outcome:
+        return self._asked(_captured(program), question)
+
+    def _asked(self, captured: Captured, question: Question) -> Outcome:
         if self.budget is not None and self.budget.spent():
             raise Spent
-        return self.probe(msgspec.structs.replace(question, program=_captured(program)))
+        return self.probe(msgspec.structs.replace(question, program=captured))
 
     def _ask(self, programs: Sequence[Program], question: Question, known: dict[str, Outcome]) -> int:
         """Ask about the programs that nothing is known of; return how many they are."""
@@ -264,6 +276,17 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[_Asker,
         raise NotReduced(f"by the library's own reference it is now {_brief(first)}")
     ask.target = first
     return ask, program
+
+
+def about(probe: Probe, found: Reduction, budget: Budget) -> _Asker:
+    """Return who asks about programs that are like a reduced one; what that showed is the target."""
+    question = Question(
+        frontend=found.frontend, variant=found.variant, environment=found.environment,
+        limits=_patient(probe.limits, found.outcome), screened=found.outcome.verdict == INCONSISTENT,
+    )  # fmt: skip
+    ask = _Asker(probe, question)
+    ask.target, ask.budget = found.outcome, budget
+    return ask
 
 
 def innermost(ask: _Asker, kept: list[Program], defaults: dict[str, Mapping[str, Value]]) -> Known:

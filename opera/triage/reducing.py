@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from opera.errors import OperaError
-from opera.programs import migrated
+from opera.programs import migrated, values
 from opera.programs.program import Program
 from opera.programs.values import Value
 from opera.run.probe import Probe
@@ -17,9 +17,9 @@ from opera.store import examined
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import belonging, causes, reduction, scripts, smaller
+from opera.triage import belonging, causes, kinship, reduction, scripts, smaller
 from opera.triage.minimise import Spent
-from opera.triage.reduce import SEARCH, SECONDS, Budget, NotReduced, asker, innermost, reduce
+from opera.triage.reduce import SEARCH, SECONDS, Budget, NotReduced, about, asker, innermost, reduce
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import brief
 
@@ -92,8 +92,52 @@ def reduce_all(
                     continue
                 store(workspace, made)
                 tell(told(workspace, finding, made))
+        at = {(x.frontend, x.environment) for of in found.values() for x in of}
+        _kin(workspace, probe, at, min(seconds, end - time.monotonic()))
     causes.remember(workspace, before)
     return left
+
+
+def _kin(workspace: Workspace, probe: Probe, at: Collection[tuple[str, str]], seconds: float) -> None:
+    """Ask whether findings are one cause, of each two reductions once. Store it.
+
+    Args:
+        at: Frontends and environments.
+        seconds: What asking may take in all.
+    """
+    budget, called = Budget(seconds), causes.causes(workspace)
+    known = {(x.frontend, x.environment, x.of): x for x in kinship.stored(workspace)}
+    of = [(called.of(finding, x.test), x) for finding, x in causes.reduced(workspace) if x.finished]
+    for x, others, deciding in kinship.candidates([(name, x) for name, x in of if (x.frontend, x.environment) in at]):
+        before = known.get((x.frontend, x.environment, x.stored)) or kinship.Kin(
+            x.finding, x.environment, x.frontend, x.variant, x.test, x.stored
+        )
+        seen = {y.of for y in before.asked}
+        try:
+            made = _kin_of(probe, before, x, [y for y in others if y.stored not in seen], budget, unread=deciding)
+        except (Spent, OperaError):
+            return
+        if made != before:
+            known[x.frontend, x.environment, x.stored] = made
+            kinship.save(workspace, made)
+
+
+def _kin_of(
+    probe: Probe, before: kinship.Kin, x: Reduction, others: Sequence[Reduction], budget: Budget, *, unread: bool
+) -> kinship.Kin:
+    """Return what is known of a reduction once it was asked about beside others. Raises Spent."""
+    ask = about(probe, x, budget)
+    asked = [kinship.Asked(y.stored, kinship.answer((ask, x), (about(probe, y, budget), y))) for y in others]
+    made = msgspec.structs.replace(before, asked=(*before.asked, *asked))
+    if not unread or before.parameters:
+        return made
+    program = x.program().program
+    defaults = {
+        name: {key: values.decode(y) for key, y in of.items()}
+        for name, of in probe.known(program.library, program).defaults.items()
+    }
+    parameters = tuple(sorted(defaults.get(program.operator, {})))
+    return msgspec.structs.replace(made, unread=kinship.unread(ask, x, defaults), parameters=parameters)
 
 
 def _others(

@@ -71,3 +71,12 @@ def test_equal_numbers_hide_nothing_where_a_form_is_wrong() -> None:
 def test_nan_is_no_finite_expectation() -> None:
     assert manner.finite([Tensor.of(np.float32([1, 2])), Tensor.of(np.int64([1]))])
     assert not manner.finite([Tensor.of(np.float32([1, np.inf]))])
+
+
+def test_a_special_number_for_another_is_told_apart_from_others() -> None:
+    found = {
+        "y": ["wrong", "some", "-inf>largest", "finite>finite", "zero>finite", "offset?"],
+        "z": ["wrong", "nan>zero"],
+    }
+    assert manner.special(found) == {"-inf>largest", "nan>zero"}
+    assert not manner.special({"y": ["right", "uniform"]}) and not manner.special({})

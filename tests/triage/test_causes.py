@@ -19,10 +19,11 @@ from opera.report import show
 from opera.store import verdicts
 from opera.store.rows import Test as MigratedTest
 from opera.store.workspace import Workspace
-from opera.triage import across, causes, reduction, scripts
-from opera.triage.causes import Called, Causes, Reduced, conclude, divide, joined, outline
+from opera.triage import across, causes, reduction, scripts, uniting
+from opera.triage.causes import Called, Causes, Reduced, conclude, divide
 from opera.triage.findings import findings
 from opera.triage.reduction import Reduction
+from opera.triage.uniting import joined, outline
 
 VALUE = Outcome(INCONSISTENT, "infer", "value", "output 'Y': 1 of 2 elements, first at [0]: expected 1.0, got 2.0")
 
@@ -460,19 +461,19 @@ def test_what_is_computed_of_nothing_is_one_cause_whether_it_varies_or_not() -> 
     one = reduced("F1", "a", program("ReduceMax", value=nothing), outcome=varies)
     other = reduced("F2", "b", program("ReduceProd", value=nothing), outcome=wrong)
     third = reduced("F3", "c", program("ReduceSum", value=nothing), outcome=shape)
-    assert causes.united([one, other, third], {}, {"F1": 1.0, "F2": 2.0, "F3": 3.0}) == {"F2": "F1"}
+    assert uniting.united([one, other, third], {}, {"F1": 1.0, "F2": 2.0, "F3": 3.0}) == {"F2": "F1"}
     typed = Instance(
         "onnx", "CastLike", {}, (Operand("x", tensor(1.0)), Operand("like", nothing)), ("y",), {"opset": 26}
     )
     cast = reduced("F2", "b", typed, outcome=wrong)
-    assert not causes.united([one, cast], {}, {"F1": 1.0, "F2": 2.0}), "the second tensor only tells a type"
+    assert not uniting.united([one, cast], {}, {"F1": 1.0, "F2": 2.0}), "the second tensor only tells a type"
 
 
 def test_joined_sets_and_many_sights_of_one_program_take_no_square_of_time() -> None:
     """A hundred thousand findings that say the same are one; in pairs they would be ten billion."""
     assert sorted(map(sorted, joined([["a", "b"], ["c"], ["d", "e"], ["b", "e"]]))) == [["a", "b", "d", "e"], ["c"]]
-    sights = [causes._Sight(f"F{n}", "inputs", "it fails", "converter") for n in range(100_000)]
-    [whole] = joined(causes._same(sights))
+    sights = [uniting._Sight(f"F{n}", "inputs", "it fails", "converter") for n in range(100_000)]
+    [whole] = joined(uniting._same(sights))
     assert len(whole) == 100_000
 
 
@@ -489,5 +490,5 @@ def test_joined_sets_and_many_sights_of_one_program_take_no_square_of_time() -> 
 def test_two_routes_to_one_translator_are_one_cause(
     sights: list[tuple[str, str, str, str]], groups: list[list[str]]
 ) -> None:
-    found = joined(causes._same([causes._Sight(*x) for x in sights]))
+    found = joined(uniting._same([uniting._Sight(*x) for x in sights]))
     assert sorted(map(sorted, found)) == groups

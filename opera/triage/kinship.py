@@ -1,0 +1,244 @@
+"""Whether two findings of one frontend are one cause: the compiler is asked, of their reduced programs.
+
+- Is a parameter that decides *not read*? Then the compiler does with it what it does without: it computes what the library
+  computes without it, or stops as it stops without it.
+- Do two reduced programs fail alike *whatever tells them apart*? Each is asked about with the other's operator, and with the
+  other's value of each parameter: what both fail with does not tell them apart.
+
+What was asked is stored, a document a reduction, so that `opera.triage.uniting` follows from that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from opera.oracle import location, manner
+from opera.oracle.messages import cause
+from opera.oracle.signature import normalise
+from opera.programs.program import Instance, Program
+from opera.programs.values import RandomTensor, Tensor, Value
+from opera.programs.verdicts import CRASH, FAILURES, INCONSISTENT, PASS, REFUSED, Outcome
+from opera.store import examined
+from opera.store.workspace import Workspace
+from opera.triage import deciding, smaller
+from opera.triage.deciding import Look
+from opera.triage.reduction import Reduction
+from opera.triage.sentence import is_relation
+from opera.triage.smaller import Defaults
+
+ALIKE, APART, UNTOLD = "alike", "apart", "untold"
+"""What was seen of two programs: they fail alike with all that tells them apart; one does not; or nothing can be said."""
+
+
+class Stating(Look, Protocol):
+    """Tells what programs show, also beside outputs that are stated. Raises Spent."""
+
+    def reference(self, program: Program) -> list[Value] | None:
+        """Return what the library computes for a program, None where it rejects it."""
+
+    def stated(self, program: Program, expected: Sequence[Value]) -> Outcome:
+        """Return what a program shows if its outputs are to be these, whatever its library says of it."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """One question about two reduced programs: `of` is the id of the test that was made of the other."""
+
+    of: str
+    says: str
+
+
+class Kin(msgspec.Struct, frozen=True):
+    """What was asked about a reduction beside others of its frontend.
+
+    Attributes:
+        finding, environment, frontend, variant, test: As of the reduction.
+        of: Id of the test that was made of the reduced program.
+        unread: Parameters that decide, and that the compiler does not read.
+        parameters: All that the operator has.
+        asked: About other reductions.
+    """
+
+    finding: str
+    environment: str
+    frontend: str
+    variant: str
+    test: str
+    of: str
+    unread: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    asked: tuple[Asked, ...] = ()
+
+
+# ---------------------------------------------------------------------- what is not read
+
+
+def unread(ask: Stating, of: Reduction, defaults: Defaults) -> tuple[str, ...]:
+    """Return the parameters that decide of a reduced program and are not read.
+
+    A wrong answer must be, all of it, the library's answer to the program without the parameter; a crash must be the crash of
+    that program, though a library may reject it. Raises Spent.
+    """
+    program, found = of.program().program, list[str]()
+    names = {deciding.key(says) for says in of.deciding}
+    for trait in smaller.traits(program, defaults):
+        bare = smaller.applied(trait.without, program) if trait.kind == "param" and trait.name in names else None
+        if bare is not None and _same_without(ask, program, bare, of.outcome):
+            found.append(trait.name)
+    return tuple(found)
+
+
+def _same_without(ask: Stating, program: Program, bare: Program, shown: Outcome) -> bool:
+    if shown.verdict == INCONSISTENT:
+        expected = ask.reference(bare)
+        return expected is not None and ask.stated(program, expected).verdict == PASS
+    expected = ask.reference(program) if shown.verdict in (CRASH, REFUSED) else None
+    return expected is not None and ask.fails(ask.stated(bare, expected))
+
+
+# ---------------------------------------------------------------------- what does not tell two apart
+
+
+class _One(NamedTuple):
+    """A reduction of one call, and the name of its finding."""
+
+    name: str
+    of: Reduction
+    program: Instance
+    operator: str
+
+
+def candidates(found: Iterable[tuple[str, Reduction]]) -> Iterator[tuple[Reduction, list[Reduction], bool]]:
+    """Yield the reductions that may have a cause in common with those of other findings. With each, the others that it is to be
+    asked about beside, of each two once, and whether it is to be asked if parameters are not read.
+
+    Args:
+        found: Each with the name of its finding.
+    """
+    programs = ((name, x, x.program().program) for name, x in found)
+    told = [_One(name, x, y, location.canonical(y.operator)) for name, x, y in programs if isinstance(y, Instance)]
+    decided: dict[Hashable, set[str]] = defaultdict(set)
+    like: dict[Hashable, list[_One]] = defaultdict(list)
+    for one in told:
+        if one.of.deciding:
+            decided[one.of.frontend, one.of.environment, one.operator].add(one.name)
+    for one in told:
+        group = like[_kind(one)]
+        others = {x.of.stored: x.of for x in group if x.name != one.name and _comparable(one, x)}
+        group.append(one)
+        several = len(decided[one.of.frontend, one.of.environment, one.operator]) > 1 and bool(one.of.deciding)
+        if others or several:
+            yield one.of, list(others.values()), several
+
+
+def _kind(one: _One) -> Hashable:
+    """Return what two programs have in common of which no more than parameters, and operators of crashes, is asked about: where
+    and how they fail, which special number stands for which, the dtypes of inputs, and what decides beside parameters.
+    """
+    x, shown = one.of, one.of.outcome
+    dtypes = tuple(operand.value is not None and _dtype(operand.value) for operand in one.program.inputs)
+    pairs = manner.special(shown.details.get("manner") or {})
+    operator = "" if shown.verdict in (CRASH, REFUSED) else one.operator
+    return x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, operator, pairs, dtypes, conditions(x)
+
+
+def _dtype(value: Value) -> str:
+    return value.dtype if isinstance(value, Tensor | RandomTensor) else type(value).__name__
+
+
+def _comparable(one: _One, other: _One) -> bool:
+    """Whether it is worth asking about two of a kind: they differ in what is asked about, and none is known to pass without
+    what the other has not, a parameter that decides.
+    """
+    pair = ((one, other), (other, one))
+    if any(deciding.key(says) not in y.program.params for x, y in pair for says in x.of.deciding):
+        return False
+    crashed, differ = one.of.outcome.verdict in (CRASH, REFUSED), bool(_differing(one.program, other.program))
+    if crashed:
+        return (differ or one.program.operator != other.program.operator) and _say_the_same(one, other)
+    return differ and one.of.outcome.verdict == INCONSISTENT
+
+
+def conditions(of: Reduction) -> frozenset[str]:
+    """Return what decides beside parameters, but for dtypes and ranks, which are the reduction's choice, and relations."""
+    vague = (deciding.RANK, deciding.SCALAR)
+    return frozenset(
+        deciding.key(x) for x in of.besides if not (x.endswith(" inputs") or x.startswith(vague) or is_relation(x))
+    )
+
+
+def special(says: str) -> bool:
+    """Whether what decides is a special number, or that there is none: `NaN in an input`, `an empty input`."""
+    return says.endswith(" in an input") or says == deciding.EMPTY
+
+
+def _say_the_same(one: _One, other: _One) -> bool:
+    """Whether two crashes are at one place, as far as it is known, and say the same but for words of the operators' names."""
+    both = (one.of.outcome, other.of.outcome)
+    places = {x.conversion_function.partition("@")[2] for x in both} - {""}
+    parts = {part.lower() for x in (one, other) for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", x.operator)}
+    name = re.compile("|".join(sorted(map(re.escape, parts), key=len, reverse=True)))
+    said = {name.sub("", normalise(cause(x.message)).lower()) for x in both}
+    return len(places) < 2 and len(said) == 1 and location.telling(said.pop())
+
+
+def _differing(one: Instance, other: Instance) -> list[str]:
+    """Return the parameters that two calls have other values of."""
+    names = sorted({*one.params, *other.params})
+    return [x for x in names if x not in one.params or x not in other.params or one.params[x] != other.params[x]]
+
+
+def exchanged(one: Instance, other: Instance) -> list[Instance] | None:
+    """Return a call with what it has otherwise than another, one thing at a time: its operator, or a parameter.
+
+    None where a parameter is no plain value: that of a subgraph means nothing elsewhere.
+    """
+    made = []
+    if one.operator != other.operator:
+        made.append(msgspec.structs.replace(one, operator=other.operator))
+    for name in _differing(one, other):
+        if any(isinstance(x.params.get(name), msgspec.Struct) for x in (one, other)):
+            return None
+        params = {key: value for key, value in one.params.items() if key != name}
+        params |= {name: other.params[name]} if name in other.params else {}
+        made.append(msgspec.structs.replace(one, params=params))
+    return made
+
+
+def answer(one: tuple[Look, Reduction], other: tuple[Look, Reduction]) -> str:
+    """Return whether two reduced programs fail alike with all that tells them apart.
+
+    Each is what its own `Look` looks for. With the other's operator a program has to fail as the other does. Raises Spent.
+    """
+    says = ALIKE
+    for (ask, of), (ask_other, theirs) in ((one, other), (other, one)):
+        program, another = of.program().program, theirs.program().program
+        if not isinstance(program, Instance) or not isinstance(another, Instance):
+            return UNTOLD
+        if (made := exchanged(program, another)) is None:
+            return UNTOLD
+        for x, shown in zip(made, ask.look(made), strict=True):
+            if (ask if x.operator == program.operator else ask_other).fails(shown):
+                continue
+            if shown.verdict == PASS or shown.verdict in FAILURES:
+                return APART
+            says = UNTOLD
+    return says
+
+
+# ---------------------------------------------------------------------- what is stored
+
+
+def save(workspace: Workspace, found: Kin) -> None:
+    """Store what was asked about a reduction, in place of what was before."""
+    document = msgspec.json.encode(found)
+    examined.save(workspace, examined.KIN, examined.Examined(found.finding, found.environment, found.test, document))
+
+
+def stored(workspace: Workspace) -> list[Kin]:
+    """Return all that was asked about reductions."""
+    return [msgspec.json.decode(x.document, type=Kin) for x in examined.documents(workspace, examined.KIN)]
