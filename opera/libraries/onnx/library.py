@@ -91,11 +91,13 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
         fed = tuple(name for name in made.inputs if name not in constants)
         artefacts["onnx-constants"] = Artefact("model-constants.onnx", fed)
     versions, parsed = onnx_model.opset(program), onnx.load_model_from_string(model)
-    needs = onnx_opsets.needed(_all_nodes(made.nodes), versions, onnx_opsets.value_types(parsed))
+    nodes, kinds = list(_all_nodes(made.nodes)), onnx_opsets.value_types(parsed)
+    needs = onnx_opsets.needed(nodes, versions, kinds)
     newer = any(version < versions[domain] for domain, version in needs.items())
     manifest = Manifest(
         test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
-        offers=(onnx_opsets.OLDEST,) if newer else (), needs=needs,
+        offers=(onnx_opsets.OLDEST,) if newer else (),
+        needs=needs, operators=onnx_opsets.of_operators(nodes, versions, kinds),
         inputs=tuple(made.inputs), outputs=tuple(made.outputs), artefacts=artefacts,
         reference="evaluator" if captured.expected is None else captured.reference or "test",
         rtol=captured.rtol, atol=captured.atol, tags=tuple(sorted(tags)),

@@ -70,6 +70,14 @@ def test_operators_of_subgraphs_and_other_domains_count() -> None:
     assert opsets.needed([binarizer], {"": 24, "ai.onnx.ml": 4}, {}) == {"ai.onnx.ml": 1}
 
 
+def test_each_operator_is_needed_in_a_version_of_its_own() -> None:
+    nodes = [helper.make_node(name, ["x"], ["y"], domain=of) for name, of in (("Cast", ""), ("Abs", ""), ("No", ""))]
+    nodes.append(helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml"))
+    types = {"x": "tensor(float)", "y": "tensor(float)"}
+    found = opsets.of_operators(nodes, {"": 27, "ai.onnx.ml": 4}, types)
+    assert found == {"Cast": 24, "Abs": 13, "ai.onnx.ml::Binarizer": 1}
+
+
 CAST = helper.make_node("Cast", ["x"], ["y"], to=onnx.TensorProto.INT32)
 
 
