@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
+from opera import libraries
+from opera.libraries.documented import Wrong
 from opera.oracle.screens import SINGLE_REFERENCE
-from opera.programs.verdicts import NEWER
+from opera.programs.program import Instance
+from opera.programs.verdicts import NEWER, Outcome
 from opera.triage.sentence import READS_AS_REFUSAL
 
 
@@ -40,3 +44,16 @@ def doubts(tags: Collection[str], confirmed: int, needs: str, *, alone: bool, se
 def right_as_float32(deciding: Iterable[str]) -> bool:
     """Whether what decides is a dtype of floating-point numbers: in float32 the compiler itself gives what is expected."""
     return any(re.fullmatch(r"b?float\d+ inputs", x) for x in deciding)
+
+
+def stated(call: Instance, deciding: Iterable[str], outcome: Outcome) -> bool:
+    """Whether documentation says which shape the wrong output has, of the very value of a parameter that decides."""
+    library: Any = libraries.get(call.library)
+    wrong = Wrong.of(outcome.details, outcome.symptom)
+    if wrong.symptom != "shape" or not wrong.output or not hasattr(library, "documented"):
+        return False
+    try:
+        found = library.documented(call, [x.partition("=")[0] for x in deciding if "=" in x], wrong)
+    except ImportError:
+        return False
+    return any(x.exact and f"{wrong.output}.shape" in x.text for x in found)

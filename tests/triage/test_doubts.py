@@ -1,10 +1,12 @@
 """What there are doubts about, and what settles them."""
 
+import msgspec
 import pytest
 
 from opera.oracle.screens import SINGLE_REFERENCE
-from opera.programs.verdicts import NEWER
-from opera.triage.doubts import doubts, right_as_float32
+from opera.programs.program import Instance
+from opera.programs.verdicts import INCONSISTENT, NEWER, Outcome
+from opera.triage.doubts import doubts, right_as_float32, stated
 from opera.triage.sentence import READS_AS_REFUSAL
 
 
@@ -40,3 +42,12 @@ def test_what_is_right_elsewhere_or_in_float32_settles_what_one_reference_alone_
     assert told(SINGLE_REFERENCE, settled=True) == []
     assert right_as_float32(("is_causal=1", "bfloat16 inputs")) and right_as_float32(["float64 inputs"])
     assert not right_as_float32(["integer inputs", "float8_e4m3fn inputs", "input bfloat16"])
+
+
+def test_what_is_documented_of_the_value_that_decides_settles_a_shape():
+    call = Instance("onnx", "RNN", {"layout": 1}, (), ("Y", "Y_h"), {"opset": {"": 22}})
+    wrong = Outcome(INCONSISTENT, "infer", "shape", "no", details={"output": "Y_h", "expected": "(2, 1)"})
+    assert stated(call, ("layout=1",), wrong)
+    assert not stated(call, ("hidden_size=1",), wrong) and not stated(call, (), wrong)
+    assert not stated(call, ("layout=1",), msgspec.structs.replace(wrong, symptom="value"))
+    assert not stated(call, ("layout=1",), msgspec.structs.replace(wrong, details={"output": "Y_c"}))

@@ -101,7 +101,14 @@ def _takes(node: Any, version: int | None, types: Mapping[str, str]) -> bool:
         and schema.min_output <= len(node.output) <= schema.max_output
         and all(name in types for name in names)
         and _admits(node, version, "", types)
+        and not _forbids(node, version, types)
     )
+
+
+def _forbids(node: Any, version: int, types: Mapping[str, str]) -> bool:
+    """Whether a version forbids in words what its schema admits: before 28, Mod of floats is that of C's fmod alone."""
+    fmod = any(x.name == "fmod" and x.i == 1 for x in node.attribute)
+    return node.op_type == "Mod" and version < 28 and not fmod and "int" not in types[node.input[0]]
 
 
 def written_for(program: Program, version: int) -> Program:

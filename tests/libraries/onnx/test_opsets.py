@@ -137,6 +137,9 @@ def test_a_runtime_that_refuses_the_opset_runs_the_older_stamp(tmp_path) -> None
         ("SpaceToDepth", {"input": "f4"}, {"blocksize": 1}, [13, 7]),
         ("SpaceToDepth", {"input": "f4"}, {"blocksize": 1, "mode": "CRD"}, []),
         ("BitShift", {"X": "i4", "Y": "i4"}, {"direction": "LEFT"}, []),
+        ("Mod", {"A": "f4", "B": "f4"}, {}, []),  # "If the input type is floating point, then `fmod` must be set to 1"
+        ("Mod", {"A": "f4", "B": "f4"}, {"fmod": 1}, [13, 10]),
+        ("Mod", {"A": "i4", "B": "i4"}, {}, [13, 10]),
     ],
 )
 def test_older_versions_are_those_that_admit_what_a_program_states(operator, inputs, params, older) -> None:
