@@ -182,6 +182,8 @@ class Frontend(Protocol):
     export(case, path): Makes of the artefact what a variant `exports`, by the compiler's own exporter.
     opsets() -> dict[str, int]: domain of the library's operators → the newest version that the compiler declares to know, of
         the domains of which it declares one. A failure of a test that needs a newer one (Manifest.needs) gets a tag.
+    newest(operator) -> int | None: the newest version of an operator that it ships a schema of, which then decides in place of
+        what is declared of all; None where that is not known.
     recipe(artefact, involved) -> Recipe: What a script does; without one the script runs the frontend by way of opera.
     """
 

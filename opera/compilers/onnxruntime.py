@@ -142,6 +142,10 @@ class Onnx:
         """Return the newest opset that it declares to read, in its own words about a model that states a newer one."""
         return _opsets()
 
+    def newest(self, operator: str) -> int | None:
+        """Return the newest of the schemas of an operator that it ships, where its build tells them."""
+        return _schemas().get(operator)
+
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the operator that failed, and the place in ONNX Runtime's sources where its message names one.
 
@@ -192,6 +196,17 @@ def _opsets() -> dict[str, int]:
         found = re.search(r"support for domain ai\.onnx is till opset (\d+)", str(error))
         return {"": int(found[1])} if found else {}
     return {}
+
+
+@cache
+def _schemas() -> dict[str, int]:
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    found: dict[str, int] = {}
+    for x in getattr(state, "get_all_operator_schema", list)():
+        operator = f"{x.domain}::{x.name}" if x.domain else x.name
+        found[operator] = max(found.get(operator, 0), x.since_version)
+    return found
 
 
 FRONTENDS: Mapping[str, Frontend] = {"onnx": Onnx()}

@@ -15,7 +15,7 @@ import msgspec
 
 from opera import plugins
 from opera.errors import CorpusError, NotInstalled, UsageError, near
-from opera.libraries.documented import Quote
+from opera.libraries.documented import Quote, Wrong
 from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Artefact, Manifest
 from opera.programs.program import Captured, Graph, Instance, Program
@@ -103,8 +103,8 @@ class Expanding(Library, Protocol):
 class Documenting(Library, Protocol):
     """What a library has beside that if its documentation can be quoted."""
 
-    def documented(self, call: Instance, parameters: list[str], output: str) -> list[Quote]:
-        """Return what it says of parameters and inputs of these names, an output's type, and what is special about the inputs.
+    def documented(self, call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
+        """Return what it says of parameters and inputs of these names, of what is wrong, and of special inputs.
 
         What it does not speak of is left out. ImportError where the library is not here to ask.
         """

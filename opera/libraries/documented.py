@@ -7,8 +7,12 @@ inputs (an empty tensor, NaN): nothing is guessed.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import textwrap
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,17 +24,40 @@ LENGTH, CLAUSE = 420, 800
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\"'(])")
 """Where a sentence ends."""
 EMPTY = r"\bempty\b"
+TIES = r"\bties?\b|\btie-?break\w*|\bequivalent values\b"
+ZERO, NAN, INFINITE = r"\b(?:zeros?|0)\b", r"\bnans?\b", r"\binf(?:init\w+)?\b"
+RESULTS = r"\b(?:produc|yield|return|giv|becom|result)(?:e|es|s)?"
+"""How a sentence says what comes of something."""
 CONDITION = r"\b(?:if|when|where)\b[^.;]{{0,40}}?[`'\"]*(?<![\w.-]){}(?![\w]|\.\d)"
 """How a sentence says when it holds."""
 
 
 class Quote(msgspec.Struct, frozen=True):
-    """What is said, of what (`attribute keep_aspect_ratio_policy`), and where; `types`: only that a dtype is admitted."""
+    """What is said, of what (`attribute keep_aspect_ratio_policy`), and where.
+
+    `types`: only that a dtype is admitted. `exact`: for the very value that a parameter has.
+    """
 
     about: str
     text: str
     address: str
     types: bool = False
+    exact: bool = False
+
+
+class Wrong(NamedTuple):
+    """What is wrong: the output, the symptom (`value`, `shape`, ...), and the number expected; empty of draws."""
+
+    output: str = ""
+    symptom: str = ""
+    expected: object = None
+
+    @classmethod
+    def of(cls, details: Mapping[str, object], symptom: str) -> Wrong:
+        """Return it of the details of an outcome."""
+        if "drawn" in details:
+            return cls()
+        return cls(str(details.get("output", "")), symptom, details.get("expected"))
 
 
 def special(call: Instance) -> list[tuple[str, str]]:
@@ -41,9 +68,9 @@ def special(call: Instance) -> list[tuple[str, str]]:
     if any(0 in x.shape for x in tensors):
         found.append(("empty inputs", EMPTY))
     if any((x != x).any() for x in numbers):
-        found.append(("NaN", r"\bnans?\b"))
+        found.append(("NaN", NAN))
     if any((abs(x) == float("inf")).any() for x in numbers):
-        found.append(("infinities", r"\binf(?:init\w+)?\b"))
+        found.append(("infinities", INFINITE))
     return found
 
 
@@ -75,9 +102,26 @@ def clause(text: str, value: object) -> str:
 
 
 def sentence_on(text: str, pattern: str) -> str:
-    """Return the first sentence that matches, or nothing."""
-    flat = " ".join(text.split())
-    return next((quoted(x) for x in SENTENCE.split(flat) if re.search(pattern, x, re.I)), "")
+    """Return the first sentence that matches, with one that puts it in other words (`That is, …`), or nothing."""
+    sentences = [*SENTENCE.split(" ".join(text.split())), ""]
+    found = ((x, after) for x, after in pairwise(sentences) if re.search(pattern, x, re.I))
+    return next((quoted(f"{x} {after}" if after.startswith("That is,") else x) for x, after in found), "")
+
+
+def consequence(text: str, expected: object) -> str:
+    """Return the first sentence that says when 0, NaN or an infinity results, where that is what is expected, or nothing."""
+    try:
+        number = float(expected) if isinstance(expected, int | float | str) else 1.0
+    except ValueError:  # no number
+        return ""
+    word = ZERO if number == 0 else NAN if math.isnan(number) else INFINITE if math.isinf(number) else ""
+    return sentence_on(text, rf"{RESULTS}\b[^.;,]{{0,30}}{word}") if word else ""
+
+
+def formula(text: str, output: str) -> str:
+    """Return the line that says what an output is (`running_mean = input_mean * momentum + …`), if there is one alone."""
+    found = re.findall(rf"(?m)^\s*({re.escape(output)}\s*=\s*\S.*?),?\s*$", text) if output else []
+    return found[0] if len(found) == 1 else ""
 
 
 def prose(text: str, call: Instance) -> str:

@@ -51,6 +51,7 @@ class Manifest(msgspec.Struct, frozen=True):
             computed different outputs when the program was generated.
         needs: What a compiler must know to run it: domain of operators → the oldest version that the program means the same
             with. Empty for libraries without versioned operators, and in tests made before opera told it.
+        operators: Likewise, operator → the oldest version of it.
     """
 
     test: str
@@ -67,6 +68,7 @@ class Manifest(msgspec.Struct, frozen=True):
     atol: float | None = None
     tags: tuple[str, ...] = ()
     needs: dict[str, int] = {}
+    operators: dict[str, int] = {}
 
 
 class Export(msgspec.Struct, frozen=True):

@@ -154,3 +154,8 @@ class Outcome(msgspec.Struct, frozen=True):
     seconds: dict[str, float] = {}
     details: dict[str, Any] = {}
     seen: Seen | None = None
+
+
+def newer(outcome: Outcome) -> bool:
+    """Whether a failure is one of a test that needs newer operators than the compiler knows."""
+    return NEWER in outcome.details.get("tags", ())

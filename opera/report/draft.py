@@ -15,7 +15,7 @@ import msgspec
 
 from opera import compilers, libraries
 from opera.errors import UsageError
-from opera.libraries.documented import Quote
+from opera.libraries.documented import Quote, Wrong
 from opera.programs import migrated
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor
@@ -39,13 +39,14 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import brief, causes, disputed, part, reproducer, scripts
 from opera.triage.choice import Choice, choose
+from opera.triage.deciding import INTEGER
 from opera.triage.findings import Finding, findings
 from opera.triage.known import Entry, Known
 from opera.triage.scripts import Trial
 from opera.triage.sentence import said, title
 
-COMMON = ("float32", "int64", "bool")
-"""Dtypes that a title needs not name."""
+COMMON = frozenset(("float32", "int64", "bool"))
+"""Dtypes that a title needs not name, but for truth values that come first: these are computed with."""
 ROUTES = {
     "inputs": "a model whose tensors are all graph inputs",
     "constants": "a model that holds shapes, axes and the like as constants",
@@ -201,17 +202,31 @@ def _what(program: Program, told: Page, shown: Choice) -> str:
     These stand in brackets: nothing says that they decide.
     """
     tensors = [x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)]
-    dtypes = list(dict.fromkeys(x.dtype for x in tensors))
-    common = not dtypes or (dtypes[0] == COMMON[0] and set(dtypes) <= set(COMMON))
-    rare = [] if common or any(x in text for x in dtypes for text in shown.deciding) else dtypes
+    calls = program.instances()
+    fixed = _fixed(calls[0]) if len(calls) == 1 else frozenset()
+    open_ = [x.value for x in program.inputs if x.name not in fixed]
+    dtypes = list(dict.fromkeys(x.dtype for x in open_ if isinstance(x, Tensor | RandomTensor)))
+    said = any(x in text for x in dtypes for text in shown.deciding)
+    said |= len(dtypes) == 1 and "int" in dtypes[0] and INTEGER in shown.deciding
+    rare = [] if said or (COMMON.issuperset(dtypes) and "bool" not in dtypes[:1]) else dtypes
     given = [
         *rare,
         *(["empty input"] if tensors and 0 in tensors[0].shape and "an empty input" not in shown.deciding else []),
     ]
     decided = {x.partition("=")[0].rpartition(".")[2].strip() for x in shown.deciding}
     others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default") and x.name not in decided]
-    given += others if len(others) <= 2 and told.reduced else []
+    given += others if len(others) <= 2 and told.reduced and len(calls) == 1 else []
     return f"{program.operator} ({', '.join(given)})" if given else program.operator
+
+
+def _fixed(call: Instance) -> frozenset[str]:
+    """Return the names of the inputs that say nothing by their dtype, for the operator takes no other."""
+    library: Any = libraries.get(call.library)
+    try:
+        found: frozenset[str] = library.fixed(call) if hasattr(library, "fixed") else frozenset()
+    except ImportError:
+        return frozenset()
+    return found
 
 
 def _objections(finding: Finding, chosen: Choice | None, trial: Trial | None, entry: Entry | None) -> Iterator[str]:
@@ -290,10 +305,10 @@ def _quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
     if len(calls) != 1 or not hasattr(library, "documented"):
         return []
     parameters = [x.partition("=")[0].strip() for x in shown.deciding if "=" in x]
+    parameters += [x.removeprefix("input ") for x in shown.deciding if re.fullmatch(r"input \w+", x)]
     parameters += [x for x in _mentioned(calls[0], outcome) if x not in parameters]
-    output = str(outcome.details.get("output", "")) if outcome.symptom in ("shape", "dtype") else ""
     try:
-        found: list[Quote] = library.documented(calls[0], parameters, output)
+        found: list[Quote] = library.documented(calls[0], parameters, Wrong.of(outcome.details, outcome.symptom))
     except ImportError:
         return []
     return [x for x in found if not x.types or _of_types(shown, outcome)]

@@ -322,13 +322,19 @@ def _failure(
 
 
 def _newer(frontend: Frontend, manifest: Manifest) -> dict[str, Any]:
-    """Return the tag of a test that needs newer operators than the compiler declares to know, as details of its failure."""
-    declares = getattr(frontend, "opsets", None)
-    if not manifest.needs or declares is None:
-        return {}
-    known: dict[str, int] = declares()
-    newer = any(version > known.get(domain, version) for domain, version in manifest.needs.items())
-    return {"tags": [NEWER]} if newer else {}
+    """Return the tag of a test that needs a newer operator than the compiler knows, and which, as details of its failure.
+
+    What it knows of an operator is the newest schema of it that it ships, else the opset that it declares.
+    """
+    declared: dict[str, int] = getattr(frontend, "opsets", dict)()
+    newest = getattr(frontend, "newest", lambda operator: None)
+    needs = manifest.operators or {f"{domain}::": version for domain, version in manifest.needs.items()}
+    for operator, version in needs.items():
+        ships, domain = newest(operator), operator.rpartition("::")[0]
+        if version > (declared.get(domain, version) if ships is None else ships):
+            known = f"it declares opset {declared[domain]}" if ships is None else f"the newest that it ships is {ships}"
+            return {"tags": [NEWER], "newer": f"{operator.removesuffix('::') or 'opset'} {version}, where {known}"}
+    return {}
 
 
 def _repeat(

@@ -11,7 +11,7 @@ import msgspec
 from opera.oracle import draws, randomness
 from opera.oracle.draws import Broken
 from opera.programs import migrated
-from opera.programs.verdicts import INCONSISTENT
+from opera.programs.verdicts import INCONSISTENT, newer
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import kinship, reduction
@@ -37,8 +37,8 @@ class Choice(NamedTuple):
 def choose(
     workspace: Workspace, verdicts: list[Verdict], known: Mapping[str, list[Reduction]] | None = None
 ) -> Choice | None:
-    """Return what shows a finding best: the smallest program that a member was reduced to, of equal ones one of which is known
-    what decides; else the first of its `candidates`.
+    """Return what shows a finding best: the smallest program that a member was reduced to, of operators that the compiler
+    knows if there is one, of equal ones one of which is known what decides; else the first of its `candidates`.
 
     None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
     the folders of its tests were deleted. `known` is reduction.by_member, of who asks for many findings.
@@ -53,7 +53,7 @@ def choose(
         if (x.test, x.environment, x.variant) in members and migrated.folder(workspace.tests_folder, x.stored).is_dir()
     ]
     if reduced:
-        best = min(reduced, key=lambda x: (x.elements, not (x.deciding or x.besides), x.stored))
+        best = min(reduced, key=lambda x: (newer(x.outcome), x.elements, not (x.deciding or x.besides), x.stored))
         member = members[best.test, best.environment, best.variant]
         shown = msgspec.structs.replace(member, test=best.stored, outcome=best.outcome)
         return Choice(_of_drawn(workspace, shown), member, _shared(best, reduced))

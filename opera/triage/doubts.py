@@ -1,29 +1,32 @@
 """Why a finding should not be filed as it stands, as far as that is stored: lists, reports and drafts say the same of it.
 
-What has no doubts is ready: it failed again in a fresh process and on its own, the compiler claims to know the operator, and
-where outputs are wrong, someone else confirms the expected ones.
+What has no doubts is ready: it failed again in a fresh process and on its own, the compiler knows its operators, and
+where outputs are wrong, someone else confirms the expected ones, or the documentation does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
-from opera import compilers
+from opera import libraries
+from opera.libraries.documented import Wrong
 from opera.oracle.screens import SINGLE_REFERENCE
-from opera.programs.verdicts import NEWER
-from opera.triage.blame import Blame
+from opera.programs.program import Instance
+from opera.programs.verdicts import NEWER, Outcome
 from opera.triage.sentence import READS_AS_REFUSAL
 
 
-def doubts(tags: Collection[str], confirmed: int, laid: Blame | None, *, alone: bool, agreeing: bool) -> Iterator[str]:
+def doubts(tags: Collection[str], confirmed: int, needs: str, *, alone: bool, settled: bool) -> Iterator[str]:
     """Yield what speaks against filing a finding, a clause each.
 
     Args:
         tags: Of the finding.
         confirmed: How many members, or reductions of them, failed again in a fresh process.
-        laid: Which part is wrong, where that was asked.
+        needs: Of what is newer than the compiler knows: operator and version (`Mod 28, where it declares opset 27`).
         alone: Whether a member fails without others before it.
-        agreeing: Whether another compiler gives the expected outputs of the same model.
+        settled: Whether something besides the library's reference shows that what is expected is right.
     """
     if not alone:
         yield "no test shows it alone: it fails only after others in the same process"
@@ -31,8 +34,26 @@ def doubts(tags: Collection[str], confirmed: int, laid: Blame | None, *, alone: 
         yield "its words read as a refusal: if the documentation does not promise it, this asks for a feature"
     if not confirmed:
         yield "it was not confirmed in a fresh process"
-    after = laid is not None and laid.verdict in (compilers.KERNEL, compilers.OPTIMISATION)
-    if NEWER in tags and not after:  # what the importer made is right: it knows what the opset means
-        yield "the model needs a newer opset than the compiler declares to know: that is a feature not yet there, no bug"
-    if SINGLE_REFERENCE in tags and not agreeing:
+    if NEWER in tags:  # reductions try older versions: these do not take it, or say nothing of it, or are right
+        newer = needs or "a newer opset than the compiler declares to know"
+        yield f"it needs {newer}: that is a feature not yet there, no bug"
+    elif SINGLE_REFERENCE in tags and not settled:
         yield "no other implementation confirms the expected outputs: check them by hand against the documentation first"
+
+
+def right_as_float32(deciding: Iterable[str]) -> bool:
+    """Whether what decides is a dtype of floating-point numbers: in float32 the compiler itself gives what is expected."""
+    return any(re.fullmatch(r"b?float\d+ inputs", x) for x in deciding)
+
+
+def stated(call: Instance, deciding: Iterable[str], outcome: Outcome) -> bool:
+    """Whether documentation says which shape the wrong output has, of the very value of a parameter that decides."""
+    library: Any = libraries.get(call.library)
+    wrong = Wrong.of(outcome.details, outcome.symptom)
+    if wrong.symptom != "shape" or not wrong.output or not hasattr(library, "documented"):
+        return False
+    try:
+        found = library.documented(call, [x.partition("=")[0] for x in deciding if "=" in x], wrong)
+    except ImportError:
+        return False
+    return any(x.exact and f"{wrong.output}.shape" in x.text for x in found)

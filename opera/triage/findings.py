@@ -21,7 +21,7 @@ from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import blame, causes, partners, reduction
 from opera.triage.blame import Blame
 from opera.triage.choice import Choice, alone, choose
-from opera.triage.doubts import doubts
+from opera.triage.doubts import doubts, right_as_float32, stated
 from opera.triage.known import Mark
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL, reads_as_refusal, sentence
@@ -178,8 +178,9 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         tags.add(READS_AS_REFUSAL)
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
     script, laid = f"{REPRODUCERS}/{name}.py", known.blame(name, first.environment)
-    agreeing = SINGLE_REFERENCE in tags and _agreed(workspace, chosen, laid)
+    settled = SINGLE_REFERENCE in tags and (_agreed(workspace, chosen, laid) or _settled(chosen))
     confirmed = len({x.test for x in group if x.confirmation == "confirmed"})
+    needs = str(chosen.verdict.outcome.details.get("newer", ""))
     seen = confirmed + (chosen.reduction is not None)  # a reduction is stored once it failed in a fresh process
     return Finding(
         id=name,
@@ -204,7 +205,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         aliases=tuple(known.aliases.get(name, ())),
         sentence=_sentence(chosen, dict(zip(members, told, strict=True)), known),
         location=shown.location,
-        doubts=tuple(doubts(tags, seen, laid, alone=any(map(alone, group)), agreeing=agreeing)),
+        doubts=tuple(doubts(tags, seen, needs, alone=any(map(alone, group)), settled=settled)),
     )
 
 
@@ -214,6 +215,13 @@ def _agreed(workspace: Workspace, chosen: Choice, laid: Blame | None) -> bool:
         return any(x.right for x in blame.others(laid))
     own = chosen.member.frontend
     return any(x.frontend != own and x.outcome.verdict == PASS for x in verdicts.of_test(workspace, chosen.member.test))
+
+
+def _settled(chosen: Choice) -> bool:
+    """Whether float32, or what is documented of what decides, shows that what is expected of a reduction is right."""
+    calls = chosen.reduction.program().program.instances() if chosen.reduction else []
+    alone = len(calls) == 1 and stated(calls[0], chosen.deciding, chosen.verdict.outcome)
+    return alone or right_as_float32(chosen.deciding)
 
 
 def _sentence(chosen: Choice, told: dict[str, Origin], known: _Known) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from opera.libraries import bounds
 from opera.oracle import manner
@@ -17,15 +19,15 @@ from opera.oracle.comparison import conceals
 from opera.pool import clock
 from opera.programs import migrated, values
 from opera.programs.program import Captured, Instance, Program, Provenance, parse
-from opera.programs.values import Value
+from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import (
     ERROR,
     INCONSISTENT,
-    NEWER,
     OUT_OF_MEMORY,
     PASS,
     Limits,
     Outcome,
+    newer,
 )
 from opera.run import plan
 from opera.run.library_side import Known
@@ -57,6 +59,8 @@ BACK = 6
 """Programs of the search that are confirmed, the smallest first, until one fails in a fresh process."""
 AGREEING = "agreeing"
 """Detail of an outcome: the independent implementations that confirm what is expected (opera.oracle.screens)."""
+INTEGERS = {f"{kind}{bits}": bits for kind in ("uint", "int") for bits in (8, 16, 32, 64)}
+"""Integer dtypes → their bits."""
 WITNESS = 0.05
 """Seconds that a frontend may take for a test, to be asked about every smaller program, too."""
 
@@ -170,6 +174,15 @@ class _Asker:
             return True
         return any(self._one(program, x).verdict == PASS for x in self.beside)
 
+    def find_witness(self, program: Program) -> None:
+        """Take the quickest of the others that pass a program for the witness, where there is none.
+
+        Who refused a newer version may know the older.
+        """
+        asked = [(x, self._one(program, x)) for x in (self.beside if self.witness is None else ())]
+        passing = [(sum(shown.seconds.values()), x) for x, shown in asked if shown.verdict == PASS]
+        self.witness = min(passing, key=lambda x: x[0])[1] if passing else self.witness
+
     def reference(self, program: Program) -> list[Value] | None:
         """Return what the library itself computes for a program, None where it rejects it."""
         with tempfile.TemporaryDirectory() as kept:
@@ -237,10 +250,14 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     try:
         known = innermost(ask, kept, defaults)
         ask.begin(kept[-1], known)
+        if newer(ask.outcomes[kept[-1].id]) and (made := _as_of_older(ask, kept[-1])):
+            kept += made
+            ask.begin(kept[-1], known)
+            ask.find_witness(kept[-1])
         minimise(kept[-1], defaults, ask, kept.append)
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
-        kept += _oldest(ask, kept[-1], probe.known(kept[-1].library, kept[-1]).older)
+        kept += _as_of_older(ask, kept[-1])
     except Spent:
         finished = False
     found, outcome = _confirmed(workspace, ask, kept)
@@ -379,6 +396,46 @@ def _tells_more(before: Outcome, now: Outcome) -> bool:
     return conceals(now.details, before.details) or said[1] > said[0]
 
 
+def _as_of_older(ask: _Asker, program: Program) -> list[Program]:
+    """Return the program as of older versions of its operators, in which it fails so, too, the oldest last; else nothing.
+
+    Where the compiler knows none that admits its types, other integers than these are tried, of which the same bits or numbers
+    are expected: a shift that takes signed integers today may have been as wrong of unsigned ones before.
+    """
+
+    def older(of: Program) -> tuple[tuple[dict[str, Any], bool], ...]:
+        return ask.probe.known(of.library, of).older
+
+    found = _oldest(ask, program, older(program))
+    if not newer(ask.outcomes[(found or [program])[-1].id]):
+        return found
+    with suppress(Spent):
+        expected = ask.reference(program)
+        for made in _other_integers(program):
+            forms = [parse(form) for form, _ in older(made)]
+            failing = [x for x, fails in zip(forms, ask(forms), strict=True) if fails and not newer(ask.outcomes[x.id])]
+            if told := [x for x in failing if _equal(ask.reference(x), expected) and ask.agreed(x)]:
+                return told[-1:]
+    return found
+
+
+def _other_integers(program: Program) -> Iterator[Program]:
+    """Yield the program with another integer dtype in place of each, those of as many bits first, which keep the bits."""
+    for dtype in sorted({x.dtype for x in smaller.leaves(program)} & INTEGERS.keys()):
+        for other in sorted(INTEGERS.keys() - {dtype}, key=lambda x: (abs(INTEGERS[x] - INTEGERS[dtype]), x)):
+            yield smaller.as_dtype(program, dtype, other)
+
+
+def _equal(ones: list[Value] | None, others: list[Value] | None) -> bool:
+    """Whether two lists of values are the same bits or the same numbers, whatever the dtypes."""
+    if ones is None or others is None or len(ones) != len(others):
+        return False
+    pairs = list(zip(ones, others, strict=True))
+    if not all(isinstance(x, Tensor) and isinstance(y, Tensor) and x.shape == y.shape for x, y in pairs):
+        return ones == others
+    return all(x.data == y.data or np.array_equal(x.array(), y.array()) for x, y in pairs)
+
+
 def _oldest(ask: _Asker, program: Program, older: Sequence[tuple[dict[str, Any], bool]]) -> list[Program]:
     """Return the program as of older versions of its operators, in which it fails so, too, the oldest last; else nothing.
 
@@ -392,7 +449,7 @@ def _oldest(ask: _Asker, program: Program, older: Sequence[tuple[dict[str, Any],
     same = [parse(form) for form, alike in older if alike][-1:]
     found = [x for x, fails in zip(same, ask(same), strict=True) if fails]
     newest = (found or [program])[0]
-    if NEWER not in ask.outcomes[newest.id].details.get("tags", ()):
+    if not newer(ask.outcomes[newest.id]):
         return found
     others = [parse(form) for form, alike in older if not alike]
     try:

@@ -117,6 +117,16 @@ def test_what_a_compiler_declares_to_read_is_asked_of_it(compiler: Compiler) -> 
     assert set(declared) == {""} and 18 <= declared[""] <= onnx.defs.onnx_opset_version()
 
 
+@pytest.mark.parametrize("compiler", [onnxruntime, openvino], ids=lambda module: module.NAME)
+def test_what_a_compiler_ships_of_an_operator_is_asked_of_it(compiler: Compiler) -> None:
+    """A name that neither holds is that of an attribute of the newest Attention, whose version is older than their opset."""
+    frontend: Any = compiler.FRONTENDS["onnx"]
+    assert {x: frontend.newest(x) for x in ("Abs", "LSTM", "Resize")} == {"Abs": 13, "LSTM": 22, "Resize": 19}
+    assert frontend.newest("Nothing") is None
+    windows = "left_window_size" in onnx.defs.get_schema("Attention", 25).attributes
+    assert frontend.newest("Attention") == (24 if windows else 25)
+
+
 def test_onnx_runtime_refuses_the_opset_after_the_one_that_it_declares(make: Any, run: Any) -> None:
     newest = onnxruntime.FRONTENDS["onnx"].opsets()[""]
     outputs = [Tensor.of(np.abs(FLOATS.array()))]

@@ -14,7 +14,7 @@ from drafted import FINDING, WRONG, drafted
 
 from opera import compilers, resources
 from opera.errors import UsageError
-from opera.libraries.documented import argument, prose, quoted
+from opera.libraries.documented import Wrong, argument, prose, quoted
 from opera.libraries.onnx import library, schemas
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
@@ -83,24 +83,26 @@ def test_what_should_not_be_filed_says_so_and_why(workspace):
     entry = Entry(findings=(FINDING,), issue="https://tracker/1")
     found = stage.draft(workspace, FINDING, issues=Known((entry,)))
     told = " ".join(found.not_to_file)
-    for why in ("known (open: https://tracker/1)", "does not show it here and now", "refusal", "not confirmed", "newer opset",
-                "no other implementation"):  # fmt: skip
+    for why in (
+        "known (open: https://tracker/1)",
+        "does not show it here and now",
+        "refusal",
+        "confirmed",
+        "newer opset",
+    ):
         assert why in told, why
     assert "**Not to be filed as it stands**" in stage.render(found)
 
 
-def test_what_blame_and_other_compilers_settle_is_not_held_back(workspace):
-    drafted(workspace, Outcome(INCONSISTENT, "infer", "value", "wrong", details={"tags": (NEWER, "single-reference")}))
+def test_what_another_compiler_settles_is_not_held_back_and_what_is_newer_is_whoever_is_wrong(workspace):
+    seen = {"tags": (NEWER, "single-reference"), "newer": "Mod 28, where it declares opset 27"}
+    drafted(workspace, Outcome(INCONSISTENT, "infer", "value", "wrong", details=seen))
     finding = findings(workspace)[0]
     environment, test = finding.environment, next(iter(finding.members))
-    rows = (blame.Evidence("tvm 0.27.0", "passes"),)
-    for verdict, evidence, held in (
-        ("kernel", rows, ()),
-        ("conversion", (), ("newer opset", "no other implementation")),
-    ):
-        blame.save(workspace, blame.Blame(FINDING, environment, test, verdict, "so", evidence))
+    for verdict in ("kernel", "conversion"):
+        blame.save(workspace, blame.Blame(FINDING, environment, test, verdict, "so", ()))
         told = " ".join(stage.draft(workspace, FINDING).not_to_file)
-        assert [x in told for x in ("newer opset", "no other implementation")] == [bool(held)] * 2, told
+        assert "it needs Mod 28, where" in told and "no other implementation" not in told
 
 
 def test_who_confirms_is_told_of_the_model_that_is_shown_and_alike_everywhere(workspace):
@@ -212,7 +214,7 @@ def test_the_command_writes_a_file_and_an_unknown_id_is_one_line(workspace, tmp_
 def test_the_specification_is_quoted_where_it_speaks_of_what_decides():
     data = Operand("X", Tensor("float32", (1,), bytes(4)))
     call = Instance("onnx", "Resize", {"keep_aspect_ratio_policy": "not_smaller"}, (data,), ("Y",), {"opset": {"": 21}})
-    [found] = library.documented(call, ["keep_aspect_ratio_policy"], "")
+    [found] = library.documented(call, ["keep_aspect_ratio_policy"], Wrong())
     assert '"not_smaller"' in found.text and "no extent of the output is smaller" in found.text
     assert found.address == "https://onnx.ai/onnx/operators/onnx__Resize.html#l-onnx-op-resize-19"
     message = "inconsistent total_sequence_length (between attn_mask and past_key), bad input"
@@ -221,22 +223,24 @@ def test_the_specification_is_quoted_where_it_speaks_of_what_decides():
         Instance("onnx", "A", {"axis": 1}, operands, ("Y",), {}), Outcome(CRASH, message=message)
     )
     assert list(mentioned) == ["attn_mask"]
-    assert library.documented(call, [], "Y") == [] == library.documented(call, ["no_such"], "")
+    assert library.documented(call, [], Wrong("Y")) == [] == library.documented(call, ["no_such"], Wrong())
     empty = Operand("data", Tensor("float32", (0,), b""))
     call = Instance("onnx", "ReduceMax", {}, (empty,), ("reduced",), {"opset": {"": 20}})
-    [found] = schemas.quotes(call, [], "")
+    [found] = schemas.quotes(call, [], Wrong())
     infinite = msgspec.structs.replace(call, inputs=(Operand("data", Tensor.of(np.array([np.inf], np.float32))),))
-    assert schemas.quotes(infinite, [], "") == []  # what is said of infinities is said of empty sets alone
+    assert schemas.quotes(infinite, [], Wrong()) == []  # what is said of infinities is said of empty sets alone
     assert found.about == "empty inputs" and found.text.startswith("Reduction over an empty set of values yields")
     call = Instance("onnx", "Dropout", {}, (data,), ("output", "mask"), {"opset": {"": 22}})
-    [found] = schemas.quotes(call, [], "mask")
+    [found] = schemas.quotes(call, [], Wrong("mask", "dtype"))
     assert found.text == "The output mask. Its type is tensor(bool)."
-    assert schemas.quotes(Instance("onnx", "Nothing", {}, (), (), {"opset": {"": 22}}), ["a"], "") == []
+    assert schemas.quotes(Instance("onnx", "Nothing", {}, (), (), {"opset": {"": 22}}), ["a"], Wrong()) == []
 
 
 def asked(operator, params, names, value=1.0, opset=25):
     given = Operand("input", Tensor.of(np.array([value], np.float32)))
-    return library.documented(Instance("onnx", operator, params, (given,), ("y",), {"opset": {"": opset}}), names, "")
+    return library.documented(
+        Instance("onnx", operator, params, (given,), ("y",), {"opset": {"": opset}}), names, Wrong()
+    )
 
 
 @pytest.mark.parametrize(
@@ -253,6 +257,77 @@ def test_the_clause_for_the_value_that_is_set_is_quoted(operator, params, begins
     """Up to the next condition, and not the description's beginning."""
     [found] = asked(operator, params, list(params))
     assert found.text.startswith(begins) and found.text.endswith(ends), found.text
+
+
+def floats(*numbers):
+    return Tensor.of(np.float32(numbers))
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "wrong", "told"),
+    [
+        (
+            "BatchNormalization",
+            {"X": floats(1)},
+            Wrong("running_mean", "value", 0.1),
+            "running_mean = input_mean * mom",
+        ),
+        ("BatchNormalization", {"X": floats(1)}, Wrong("Y", "value", 0.1), ""),  # one formula for training, one without
+        ("BatchNormalization", {"X": floats(1)}, Wrong(), ""),
+        ("LayerNormalization", {"X": floats(1)}, Wrong("Mean", "shape", (1, 1)), "If `X`'s shape is `[d[0], ..."),
+        ("TopK", {"X": floats(1, 1)}, Wrong("Indices", "value", 0), "Given two equivalent values, this operator uses"),
+        ("TopK", {"X": floats(1, 2)}, Wrong("Indices", "value", 0), ""),
+        ("TopK", {"X": floats(1, 1)}, Wrong("Values", "value", 0), ""),
+        (
+            "Attention",
+            {"Q": floats(1)},
+            Wrong("Y", "value", 0.0),
+            "A fully-masked query row (no key attended, including",
+        ),
+        ("Attention", {"Q": floats(1)}, Wrong("Y", "nan-mask", "nan"), ""),  # "produces a zero output row, not NaN"
+        ("Attention", {"Q": floats(1)}, Wrong("Y", "value", 0.5), ""),
+        (
+            "ReduceMax",
+            {"data": Tensor("float32", (0,), b"")},
+            Wrong("reduced", "nan-mask", "-inf"),
+            "Reduction over an em",
+        ),
+        ("ReduceMax", {"data": floats(-np.inf)}, Wrong("reduced", "nan-mask", "-inf"), ""),
+    ],
+)
+def test_what_is_said_of_what_is_wrong_is_quoted(operator, inputs, wrong, told):
+    """Its formula, shape or order of ties, and when 0, NaN or infinity results; nothing that is said of another case."""
+    operands = tuple(Operand(name, value) for name, value in inputs.items())
+    found = library.documented(Instance("onnx", operator, {}, operands, ("y",), {"opset": {"": 25}}), [], wrong)
+    assert [x.text[: len(told)] for x in found] == [told] * bool(told), found
+
+
+def test_what_is_said_of_a_shape_in_general_does_not_stand_beside_what_decides():
+    call = Instance("onnx", "RNN", {"layout": 1}, (Operand("X", floats(1)),), ("", "Y_h"), {"opset": {"": 22}})
+    [found] = library.documented(call, ["layout"], Wrong("Y_h", "shape", (2, 1)))
+    assert found.exact and "Y_h.shape = [batch_size" in found.text
+    [found] = library.documented(msgspec.structs.replace(call, params={}), [], Wrong("Y_h", "shape", (2, 1)))
+    assert "has shape `[num_directions, batch_size" in found.text
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "deciding", "told"),
+    [
+        ("ReduceMax", {"data": Tensor.of(np.array([True])), "axes": Tensor.of(np.int64([0]))}, (), "ReduceMax (bool)"),
+        ("ReduceMax", {"data": floats(1), "axes": Tensor.of(np.int64([0]))}, (), "ReduceMax"),
+        ("If", {"cond": Tensor.of(np.array(True))}, (), "If"),
+        ("TopK", {"X": Tensor.of(np.int64([1, 2]))}, (), "TopK"),
+        ("EyeLike", {"input": Tensor.of(np.int32([[1]]))}, ("dtype=1", "integer inputs"), "EyeLike"),
+        ("Pow", {"X": Tensor.of(np.int32([1])), "Y": floats(1)}, ("integer inputs",), "Pow (int32, float32)"),
+    ],
+)
+def test_a_title_names_the_dtypes_that_the_operator_leaves_open_where_they_are_uncommon(
+    operator, inputs, deciding, told
+):
+    operands = tuple(Operand(name, value) for name, value in inputs.items())
+    call = Instance("onnx", operator, {}, operands, ("y",), {"opset": {"": 22}})
+    page = type("Told", (), {"parameters": (), "reduced": True})
+    assert stage._what(call, page, type("Shown", (), {"deciding": deciding})) == told
 
 
 def test_special_values_are_told_by_the_type_that_they_are_cast_to():

@@ -167,3 +167,26 @@ def test_what_needs_newer_operators_than_a_compiler_declares_is_tagged(declared,
     frontend: Any = Declares()
     manifest = Manifest("t", "i", "onnx", "Abs", {}, (), (), {}, needs=needs)
     assert worker._newer(frontend, manifest).get("tags") == tags
+
+
+@pytest.mark.parametrize(
+    ("operators", "newer"),
+    [
+        ({"Attention": 25}, "Attention 25, where the newest that it ships is 24"),
+        ({"Range": 27}, None),  # it ships what it does not declare yet
+        ({"Attention": 24, "Abs": 26}, None),
+        ({"Abs": 27}, "Abs 27, where it declares opset 26"),
+        ({"ai.onnx.ml::Scaler": 5}, None),
+    ],
+)
+def test_what_a_compiler_ships_of_an_operator_outweighs_the_opset_that_it_declares(operators, newer) -> None:
+    class Ships:
+        def opsets(self) -> dict[str, int]:
+            return {"": 26}
+
+        def newest(self, operator: str) -> int | None:
+            return {"Attention": 24, "Range": 27}.get(operator)
+
+    frontend: Any = Ships()
+    manifest = Manifest("t", "i", "onnx", "Abs", {}, (), (), {}, needs={"": 27}, operators=operators)
+    assert worker._newer(frontend, manifest).get("newer") == newer

@@ -1,21 +1,17 @@
 """What there are doubts about, and what settles them."""
 
+import msgspec
 import pytest
 
-from opera import compilers
 from opera.oracle.screens import SINGLE_REFERENCE
-from opera.programs.verdicts import NEWER
-from opera.triage.blame import Blame, Evidence
-from opera.triage.doubts import doubts
+from opera.programs.program import Instance
+from opera.programs.verdicts import INCONSISTENT, NEWER, Outcome
+from opera.triage.doubts import doubts, right_as_float32, stated
 from opera.triage.sentence import READS_AS_REFUSAL
 
 
-def laid(verdict: str, *rows: Evidence) -> Blame:
-    return Blame("F1", "e", "t", verdict, "so", rows)
-
-
-def told(*tags: str, confirmed=1, blame=None, alone=True, agreeing=False) -> list[str]:
-    return list(doubts(tags, confirmed, blame, alone=alone, agreeing=agreeing))
+def told(*tags: str, confirmed=1, needs="", alone=True, settled=False) -> list[str]:
+    return list(doubts(tags, confirmed, needs, alone=alone, settled=settled))
 
 
 def test_what_was_confirmed_and_has_no_such_tag_is_ready():
@@ -37,11 +33,21 @@ def test_each_doubt_is_told_in_words(words, given):
     assert len(found) == 1 and words in found[0]
 
 
-@pytest.mark.parametrize("part", [compilers.KERNEL, compilers.OPTIMISATION])
-def test_a_part_after_the_importer_that_is_wrong_has_nothing_to_do_with_the_opset(part):
-    assert told(NEWER, blame=laid(part)) == []
-    assert len(told(NEWER, blame=laid(compilers.CONVERSION))) == 1
+def test_what_is_newer_than_the_compiler_knows_is_named_and_that_nobody_knows_it_is_no_further_doubt():
+    [found] = told(NEWER, SINGLE_REFERENCE, needs="Mod 28, where the newest that it ships is 13")
+    assert "needs Mod 28" in found
 
 
-def test_another_compiler_that_passes_settles_what_one_reference_alone_expects():
-    assert told(SINGLE_REFERENCE, agreeing=True) == []
+def test_what_is_right_elsewhere_or_in_float32_settles_what_one_reference_alone_expects():
+    assert told(SINGLE_REFERENCE, settled=True) == []
+    assert right_as_float32(("is_causal=1", "bfloat16 inputs")) and right_as_float32(["float64 inputs"])
+    assert not right_as_float32(["integer inputs", "float8_e4m3fn inputs", "input bfloat16"])
+
+
+def test_what_is_documented_of_the_value_that_decides_settles_a_shape():
+    call = Instance("onnx", "RNN", {"layout": 1}, (), ("Y", "Y_h"), {"opset": {"": 22}})
+    wrong = Outcome(INCONSISTENT, "infer", "shape", "no", details={"output": "Y_h", "expected": "(2, 1)"})
+    assert stated(call, ("layout=1",), wrong)
+    assert not stated(call, ("hidden_size=1",), wrong) and not stated(call, (), wrong)
+    assert not stated(call, ("layout=1",), msgspec.structs.replace(wrong, symptom="value"))
+    assert not stated(call, ("layout=1",), msgspec.structs.replace(wrong, details={"output": "Y_c"}))

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from commands import opera
 from faults.onnx_faults import Silent, relu
+from hypothesis import given
+from hypothesis import strategies as st
 from several_calls import node
 
 from opera.oracle.signature import Signature
@@ -345,6 +347,45 @@ def test_the_oldest_version_of_a_crash_computes_the_same_and_bounds_hold_in_it()
         few = msgspec.structs.replace(program, inputs=(*program.inputs[:2], Operand("values", f32(1))))
         ask.begin(program, known)
         assert ask([few]) == [False] and few.id not in ask.outcomes, "what the documentation excludes is no program"
+
+
+@given(st.integers(-128, 127), st.sampled_from(sorted(reduce.INTEGERS)))
+def test_other_integers_of_as_many_bits_come_first_and_keep_the_bits(number: int, dtype: str) -> None:
+    numbers = Tensor.of(np.array([number]).astype(dtype))
+    made = [x.inputs[0].value for x in reduce._other_integers(onnx("Neg", {"X": numbers})) if isinstance(x, Instance)]
+    assert len({x.dtype for x in made if isinstance(x, Tensor)} - {dtype}) == len(reduce.INTEGERS) - 1
+    [first, second] = made[0], made[1]
+    assert isinstance(first, Tensor) and first.data == numbers.data and reduce._equal([first], [numbers])
+    assert isinstance(second, Tensor) and second.dtype.removeprefix("u") != dtype.removeprefix("u")
+    assert not reduce._equal([numbers], [Tensor.of(numbers.array() + 1)]) and not reduce._equal(None, None)
+
+
+@pytest.mark.full
+def test_a_newer_operator_is_tried_with_the_types_of_older_versions() -> None:
+    """OpenVINO shifts by multiplying, which saturates, in whichever integers; BitShift-11 has unsigned ones alone."""
+    pytest.importorskip("openvino")
+    pytest.importorskip("onnxruntime")
+    tried = {
+        "LEFT": ([64, 1, -64], [1, 7, 1]),
+        "RIGHT": ([-8, -1], [1, 1]),  # of unsigned ones something else is expected
+        "BY THE WIDTH": ([4, 4], [8, 9]),  # no word on it in older versions
+    }
+    taken: dict[str, list[Any]] = {}
+    with Probe(workers=1) as probe:
+        for name, numbers in tried.items():
+            tensors = {x: Tensor.of(np.int8(y)) for x, y in zip("XY", numbers, strict=True)}
+            program = onnx("BitShift", tensors, direction="RIGHT" if name == "RIGHT" else "LEFT")
+            program = msgspec.structs.replace(program, context={"opset": {"": 28}})
+            question = Question(frontend="openvino-onnx", screened=True)
+            ask = reduce._Asker(probe, question, None, [Question(frontend="onnxruntime-onnx")])
+            [ask.target] = ask.look([program])
+            assert NEWER in ask.target.details["tags"] and "BitShift 28" in ask.target.details["newer"]
+            taken[name] = [x.instances()[0] for x in reduce._as_of_older(ask, program)]
+            ask.find_witness(taken[name][0] if taken[name] else program)
+            assert (ask.witness is not None) == bool(taken[name]), "ONNX Runtime knows the older version"
+    [left] = taken.pop("LEFT")
+    assert left.context["opset"] == {"": 11} and {x.value.dtype for x in left.inputs} == {"uint8"}  # type: ignore[union-attr]
+    assert taken == {"RIGHT": [], "BY THE WIDTH": []}
 
 
 def test_what_an_axis_alone_needs_no_more_is_left_out() -> None:

@@ -113,6 +113,13 @@ class Onnx:
         """Return the newest opset whose schemas it ships: its reader reads any, without a word."""
         return _opsets()
 
+    def newest(self, operator: str) -> int | None:
+        """Return the newest version of an operator that its library can hold the schema of: it names all its attributes.
+
+        None where onnx is not there to tell them.
+        """
+        return _newest(operator)
+
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the operator that failed, and the last specific place in OpenVINO's sources that the message names.
 
@@ -146,11 +153,32 @@ class Onnx:
 @cache
 def _opsets() -> dict[str, int]:
     """Look for the names of onnx's sets of schemas (`OpSet_Onnx_ver27`) in the reader's library."""
+    found = {int(name[1]) for name in re.finditer(rb"OpSet_Onnx_ver(\d+)", _reader())}
+    return {"": max(found)} if found else {}
+
+
+@cache
+def _newest(operator: str) -> int | None:
+    """Look for the names of attributes: a set of schemas grows after it was numbered (Attention-25 came after opset 27)."""
+    try:
+        from onnx import defs
+    except ImportError:
+        return None
+    version, held = _opsets().get("", 0), _reader()
+    while version and defs.has(operator, version):
+        schema = defs.get_schema(operator, version)
+        if all(name.encode() in held for name in schema.attributes):
+            return int(schema.since_version)
+        version = schema.since_version - 1
+    return None
+
+
+def _reader() -> bytes:
+    """Return the reader's library."""
     import openvino
 
     files = Path(openvino.__file__).parent.glob("libs/*openvino_onnx_frontend*")
-    found = {int(name[1]) for file in files for name in re.finditer(rb"OpSet_Onnx_ver(\d+)", file.read_bytes())}
-    return {"": max(found)} if found else {}
+    return b"".join(file.read_bytes() for file in files)
 
 
 def raised_in(error: BaseException, modules: tuple[str, ...]) -> str:

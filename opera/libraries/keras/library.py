@@ -14,7 +14,7 @@ import msgspec
 
 from opera import resources
 from opera.errors import CorpusError, InvalidTest
-from opera.libraries.documented import Quote, of_docstring
+from opera.libraries.documented import Quote, Wrong, of_docstring
 from opera.libraries.documented import described as inputs_described
 from opera.libraries.keras import api as keras_api
 from opera.libraries.keras import codec as keras_values
@@ -218,7 +218,7 @@ def specification(operator: str) -> str:
     return keras_source.link(operator)
 
 
-def documented(call: Instance, parameters: list[str], output: str) -> list[Quote]:
+def documented(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
     """Return what the documentation says of parameters, and of what is special about the inputs."""
     from opera.libraries.keras import backend as keras_backend  # noqa: F401 - never by the user's keras.json
 

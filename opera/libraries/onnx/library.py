@@ -17,7 +17,7 @@ from opera import resources
 from opera.capture.recorder import LeftOut
 from opera.errors import InvalidTest
 from opera.libraries import Case, Older, Point
-from opera.libraries.documented import Quote
+from opera.libraries.documented import Quote, Wrong
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import opsets as onnx_opsets
 from opera.libraries.onnx import references as onnx_reference
@@ -91,11 +91,13 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
         fed = tuple(name for name in made.inputs if name not in constants)
         artefacts["onnx-constants"] = Artefact("model-constants.onnx", fed)
     versions, parsed = onnx_model.opset(program), onnx.load_model_from_string(model)
-    needs = onnx_opsets.needed(_all_nodes(made.nodes), versions, onnx_opsets.value_types(parsed))
+    nodes, kinds = list(_all_nodes(made.nodes)), onnx_opsets.value_types(parsed)
+    needs = onnx_opsets.needed(nodes, versions, kinds)
     newer = any(version < versions[domain] for domain, version in needs.items())
     manifest = Manifest(
         test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
-        offers=(onnx_opsets.OLDEST,) if newer else (), needs=needs,
+        offers=(onnx_opsets.OLDEST,) if newer else (),
+        needs=needs, operators=onnx_opsets.of_operators(nodes, versions, kinds),
         inputs=tuple(made.inputs), outputs=tuple(made.outputs), artefacts=artefacts,
         reference="evaluator" if captured.expected is None else captured.reference or "test",
         rtol=captured.rtol, atol=captured.atol, tags=tuple(sorted(tags)),
@@ -295,11 +297,18 @@ def embedded(call: Instance, name: str) -> list[Program]:
     return [Graph(NAME, operands, (makes, last), tuple(filter(None, outputs)))]
 
 
-def documented(call: Instance, parameters: list[str], output: str) -> list[Quote]:
-    """Return what the specification says of attributes, of an output's type, and of what is special about the inputs."""
+def documented(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
+    """Return what the specification says of attributes, of what is wrong, and of what is special about the inputs."""
     from opera.libraries.onnx import schemas as onnx_schemas
 
-    return onnx_schemas.quotes(call, parameters, output)
+    return onnx_schemas.quotes(call, parameters, wrong)
+
+
+def fixed(call: Instance) -> frozenset[str]:
+    """Return the names of the inputs that can be of one type alone."""
+    from opera.libraries.onnx import schemas as onnx_schemas
+
+    return onnx_schemas.fixed(call)
 
 
 def described(call: Instance) -> dict[str, str]:

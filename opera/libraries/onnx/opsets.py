@@ -38,14 +38,35 @@ def needed(nodes: Iterable[Any], versions: Mapping[str, int], types: Mapping[str
     """
     found: dict[str, int] = {}
     unknown: set[str] = set()
-    for node in nodes:
-        domain = "" if node.domain == "ai.onnx" else str(node.domain)
-        version = since(node.op_type, versions[domain], domain) if domain in versions else None
+    for _, domain, version in _each(nodes, versions, types):
         if version is None:
             unknown.add(domain)
         else:
-            found[domain] = max(found.get(domain, 0), _alike(node, version, domain, types))
+            found[domain] = max(found.get(domain, 0), version)
     return {domain: version for domain, version in found.items() if domain not in unknown}
+
+
+def of_operators(nodes: Iterable[Any], versions: Mapping[str, int], types: Mapping[str, str]) -> dict[str, int]:
+    """Return operator → the oldest version of it that a model means the same with, of those that onnx knows.
+
+    Of several nodes that call one, the newest of these. See `needed` for the arguments.
+    """
+    found: dict[str, int] = {}
+    for name, domain, version in _each(nodes, versions, types):
+        if version is not None and (own := since(name, version, domain)) is not None:
+            operator = f"{domain}::{name}" if domain else name
+            found[operator] = max(found.get(operator, 0), own)
+    return found
+
+
+def _each(
+    nodes: Iterable[Any], versions: Mapping[str, int], types: Mapping[str, str]
+) -> Iterator[tuple[str, str, int | None]]:
+    """Yield the operator of each node, its domain, and the oldest opset that says the same of it, None for an unknown one."""
+    for node in nodes:
+        domain = "" if node.domain == "ai.onnx" else str(node.domain)
+        version = since(node.op_type, versions[domain], domain) if domain in versions else None
+        yield node.op_type, domain, None if version is None else _alike(node, version, domain, types)
 
 
 def admitting(nodes: Iterable[Any], versions: Mapping[str, int], types: Mapping[str, str]) -> list[int]:
@@ -80,7 +101,14 @@ def _takes(node: Any, version: int | None, types: Mapping[str, str]) -> bool:
         and schema.min_output <= len(node.output) <= schema.max_output
         and all(name in types for name in names)
         and _admits(node, version, "", types)
+        and not _forbids(node, version, types)
     )
+
+
+def _forbids(node: Any, version: int, types: Mapping[str, str]) -> bool:
+    """Whether a version forbids in words what its schema admits: before 28, Mod of floats is that of C's fmod alone."""
+    fmod = any(x.name == "fmod" and x.i == 1 for x in node.attribute)
+    return node.op_type == "Mod" and version < 28 and not fmod and "int" not in types[node.input[0]]
 
 
 def written_for(program: Program, version: int) -> Program:

@@ -6,7 +6,21 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from opera.libraries.documented import Quote, about_value, prose, quoted, sentence_on, special
+import numpy as np
+
+from opera.libraries.documented import (
+    TIES,
+    Quote,
+    Wrong,
+    about_value,
+    clause,
+    consequence,
+    formula,
+    prose,
+    quoted,
+    sentence_on,
+    special,
+)
 from opera.libraries.onnx import codec
 from opera.programs.program import Instance
 from opera.programs.values import NO_DEFAULT, Tensor, Value
@@ -15,6 +29,7 @@ QUOTED = (re.compile(r"""["']([\w-]+)[,.]?["']"""), re.compile(r"`([\w-]+)`"))
 """How documentation names the values of a string attribute: in quotes, else in backticks, in which variables stand, too."""
 CAPITALS = re.compile(r"\b[A-Z][A-Z\d_]+\b")
 """How it names them where they are in capitals, quoted or not."""
+SHAPE = r"\b(?:shapes?|rank|dimensions?)\b"
 COMMON = ("float32", "int64")
 """Dtypes of which nobody doubts that an operator takes them."""
 
@@ -82,8 +97,14 @@ def _schema(call: Instance) -> Any:
         return None
 
 
-def quotes(call: Instance, parameters: list[str], output: str) -> list[Quote]:
-    """Return what the schema of a call says of attributes and inputs, of an output's type, and of uncommon types and inputs.
+def fixed(call: Instance) -> frozenset[str]:
+    """Return the names of the inputs that can be of one type alone, by the schema of a call."""
+    schema = _schema(call)
+    return frozenset() if schema is None else frozenset(x.name for x in schema.inputs if len(x.types) == 1)
+
+
+def quotes(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
+    """Return what the schema of a call says of attributes and inputs, of what is wrong, and of uncommon types and inputs.
 
     Empty for an operator that onnx does not know.
     """
@@ -96,28 +117,54 @@ def quotes(call: Instance, parameters: list[str], output: str) -> list[Quote]:
     found = []
     for key in parameters:
         if key in schema.attributes:
-            text = about_value(schema.attributes[key].description, call.params.get(key))
-            found.append(Quote(f"attribute `{key}`", text, address))
-        found += [Quote(f"input `{key}`", quoted(x.description), address) for x in schema.inputs if x.name == key]
-    for item in schema.outputs:
-        if item.name == output and len(item.types) == 1:
+            text, value = schema.attributes[key].description, call.params.get(key)
             found.append(
-                Quote(
-                    f"output `{output}`", f"{quoted(item.description)} Its type is {next(iter(item.types))}.", address
-                )
+                Quote(f"attribute `{key}`", about_value(text, value), address, exact=bool(clause(text, value)))
             )
+        found += [Quote(f"input `{key}`", quoted(x.description), address) for x in schema.inputs if x.name == key]
+    found += [Quote(about, text, address) for about, text in _of_wrong(schema, call, parameters, wrong)]
+    admitted: dict[str, list[str]] = {}
     for item, given in zip(schema.inputs, call.inputs, strict=False):
         dtype = given.value.dtype if isinstance(given.value, Tensor) else COMMON[0]
         written = "tensor(" + {"float64": "double"}.get(dtype, dtype) + ")"
         if dtype not in COMMON and written in item.types:
-            text = f"Among the types of {item.type_str} is {written}."
-            found.append(Quote(f"input `{item.name}`", text, address, types=True))
+            admitted.setdefault(f"Among the types of {item.type_str} is {written}.", []).append(f"`{item.name}`")
+    for text, names in admitted.items():
+        found.append(Quote(f"input{'s' * (len(names) > 1)} {', '.join(names)}", text, address, types=True))
     target = _target(call)
     found += _cast(call, target, schema.doc, address)
     for words, pattern in special(call) if target not in LOW else ():  # what is said of all types is not said of these
         if text := sentence_on(prose(schema.doc, call), pattern):
             found.append(Quote(words, text, address))
-    return found
+    return list({x.text: x for x in reversed(found)}.values())[::-1]
+
+
+def _of_wrong(schema: Any, call: Instance, parameters: list[str], wrong: Wrong) -> Iterator[tuple[str, str]]:
+    """Yield what a schema says of the output that is wrong: its one type, shape, formula, ties, when special numbers result.
+
+    What is said of its shape holds of all calls, so where a parameter decides nothing is.
+    """
+    name, doc = wrong.output, prose(schema.doc, call)
+    [item] = [x for x in schema.outputs if x.name == name] or [None]
+    if item is None:
+        return
+    alone = next(iter(item.types)) if len(item.types) == 1 else ""
+    if wrong.symptom == "dtype" and alone:
+        yield f"output `{name}`", f"{quoted(item.description)} Its type is {alone}."
+    elif wrong.symptom == "shape" and not parameters:
+        if said := sentence_on(doc, rf"(?=.*`{re.escape(name)}`).*{SHAPE}") or sentence_on(item.description, SHAPE):
+            yield f"output `{name}`", said
+    elif wrong.symptom in ("value", "nan-mask"):
+        if said := formula(schema.doc, name):
+            yield f"output `{name}`", said
+        first = next((x.value for x in call.inputs if isinstance(x.value, Tensor)), None)
+        indices = alone == "tensor(int64)" and first is not None and len(np.unique(first.array())) < first.array().size
+        if indices and (said := sentence_on(doc, TIES)):
+            yield "ties", said
+        described = (schema.attributes[x].description for x in parameters if x in schema.attributes)
+        results = (consequence(x, wrong.expected) for x in (doc, *described))
+        if said := next(filter(None, results), ""):
+            yield "what results", said
 
 
 LOW = frozenset(name for name in codec.DTYPES.values() if name.startswith(("float8", "float6", "float4")))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from opera import precision, resources
 from opera.libraries import exported
-from opera.libraries.documented import Quote, of_docstring
+from opera.libraries.documented import Quote, Wrong, of_docstring
 from opera.libraries.documented import described as inputs_described
 from opera.libraries.torch import api as torch_api
 from opera.libraries.torch import export as torch_export
@@ -127,7 +127,7 @@ def specification(operator: str) -> str:
     return torch_source.specification(operator)
 
 
-def documented(call: Instance, parameters: list[str], output: str) -> list[Quote]:
+def documented(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
     """Return what the documentation says of parameters, and of what is special about the inputs."""
     return of_docstring(call, torch_api.resolve(call.operator).__doc__ or "", parameters, specification(call.operator))
 

@@ -70,6 +70,14 @@ def test_operators_of_subgraphs_and_other_domains_count() -> None:
     assert opsets.needed([binarizer], {"": 24, "ai.onnx.ml": 4}, {}) == {"ai.onnx.ml": 1}
 
 
+def test_each_operator_is_needed_in_a_version_of_its_own() -> None:
+    nodes = [helper.make_node(name, ["x"], ["y"], domain=of) for name, of in (("Cast", ""), ("Abs", ""), ("No", ""))]
+    nodes.append(helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml"))
+    types = {"x": "tensor(float)", "y": "tensor(float)"}
+    found = opsets.of_operators(nodes, {"": 27, "ai.onnx.ml": 4}, types)
+    assert found == {"Cast": 24, "Abs": 13, "ai.onnx.ml::Binarizer": 1}
+
+
 CAST = helper.make_node("Cast", ["x"], ["y"], to=onnx.TensorProto.INT32)
 
 
@@ -129,6 +137,9 @@ def test_a_runtime_that_refuses_the_opset_runs_the_older_stamp(tmp_path) -> None
         ("SpaceToDepth", {"input": "f4"}, {"blocksize": 1}, [13, 7]),
         ("SpaceToDepth", {"input": "f4"}, {"blocksize": 1, "mode": "CRD"}, []),
         ("BitShift", {"X": "i4", "Y": "i4"}, {"direction": "LEFT"}, []),
+        ("Mod", {"A": "f4", "B": "f4"}, {}, []),  # "If the input type is floating point, then `fmod` must be set to 1"
+        ("Mod", {"A": "f4", "B": "f4"}, {"fmod": 1}, [13, 10]),
+        ("Mod", {"A": "i4", "B": "i4"}, {}, [13, 10]),
     ],
 )
 def test_older_versions_are_those_that_admit_what_a_program_states(operator, inputs, params, older) -> None:
