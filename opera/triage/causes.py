@@ -34,7 +34,7 @@ from opera.programs.verdicts import CRASH, REFUSED, UNSTABLE, Outcome
 from opera.store import examined, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import belonging, deciding, reduction
+from opera.triage import belonging, deciding, peculiar, reduction
 from opera.triage.belonging import Answers
 from opera.triage.reduction import Reduction
 
@@ -190,7 +190,7 @@ def _apart(found: Iterable[Reduced], seen: Answers) -> set[tuple[str, str]]:
 
 def _conditions(x: Reduction) -> list[str]:
     """Return what decides beside parameters, as far as it tells causes apart: dtypes and ranks are the reduction's choice."""
-    vague = (deciding.RANK, deciding.SCALAR)
+    vague = (peculiar.RANK, peculiar.SCALAR)
     return sorted(
         deciding.key(says)
         for says in belonging.wanted(x)

@@ -77,7 +77,7 @@ def _of_drawn(workspace: Workspace, verdict: Verdict) -> Verdict:
     place = manifest.outputs.index(name) if name in manifest.outputs else 0
     told: Broken | None = None
     if "why" in details:
-        kind = randomness.CONSTANT if randomness.CONSTANT in details.get("tags", ()) else ""
+        kind = draws.CONSTANT if draws.CONSTANT in details.get("tags", ()) else ""
         told = Broken(details["why"], kind, place)
     elif place == 0 and "index" in details and isinstance(details.get("actual"), int | float):
         index = [int(x) for x in re.findall(r"\d+", details["index"])]

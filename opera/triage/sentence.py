@@ -40,6 +40,7 @@ LENGTH_ONE, EQUAL, LIMIT = "length 1 of axis", "equal elements in an input", "ju
 """How numbers and sizes stand to each other where a failure needs that (opera.triage.deciding.relations)."""
 NO_CONSTANT, GRAPH_INPUT = "is no constant", "is a graph input"
 """How an input comes to the model where a failure needs that: it passes where the model holds it, or makes it itself."""
+BRANCH = "what stands in the branch that is not taken"
 SHORT = 90
 """Characters of a message that a title quotes."""
 LENGTH = 160
