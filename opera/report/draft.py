@@ -198,8 +198,10 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
 def _what(program: Program, told: Page, shown: Choice) -> str:
     """Return the operator, with what is uncommon in what it is given: dtypes, an empty input, parameters not the default.
 
-    These stand in brackets: nothing says that they decide.
+    These stand in brackets, where nothing is known to decide: nothing says that they do.
     """
+    if shown.deciding:
+        return program.operator
     tensors = [x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)]
     dtypes = list(dict.fromkeys(x.dtype for x in tensors))
     common = not dtypes or (dtypes[0] == COMMON[0] and set(dtypes) <= set(COMMON))

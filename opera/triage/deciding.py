@@ -19,11 +19,11 @@ from opera.libraries import Embedding
 from opera.oracle import draws, screens
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Named, RandomTensor, Tensor, Value
-from opera.programs.verdicts import CRASH, INVALID, PASS, REFUSED, SCREENED, UNSUPPORTED, Outcome
+from opera.programs.verdicts import CRASH, INVALID, PASS, REFUSED, SCREENED, UNSTABLE, UNSUPPORTED, Outcome
 from opera.triage import peculiar, simpler, smaller
 from opera.triage.minimise import Spent
 from opera.triage.peculiar import changed
-from opera.triage.sentence import GRAPH_INPUT, NO_CONSTANT
+from opera.triage.sentence import GRAPH_INPUT, NO_ATTRIBUTE, NO_CONSTANT
 from opera.triage.smaller import Defaults, Leaf
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -38,8 +38,10 @@ PAIRS = 6
 """Pairs of parameters and inputs that are tried together, where none decides alone."""
 
 
+DRAWN = "drawn"
+"""Detail of an outcome that is about numbers drawn at random (opera.oracle.draws.Broken)."""
 PROCESSES = 3
-"""Processes in which numbers that are drawn must be right: in one of them they may be so by chance."""
+"""Processes in which it must be right what is drawn, or varies: in one of them it may be so by chance."""
 TOGETHER = 4
 """Programs that are asked about where several things are taken away at once."""
 Shown: TypeAlias = tuple[Program, Outcome]
@@ -90,14 +92,14 @@ def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
     """Yield what a program has that may decide, in the order in which it is asked about.
 
     Parameters and optional inputs that are given, and outputs that are asked for beside others; inputs that the model is given
-    and does not hold or make itself; dtypes; what is peculiar about values and shapes (`opera.triage.peculiar`). How numbers
+    and does not hold or make itself; what is peculiar about values and shapes (`opera.triage.peculiar`); dtypes. How numbers
     and sizes stand to each other is asked last (`relations`).
     """
     yield from _presence(program, defaults)
     yield from _fed(program)
-    yield from _dtypes(program)
     for says, made in peculiar.values(program):
-        yield Condition(says, OTHER, partial(tuple, made))
+        yield Condition(says, OTHER, partial(tuple, made), one_of=peculiar.group(program, says))
+    yield from _dtypes(program)
 
 
 def without(ask: Look, program: Program, says: str, defaults: Defaults) -> list[Shown] | None:
@@ -174,6 +176,8 @@ def _fed(program: Program) -> Iterator[Condition]:
             held = isinstance(operand.value, Tensor | RandomTensor)
             says = f"{operand.name} {NO_CONSTANT if held else GRAPH_INPUT}"
             yield Condition(says, OTHER, partial(library.embedded, program, operand.name))
+            if made := library.attributed(program, operand.name) if held else []:
+                yield Condition(f"{operand.name} {NO_ATTRIBUTE}", OTHER, partial(tuple, made))
 
 
 def _dtypes(program: Program) -> Iterator[Condition]:
@@ -187,7 +191,7 @@ def _dtypes(program: Program) -> Iterator[Condition]:
     for dtype in sorted({x.dtype for x in found} - {"float32", "string", "bool"}):
         as_other = partial(_as_dtypes, program, dtype)
         if dtype in INTEGERS:
-            yield Condition(INTEGER, DTYPE, partial(as_other, FLOATS), partial(as_other, INTEGERS), dtype)
+            yield Condition(INTEGER, DTYPE, partial(as_other, FLOATS), partial(as_other, INTEGERS), one_of=dtype)
         yield Condition(f"{dtype} inputs", DTYPE, partial(as_other, PLAINER), one_of=dtype)
 
 
@@ -230,12 +234,11 @@ def decided(ask: Look, program: Program, defaults: Defaults) -> Decided:
 def _decides(ask: Look, program: Program, condition: Condition) -> bool:
     """Whether a program passes without something; not, where there is no time left to ask.
 
-    A constant must do so with other numbers, too, and what draws numbers in several processes.
+    A constant must do so with other numbers, too, and what chance has a part in, in several processes.
     """
     try:
-        shown = _shown(ask, program, condition)
-        random = _random(ask, program)
-        passing = [x for x, now in shown if (_draws_well(ask, x, now) if random else now.verdict == PASS)]
+        shown, chance = _shown(ask, program, condition), _by_chance(ask, program)
+        passing = [x for x, now in shown if (_surely(ask, x, now, chance) if chance else now.verdict == PASS)]
         if not passing or any(x.verdict == PASS for x in ask.look(_made(program, condition.unless()))):
             return False
         several = condition.kind == PARAMETER or condition.says.endswith(NO_CONSTANT)
@@ -245,31 +248,30 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
         return False
 
 
-def _random(ask: Look, program: Program) -> bool:
-    """Whether a program fails by numbers that it draws. Raises Spent."""
-    return "drawn" in ask.look([program])[0].details
+def _by_chance(ask: Look, program: Program) -> str:
+    """Return what chance has a part in of how a program fails: `drawn` numbers, or `unstable` ones; else nothing. Raises Spent."""
+    [shown] = ask.look([program])
+    return UNSTABLE if shown.verdict == UNSTABLE else DRAWN if DRAWN in shown.details else ""
 
 
-def _draws_well(ask: Look, program: Program, shown: Outcome) -> bool:
-    """Whether a program draws as is documented, in several processes and with several seeds. Raises Spent.
+def _surely(ask: Look, program: Program, shown: Outcome, chance: str) -> bool:
+    """Whether a program passes in several processes, of drawn numbers with several seeds. Raises Spent.
 
-    One number that happens to be the expected one says nothing, nor do the screens of a program of which nothing is declared.
+    Drawn numbers do so as the screens judge them: one that happens to be the expected one says nothing, nor does a program of
+    which nothing is declared.
     """
-    draw = draws.declared(program)
-    if draw is None or not isinstance(program, Instance) or not _as_documented(shown):
+    draw, asked = draws.declared(program), [program] * PROCESSES
+    if chance == DRAWN and draw is None:
         return False
-    seed = program.params.get(draw.seed)
-    if isinstance(seed, int | float):
-        asked = [smaller.with_param(program, draw.seed, type(seed)(seed + x)) or program for x in range(PROCESSES)]
-    else:
-        asked = [program] * PROCESSES
-    return all(_as_documented(ask.afresh(x)) for x in asked)
+    seed = program.params.get(draw.seed) if draw is not None and isinstance(program, Instance) else None
+    if draw is not None and isinstance(program, Instance) and isinstance(seed, int | float):
+        asked = [smaller.with_param(program, draw.seed, seed + x) or program for x in range(PROCESSES)]
+    return _right(shown, chance) and all(_right(ask.afresh(x), chance) for x in asked)
 
 
-def _as_documented(shown: Outcome) -> bool:
-    return shown.verdict == PASS or (
-        shown.verdict == SCREENED and shown.details.get("screen") == screens.NONDETERMINISTIC
-    )
+def _right(shown: Outcome, chance: str) -> bool:
+    screened = shown.verdict == SCREENED and shown.details.get("screen") == screens.NONDETERMINISTIC
+    return shown.verdict == PASS or (chance == DRAWN and screened)
 
 
 def _shown(ask: Look, program: Program, condition: Condition) -> list[Shown]:
@@ -313,7 +315,7 @@ def _together(ask: Look, program: Program, defaults: Defaults) -> list[Condition
     What the library needs is none of them, nor what it passes without by chance.
     """
     try:
-        if _random(ask, program):  # what passes may do so by chance
+        if _by_chance(ask, program):
             return []
         found = [x for x in conditions(program, defaults) if x.kind in (PARAMETER, INPUT)]
         seen = [{now.verdict for _, now in _shown(ask, program, x)} for x in found]
@@ -353,7 +355,7 @@ def relations(ask: Look, program: Program) -> Iterator[str]:
     It is asked only where nothing else is known to decide: a small program has many of these by chance.
     """
     try:
-        if _random(ask, program):
+        if _by_chance(ask, program):
             return
     except Spent:
         return

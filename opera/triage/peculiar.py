@@ -63,6 +63,18 @@ def values(program: Program) -> Iterator[Peculiar]:
         yield SCALAR if rank == 0 else f"{RANK} {rank}", [changed(step, program) for step in steps]
 
 
+def group(program: Program, says: str) -> str:
+    """Return the name of a group of which the first that decides is told; empty for what is of none.
+
+    What is empty has, with another rank, another axis reduced. A shift that passes in wider integers is told by itself, not by
+    their dtype.
+    """
+    if says in (EMPTY, SCALAR) or says.startswith(RANK):
+        return "form"
+    found = _shift(program) if isinstance(program, Instance) and says in (FAR, LOST) else None
+    return found[0].value.dtype if found is not None and isinstance(found[0].value, Tensor) else ""
+
+
 def relations(program: Program) -> Iterator[Peculiar]:
     """Yield how numbers and sizes stand to each other: an axis of length 1, equal elements, a number just at a limit."""
     found = smaller.leaves(program)
@@ -154,19 +166,17 @@ def _opened(program: Instance, mask: Tensor, past: int | None) -> Array:
 
 
 def _parted(program: Instance) -> Program | None:
-    """Put the parts of size 0 last, where sizes of parts are told by an input or a parameter."""
+    """Let no part but the last have size 0, where an input or a parameter tells the sizes of parts."""
     data = next((x for x in program.inputs if isinstance(x.value, Tensor)), None)
-    if data is None or not isinstance(data.value, Tensor):
+    if data is None or not isinstance(data.value, Tensor) or not SPLIT.search(program.operator):
         return None
     for name, sizes in _lists(program):
-        total, shape = sum(sizes), list(data.value.shape)
-        if not SPLIT.search(program.operator) or total not in shape or 0 not in sizes[:-1]:
+        shape = list(data.value.shape)
+        if 0 not in sizes[:-1] or sum(sizes) not in shape:
             continue
-        ordered = sorted(sizes, key=lambda x: x == 0)
-        if not total:  # then there must be something that the first part is
-            ordered[0] = shape[shape.index(0)] = 1
-            return _with_list(_with(program, data.name, np.ones(shape)), name, ordered)
-        return _with_list(program, name, ordered) if ordered != sizes else None
+        sized = [*(x or 1 for x in sizes[:-1]), 0]
+        shape[shape.index(sum(sizes))] = sum(sized)
+        return _with_list(_with(program, data.name, np.ones(shape)), name, sized)
     return None
 
 
