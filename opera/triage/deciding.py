@@ -249,7 +249,7 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
 
 
 def _by_chance(ask: Look, program: Program) -> str:
-    """Return what chance has a part in of how a program fails: `drawn` numbers, or `unstable` ones; else nothing. Raises Spent."""
+    """Return what chance has a part in where a program fails: DRAWN numbers or UNSTABLE ones; else nothing. Raises Spent."""
     [shown] = ask.look([program])
     return UNSTABLE if shown.verdict == UNSTABLE else DRAWN if DRAWN in shown.details else ""
 
