@@ -203,15 +203,9 @@ def _what(program: Program, told: Page, shown: Choice) -> str:
     if shown.deciding:
         return program.operator
     tensors = [x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)]
-    dtypes = list(dict.fromkeys(x.dtype for x in tensors))
-    common = not dtypes or (dtypes[0] == COMMON[0] and set(dtypes) <= set(COMMON))
-    rare = [] if common or any(x in text for x in dtypes for text in shown.deciding) else dtypes
-    given = [
-        *rare,
-        *(["empty input"] if tensors and 0 in tensors[0].shape and "an empty input" not in shown.deciding else []),
-    ]
-    decided = {x.partition("=")[0].rpartition(".")[2].strip() for x in shown.deciding}
-    others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default") and x.name not in decided]
+    given = [x for x in dict.fromkeys(x.dtype for x in tensors) if x not in COMMON]
+    given += ["empty input"] if tensors and 0 in tensors[0].shape else []
+    others = [f"{x.name}={x.value}" for x in told.parameters if x.mark]
     given += others if len(others) <= 2 and told.reduced else []
     return f"{program.operator} ({', '.join(given)})" if given else program.operator
 

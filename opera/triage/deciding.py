@@ -19,7 +19,17 @@ from opera.libraries import Embedding
 from opera.oracle import draws, screens
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Named, RandomTensor, Tensor, Value
-from opera.programs.verdicts import CRASH, INVALID, PASS, REFUSED, SCREENED, UNSTABLE, UNSUPPORTED, Outcome
+from opera.programs.verdicts import (
+    CRASH,
+    INCONSISTENT,
+    INVALID,
+    PASS,
+    REFUSED,
+    SCREENED,
+    UNSTABLE,
+    UNSUPPORTED,
+    Outcome,
+)
 from opera.triage import peculiar, simpler, smaller
 from opera.triage.minimise import Spent
 from opera.triage.peculiar import changed
@@ -31,7 +41,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 PLAINER = ("float32", "int64", "int32")
 """Dtypes that tensors are tried in, to see whether their own decides."""
 FLOATS, INTEGERS = ("float32", "float64"), ("int8", "uint8", "int16", "int32", "int64")
-INTEGER = "integer inputs"
+INTEGER, SEVERAL = "integer inputs", "inputs of two dtypes"
 PARAMETER, INPUT, OUTPUT, DTYPE, OTHER = "parameter", "input", "output", "dtype", "other"
 """Kinds of conditions: a parameter, the presence of an input, that an output is asked for, a dtype, and all else."""
 PAIRS = 6
@@ -183,16 +193,23 @@ def _fed(program: Program) -> Iterator[Condition]:
 def _dtypes(program: Program) -> Iterator[Condition]:
     """Yield the dtypes of tensors; "integer" decides where every other integer dtype fails as well, and a float passes.
 
-    Booleans are numbers only where they are what an operator works on.
+    That there are two of them decides where any third fails as well in place of one of them, and the other passes. Booleans are
+    numbers only where they are what an operator works on.
     """
     found = smaller.leaves(program)
     if found and found[0].dtype == "bool":  # elsewhere they are conditions and masks
         yield Condition("bool inputs", DTYPE, partial(_as_dtypes, program, "bool", (*PLAINER, "uint8")))
-    for dtype in sorted({x.dtype for x in found} - {"float32", "string", "bool"}):
+    dtypes = {x.dtype for x in found} - {"string", "bool"}
+    two = "dtypes" if len(dtypes) == 2 else ""
+    for one, other in itertools.permutations(sorted(dtypes)) if two else ():
+        thirds = [x for x in (*FLOATS, *INTEGERS) if x not in dtypes]
+        as_other = partial(_as_dtypes, program, one)
+        yield Condition(SEVERAL, DTYPE, partial(as_other, [other]), partial(as_other, thirds), one_of=two)
+    for dtype in sorted(dtypes - {"float32"}):
         as_other = partial(_as_dtypes, program, dtype)
         if dtype in INTEGERS:
-            yield Condition(INTEGER, DTYPE, partial(as_other, FLOATS), partial(as_other, INTEGERS), one_of=dtype)
-        yield Condition(f"{dtype} inputs", DTYPE, partial(as_other, PLAINER), one_of=dtype)
+            yield Condition(INTEGER, DTYPE, partial(as_other, FLOATS), partial(as_other, INTEGERS), one_of=two or dtype)
+        yield Condition(f"{dtype} inputs", DTYPE, partial(as_other, PLAINER), one_of=two or dtype)
 
 
 def _as_dtypes(program: Program, dtype: str, others: Iterable[str]) -> list[Program | None]:
@@ -223,6 +240,7 @@ def decided(ask: Look, program: Program, defaults: Defaults) -> Decided:
     for x in conditions(program, defaults):
         if not (x.one_of and x.one_of in {y.one_of for y in found}) and _telling(ask, program, x):
             found += [x] if _decides(ask, program, x) else []
+    found = [x for x in found if not any(peculiar.makes(x.key, y.says) for y in found)]
     if not any(x.kind in (PARAMETER, INPUT) for x in found):
         found = [*_together(ask, program, defaults), *found]
     of = tuple(x.says for x in found if x.kind == PARAMETER)
@@ -238,7 +256,7 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
     """
     try:
         shown, chance = _shown(ask, program, condition), _by_chance(ask, program)
-        passing = [x for x, now in shown if (_surely(ask, x, now, chance) if chance else now.verdict == PASS)]
+        passing = [x for x, now in shown if _right(x, now, chance) and (not chance or _surely(ask, x, chance))]
         if not passing or any(x.verdict == PASS for x in ask.look(_made(program, condition.unless()))):
             return False
         several = condition.kind == PARAMETER or condition.says.endswith(NO_CONSTANT)
@@ -254,7 +272,7 @@ def _by_chance(ask: Look, program: Program) -> str:
     return UNSTABLE if shown.verdict == UNSTABLE else DRAWN if DRAWN in shown.details else ""
 
 
-def _surely(ask: Look, program: Program, shown: Outcome, chance: str) -> bool:
+def _surely(ask: Look, program: Program, chance: str) -> bool:
     """Whether a program passes in several processes, of drawn numbers with several seeds. Raises Spent.
 
     Drawn numbers do so as the screens judge them: one that happens to be the expected one says nothing, nor does a program of
@@ -266,12 +284,15 @@ def _surely(ask: Look, program: Program, shown: Outcome, chance: str) -> bool:
     seed = program.params.get(draw.seed) if draw is not None and isinstance(program, Instance) else None
     if draw is not None and isinstance(program, Instance) and isinstance(seed, int | float):
         asked = [smaller.with_param(program, draw.seed, seed + x) or program for x in range(PROCESSES)]
-    return _right(shown, chance) and all(_right(ask.afresh(x), chance) for x in asked)
+    return all(_right(x, ask.afresh(x), chance) for x in asked)
 
 
-def _right(shown: Outcome, chance: str) -> bool:
-    screened = shown.verdict == SCREENED and shown.details.get("screen") == screens.NONDETERMINISTIC
-    return shown.verdict == PASS or (chance == DRAWN and screened)
+def _right(program: Program, shown: Outcome, chance: str = "") -> bool:
+    """Whether a program passes; one that draws numbers does so with other ones, too, against which nothing is said."""
+    if shown.verdict == SCREENED and chance != UNSTABLE:
+        return bool(shown.details.get("screen") == screens.NONDETERMINISTIC)
+    unscreened = shown.verdict == INCONSISTENT and shown.symptom == "value" and DRAWN not in shown.details
+    return shown.verdict == PASS or (not chance and unscreened and draws.declared(program) is not None)
 
 
 def _shown(ask: Look, program: Program, condition: Condition) -> list[Shown]:

@@ -25,7 +25,8 @@ Peculiar: TypeAlias = tuple[str, list[Program | None]]
 
 EMPTY, SCALAR, RANK = "an empty input", "a 0-d input", "an input of rank"
 FAR, LOST = "a shift not below the width", "bits that are shifted out"
-MASKED, PART, FRACTION = "a fully masked row", "a part of size 0 that is not the last", "scales that give no whole size"
+MASKED, SHORT = "a fully masked row", "a mask shorter than the keys"
+PART, FRACTION = "a part of size 0 that is not the last", "scales that give no whole size"
 NUDGE = 2.0**-10
 """What is added to a number, relatively, to see whether it decides that it is just this one."""
 SPECIAL: dict[str, Callable[[Array], Array]] = {
@@ -36,6 +37,8 @@ SPECIAL: dict[str, Callable[[Array], Array]] = {
 """What elements may be that decides → which of them are so; 1 takes their place."""
 ATTEND = ("Attention", "scaled_dot_product_attention")
 """Operators of which a boolean mask says what is attended to; others' say what is not."""
+DISTINCT = ("float32", "float64", "int32", "int64")
+"""Dtypes of which elements can differ by little."""
 BRANCHES = ("then_branch", "else_branch")
 SHIFT, SPLIT, SCALES, SIZES = (
     re.compile(x, re.IGNORECASE) for x in ("shift", "split", r"^scales?(_factors?)?$", r"^(sizes?|shape)$")
@@ -49,6 +52,7 @@ def values(program: Program) -> Iterator[Peculiar]:
     if isinstance(program, Instance):
         for says, made in (
             (BRANCH, _branch(program)), (FAR, _near(program)), (LOST, _kept(program)), (MASKED, _unmasked(program)),
+            (SHORT, _longer_mask(program)),
             (PART, _parted(program)), (FRACTION, _whole(program)),
         ):  # fmt: skip
             if made is not None:
@@ -60,7 +64,8 @@ def values(program: Program) -> Iterator[Peculiar]:
         yield EMPTY, [changed(_filled, program)]
     for rank in sorted({len(x.shape) for x in found}):
         steps = [partial(step, rank=rank) for step in (_one_axis_more, _one_axis_less)]
-        yield SCALAR if rank == 0 else f"{RANK} {rank}", [changed(step, program) for step in steps]
+        alone = [smaller.applied(smaller.at(0, step), program) for step in steps]
+        yield SCALAR if rank == 0 else f"{RANK} {rank}", [*(changed(step, program) for step in steps), *alone]
 
 
 def group(program: Program, says: str) -> str:
@@ -73,6 +78,12 @@ def group(program: Program, says: str) -> str:
         return "form"
     found = _shift(program) if isinstance(program, Instance) and says in (FAR, LOST) else None
     return found[0].value.dtype if found is not None and isinstance(found[0].value, Tensor) else ""
+
+
+def makes(name: str, says: str) -> bool:
+    """Whether a parameter or an input of this name is but a way to what is told so."""
+    ways = {MASKED: r"causal|mask|seqlen", SHORT: "mask", PART: "split", FRACTION: "scale"}
+    return says in ways and name != says and re.search(ways[says], name.removeprefix("input ")) is not None
 
 
 def relations(program: Program) -> Iterator[Peculiar]:
@@ -135,22 +146,56 @@ def _kept(program: Instance) -> Program | None:
 
 
 def _unmasked(program: Instance) -> Program | None:
-    """Let each row of an attention mask that excludes everything attend to the first element, and fill lengths."""
-    held = {x.name.lower(): x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)}
-    q, k = (next((held[x] for x in names if x in held), None) for names in (("q", "query"), ("k", "key")))
-    if q is None or k is None or min(len(q.shape), len(k.shape)) < 2:
+    """Let rows of an attention mask that exclude everything attend to the first element, and cut off rows that have no key."""
+    q, k, past = _attended(program)
+    if q is None or k is None or not isinstance(q.value, Tensor):
         return None
     causal = any("causal" in name and value in (1, True) for name, value in program.params.items())
-    past = held["past_key"].shape[-2] if "past_key" in held else 0
-    made = program
+    made, rows = program, q.value.shape[-2]
     for x in program.inputs:
         if not isinstance(x.value, Tensor):
             continue
         if x.name.lower().endswith("mask") and len(x.value.shape) > 1:
             made = _with(made, x.name, _opened(program, x.value, past if causal else None))
-        elif "seqlen" in x.name and ((found := x.value.array()) < (q.shape[-2] if causal else 1)).any():
-            made = _with(made, x.name, np.full_like(found, k.shape[-2]))
+        elif "seqlen" in x.name and x.value.array().size:
+            keys = np.maximum(x.value.array(), 1)
+            made = _with(made, x.name, keys)
+            if causal and keys.min() < rows:  # the last row sees all keys
+                cut = q.value.array()[..., rows - int(keys.min()) :, :]
+                made = with_input(made, q.name, Tensor.of(cut, q.value.dtype))
     return made if made != program else None
+
+
+def _longer_mask(program: Instance) -> Program | None:
+    """Exclude the keys that a mask is too short for, in its own words."""
+    _, k, past = _attended(program)
+    mask = next((x for x in program.inputs if x.name.lower().endswith("mask") and isinstance(x.value, Tensor)), None)
+    if (
+        k is None
+        or mask is None
+        or not isinstance(mask.value, Tensor)
+        or not isinstance(k.value, Tensor | RandomTensor)
+    ):
+        return None
+    numbers = mask.value.numbers()
+    lacking = k.value.shape[-2] + past - (numbers.shape[-1] if numbers.ndim > 1 else 1 << 30)
+    if lacking <= 0 or numbers.dtype.kind not in "bf":
+        return None
+    none = numbers.dtype.type(False if numbers.dtype == bool else -np.inf)
+    more = np.pad(numbers, [*[(0, 0)] * (numbers.ndim - 1), (0, lacking)], constant_values=none)
+    return _with(program, mask.name, more)
+
+
+def _attended(program: Instance) -> tuple[Operand | None, Operand | None, int]:
+    """Return the queries and keys of an attention, and how many keys stand before these."""
+    held = {
+        x.name.lower(): x
+        for x in program.inputs
+        if isinstance(x.value, Tensor | RandomTensor) and len(x.value.shape) > 1
+    }
+    q, k = (next((held[x] for x in names if x in held), None) for names in (("q", "query"), ("k", "key")))
+    past = held["past_key"].value if "past_key" in held else None
+    return q, k, past.shape[-2] if isinstance(past, Tensor | RandomTensor) else 0
 
 
 def _opened(program: Instance, mask: Tensor, past: int | None) -> Array:
@@ -181,18 +226,20 @@ def _parted(program: Instance) -> Program | None:
 
 
 def _whole(program: Instance) -> Program | None:
-    """Let scales be such that sizes times them are whole numbers, rounded down."""
-    data = next((x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)), None)
+    """Let scales be such that sizes times them are whole numbers, rounded down; that passes of more and other numbers, too."""
+    data = next((x for x in program.inputs if isinstance(x.value, Tensor)), None)
     scales = next((x for x in program.inputs if SCALES.search(x.name) and isinstance(x.value, Tensor)), None)
-    if data is None or scales is None or not isinstance(scales.value, Tensor) or len(data.shape) == 0:
+    if data is None or scales is None or not isinstance(scales.value, Tensor) or not isinstance(data.value, Tensor):
         return None
-    factors, shape = scales.value.numbers().astype(np.float64), np.array(data.shape)
+    factors, shape = scales.value.numbers().astype(np.float64), np.array(data.value.shape)
     if factors.shape != shape.shape or not shape.all() or not np.isfinite(factors).all():
         return None
     sizes = np.floor(factors.astype(np.float32) * shape.astype(np.float32))
     if (sizes < 1).any() or np.allclose(sizes, factors * shape, rtol=1e-5):
         return None
-    return _with(program, scales.name, sizes / shape)
+    longer = np.tile(data.value.array(), np.where(sizes == shape, 1, 3))
+    made = with_input(program, data.name, simpler.counted(Tensor.of(longer, data.value.dtype)))
+    return _with(made, scales.name, sizes / shape)
 
 
 def every_axis(program: Program, name: str) -> Program | None:
@@ -279,13 +326,13 @@ def _longer(leaf: Leaf, axis: int) -> Leaf:
 
 
 def _distinct(leaf: Leaf) -> Leaf:
-    """Let the elements of floats differ, each a little more than the one before, where some are equal."""
-    if not isinstance(leaf, Tensor) or leaf.dtype not in ("float32", "float64") or leaf.array().size < 2:
+    """Let elements differ, each a little more than the one before, where some are equal."""
+    if not isinstance(leaf, Tensor) or leaf.dtype not in DISTINCT or leaf.array().size < 2:
         return leaf
     numbers = simpler.numbers(leaf)
     if not np.isfinite(numbers).all() or len(np.unique(numbers)) == numbers.size:
         return leaf
-    more = np.arange(numbers.size).reshape(numbers.shape) * NUDGE
+    more = np.arange(numbers.size).reshape(numbers.shape) * (1 if numbers.dtype.kind == "i" else NUDGE)
     return simpler.numbered(numbers + more, leaf.dtype)
 
 

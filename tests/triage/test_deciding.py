@@ -66,6 +66,8 @@ CASES = [
     (call(np.int64([3, -2])), lambda x: (first(x).numbers() < 0).any(), ["a negative number in an input"]),
     (call(F32([1]), F32([2])), lambda x: len(x.inputs) > 1, ["input x1"]),
     (call(F32([1])), lambda x: True, []),
+    (call(np.int32([3]), F32([2])), lambda x: first(x).dtype != x.inputs[1].value.dtype, ["inputs of two dtypes"]),
+    (call(np.int32([3]), F32([2])), lambda x: first(x).dtype == "int32", ["int32 inputs"]),
 ]
 
 
