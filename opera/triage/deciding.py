@@ -193,7 +193,7 @@ def _fed(program: Program) -> Iterator[Condition]:
 def _dtypes(program: Program) -> Iterator[Condition]:
     """Yield the dtypes of tensors; "integer" decides where every other integer dtype fails as well, and a float passes.
 
-    That there are two of them decides where any third fails as well in place of one of them, and the other passes. Booleans are
+    That there are two of them decides where any third fails as well in place of either, and one alone passes. Booleans are
     numbers only where they are what an operator works on.
     """
     found = smaller.leaves(program)
@@ -201,10 +201,12 @@ def _dtypes(program: Program) -> Iterator[Condition]:
         yield Condition("bool inputs", DTYPE, partial(_as_dtypes, program, "bool", (*PLAINER, "uint8")))
     dtypes = {x.dtype for x in found} - {"string", "bool"}
     two = "dtypes" if len(dtypes) == 2 else ""
-    for one, other in itertools.permutations(sorted(dtypes)) if two else ():
+    if two:
+        one, other = sorted(dtypes)
+        each = [partial(_as_dtypes, program, one), partial(_as_dtypes, program, other)]
         thirds = [x for x in (*FLOATS, *INTEGERS) if x not in dtypes]
-        as_other = partial(_as_dtypes, program, one)
-        yield Condition(SEVERAL, DTYPE, partial(as_other, [other]), partial(as_other, thirds), one_of=two)
+        alike, unlike = each[0]([other]) + each[1]([one]), each[0](thirds) + each[1](thirds)
+        yield Condition(SEVERAL, DTYPE, partial(tuple, alike), partial(tuple, unlike), one_of=two)
     for dtype in sorted(dtypes - {"float32"}):
         as_other = partial(_as_dtypes, program, dtype)
         if dtype in INTEGERS:
