@@ -258,7 +258,8 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
     """
     try:
         shown, chance = _shown(ask, program, condition), _by_chance(ask, program)
-        passing = [x for x, now in shown if _right(x, now, chance) and (not chance or _surely(ask, x, chance))]
+        how = chance or ask.look([program])[0].verdict
+        passing = [x for x, now in shown if _right(x, now, how) and (not chance or _surely(ask, x, chance))]
         if not passing or any(x.verdict == PASS for x in ask.look(_made(program, condition.unless()))):
             return False
         several = condition.kind == PARAMETER or condition.says.endswith(NO_CONSTANT)
@@ -289,12 +290,15 @@ def _surely(ask: Look, program: Program, chance: str) -> bool:
     return all(_right(x, ask.afresh(x), chance) for x in asked)
 
 
-def _right(program: Program, shown: Outcome, chance: str = "") -> bool:
-    """Whether a program passes; one that draws numbers does so with other ones, too, against which nothing is said."""
-    if shown.verdict == SCREENED and chance != UNSTABLE:
+def _right(program: Program, shown: Outcome, how: str) -> bool:
+    """Whether a program passes; one that draws numbers does so with other ones, too, against which nothing is said.
+
+    `how` is DRAWN, or the verdict of what fails: beside a crash wrong numbers are not screened, and drawn ones no failure.
+    """
+    if shown.verdict == SCREENED and how != UNSTABLE:
         return bool(shown.details.get("screen") == screens.NONDETERMINISTIC)
-    unscreened = shown.verdict == INCONSISTENT and shown.symptom == "value" and DRAWN not in shown.details
-    return shown.verdict == PASS or (not chance and unscreened and draws.declared(program) is not None)
+    other = how == CRASH and shown.verdict == INCONSISTENT and shown.symptom == "value"
+    return shown.verdict == PASS or (other and draws.declared(program) is not None)
 
 
 def _shown(ask: Look, program: Program, condition: Condition) -> list[Shown]:

@@ -322,3 +322,15 @@ def test_unlike_values_tell_tensors_and_elements_apart():
     whole, one, other = (smaller.applied(step, program) for step in smaller.unlike(program))
     assert [x.value.numbers().ravel().tolist() for x in whole.inputs] == [[1, 2, 3, 4], [2, 3, 4, 5]]
     assert one.inputs[1] == program.inputs[1] and other.inputs[0] == program.inputs[0]
+
+
+@pytest.mark.parametrize(("verdict", "told"), [(CRASH, ("float64 inputs",)), (INCONSISTENT, ())])
+def test_drawn_numbers_are_no_failure_beside_a_crash_alone(verdict, told):
+    class Other(Compiler):
+        def look(self, programs):
+            lacking = [not isinstance(x, Instance) or not x.inputs for x in programs]
+            kinds = [no or "float64" in dtypes(x) for no, x in zip(lacking, programs, strict=True)]
+            return [Outcome(verdict if x else INCONSISTENT, "infer", "value") for x in kinds]
+
+    program = msgspec.structs.replace(call(np.float64([1])), operator="RandomUniformLike")
+    assert deciding.decided(Other(never), program, {}).besides == told
