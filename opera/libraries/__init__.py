@@ -138,6 +138,12 @@ class Embedding(Library, Protocol):
         makes it of its parts; none where that is not possible. It imports nothing heavy.
         """
 
+    def attributed(self, call: Instance, name: str) -> list[Instance]:
+        """Return the call as of an older version of its operator, if one has an attribute of this input's name in its place.
+
+        Nothing where the library is not here to ask.
+        """
+
 
 class Case(msgspec.Struct, frozen=True):
     """A migrated test that is to be published under a name: its manifest, its folder, and the program that it was made of."""

@@ -39,6 +39,8 @@ ROUNDING = {"float16": 2.0**-9, "bfloat16": 2.0**-6, "float32": 2.0**-20, "float
 """dtype → how far a number may be off relatively that is computed from what was drawn."""
 SEED = "seed"
 """Tag of a finding where a seed is given, and two compiled models draw differently."""
+CONSTANT, ELEMENT = "constant", "element"
+"""Tag of a finding where a random operator does not vary; kind of it where one element does not, and others do."""
 UNLIKE = "unlike"
 """Tag of a finding where numbers are none of the declared distribution, or drawn too often or too seldom."""
 
@@ -82,8 +84,8 @@ class Broken(msgspec.Struct, frozen=True):
     Attributes:
         why: In words.
         kind: `range`: numbers below `low` or above `high`; `share`: of the draws of `element` (of all, where it is empty) too
-            many or too few are at most `at`; `kept`: numbers that are neither 0 nor what `kept` says; empty where it takes
-            more to see it.
+            many or too few are at most `at`; ELEMENT: `element` is the same in all runs; `kept`: numbers that are neither 0
+            nor what `kept` says; empty where it takes more to see it.
         place: Place of the output.
         share, slack: The share that should be, and how far it may be off.
         zeros: Whether draws are counted that are `at`, not at most it.
@@ -112,6 +114,7 @@ class Broken(msgspec.Struct, frozen=True):
                 "slack": self.slack,
                 "zeros": self.zeros,
             },
+            ELEMENT: {"element": self.element},
         }
         more = told.get(self.kind, {})
         return {
@@ -412,6 +415,8 @@ def _shares(
 ) -> Broken | None:
     """Return which draws are too often, or too seldom, at most so large: of one element, or of all with its parameters.
 
+    First comes an element that is the same in all runs: that is seen again, while a share is another one each time.
+
     `where` are the places of elements in the output, where they are some of it; `zeros`: drawn is whether one is not 0.
     """
     flat = drawn.reshape(len(drawn), -1)
@@ -420,7 +425,9 @@ def _shares(
     single = [np.array([x]) for x in range(flat.shape[1])] if 1 < flat.shape[1] <= SEPARATE or blocks else []
     places = np.argwhere(np.ones(drawn.shape[1:], dtype=bool)) if where is None else where
     bound = CHANCE / max(1, len(groups) + len(single))
-    for elements in (*groups, *single):
+    stuck = [x for x in single if (flat[:, x] == flat[0, x]).all()]
+    first = stuck if len(stuck) < len(single) else []
+    for elements in (*first, *groups, *single):
         values = flat[:, elements].ravel()
         each = {name: value[elements[0]] for name, value in own.items()}
         few = _thresholds(law, each)
@@ -434,11 +441,11 @@ def _shares(
             continue
         one = elements.size == 1 < flat.shape[1]
         place = str([int(x) for x in places[elements[0]]]) if one else ""
-        said = "is 0" if zeros else f"is at most {at:g}"
-        number = (
-            f"in {round(seen * values.size)} of {values.size} draws" if one else f"in {seen:.4g} of {values.size} draws"
-        )
-        why = f"output 0{place} {said} {number}; by its documentation that is so in a share of {should:.4g}"
+        if any(elements is x for x in first):
+            told = f"output 0{place} is the same in all {len(flat)} runs of a compiled model, others are not"
+            return Broken(told, ELEMENT, 0, place)
+        said, more = "is 0" if zeros else f"is at most {at:g}", "more" if seen > should else "less"
+        why = f"output 0{place} {said} {more} often than in a share of {should:.4g}, which its documentation states"
         kind = "share" if one or elements.size == math.prod(drawn.shape[1:]) else ""
         return Broken(why, kind, 0, place, at, float(should), min(slack, off / 2), zeros=zeros)
     return None

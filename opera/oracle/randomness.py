@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from opera.oracle import comparison as oracle
-from opera.oracle.draws import Broken
+from opera.oracle.draws import CONSTANT, Broken
 from opera.programs.migrated import Manifest
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, UNSTABLE, Outcome
@@ -24,8 +24,6 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 RANDOM = "nondeterministic"
 """Tag of a test with an operator that is declared random; also the detail of an outcome: whether repetitions differed."""
-CONSTANT = "constant"
-"""Tag of a finding where a random operator does not vary."""
 FORMS = frozenset(("count", "shape", "dtype"))
 """Symptoms of outputs of another form: no randomness, rounding or undefined value explains one."""
 REPETITIONS = 2

@@ -170,13 +170,13 @@ def _random(
     if repeated and not seed:
         known = [expected, *_drawn(library, compiler, manifest, directory, inputs)]
         if same := randomness.repeating(known, actual, again):
-            return Screening("", same.numbers(), (randomness.CONSTANT,))
+            return Screening("", same.numbers(), (draws.CONSTANT,))
     if same := _unvarying(library, compiler, manifest, directory, inputs, expected, actual, outcome):
-        return Screening("", same.numbers(), (randomness.CONSTANT,))
+        return Screening("", same.numbers(), (draws.CONSTANT,))
     own = [actual] if repeated else [actual, *again]
     if found := draws.broken(program, own):
         if not _reference_too(library, compiler, manifest, directory, program, inputs, len(own)):
-            return Screening("", found.numbers(), (draws.UNLIKE,))
+            return Screening("", found.numbers(), (draws.CONSTANT if found.kind == draws.ELEMENT else draws.UNLIKE,))
         said = f"the reference draws likewise: {found.why}"
         return Screening(NONDETERMINISTIC, {"why": said, "runs": len(own)})
     if randomness.suspicious(expected, actual):

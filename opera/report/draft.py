@@ -39,7 +39,6 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import brief, causes, disputed, part, reproducer, scripts
 from opera.triage.choice import Choice, choose
-from opera.triage.deciding import INTEGER
 from opera.triage.findings import Finding, findings
 from opera.triage.known import Entry, Known
 from opera.triage.scripts import Trial
@@ -199,22 +198,18 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
 def _what(program: Program, told: Page, shown: Choice) -> str:
     """Return the operator, with what is uncommon in what it is given: dtypes, an empty input, parameters not the default.
 
-    These stand in brackets: nothing says that they decide.
+    These stand in brackets, where nothing is known to decide: nothing says that they do.
     """
+    if shown.deciding:
+        return program.operator
     tensors = [x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)]
     calls = program.instances()
     fixed = _fixed(calls[0]) if len(calls) == 1 else frozenset()
-    open_ = [x.value for x in program.inputs if x.name not in fixed]
-    dtypes = list(dict.fromkeys(x.dtype for x in open_ if isinstance(x, Tensor | RandomTensor)))
-    said = any(x in text for x in dtypes for text in shown.deciding)
-    said |= len(dtypes) == 1 and "int" in dtypes[0] and INTEGER in shown.deciding
-    rare = [] if said or (COMMON.issuperset(dtypes) and "bool" not in dtypes[:1]) else dtypes
-    given = [
-        *rare,
-        *(["empty input"] if tensors and 0 in tensors[0].shape and "an empty input" not in shown.deciding else []),
-    ]
-    decided = {x.partition("=")[0].rpartition(".")[2].strip() for x in shown.deciding}
-    others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default") and x.name not in decided]
+    free = [x.value for x in program.inputs if x.name not in fixed]
+    dtypes = list(dict.fromkeys(x.dtype for x in free if isinstance(x, Tensor | RandomTensor)))
+    given = [] if COMMON.issuperset(dtypes) and "bool" not in dtypes[:1] else dtypes
+    given += ["empty input"] if tensors and 0 in tensors[0].shape else []
+    others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default")]
     given += others if len(others) <= 2 and told.reduced and len(calls) == 1 else []
     return f"{program.operator} ({', '.join(given)})" if given else program.operator
 

@@ -31,7 +31,7 @@ from opera.programs.verdicts import CRASH, REFUSED, Outcome
 from opera.store import examined, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import belonging, deciding, kinship, reduction, uniting
+from opera.triage import belonging, deciding, kinship, peculiar, reduction, uniting
 from opera.triage.belonging import Answers
 from opera.triage.kinship import Kin
 from opera.triage.reduction import Reduction
@@ -187,7 +187,7 @@ def _apart(found: Iterable[Reduced], seen: Answers) -> set[tuple[str, str]]:
 
 def _conditions(x: Reduction) -> list[str]:
     """Return what decides beside parameters, as far as it tells causes apart: dtypes and ranks are the reduction's choice."""
-    vague = (deciding.RANK, deciding.SCALAR)
+    vague = (peculiar.RANK, peculiar.SCALAR)
     return sorted(
         deciding.key(says)
         for says in belonging.wanted(x)

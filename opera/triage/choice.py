@@ -11,7 +11,7 @@ import msgspec
 from opera.oracle import draws, randomness
 from opera.oracle.draws import Broken
 from opera.programs import migrated
-from opera.programs.verdicts import INCONSISTENT, newer
+from opera.programs.verdicts import INCONSISTENT, Outcome, newer
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import kinship, reduction
@@ -53,7 +53,16 @@ def choose(
         if (x.test, x.environment, x.variant) in members and migrated.folder(workspace.tests_folder, x.stored).is_dir()
     ]
     if reduced:
-        best = min(reduced, key=lambda x: (newer(x.outcome), x.elements, not (x.deciding or x.besides), x.stored))
+        best = min(
+            reduced,
+            key=lambda x: (
+                newer(x.outcome),
+                _by_chance(x.outcome),
+                x.elements,
+                not (x.deciding or x.besides),
+                x.stored,
+            ),
+        )
         member = members[best.test, best.environment, best.variant]
         shown = msgspec.structs.replace(member, test=best.stored, outcome=best.outcome)
         return Choice(_of_drawn(workspace, shown), member, _shared(best, reduced))
@@ -84,7 +93,7 @@ def _of_drawn(workspace: Workspace, verdict: Verdict) -> Verdict:
     place = manifest.outputs.index(name) if name in manifest.outputs else 0
     told: Broken | None = None
     if "why" in details:
-        kind = randomness.CONSTANT if randomness.CONSTANT in details.get("tags", ()) else ""
+        kind = draws.CONSTANT if draws.CONSTANT in details.get("tags", ()) else ""
         told = Broken(details["why"], kind, place)
     elif place == 0 and "index" in details and isinstance(details.get("actual"), int | float):
         index = [int(x) for x in re.findall(r"\d+", details["index"])]
@@ -96,10 +105,18 @@ def _of_drawn(workspace: Workspace, verdict: Verdict) -> Verdict:
 
 
 def candidates(workspace: Workspace, verdicts: list[Verdict]) -> list[Verdict]:
-    """Return the members that fail alone and whose tests are there, confirmed ones where there are such, the smallest first."""
+    """Return the members that fail alone and whose tests are there, confirmed ones where there are such, the smallest first.
+
+    Those come first that leave nothing to chance.
+    """
     found = [x for x in verdicts if alone(x)]
     made = _made(workspace, (x for x in found if x.confirmation == "confirmed")) or _made(workspace, found)
-    return sorted(made, key=lambda x: (_size(workspace, x.test), x.test))
+    return sorted(made, key=lambda x: (_by_chance(x.outcome), _size(workspace, x.test), x.test))
+
+
+def _by_chance(outcome: Outcome) -> bool:
+    """Whether what is wrong is how numbers are drawn, which takes many of them to see."""
+    return "drawn" in outcome.details
 
 
 def alone(verdict: Verdict) -> bool:

@@ -16,12 +16,24 @@ import numpy as np
 
 from opera import libraries
 from opera.libraries import Embedding
+from opera.oracle import draws, screens
 from opera.programs.program import Instance, Program
-from opera.programs.values import CONTAINERS, NO_DEFAULT, Named, RandomTensor, Tensor, Value
-from opera.programs.verdicts import CRASH, INVALID, PASS, REFUSED, UNSUPPORTED, Outcome
-from opera.triage import simpler, smaller
+from opera.programs.values import NO_DEFAULT, Named, RandomTensor, Tensor, Value
+from opera.programs.verdicts import (
+    CRASH,
+    INCONSISTENT,
+    INVALID,
+    PASS,
+    REFUSED,
+    SCREENED,
+    UNSTABLE,
+    UNSUPPORTED,
+    Outcome,
+)
+from opera.triage import peculiar, simpler, smaller
 from opera.triage.minimise import Spent
-from opera.triage.sentence import EQUAL, GRAPH_INPUT, LENGTH_ONE, LIMIT, NO_CONSTANT
+from opera.triage.peculiar import changed
+from opera.triage.sentence import GRAPH_INPUT, NO_ATTRIBUTE, NO_CONSTANT
 from opera.triage.smaller import Defaults, Leaf
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -29,21 +41,17 @@ Array: TypeAlias = np.ndarray[Any, Any]
 PLAINER = ("float32", "int64", "int32")
 """Dtypes that tensors are tried in, to see whether their own decides."""
 FLOATS, INTEGERS = ("float32", "float64"), ("int8", "uint8", "int16", "int32", "int64")
-INTEGER, EMPTY, SCALAR, RANK = "integer inputs", "an empty input", "a 0-d input", "an input of rank"
-NUDGE = 2.0**-10
-"""What is added to a number, relatively, to see whether it decides that it is just this one."""
-SPECIAL: dict[str, Callable[[Array], Array]] = {
-    "NaN": np.isnan,
-    "infinity": np.isinf,
-    "a negative number": lambda numbers: np.isfinite(numbers) & (numbers < 0),
-}
-"""What elements may be that decides → which of them are so; 1 takes their place."""
+INTEGER, SEVERAL = "integer inputs", "inputs of two dtypes"
 PARAMETER, INPUT, OUTPUT, DTYPE, OTHER = "parameter", "input", "output", "dtype", "other"
 """Kinds of conditions: a parameter, the presence of an input, that an output is asked for, a dtype, and all else."""
 PAIRS = 6
 """Pairs of parameters and inputs that are tried together, where none decides alone."""
 
 
+DRAWN = "drawn"
+"""Detail of an outcome that is about numbers drawn at random (opera.oracle.draws.Broken)."""
+PROCESSES = 3
+"""Processes in which it must be right what is drawn, or varies: in one of them it may be so by chance."""
 TOGETHER = 4
 """Programs that are asked about where several things are taken away at once."""
 Shown: TypeAlias = tuple[Program, Outcome]
@@ -57,6 +65,9 @@ class Look(Protocol):
 
     def fails(self, outcome: Outcome) -> bool:
         """Whether an outcome is the failure that is looked into."""
+
+    def afresh(self, program: Program) -> Outcome:
+        """Return what a program shows in a process of its own, asked again each time."""
 
 
 class Condition(NamedTuple):
@@ -91,22 +102,14 @@ def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
     """Yield what a program has that may decide, in the order in which it is asked about.
 
     Parameters and optional inputs that are given, and outputs that are asked for beside others; inputs that the model is given
-    and does not hold or make itself; dtypes; special numbers and emptiness; ranks. How numbers and sizes stand to each other is
-    asked last (`relations`).
+    and does not hold or make itself; what is peculiar about values and shapes (`opera.triage.peculiar`); dtypes. How numbers
+    and sizes stand to each other is asked last (`relations`).
     """
     yield from _presence(program, defaults)
     yield from _fed(program)
+    for says, made in peculiar.values(program):
+        yield Condition(says, OTHER, partial(tuple, made), one_of=peculiar.group(program, says))
     yield from _dtypes(program)
-    found = smaller.leaves(program)
-    for says, where in SPECIAL.items():
-        if any(_has(x, where) for x in found):
-            yield Condition(f"{says} in an input", OTHER, partial(_one, partial(_plain, where=where), program))
-    if any(0 in x.shape for x in found):
-        yield Condition(EMPTY, OTHER, partial(_one, _filled, program))
-    for rank in sorted({len(x.shape) for x in found}):
-        says = SCALAR if rank == 0 else f"{RANK} {rank}"
-        changes = [partial(change, rank=rank) for change in (_one_axis_more, _one_axis_less)]
-        yield Condition(says, OTHER, partial(_each, changes, program))
 
 
 def without(ask: Look, program: Program, says: str, defaults: Defaults) -> list[Shown] | None:
@@ -154,7 +157,8 @@ def _presence(program: Program, defaults: Defaults) -> Iterator[Condition]:
 
 
 def _lacking(trait: smaller.Trait, program: Program) -> list[Program | None]:
-    return [smaller.applied(trait.without, program)]
+    made = [smaller.applied(trait.without, program)]
+    return [*made, peculiar.every_axis(program, trait.name)] if trait.kind == "param" else made
 
 
 def _output_left_out(program: Instance, name: str) -> list[Program | None]:
@@ -182,15 +186,32 @@ def _fed(program: Program) -> Iterator[Condition]:
             held = isinstance(operand.value, Tensor | RandomTensor)
             says = f"{operand.name} {NO_CONSTANT if held else GRAPH_INPUT}"
             yield Condition(says, OTHER, partial(library.embedded, program, operand.name))
+            if made := library.attributed(program, operand.name) if held else []:
+                yield Condition(f"{operand.name} {NO_ATTRIBUTE}", OTHER, partial(tuple, made))
 
 
 def _dtypes(program: Program) -> Iterator[Condition]:
-    """Yield the dtypes of tensors; "integer" decides where every other integer dtype fails as well, and a float passes."""
-    for dtype in sorted({x.dtype for x in smaller.leaves(program)} - {"float32", "string", "bool"}):
+    """Yield the dtypes of tensors; "integer" decides where every other integer dtype fails as well, and a float passes.
+
+    That there are two of them decides where any third fails as well in place of either, and one alone passes. Booleans are
+    numbers only where they are what an operator works on.
+    """
+    found = smaller.leaves(program)
+    if found and found[0].dtype == "bool":  # elsewhere they are conditions and masks
+        yield Condition("bool inputs", DTYPE, partial(_as_dtypes, program, "bool", (*PLAINER, "uint8")))
+    dtypes = {x.dtype for x in found} - {"string", "bool"}
+    two = "dtypes" if len(dtypes) == 2 else ""
+    if two:
+        one, other = sorted(dtypes)
+        each = [partial(_as_dtypes, program, one), partial(_as_dtypes, program, other)]
+        thirds = [x for x in (*FLOATS, *INTEGERS) if x not in dtypes]
+        alike, unlike = each[0]([other]) + each[1]([one]), each[0](thirds) + each[1](thirds)
+        yield Condition(SEVERAL, DTYPE, partial(tuple, alike), partial(tuple, unlike), one_of=two)
+    for dtype in sorted(dtypes - {"float32"}):
         as_other = partial(_as_dtypes, program, dtype)
         if dtype in INTEGERS:
-            yield Condition(INTEGER, DTYPE, partial(as_other, FLOATS), partial(as_other, INTEGERS), dtype)
-        yield Condition(f"{dtype} inputs", DTYPE, partial(as_other, PLAINER), one_of=dtype)
+            yield Condition(INTEGER, DTYPE, partial(as_other, FLOATS), partial(as_other, INTEGERS), one_of=two or dtype)
+        yield Condition(f"{dtype} inputs", DTYPE, partial(as_other, PLAINER), one_of=two or dtype)
 
 
 def _as_dtypes(program: Program, dtype: str, others: Iterable[str]) -> list[Program | None]:
@@ -221,6 +242,7 @@ def decided(ask: Look, program: Program, defaults: Defaults) -> Decided:
     for x in conditions(program, defaults):
         if not (x.one_of and x.one_of in {y.one_of for y in found}) and _telling(ask, program, x):
             found += [x] if _decides(ask, program, x) else []
+    found = [x for x in found if not any(peculiar.makes(x.key, y.says) for y in found)]
     if not any(x.kind in (PARAMETER, INPUT) for x in found):
         found = [*_together(ask, program, defaults), *found]
     of = tuple(x.says for x in found if x.kind == PARAMETER)
@@ -230,15 +252,53 @@ def decided(ask: Look, program: Program, defaults: Defaults) -> Decided:
 
 
 def _decides(ask: Look, program: Program, condition: Condition) -> bool:
-    """Whether a program passes without something; not, where there is no time left to ask."""
+    """Whether a program passes without something; not, where there is no time left to ask.
+
+    A constant must do so with other numbers, too, and what chance has a part in, in several processes.
+    """
     try:
-        passing = [x for x, now in _shown(ask, program, condition) if now.verdict == PASS]
+        shown, chance = _shown(ask, program, condition), _by_chance(ask, program)
+        how = chance or ask.look([program])[0].verdict
+        passing = [x for x, now in shown if _right(x, now, how) and (not chance or _surely(ask, x, chance))]
         if not passing or any(x.verdict == PASS for x in ask.look(_made(program, condition.unless()))):
             return False
-        varied = _made(passing[0], varieties(passing[0])) if condition.kind == PARAMETER else []
+        several = condition.kind == PARAMETER or condition.says.endswith(NO_CONSTANT)
+        varied = _made(passing[0], varieties(passing[0])) if several else []
         return not any(ask.fails(now) for now in ask.look(varied))
     except Spent:
         return False
+
+
+def _by_chance(ask: Look, program: Program) -> str:
+    """Return what chance has a part in where a program fails: DRAWN numbers or UNSTABLE ones; else nothing. Raises Spent."""
+    [shown] = ask.look([program])
+    return UNSTABLE if shown.verdict == UNSTABLE else DRAWN if DRAWN in shown.details else ""
+
+
+def _surely(ask: Look, program: Program, chance: str) -> bool:
+    """Whether a program passes in several processes, of drawn numbers with several seeds. Raises Spent.
+
+    Drawn numbers do so as the screens judge them: one that happens to be the expected one says nothing, nor does a program of
+    which nothing is declared.
+    """
+    draw, asked = draws.declared(program), [program] * PROCESSES
+    if chance == DRAWN and draw is None:
+        return False
+    seed = program.params.get(draw.seed) if draw is not None and isinstance(program, Instance) else None
+    if draw is not None and isinstance(program, Instance) and isinstance(seed, int | float):
+        asked = [smaller.with_param(program, draw.seed, seed + x) or program for x in range(PROCESSES)]
+    return all(_right(x, ask.afresh(x), chance) for x in asked)
+
+
+def _right(program: Program, shown: Outcome, how: str) -> bool:
+    """Whether a program passes; one that draws numbers does so with other ones, too, against which nothing is said.
+
+    `how` is DRAWN, or the verdict of what fails: beside a crash wrong numbers are not screened, and drawn ones no failure.
+    """
+    if shown.verdict == SCREENED and how != UNSTABLE:
+        return bool(shown.details.get("screen") == screens.NONDETERMINISTIC)
+    other = how == CRASH and shown.verdict == INCONSISTENT and shown.symptom == "value"
+    return shown.verdict == PASS or (other and draws.declared(program) is not None)
 
 
 def _shown(ask: Look, program: Program, condition: Condition) -> list[Shown]:
@@ -251,7 +311,7 @@ def _shown(ask: Look, program: Program, condition: Condition) -> list[Shown]:
     shown = list(zip(others, ask.look(others), strict=True))
     if condition.kind not in (PARAMETER, INPUT) or any(x.verdict == PASS or ask.fails(x) for _, x in shown):
         return shown
-    made = [x for x in (_mapped(_zero, x) for x in (program, *others)) if x is not None]
+    made = [x for x in (changed(_zero, x) for x in (program, *others)) if x is not None]
     if made[:1] in ([], [program]) or not ask.fails(ask.look(made[:1])[0]):
         return shown
     return list(zip(made[1:], ask.look(made[1:]), strict=True))
@@ -282,6 +342,8 @@ def _together(ask: Look, program: Program, defaults: Defaults) -> list[Condition
     What the library needs is none of them, nor what it passes without by chance.
     """
     try:
+        if _by_chance(ask, program):
+            return []
         found = [x for x in conditions(program, defaults) if x.kind in (PARAMETER, INPUT)]
         seen = [{now.verdict for _, now in _shown(ask, program, x)} for x in found]
         left = [x for x, verdicts in zip(found, seen, strict=True) if verdicts - {INVALID} and PASS not in verdicts]
@@ -319,19 +381,14 @@ def relations(ask: Look, program: Program) -> Iterator[str]:
 
     It is asked only where nothing else is known to decide: a small program has many of these by chance.
     """
-    for says, others in _related(program):
+    try:
+        if _by_chance(ask, program):
+            return
+    except Spent:
+        return
+    for says, others in peculiar.relations(program):
         if _passes(ask, _made(program, others)):
             yield says
-
-
-def _related(program: Program) -> Iterator[tuple[str, list[Program | None]]]:
-    found = smaller.leaves(program)
-    if any(1 in x.shape for x in found):
-        for axis in range(max(len(x.shape) for x in found)):
-            yield f"{LENGTH_ONE} {axis}", [_mapped(partial(_longer, axis=axis), program)]
-    yield EQUAL, [_mapped(_distinct, program)]
-    for name, made in _nudged(program):
-        yield f"{name} {LIMIT}", made
 
 
 # ---------------------------------------------------------------------- changed tensors
@@ -341,7 +398,7 @@ def varieties(program: Program) -> list[Program | None]:
     """Return the program with other numbers, and with dimensions that are one more, and one more than two and three times as
     many: those of its first tensor and of all that have several axes.
     """
-    made: list[Program | None] = [_mapped(_counted, program)]
+    made: list[Program | None] = [changed(_counted, program)]
     first = next((x for x in smaller.leaves(program)), None)
     if first is not None and any(x > 1 for x in first.shape):
         for factor in (1, 2, 3):
@@ -361,110 +418,16 @@ def _grown(program: Program, factor: int) -> Program:
             return leaf
         shape = tuple(x * factor + 1 if x > 1 else x for x in leaf.shape)
         if not isinstance(leaf, Tensor):
-            return _shaped(leaf, shape)
+            return msgspec.structs.replace(leaf, shape=shape)
         return _counted(Tensor.of(np.resize(leaf.array(), shape), leaf.dtype))
 
     return smaller.mapped(program, change)
-
-
-def _one(change: Callable[[Leaf], Leaf], program: Program) -> list[Program | None]:
-    return [_mapped(change, program)]
-
-
-def _each(changes: Iterable[Callable[[Leaf], Leaf]], program: Program) -> list[Program | None]:
-    return [_mapped(change, program) for change in changes]
-
-
-def _mapped(change: Callable[[Leaf], Leaf], program: Program) -> Program | None:
-    """Return the program with all inputs changed: tensors in parameters stay."""
-    return smaller.applied(lambda x: smaller.mapped(x, change), program)
 
 
 def _zero(leaf: Leaf) -> Leaf:
     if not isinstance(leaf, Tensor) or leaf.dtype not in INTEGERS:
         return leaf
     return Tensor.of(np.zeros(leaf.shape, leaf.dtype), leaf.dtype)
-
-
-def _one_axis_more(leaf: Leaf, rank: int) -> Leaf:
-    return _shaped(leaf, (1, *leaf.shape)) if len(leaf.shape) == rank else leaf
-
-
-def _one_axis_less(leaf: Leaf, rank: int) -> Leaf:
-    if len(leaf.shape) != rank or 1 not in leaf.shape:
-        return leaf
-    place = leaf.shape.index(1)
-    return _shaped(leaf, leaf.shape[:place] + leaf.shape[place + 1 :])
-
-
-def _shaped(leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
-    return msgspec.structs.replace(leaf, shape=shape)
-
-
-def _longer(leaf: Leaf, axis: int) -> Leaf:
-    """Repeat what has one element along an axis."""
-    if axis >= len(leaf.shape) or leaf.shape[axis] != 1:
-        return leaf
-    if not isinstance(leaf, Tensor):
-        return _shaped(leaf, (*leaf.shape[:axis], 2, *leaf.shape[axis + 1 :]))
-    return Tensor.of(np.repeat(leaf.array(), 2, axis), leaf.dtype)
-
-
-def _distinct(leaf: Leaf) -> Leaf:
-    """Let the elements of floats differ, each a little more than the one before, where some are equal."""
-    if not isinstance(leaf, Tensor) or leaf.dtype not in ("float32", "float64") or leaf.array().size < 2:
-        return leaf
-    numbers = simpler.numbers(leaf)
-    if not np.isfinite(numbers).all() or len(np.unique(numbers)) == numbers.size:
-        return leaf
-    more = np.arange(numbers.size).reshape(numbers.shape) * NUDGE
-    return simpler.numbered(numbers + more, leaf.dtype)
-
-
-def _nudged(program: Program) -> Iterator[tuple[str, list[Program | None]]]:
-    """Yield floating-point parameters and inputs of one element, and the program with a little more, and less, of each."""
-    if not isinstance(program, Instance):
-        return
-    for name, value in program.params.items():
-        if isinstance(value, float) and np.isfinite(value):
-            yield name, [smaller.with_param(program, name, value + x) for x in _steps(value)]
-    for operand in program.inputs:
-        held = operand.value
-        if isinstance(held, Tensor) and held.dtype in ("float32", "float64") and held.array().size == 1:
-            number = float(held.array().ravel()[0])
-            if len(program.inputs) > 1 and np.isfinite(number):
-                made = [simpler.numbered(np.full(held.shape, number + x), held.dtype) for x in _steps(number)]
-                yield operand.name, [_with_input(program, operand.name, x) for x in made]
-
-
-def _steps(number: float) -> tuple[float, float]:
-    size = NUDGE * (abs(number) or 1.0)
-    return size, -size
-
-
-def _with_input(program: Instance, name: str, value: Value) -> Program:
-    inputs = (msgspec.structs.replace(x, value=value) if x.name == name else x for x in program.inputs)
-    return msgspec.structs.replace(program, inputs=tuple(inputs))
-
-
-def _filled(leaf: Leaf) -> Leaf:
-    if 0 not in leaf.shape or leaf.dtype not in CONTAINERS:
-        return leaf
-    return simpler.numbered(np.ones([x or 1 for x in leaf.shape]), leaf.dtype)
-
-
-def _plain(leaf: Leaf, where: Callable[[Array], Array]) -> Leaf:
-    if not isinstance(leaf, Tensor) or leaf.dtype == "string":
-        return leaf
-    numbers = simpler.numbers(leaf)
-    if numbers.dtype.kind not in "fi" or not (found := where(numbers)).any():
-        return leaf
-    one = simpler.numbered(np.ones(1), leaf.dtype).array()[0]
-    return Tensor.of(np.where(found, one, leaf.array()), leaf.dtype)
-
-
-def _has(leaf: Leaf, where: Callable[[Array], Array]) -> bool:
-    return _plain(leaf, where) != leaf
 
 
 def _said(value: Value) -> str:

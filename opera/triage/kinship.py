@@ -25,7 +25,7 @@ from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import CRASH, FAILURES, INCONSISTENT, PASS, REFUSED, Outcome
 from opera.store import examined
 from opera.store.workspace import Workspace
-from opera.triage import deciding, smaller
+from opera.triage import deciding, peculiar, smaller
 from opera.triage.deciding import Look
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import is_relation
@@ -165,7 +165,7 @@ def _comparable(one: _One, other: _One) -> bool:
 
 def conditions(of: Reduction) -> frozenset[str]:
     """Return what decides beside parameters, but for dtypes and ranks, which are the reduction's choice, and relations."""
-    vague = (deciding.RANK, deciding.SCALAR)
+    vague = (peculiar.RANK, peculiar.SCALAR)
     return frozenset(
         deciding.key(x) for x in of.besides if not (x.endswith(" inputs") or x.startswith(vague) or is_relation(x))
     )
@@ -173,7 +173,7 @@ def conditions(of: Reduction) -> frozenset[str]:
 
 def special(says: str) -> bool:
     """Whether what decides is a special number, or that there is none: `NaN in an input`, `an empty input`."""
-    return says.endswith(" in an input") or says == deciding.EMPTY
+    return says.endswith(" in an input") or says == peculiar.EMPTY
 
 
 def _say_the_same(one: _One, other: _One) -> bool:

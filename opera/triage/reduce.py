@@ -168,6 +168,10 @@ class _Asker:
             self.batch = AT_A_TIME if quick else 2
         return [self.outcomes[x.id] for x in programs]
 
+    def afresh(self, program: Program) -> Outcome:
+        """Return what a program shows in a process of its own, where right outputs are computed again, too. Raises Spent."""
+        return self._one(program, msgspec.structs.replace(self.question, fresh=True, insist=True))
+
     def agreed(self, program: Program) -> bool:
         """Whether another implementation gives what is expected of a program that was asked about."""
         if self.outcomes[program.id].details.get(AGREEING):

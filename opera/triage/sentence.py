@@ -38,8 +38,10 @@ NAMED = 4
 """Operators of a program that are all named."""
 LENGTH_ONE, EQUAL, LIMIT = "length 1 of axis", "equal elements in an input", "just at a limit"
 """How numbers and sizes stand to each other where a failure needs that (opera.triage.deciding.relations)."""
-NO_CONSTANT, GRAPH_INPUT = "is no constant", "is a graph input"
-"""How an input comes to the model where a failure needs that: it passes where the model holds it, or makes it itself."""
+NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE = "is no constant", "is a graph input", "is an input"
+"""How an input comes to the model where a failure needs that: it passes where the model holds it, makes it itself, or states it
+as the attribute that an older version of the operator has for it."""
+BRANCH = "what stands in the branch that is not taken"
 SHORT = 90
 """Characters of a message that a title quotes."""
 LENGTH = 160
@@ -188,7 +190,7 @@ def brief(operator: str) -> str:
 def _decided(deciding: Iterable[str]) -> str:
     """Say what decides, but for relations: they tell more of the small program than of the bug."""
     named = [x for x in deciding if not is_relation(x)]
-    fed = [x for x in named if x.endswith((NO_CONSTANT, GRAPH_INPUT))]
+    fed = [x for x in named if x.endswith((NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE))]
     others = " and ".join(x for x in named if x not in fed)
     return (f" with {others}" if others else "") + (f" where {' and '.join(fed)}" if fed else "")
 

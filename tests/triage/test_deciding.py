@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 import pytest
 
 from opera.programs.program import Graph, Instance, Operand
 from opera.programs.values import NO_DEFAULT, Sequence, Tensor
-from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, PASS, UNSUPPORTED, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.triage import deciding, smaller
 from opera.triage.minimise import Spent
 from opera.triage.sentence import is_relation
@@ -45,6 +46,14 @@ def first(program):
     return program.inputs[0].value
 
 
+def alone(program):
+    return len(smaller.leaves(program)) < 2
+
+
+def dtypes(program):
+    return {x.dtype for x in smaller.leaves(program)}
+
+
 F32 = np.float32
 CASES = [
     (call(np.ones((2, 2), "float64")), lambda x: first(x).dtype == "float64", ["float64 inputs"]),
@@ -65,6 +74,8 @@ CASES = [
     (call(np.int64([3, -2])), lambda x: (first(x).numbers() < 0).any(), ["a negative number in an input"]),
     (call(F32([1]), F32([2])), lambda x: len(x.inputs) > 1, ["input x1"]),
     (call(F32([1])), lambda x: True, []),
+    (call(np.int32([3]), F32([2])), lambda x: alone(x) or len(dtypes(x)) > 1, ["inputs of two dtypes"]),
+    (call(np.int32([3]), F32([2])), lambda x: alone(x) or "int32" in dtypes(x), ["int32 inputs"]),
 ]
 
 
@@ -182,6 +193,71 @@ def test_an_index_that_a_parameter_excuses_is_put_in_range_without_it():
     assert deciding.decided(other, program, of).parameters == (), "it is the index itself"
 
 
+class Drawing(Compiler):
+    """Draws one number: a program without what decides is right in its first process, and in those that it says."""
+
+    def __init__(self, later, first=None, fails=None):
+        super().__init__(fails or (lambda x: len(x.inputs) > 1 and x.inputs[1].value is not None), never)
+        self.later, self.first, self.seeds = list(later), first or Outcome(PASS, "infer"), []
+
+    def look(self, programs):
+        seen = super().look(programs)
+        return [
+            Outcome(INCONSISTENT, "infer", details={"drawn": "share"}) if x.verdict == INCONSISTENT else self.first
+            for x in seen
+        ]
+
+    def afresh(self, program):
+        self.seeds.append(program.params.get("seed"))
+        return self.later.pop(0) if self.later else Outcome(PASS, "infer")
+
+
+WELL = Outcome(SCREENED, "infer", details={"screen": "nondeterministic"})
+BADLY = Outcome(INCONSISTENT, "infer", details={"drawn": "share"})
+
+
+@pytest.mark.parametrize(
+    ("operator", "later", "told"),
+    [
+        ("Dropout", [WELL, Outcome(PASS, "infer"), WELL], ("input x1",)),
+        ("Dropout", [WELL, WELL, BADLY], ()),
+        ("Any", [WELL] * 9, ()),
+    ],
+)
+def test_what_is_drawn_must_be_right_in_several_processes_and_judged_by_what_is_declared(operator, later, told):
+    program = msgspec.structs.replace(call(F32([1]), F32([2]), seed=3), operator=operator)
+    compiler = Drawing(later, WELL)
+    found = deciding.decided(compiler, program, {operator: {"seed": 3}})
+    assert found == ((), told), "relations, and pairs, are none of chance either"
+    assert not told or compiler.seeds[:3] == [3, 4, 5]
+
+
+def test_a_model_of_several_calls_is_declared_by_nobody_and_passes_by_chance():
+    """Of Dropout whose ratio the model holds nothing is declared: one number is soon the expected one."""
+    fed = Drawing([], fails=lambda x: "x1" not in held(x))
+    assert deciding.decided(fed, msgspec.structs.replace(call(F32([1]), F32([2])), operator="Dropout"), {}) == ((), ())
+
+
+def test_what_varies_must_vary_in_no_process_without_what_decides():
+    class Varying(Compiler):
+        later = PASS
+
+        def afresh(self, program):
+            return Outcome(self.later, "infer")
+
+    compiler = Varying(lambda x: "unstable" if 0 in first(x).shape else PASS)
+    program = call(np.ones((0, 2), F32))
+    assert deciding.decided(compiler, program, {}).besides == ("an empty input",)
+    compiler.later = "unstable"
+    assert deciding.decided(compiler, program, {}) == ((), ())
+
+
+def test_a_constant_must_pass_with_other_numbers_too():
+    program = call(F32([1]), F32([0.5]))
+    by_chance = Compiler(lambda x: "x1" not in held(x) or x.calls[0].params["value"].numbers()[0] == 1, never)
+    assert "x1 is no constant" not in deciding.decided(by_chance, program, {}).besides
+
+
 def never(x):
     return False
 
@@ -246,3 +322,15 @@ def test_unlike_values_tell_tensors_and_elements_apart():
     whole, one, other = (smaller.applied(step, program) for step in smaller.unlike(program))
     assert [x.value.numbers().ravel().tolist() for x in whole.inputs] == [[1, 2, 3, 4], [2, 3, 4, 5]]
     assert one.inputs[1] == program.inputs[1] and other.inputs[0] == program.inputs[0]
+
+
+@pytest.mark.parametrize(("verdict", "told"), [(CRASH, ("float64 inputs",)), (INCONSISTENT, ())])
+def test_drawn_numbers_are_no_failure_beside_a_crash_alone(verdict, told):
+    class Other(Compiler):
+        def look(self, programs):
+            lacking = [not isinstance(x, Instance) or not x.inputs for x in programs]
+            kinds = [no or "float64" in dtypes(x) for no, x in zip(lacking, programs, strict=True)]
+            return [Outcome(verdict if x else INCONSISTENT, "infer", "value") for x in kinds]
+
+    program = msgspec.structs.replace(call(np.float64([1])), operator="RandomUniformLike")
+    assert deciding.decided(Other(never), program, {}).besides == told

@@ -290,6 +290,7 @@ DRAWN = [
         "y[3] is at most 0.5 in a share of",
     ),
     ({"drawn": "seed", "drawn_place": 0}, 0, "draw the same at first"),
+    ({"drawn": "element", "drawn_place": 0, "drawn_element": "[2]"}, 0, "y[2] is not the same in 64 runs"),
     pytest.param({"drawn": "range", "drawn_place": 0, "drawn_low": 0.0, "drawn_high": 1.0}, 0, "gone", marks=FULL),
     pytest.param(
         {"drawn": "share", "drawn_place": 0, "drawn_at": 0.5, "drawn_share": 0.9, "drawn_slack": 0.05},

@@ -297,6 +297,28 @@ def embedded(call: Instance, name: str) -> list[Program]:
     return [Graph(NAME, operands, (makes, last), tuple(filter(None, outputs)))]
 
 
+def attributed(call: Instance, name: str) -> list[Instance]:
+    """Return the call as of the newest older opset whose operator states an input as an attribute: Upsample-7's `scales`."""
+    held = next((x.value for x in call.inputs if x.name == name), None)
+    stated: Any = call.context.get("opset", {})
+    version = stated.get("", 0) if "::" not in call.operator and "body" not in call.context else 0
+    if not isinstance(held, values.Tensor) or len(held.shape) > 1:
+        return []
+    try:
+        older = onnx_opsets.with_attribute(call.operator, name, version)
+    except ImportError:
+        return []
+    if older is None:
+        return []
+    made = msgspec.structs.replace(
+        call,
+        params={**call.params, name: held.array().tolist()},
+        inputs=tuple(x for x in call.inputs if x.name != name),
+    )
+    written = onnx_opsets.written_for(made, older)
+    return [written] if isinstance(written, Instance) else []
+
+
 def documented(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
     """Return what the specification says of attributes, of what is wrong, and of what is special about the inputs."""
     from opera.libraries.onnx import schemas as onnx_schemas

@@ -204,6 +204,16 @@ def since(operator: str, version: int, domain: str) -> int | None:
         return None
 
 
+def with_attribute(operator: str, name: str, version: int) -> int | None:
+    """Return the newest opset before this one in which an operator has an attribute of a name; None where there is none."""
+    from onnx import defs
+
+    for older in range(version - 1, FIRST - 1, -1):
+        if since(operator, older, "") and name in defs.get_schema(operator, older, "").attributes:
+            return older
+    return None
+
+
 def stamped(model: Path, versions: Mapping[str, int]) -> bytes:
     """Return a model with these opsets in place of its own, and the IR version that was released with them.
 

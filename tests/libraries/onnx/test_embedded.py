@@ -70,3 +70,15 @@ def test_what_is_bound_to_names_stays(context: dict[str, Any]) -> None:
     one = call("Clip", input=DATA)
     bound = Instance(one.library, one.operator, {}, one.inputs, one.outputs, {**one.context, **context})
     assert library.embedded(one, "input") and library.embedded(bound, "input") == []
+
+
+def test_an_input_is_the_attribute_that_an_older_version_has_for_it(tmp_path: Path) -> None:
+    """Of Clip-11 and later that is 6, of Upsample-9 it is 7, which the evaluator lacks; Gather never had one."""
+    clip = call("Clip", input=DATA, min=Tensor.of(np.float32(2)))
+    [made] = library.attributed(clip, "min")
+    assert made.params == {"min": 2.0} and made.context["opset"] == {"": 10}
+    assert computed(made, tmp_path)[1] == computed(clip, tmp_path)[1]
+    upsample = call("Upsample", X=DATA, scales=Tensor.of(np.float32([1, 2])))
+    upsample.context["opset"] = {"": 9}
+    assert [x.context["opset"] for x in library.attributed(upsample, "scales")] == [{"": 8}]
+    assert library.attributed(call("Gather", data=DATA, indices=ONE), "indices") == []
