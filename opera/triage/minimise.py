@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from opera.programs.program import Program
-from opera.triage.smaller import PASSES, Defaults, Step, Trait, applied, measure, traits
+from opera.triage import shapes, smaller
+from opera.triage.smaller import Defaults, Step, Trait, applied, measure, traits
+
+PASSES: tuple[Callable[[Program, Defaults], Iterator[Step]], ...] = (
+    shapes.sizes, smaller.structure, shapes.ranks, smaller.dtypes, smaller.values_of_tensors, smaller.values_of_params,
+)  # fmt: skip
+"""What is tried, coarse to fine; again from the first as long as something helps."""
 
 
 class Spent(Exception):

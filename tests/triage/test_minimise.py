@@ -15,8 +15,8 @@ from strategies import INSTANCES, tensors
 
 from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program, parse
 from opera.programs.values import Named, RandomTensor, Tensor
-from opera.triage import simpler, smaller
-from opera.triage.minimise import minimise
+from opera.triage import shapes, simpler, smaller
+from opera.triage.minimise import PASSES, minimise
 
 GRAPHS = st.sampled_from([*ONNX.values(), *TORCH.values()])
 
@@ -56,7 +56,7 @@ def smallest(program: Program, fails: Callable[[Program], bool], defaults: small
 @given(INSTANCES | GRAPHS)
 @settings(max_examples=25)
 def test_every_step_yields_a_program_that_can_be_stored(program: Program) -> None:
-    for steps in smaller.PASSES:
+    for steps in PASSES:
         for step in list(steps(program, {}))[:40]:
             made = smaller.applied(step, program)
             if made is not None:
@@ -245,4 +245,4 @@ def test_a_positive_parameter_stays_positive() -> None:
     ],
 )  # fmt: skip
 def test_an_axis_is_no_size(name: str, axis: bool, size: bool) -> None:
-    assert (smaller._axes(name), smaller.SIZED.search(name.rpartition(".")[2]) is not None) == (axis, size)
+    assert (shapes.is_axes(name), smaller.SIZED.search(name.rpartition(".")[2]) is not None) == (axis, size)
