@@ -164,28 +164,30 @@ def kinds_of(found: Iterable[Reduced], seen: Answers = NOTHING) -> dict[str, dic
         elif x.finished:
             left.append(Reduced(finding, x))
     known = {finding: [msgspec.json.decode(x)[0] for x in of.values()] for finding, of in kinds.items()}
-    apart = _apart(found, seen)
+    pairs = _apart(found, seen)
+    apart = {one for pair in pairs for one in pair}
     for finding, x in left:
         operators = decisive(x)[0]
         if (operators and operators not in known.get(finding, ())) or (finding, x.test) in apart:
             kinds[finding].setdefault(x.test, msgspec.json.encode([operators, [], "", ""]))
+    alike = {one for pair in pairs if len({kinds[finding].get(test) for finding, test in pair}) == 1 for one in pair}
     for finding, x in found:
-        if not x.deciding and (finding, x.test) in apart and x.test in kinds.get(finding, ()):
-            operators, _, *rest = msgspec.json.decode(kinds[finding][x.test])
-            kinds[finding][x.test] = msgspec.json.encode([operators, _conditions(x), *rest])
+        unknown = not x.deciding and (finding, x.test) in apart
+        if (unknown or (finding, x.test) in alike) and x.test in kinds.get(finding, ()):
+            operators, deciding, *rest = msgspec.json.decode(kinds[finding][x.test])
+            kinds[finding][x.test] = msgspec.json.encode([operators, deciding + _conditions(x), *rest])
     return {finding: _as_one(finding, of, seen) for finding, of in kinds.items() if of}
 
 
-def _apart(found: Iterable[Reduced], seen: Answers) -> set[tuple[str, str]]:
-    """Return (finding, member) of those that were reduced and were seen not to have the cause of another, and of that other."""
+def _apart(found: Iterable[Reduced], seen: Answers) -> set[tuple[tuple[str, str], tuple[str, str]]]:
+    """Return pairs of (finding, member), both reduced, of which the one was seen not to have the cause of the other."""
     known = {(finding, x.test) for finding, x in found}
-    pairs = {
+    return {
         ((finding, test), (finding, other))
         for finding, test in known
         for other, says in seen.get((finding, test), {}).items()
         if says in belonging.APART
     }
-    return {one for pair in pairs for one in pair}
 
 
 def _conditions(x: Reduction) -> list[str]:

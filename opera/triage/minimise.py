@@ -32,8 +32,9 @@ class Ask(Protocol):
     def vanished(self, program: Program) -> bool:
         """Whether a program that was asked about passes."""
 
-    def hides(self, program: Program) -> bool:
-        """Whether a program fails as the first one did only because its values hide another failure."""
+    def stands(self, program: Program) -> bool:
+        """Whether a program that fails as the first one did is a fair one: its values hide no other failure, and one beside it
+        passes, if one did at first."""
 
 
 Keep = Callable[[Program], None]
@@ -84,7 +85,7 @@ class _Search:
             ]
             if good:
                 good.sort(key=lambda pair: measure(pair[1], self.defaults))
-                while good and self.ask.hides(good[0][1]):
+                while good and not self.ask.stands(good[0][1]):
                     good = good[1:]
             if good:
                 self._take(good[0][1])
@@ -115,7 +116,7 @@ class _Search:
             made = self._smaller(step, made) or made
         if made.id not in self.tried:
             self.tried.add(made.id)
-            if self.ask([made]) == [True] and not self.ask.hides(made):
+            if self.ask([made]) == [True] and self.ask.stands(made):
                 self._take(made)
 
     def _smaller(self, step: Step, program: Program) -> Program | None:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from opera.programs.program import Program, with_params
+from opera.programs.program import Operand, Program, with_params, with_values
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage import simpler
-from opera.triage.smaller import SIZED, Defaults, Leaf, Step, at, integers, leaves, mapped
+from opera.triage.smaller import SIZED, Defaults, Leaf, Step, at, integers, is_axes, leaves, mapped
 
 SPELLED = 8
 """A tensor of integers with at most so many elements may state sizes and axes: they change with the shapes."""
-AXES = re.compile(r"^(?:ax[ie]s|dims?)(?:\d|_|$)|_ax[ie]s$|^(?:start|end|seq|batch|source|destination)_dim$")
-"""Parameters with such names are the numbers of axes."""
 
 
 def sizes(program: Program, _: Defaults) -> Iterator[Step]:
@@ -74,8 +71,8 @@ def resized(
 ) -> Program:
     """Return a program in which a size is another one wherever it is a dimension, or a `multiple` of it is.
 
-    With `stating`, integers of parameters and of small integer inputs that are this size change as well. What is kept of such
-    a dimension begins at `begin`.
+    With `stating`, integers of parameters and of small integer inputs that are this size change as well, but no numbers of
+    axes. What is kept of such a dimension begins at `begin`.
     """
 
     def other(number: int) -> int:
@@ -89,10 +86,14 @@ def resized(
             return Tensor.of(simpler.integers(found, other), found.dtype)
         return found
 
-    program = mapped(program, change)
+    made = mapped(program, change)
     if not stating:
-        return program
-    return with_params(program, lambda call: {name: _replaced(value, other) for name, value in call.params.items()})
+        return made
+    pairs = zip(program.inputs, made.inputs, strict=True)
+    made = with_values(made, [before.value if _axes_input(before) else now.value for before, now in pairs])
+    return with_params(
+        made, lambda call: {x: held if is_axes(x) else _replaced(held, other) for x, held in call.params.items()}
+    )
 
 
 def _states(leaf: Leaf) -> bool:
@@ -151,20 +152,28 @@ def _squeezed(leaf: Leaf, axis: int) -> Leaf:
 
 
 def _dropped(program: Program, rank: int, axis: int, spatial: int) -> Program | None:
-    """Drop an axis of all tensors of a rank, and its entries in lists of as many numbers, or of one for each spatial axis."""
+    """Drop an axis of all tensors of a rank, and its entries in lists of as many numbers, or of one for each spatial axis.
+
+    Where a list tells which axes there are entries for (`axes`), they are those of this axis, if it is one of them.
+    """
     if rank - spatial < 1 or axis < spatial:
         return None
-    lengths = {
-        rank - spatial: (axis - spatial,),
-        2 * (rank - spatial): (axis - spatial, axis - spatial + rank - spatial),
-    }
-
-    if rank - spatial == 1:
-        lengths = {}  # the last entry stays
+    count, place = rank - spatial, axis - spatial
+    told = {tuple(x % rank for x in axes) for axes in _axes_told(program)}
+    if told:
+        axes = told.pop()
+        count, place = len(axes), axes.index(axis) if axis in axes else -1
+        if told or spatial or axes == (axis,):
+            return None
+    lengths = {count: (place,), 2 * count: (place, place + count)} if count > 1 and place >= 0 else {}
 
     def numbers(items: Sequence[Any]) -> list[Any]:
         gone = lengths.get(len(items), ())
         return [x for place, x in enumerate(items) if place not in gone]
+
+    def moved(number: int) -> int:
+        at = number % rank
+        return at - (at > axis) - (rank - 1 if number < 0 else 0)
 
     def change(leaf: Leaf) -> Leaf:
         if len(leaf.shape) == rank:
@@ -174,15 +183,32 @@ def _dropped(program: Program, rank: int, axis: int, spatial: int) -> Program | 
         return leaf
 
     def lists(name: str, value: Value) -> Value:
-        if isinstance(value, list | tuple) and len(value) in lengths and len(value) == len(integers(value)):
-            return type(value)(numbers(value))
+        if isinstance(value, list | tuple) and len(value) == len(integers(value)):
+            left = numbers(value) if len(value) in lengths else value
+            return type(value)(map(moved, left) if is_axes(name) else left)
         if isinstance(value, int) and not isinstance(value, bool) and is_axes(name) and value > axis:
             return value - 1
         return value
 
+    def renumbered(operand: Operand) -> Value:
+        held = _axes_input(operand)
+        return Tensor.of(simpler.integers(held, moved), held.dtype) if held else operand.value
+
     program = mapped(program, change)
+    program = with_values(program, list(map(renumbered, program.inputs)))
     return with_params(program, lambda call: {name: lists(name, x) for name, x in call.params.items()})
 
 
-def is_axes(name: str) -> bool:
-    return AXES.search(name.rpartition(".")[2]) is not None
+def _axes_told(program: Program) -> Iterator[list[int]]:
+    """Yield the lists of axes that a program has as parameters and inputs."""
+    for call in program.instances():
+        yield from (
+            integers(x) for name, x in call.params.items() if is_axes(name) and isinstance(x, list | tuple) and x
+        )
+    yield from (held.array().tolist() for operand in program.inputs if (held := _axes_input(operand)))
+
+
+def _axes_input(operand: Operand) -> Tensor | None:
+    held = operand.value
+    listed = isinstance(held, Tensor) and _states(held) and len(held.shape) == 1 and 0 not in held.shape
+    return held if listed and is_axes(operand.name) else None

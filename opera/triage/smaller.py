@@ -25,6 +25,8 @@ Defaults: TypeAlias = Mapping[str, Mapping[str, Value]]
 """Operator → parameter → default (`Library.equipped_defaults`)."""
 Leaf: TypeAlias = Tensor | RandomTensor
 Measure: TypeAlias = tuple[int, ...]
+AXES = re.compile(r"^(?:ax[ie]s|dims?)(?:\d|_|$)|_ax[ie]s$|^(?:start|end|seq|batch|source|destination)_dim$")
+"""Parameters with such names are the numbers of axes."""
 SIZED = re.compile(
     r"size|shape|num|heads|channels|features|units|groups?$|(?<!start)(?<!end)(?<!seq)(?<!batch)_dim$|^[kv]dim$"
 )
@@ -116,6 +118,18 @@ def _within(value: Value, change: Callable[[Leaf], Leaf]) -> Value:
         case dict():
             return {key: _within(x, change) for key, x in value.items()}
     return value
+
+
+def within(value: Value) -> list[Leaf]:
+    """Return the tensors of a value, in order."""
+    found: list[Leaf] = []
+
+    def seen(leaf: Leaf) -> Leaf:
+        found.append(leaf)
+        return leaf
+
+    _within(value, seen)
+    return found
 
 
 def at(place: int, change: Callable[[Leaf], Leaf]) -> Callable[[Program], Program]:
@@ -326,6 +340,11 @@ def _edited(program: Program, place: int, edit: Callable[[Instance], Instance | 
     return msgspec.structs.replace(graph, inputs=tuple(x for x in graph.inputs if x.name in used))
 
 
+def is_axes(name: str) -> bool:
+    """Whether a parameter or input of this name holds the numbers of axes."""
+    return AXES.search(name.rpartition(".")[2]) is not None
+
+
 def _bulk(value: Value) -> int:
     """Return the bytes of messages: subgraphs, expanded bodies."""
     match value:
@@ -405,10 +424,12 @@ def as_dtype(program: Program, dtype: str, other: str) -> Program:
 
 
 def values_of_params(program: Program, _: Defaults) -> Iterator[Step]:
-    """Yield simpler values of parameters that must be stated."""
+    """Yield simpler values of parameters that must be stated. Axes change with tensors alone: others may be refused."""
     found = {size for x in leaves(program) for size in x.shape}
     for place, call in enumerate(program.instances()):
         for name, value in call.params.items():
             held = SIZED.search(name.rpartition(".")[2]) and found & set(integers(value))
             for item in () if held else simpler.of_param(name, value):
+                if is_axes(name) and not (isinstance(value, list | tuple) and len(item) < len(value)):
+                    continue
                 yield partial(_edited, place=place, edit=partial(with_param, name=name, value=item))

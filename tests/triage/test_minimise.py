@@ -15,7 +15,7 @@ from strategies import INSTANCES, tensors
 
 from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program, parse
 from opera.programs.values import Named, RandomTensor, Tensor
-from opera.triage import shapes, simpler, smaller
+from opera.triage import simpler, smaller
 from opera.triage.minimise import PASSES, minimise
 
 GRAPHS = st.sampled_from([*ONNX.values(), *TORCH.values()])
@@ -28,6 +28,9 @@ class Told:
 
     def __init__(self, fails: Callable[[Program], bool], hides: Callable[[Program], bool] = lambda _: False) -> None:
         self.fails, self.hides, self.asked = fails, hides, 0
+
+    def stands(self, program: Program) -> bool:
+        return not self.hides(program)
 
     def __call__(self, programs: Sequence[Program]) -> list[bool]:
         self.asked += len(programs)
@@ -81,7 +84,7 @@ def test_the_cost_of_a_tensor_is_that_of_what_it_shows(tensor: Tensor) -> None:
     assert isinstance(zeros, Tensor) and zeros.shape == tensor.shape and zeros.dtype == tensor.dtype
     if tensor.dtype not in ("string", "float8_e8m0fnu"):
         first = "int" in tensor.dtype and tensor.array().all()
-        assert zeros == tensor if first else simpler.cost(zeros) == 0, "an integer tensor gets no first 0"
+        assert zeros == tensor if first else simpler.cost(zeros) <= 1, "an integer tensor gets no first 0"
 
 
 def test_the_one_element_that_matters_is_left_wherever_it_is() -> None:
@@ -245,4 +248,4 @@ def test_a_positive_parameter_stays_positive() -> None:
     ],
 )  # fmt: skip
 def test_an_axis_is_no_size(name: str, axis: bool, size: bool) -> None:
-    assert (shapes.is_axes(name), smaller.SIZED.search(name.rpartition(".")[2]) is not None) == (axis, size)
+    assert (smaller.is_axes(name), smaller.SIZED.search(name.rpartition(".")[2]) is not None) == (axis, size)
