@@ -104,9 +104,8 @@ def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
     if any(0 in x.shape for x in found):
         yield Condition(EMPTY, OTHER, partial(_one, _filled, program))
     for rank in sorted({len(x.shape) for x in found}):
-        says = SCALAR if rank == 0 else f"{RANK} {rank}"
         changes = [partial(change, rank=rank) for change in (_one_axis_more, _one_axis_less)]
-        yield Condition(says, OTHER, partial(_each, changes, program))
+        yield Condition(of_rank(rank), OTHER, partial(_each, changes, program))
 
 
 def passing(ask: Look, program: Program, defaults: Defaults) -> list[str]:
@@ -116,6 +115,11 @@ def passing(ask: Look, program: Program, defaults: Defaults) -> list[str]:
     ask.look([x for others in made for x in others])  # all at a time
     told = zip(found, map(ask.look, made), strict=True)
     return [x.says for x, shown in told if any(y.verdict == PASS for y in shown) and _telling(ask, program, x)]
+
+
+def of_rank(rank: int) -> str:
+    """Return how it is told that an input has so many axes."""
+    return SCALAR if rank == 0 else f"{RANK} {rank}"
 
 
 def without(ask: Look, program: Program, says: str, defaults: Defaults) -> list[Shown] | None:

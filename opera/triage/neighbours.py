@@ -43,6 +43,11 @@ class Neighbours:
             valid |= any(outcome.verdict != INVALID for _, outcome in shown)
         return not valid and set(_ranks(program)) <= self.ranks
 
+    def chosen(self, says: str) -> bool:
+        """Whether a condition is a rank that the search alone has chosen: the first program has none such."""
+        ranked = says.startswith((deciding.RANK, deciding.SCALAR))
+        return ranked and says not in {deciding.of_rank(rank) for _, _, rank in self.ranks}
+
 
 def _ranks(program: Program) -> Iterator[tuple[str, str, int]]:
     for call in program.instances():

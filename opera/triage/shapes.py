@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -12,10 +11,20 @@ import msgspec
 from opera.programs.program import Operand, Program, with_params, with_values
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage import simpler
-from opera.triage.smaller import SIZED, Defaults, Leaf, Step, at, integers, is_axes, leaves, mapped
-
-SPELLED = 8
-"""A tensor of integers with at most so many elements may state sizes and axes: they change with the shapes."""
+from opera.triage.smaller import (
+    SIZED,
+    Defaults,
+    Leaf,
+    Step,
+    at,
+    axes_input,
+    axes_kept,
+    integers,
+    is_axes,
+    leaves,
+    mapped,
+    states,
+)
 
 
 def sizes(program: Program, _: Defaults) -> Iterator[Step]:
@@ -82,22 +91,17 @@ def resized(
 
     def change(leaf: Leaf) -> Leaf:
         found = cut(leaf, [other(x) for x in leaf.shape], [begin if x == size else 0 for x in leaf.shape])
-        if stating and isinstance(found, Tensor) and _states(found):
+        if stating and isinstance(found, Tensor) and states(found):
             return Tensor.of(simpler.integers(found, other), found.dtype)
         return found
 
     made = mapped(program, change)
     if not stating:
         return made
-    pairs = zip(program.inputs, made.inputs, strict=True)
-    made = with_values(made, [before.value if _axes_input(before) else now.value for before, now in pairs])
+    made = axes_kept(program, made)
     return with_params(
         made, lambda call: {x: held if is_axes(x) else _replaced(held, other) for x, held in call.params.items()}
     )
-
-
-def _states(leaf: Leaf) -> bool:
-    return leaf.dtype in ("int32", "int64") and math.prod(leaf.shape) <= SPELLED and len(leaf.shape) < 2
 
 
 def _replaced(value: Value, other: Callable[[int], int]) -> Value:
@@ -191,7 +195,7 @@ def _dropped(program: Program, rank: int, axis: int, spatial: int) -> Program | 
         return value
 
     def renumbered(operand: Operand) -> Value:
-        held = _axes_input(operand)
+        held = axes_input(operand)
         return Tensor.of(simpler.integers(held, moved), held.dtype) if held else operand.value
 
     program = mapped(program, change)
@@ -205,10 +209,4 @@ def _axes_told(program: Program) -> Iterator[list[int]]:
         yield from (
             integers(x) for name, x in call.params.items() if is_axes(name) and isinstance(x, list | tuple) and x
         )
-    yield from (held.array().tolist() for operand in program.inputs if (held := _axes_input(operand)))
-
-
-def _axes_input(operand: Operand) -> Tensor | None:
-    held = operand.value
-    listed = isinstance(held, Tensor) and _states(held) and len(held.shape) == 1 and 0 not in held.shape
-    return held if listed and is_axes(operand.name) else None
+    yield from (held.array().tolist() for operand in program.inputs if (held := axes_input(operand)))

@@ -16,7 +16,7 @@ import msgspec
 
 from opera.errors import CorpusError
 from opera.programs import values
-from opera.programs.program import Argument, Graph, Instance, Program, with_params, with_values
+from opera.programs.program import Argument, Graph, Instance, Operand, Program, with_params, with_values
 from opera.programs.values import NO_DEFAULT, Message, Optional, RandomTensor, Tensor, Value
 from opera.triage import simpler
 
@@ -25,6 +25,8 @@ Defaults: TypeAlias = Mapping[str, Mapping[str, Value]]
 """Operator → parameter → default (`Library.equipped_defaults`)."""
 Leaf: TypeAlias = Tensor | RandomTensor
 Measure: TypeAlias = tuple[int, ...]
+SPELLED = 8
+"""A tensor of integers with at most so many elements may state sizes and axes: they change with the shapes."""
 AXES = re.compile(r"^(?:ax[ie]s|dims?)(?:\d|_|$)|_ax[ie]s$|^(?:start|end|seq|batch|source|destination)_dim$")
 """Parameters with such names are the numbers of axes."""
 SIZED = re.compile(
@@ -345,6 +347,24 @@ def is_axes(name: str) -> bool:
     return AXES.search(name.rpartition(".")[2]) is not None
 
 
+def states(leaf: Leaf) -> bool:
+    """Whether a tensor may state sizes or axes."""
+    return leaf.dtype in ("int32", "int64") and math.prod(leaf.shape) <= SPELLED and len(leaf.shape) < 2
+
+
+def axes_input(operand: Operand) -> Tensor | None:
+    """Return the numbers of axes that are an input of that name, None of any other."""
+    held = operand.value
+    listed = isinstance(held, Tensor) and states(held) and len(held.shape) == 1 and 0 not in held.shape
+    return held if listed and is_axes(operand.name) else None
+
+
+def axes_kept(program: Program, made: Program) -> Program:
+    """Return what was made of a program, with the axes that it was given as inputs: values of others are simpler alone."""
+    pairs = zip(program.inputs, made.inputs, strict=True)
+    return with_values(made, [now.value if axes_input(before) is None else before.value for before, now in pairs])
+
+
 def _bulk(value: Value) -> int:
     """Return the bytes of messages: subgraphs, expanded bodies."""
     match value:
@@ -376,10 +396,14 @@ def values_of_tensors(program: Program, _: Defaults) -> Iterator[Step]:
     """Yield what makes the elements of tensors simpler: of all alike, of one tensor, then element by element."""
     found = leaves(program)
     for change in simpler.WHOLE:
-        yield partial(mapped, change=change)
+        yield _but_axes(partial(mapped, change=change))
     for place, leaf in enumerate(found):
         for change in simpler.of_leaf(leaf):
-            yield at(place, change)
+            yield _but_axes(at(place, change))
+
+
+def _but_axes(change: Callable[[Program], Program]) -> Step:
+    return lambda program: axes_kept(program, change(program))
 
 
 def unlike(program: Program) -> Iterator[Step]:

@@ -284,6 +284,21 @@ def test_members_of_two_causes_are_divided_by_few_reductions(workspace: Workspac
     assert BELONGS in told and LACKS in told, "the members themselves were asked"
 
 
+def test_what_a_member_fails_of_besides_is_a_finding_of_its_own(workspace: Workspace) -> None:
+    """One fault hides another; without what decides of the first, the test is one more, which is no part of the corpus."""
+    pytest.importorskip("onnxruntime")
+    workspace.add_captured([leaky(1, alpha=0.25), leaky(1, "float64", alpha=0.25)])
+    options = stage.Options(compilers=("faults.onnx_faults:hidden", "onnxruntime"), workers=1, limits=Limits(20.0))
+    stage.run(workspace, options, Silent())
+    [whole] = findings(workspace)
+    reducing.reduce_all(workspace, [whole.id], 60.0, 600.0, lambda _: None, workers=1)
+    found = {x.symptom: x for x in findings(workspace)}
+    assert found.keys() == {"value", "shape"} and TWO_CAUSES in found["value"].tags
+    assert found["shape"].origins == ("leaky1 without alpha",) and "float64" in found["shape"].sentence
+    assert found["shape"].confirmed == 1 and len(workspace.corpus("onnx")) == 2
+    assert (scripts.write(workspace, found["shape"].id, scripts.members(workspace)[found["shape"].id])) is not None
+
+
 def test_a_part_that_is_none_any_more_is_another_name(workspace: Workspace) -> None:
     """Its id was told to people."""
     environment = fill(workspace)["tvm"]

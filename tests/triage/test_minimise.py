@@ -138,6 +138,26 @@ def test_axes_and_lists_with_an_entry_for_each_axis_go_together() -> None:
     assert len(found.instances()[0].params["pads"]) == 2
 
 
+@pytest.mark.parametrize(("axes", "wanted"), [([2, 3], [1, 2]), ([3, 2], [2, 1]), ([-1, -2], [-1, -2])])
+@pytest.mark.parametrize("as_input", [False, True])
+def test_axes_move_with_the_tensor_and_are_no_sizes(axes: list[int], wanted: list[int], as_input: bool) -> None:
+    inputs: dict[str, object] = {"X": np.ones((1, 1, 3, 3), "f4"), "scales": np.full(2, 0.5, "f4")}
+    inputs |= {"axes": np.int64(axes)} if as_input else {}
+    program = onnx("Resize", inputs, **({} if as_input else {"axes": axes}))
+
+    def stated(p: Program) -> list[int]:
+        held = [x.value.array().tolist() for x in p.inputs if x.name == "axes" and isinstance(x.value, Tensor)]
+        return held[0] if held else p.instances()[0].params.get("axes", [])  # type: ignore[return-value]
+
+    def fails(p: Program) -> bool:
+        [rank, *_], given = [len(x.shape) for x in smaller.leaves(p)], {x.name for x in p.inputs if x.value is not None}
+        fair = "scales" in given and len(stated(p)) == len(smaller.leaves(p)[1].array()) == 2
+        return fair and rank > 2 and 0 not in [x % rank for x in stated(p)]
+
+    found = smallest(program, fails)
+    assert smaller.leaves(found)[0].shape == (1, 1, 1) and stated(found) == wanted
+
+
 def test_arguments_leave_the_lists_that_say_how_a_call_was_written() -> None:
     context = {"kind": "function", "call": {"args": ["input", "kernel_size", "stride"], "kwargs": ["ceil_mode"]}}
     pool = Instance(
