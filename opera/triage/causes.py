@@ -174,9 +174,10 @@ def kinds_of(found: Iterable[Reduced], seen: Answers = NOTHING) -> dict[str, dic
     for finding, x in found:
         unknown = not x.deciding and (finding, x.test) in apart
         if (unknown or (finding, x.test) in alike) and x.test in kinds.get(finding, ()):
-            operators, deciding, *rest = msgspec.json.decode(kinds[finding][x.test])
-            kinds[finding][x.test] = msgspec.json.encode([operators, deciding + _conditions(x), *rest])
-    return {finding: _as_one(finding, of, seen) for finding, of in kinds.items() if of}
+            operators, names, *rest = msgspec.json.decode(kinds[finding][x.test])
+            kinds[finding][x.test] = msgspec.json.encode([operators, names + _conditions(x), *rest])
+    needs = {(finding, x.test): {*map(deciding.key, x.deciding), *_conditions(x)} for finding, x in found}
+    return {finding: _as_one(finding, of, seen, needs) for finding, of in kinds.items() if of}
 
 
 def _apart(found: Iterable[Reduced], seen: Answers) -> set[tuple[tuple[str, str], tuple[str, str]]]:
@@ -200,16 +201,24 @@ def _conditions(x: Reduction) -> list[str]:
     )
 
 
-def _as_one(finding: str, kinds: Mapping[str, bytes], seen: Answers) -> dict[str, bytes]:
+def _as_one(
+    finding: str, kinds: Mapping[str, bytes], seen: Answers, needs: Mapping[tuple[str, str], Collection[str]]
+) -> dict[str, bytes]:
     """Return reduced member → what decides, where those of which one has the cause of the other are of one kind.
 
-    Of several kinds it is the least, so that the order does not matter.
+    Not, where the one needs something (`needs`) that the other does without: that would fail without it, too, if it had its
+    cause. Of several kinds it is the least, so that the order does not matter.
     """
+
+    def more(test: str, other: str) -> bool:
+        apart = seen.get((finding, other), {}).get(test) in belonging.APART
+        return apart and not set(needs[finding, test]) <= set(needs[finding, other])
+
     pairs = (
         (test, other)
         for test in kinds
         for other, says in seen.get((finding, test), {}).items()
-        if says == belonging.BELONGS and other in kinds
+        if says == belonging.BELONGS and other in kinds and not more(test, other)
     )
     groups = joined([*((test,) for test in kinds), *pairs])
     return {test: min(kinds[x] for x in group) for group in groups for test in group}
