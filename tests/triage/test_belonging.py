@@ -223,6 +223,16 @@ def test_dtype_and_rank_alone_part_nothing():
     assert not concluded(found, {("F1", "t1"): {"t0": SAME}}).parts["F1"]
 
 
+def test_a_member_that_needs_what_another_does_without_has_another_cause():
+    """Both need `mode`; the second passes without it, and without B, which the first has not: so it is another cause."""
+    plain = reduced(program(mode="linear"), deciding=("mode='linear'",))
+    more = reduced(program("Resize", "float32", "B", mode="linear"), "input B", deciding=("mode='linear'",), test="t1")
+    found = [Reduced("F1", plain), Reduced("F1", more)]
+    for back, kinds in ((LACKS, 2), (UNTOLD, 1)):
+        seen = {("F1", "t1"): {"t0": BELONGS}, ("F1", "t0"): {"t1": back}}
+        assert len(set(causes.kinds_of(found, seen)["F1"].values())) == kinds
+
+
 def test_what_was_asked_of_an_earlier_reduction_counts_no_more(workspace: Workspace):
     now = reduced(program(mode="linear"), deciding=("mode='linear'",))
     earlier = [Asked(now.stored, ("hidden_size=1",), LACKS), Asked("of another", belonging.wanted(now), LACKS)]
