@@ -22,7 +22,8 @@ def pieces(library: Library, program: Program) -> list[Program]:
 
 
 def _of_graph(library: Library, graph: Graph) -> Iterator[Program]:
-    """Yield single calls, then each with one that it takes a result of; then halves, three quarters, ... of all.
+    """Yield single calls, then each with what makes its constants, which a shape in a subgraph may hang on, and each with one
+    that it takes a result of; then halves, three quarters, ... of all.
 
     What other calls return are inputs then.
     """
@@ -34,6 +35,11 @@ def _of_graph(library: Library, graph: Graph) -> Iterator[Program]:
     for instance, _ in steps:
         given = tuple(x for x in instance.inputs if named or x.value is not None)
         yield msgspec.structs.replace(instance, inputs=given, outputs=instance.outputs if named else ())
+    for call in graph.calls:
+        taken = {x.of for x in call.inputs} - {""}
+        constants = tuple(x for x in graph.calls if not x.inputs and taken & set(x.outputs))
+        if 0 < len(constants) < len(graph.calls) - 1:
+            yield _run(graph, (*constants, call), known)
     for call in graph.calls:
         taken = {x.of for x in call.inputs}
         for earlier in graph.calls:

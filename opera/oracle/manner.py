@@ -103,10 +103,15 @@ def special(found: Mapping[str, list[str]]) -> frozenset[str]:
     return frozenset(x for x in pairs if not set(x.split(FOR)) <= {"finite", "zero"})
 
 
-def finite(values: Iterable[Value]) -> bool:
-    """Whether no tensor among these outputs holds NaN or an infinity."""
-    found = (_numbers(x) for x in values)
-    return all(bool(np.isfinite(x).all()) for x in found if x is not None)
+ODD = ("not_finite", "nothing")
+"""Details of a crash: whether NaN or infinity is expected, and whether an output without elements is."""
+
+
+def odd(expected: Iterable[Value]) -> dict[str, bool]:
+    """Return what of ODD holds of these outputs."""
+    found = [x for x in map(_numbers, expected) if x is not None]
+    held = (not all(bool(np.isfinite(x).all()) for x in found), any(x.size == 0 for x in found))
+    return {name: True for name, holds in zip(ODD, held, strict=True) if holds}
 
 
 def kind(number: float) -> str:

@@ -158,8 +158,7 @@ def _run(
         actual = _infer(frontend, compiled, case, seconds)
     except _Stopped as stop:
         found = _failure(compiler, frontend, case, stop, manifest, seconds)
-        expects = {} if manner.finite(expected) else {"not_finite": True}
-        return msgspec.structs.replace(found, details=found.details | expects)
+        return msgspec.structs.replace(found, details=found.details | manner.odd(expected))
     note("oracle")
     return _compared(job, frontend, compiled, case, manifest, expected, actual, seconds)
 

@@ -19,6 +19,11 @@ TEST, INSTANCE = "test", "instance"
 the corpus, so that no plan, ranking or count knows it. The one holds the id of its instance, the other a canonical form."""
 
 
+MADE = "made"
+"""Kind of documents that say, as text, what a test was made of that is one of `tests` with its verdicts, and yet not of the
+corpus: another test without what decides that it fails."""
+
+
 class Examined(NamedTuple):
     """A document about a finding in an environment; `test` is the member that was looked at."""
 
@@ -53,6 +58,17 @@ def save_test(workspace: Workspace, found: Examined, program: Program) -> None:
     instance = identity(canonical)
     save(workspace, TEST, found._replace(document=instance.encode()))
     save(workspace, INSTANCE, found._replace(test=instance, document=canonical))
+
+
+def save_made(workspace: Workspace, found: Examined, program: Program) -> None:
+    """Store the program of a test that was made of a member, and what it was made of; the test is saved as others are."""
+    canonical = program.canonical()
+    save(workspace, MADE, found)
+    with workspace.transaction():
+        workspace.write(
+            "INSERT OR IGNORE INTO instances (id, library, operator, document) VALUES (?, ?, ?, ?)",
+            (identity(canonical), program.library, program.operator, pack(canonical)),
+        )
 
 
 def instance_of(workspace: Workspace, test: str) -> str:

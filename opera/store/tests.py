@@ -12,6 +12,12 @@ from opera.store import examined
 from opera.store.rows import Test, unpack
 from opera.store.workspace import IN_CORPUS, Workspace
 
+_NAMED = (
+    "COALESCE((SELECT p.test FROM provenances p WHERE p.instance = i.id ORDER BY p.rowid LIMIT 1),"
+    f" (SELECT CAST(e.document AS TEXT) FROM examined e WHERE e.kind = '{examined.MADE}' AND e.test = t.id LIMIT 1))"
+)
+"""The library's own test that a test `t` of an instance `i` is, or what it was made of."""
+
 
 class Newest(NamedTuple):
     """The newest test of an instance, for another exporter may judge anew."""
@@ -30,7 +36,8 @@ class OfCorpus(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """What a test was made of: operator, and the library's own test that showed it first (empty where none is known)."""
+    """What a test was made of: operator, and the library's own test that showed it first, or `TEST without PARAMETER`, where it
+    was made of one of these (empty where none is known)."""
 
     operator: str
     test: str
@@ -99,9 +106,7 @@ def operator(workspace: Workspace, name: str) -> str:
 def origin(workspace: Workspace, name: str) -> Origin | None:
     """Return what a test was made of, None where there is no such test."""
     rows = workspace.query(
-        "SELECT i.operator, (SELECT test FROM provenances WHERE instance = i.id ORDER BY rowid LIMIT 1)"
-        " FROM tests t JOIN instances i ON i.id = t.instance WHERE t.id = ?",
-        (name,),
+        f"SELECT i.operator, {_NAMED} FROM tests t JOIN instances i ON i.id = t.instance WHERE t.id = ?", (name,)
     )
     return Origin(rows[0][0], rows[0][1] or "") if rows else None
 
@@ -124,8 +129,7 @@ def origins(workspace: Workspace, names: Iterable[str] | None = None) -> dict[st
     """Return test → what it was made of, of these tests, or of all."""
     among = "" if names is None else " WHERE t.id IN (SELECT value FROM json_each(?))"
     rows = workspace.stream(
-        "SELECT t.id, i.operator, (SELECT p.test FROM provenances p WHERE p.instance = i.id ORDER BY p.rowid LIMIT 1)"
-        f" FROM tests t JOIN instances i ON i.id = t.instance{among}",
+        f"SELECT t.id, i.operator, {_NAMED} FROM tests t JOIN instances i ON i.id = t.instance{among}",
         () if names is None else (msgspec.json.encode(sorted(names)).decode(),),
     )
     return {name: Origin(operator, test or "") for name, operator, test in rows}

@@ -161,28 +161,31 @@ def kinds_of(found: Iterable[Reduced], seen: Answers = NOTHING) -> dict[str, dic
         elif x.finished:
             left.append(Reduced(finding, x))
     known = {finding: [msgspec.json.decode(x)[0] for x in of.values()] for finding, of in kinds.items()}
-    apart = _apart(found, seen)
+    pairs = _apart(found, seen)
+    apart = {one for pair in pairs for one in pair}
     for finding, x in left:
         operators = decisive(x)[0]
         if (operators and operators not in known.get(finding, ())) or (finding, x.test) in apart:
             kinds[finding].setdefault(x.test, msgspec.json.encode([operators, [], "", ""]))
+    alike = {one for pair in pairs if len({kinds[finding].get(test) for finding, test in pair}) == 1 for one in pair}
     for finding, x in found:
-        if not x.deciding and (finding, x.test) in apart and x.test in kinds.get(finding, ()):
-            operators, _, *rest = msgspec.json.decode(kinds[finding][x.test])
-            kinds[finding][x.test] = msgspec.json.encode([operators, _conditions(x), *rest])
-    return {finding: _as_one(finding, of, seen) for finding, of in kinds.items() if of}
+        unknown = not x.deciding and (finding, x.test) in apart
+        if (unknown or (finding, x.test) in alike) and x.test in kinds.get(finding, ()):
+            operators, names, *rest = msgspec.json.decode(kinds[finding][x.test])
+            kinds[finding][x.test] = msgspec.json.encode([operators, names + _conditions(x), *rest])
+    needs = {(finding, x.test): {*map(deciding.key, x.deciding), *_conditions(x)} for finding, x in found}
+    return {finding: _as_one(finding, of, seen, needs) for finding, of in kinds.items() if of}
 
 
-def _apart(found: Iterable[Reduced], seen: Answers) -> set[tuple[str, str]]:
-    """Return (finding, member) of those that were reduced and were seen not to have the cause of another, and of that other."""
+def _apart(found: Iterable[Reduced], seen: Answers) -> set[tuple[tuple[str, str], tuple[str, str]]]:
+    """Return pairs of (finding, member), both reduced, of which the one was seen not to have the cause of the other."""
     known = {(finding, x.test) for finding, x in found}
-    pairs = {
+    return {
         ((finding, test), (finding, other))
         for finding, test in known
         for other, says in seen.get((finding, test), {}).items()
         if says in belonging.APART
     }
-    return {one for pair in pairs for one in pair}
 
 
 def _conditions(x: Reduction) -> list[str]:
@@ -195,16 +198,24 @@ def _conditions(x: Reduction) -> list[str]:
     )
 
 
-def _as_one(finding: str, kinds: Mapping[str, bytes], seen: Answers) -> dict[str, bytes]:
+def _as_one(
+    finding: str, kinds: Mapping[str, bytes], seen: Answers, needs: Mapping[tuple[str, str], Collection[str]]
+) -> dict[str, bytes]:
     """Return reduced member → what decides, where those of which one has the cause of the other are of one kind.
 
-    Of several kinds it is the least, so that the order does not matter.
+    Not, where the one needs something (`needs`) that the other does without: that would fail without it, too, if it had its
+    cause. Of several kinds it is the least, so that the order does not matter.
     """
+
+    def more(test: str, other: str) -> bool:
+        apart = seen.get((finding, other), {}).get(test) in belonging.APART
+        return apart and not set(needs[finding, test]) <= set(needs[finding, other])
+
     pairs = (
         (test, other)
         for test in kinds
         for other, says in seen.get((finding, test), {}).items()
-        if says == belonging.BELONGS and other in kinds
+        if says == belonging.BELONGS and other in kinds and not more(test, other)
     )
     groups = uniting.joined([*((test,) for test in kinds), *pairs])
     return {test: min(kinds[x] for x in group) for group in groups for test in group}

@@ -112,6 +112,15 @@ def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
     yield from _dtypes(program)
 
 
+def passing(ask: Look, program: Program, defaults: Defaults) -> list[str]:
+    """Return conditions without which a program passes, whatever else may be the reason: all but its ranks. Raises Spent."""
+    found = [x for x in conditions(program, defaults) if not peculiar.is_rank(x.says)]
+    made = [_made(program, x.others()) for x in found]
+    ask.look([x for others in made for x in others])  # all at a time
+    told = zip(found, map(ask.look, made), strict=True)
+    return [x.says for x, shown in told if any(y.verdict == PASS for y in shown) and _telling(ask, program, x)]
+
+
 def without(ask: Look, program: Program, says: str, defaults: Defaults) -> list[Shown] | None:
     """Return what programs show that lack a condition which was told so of another; None where this one lacks it, too.
 

@@ -31,7 +31,7 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
     if not elsewhere and Signature.of(frontend, "", one) != Signature.of(frontend, "", other):
         return False
     if one.verdict in (CRASH, REFUSED):
-        if other.details.get("not_finite") and not one.details.get("not_finite"):  # an odd program to file
+        if any(other.details.get(x) and not one.details.get(x) for x in manner.ODD):  # an odd program to file
             return elsewhere
         return same_words(one, other) and (elsewhere or _nodes(other) <= (_nodes(one) or _nodes(other)))
     if one.details.get("drawn") != other.details.get("drawn"):

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from opera.programs.program import Program
-from opera.triage.smaller import PASSES, Defaults, Step, Trait, applied, measure, traits
+from opera.triage import shapes, smaller
+from opera.triage.smaller import Defaults, Step, Trait, applied, measure, traits
+
+PASSES: tuple[Callable[[Program, Defaults], Iterator[Step]], ...] = (
+    shapes.sizes, smaller.structure, shapes.ranks, smaller.dtypes, smaller.values_of_tensors, smaller.values_of_params,
+)  # fmt: skip
+"""What is tried, coarse to fine; again from the first as long as something helps."""
 
 
 class Spent(Exception):
@@ -26,8 +32,9 @@ class Ask(Protocol):
     def vanished(self, program: Program) -> bool:
         """Whether a program that was asked about passes."""
 
-    def hides(self, program: Program) -> bool:
-        """Whether a program fails as the first one did only because its values hide another failure."""
+    def stands(self, program: Program) -> bool:
+        """Whether a program that fails as the first one did is a fair one: its values hide no other failure, and one beside it
+        passes, if one did at first."""
 
 
 Keep = Callable[[Program], None]
@@ -78,7 +85,7 @@ class _Search:
             ]
             if good:
                 good.sort(key=lambda pair: measure(pair[1], self.defaults))
-                while good and self.ask.hides(good[0][1]):
+                while good and not self.ask.stands(good[0][1]):
                     good = good[1:]
             if good:
                 self._take(good[0][1])
@@ -109,7 +116,7 @@ class _Search:
             made = self._smaller(step, made) or made
         if made.id not in self.tried:
             self.tried.add(made.id)
-            if self.ask([made]) == [True] and not self.ask.hides(made):
+            if self.ask([made]) == [True] and self.ask.stands(made):
                 self._take(made)
 
     def _smaller(self, step: Step, program: Program) -> Program | None:

@@ -65,7 +65,17 @@ def values(program: Program) -> Iterator[Peculiar]:
     for rank in sorted({len(x.shape) for x in found}):
         steps = [partial(step, rank=rank) for step in (_one_axis_more, _one_axis_less)]
         alone = [smaller.applied(smaller.at(0, step), program) for step in steps]
-        yield SCALAR if rank == 0 else f"{RANK} {rank}", [*(changed(step, program) for step in steps), *alone]
+        yield of_rank(rank), [*(changed(step, program) for step in steps), *alone]
+
+
+def of_rank(rank: int) -> str:
+    """Return how it is told that an input has so many axes."""
+    return SCALAR if rank == 0 else f"{RANK} {rank}"
+
+
+def is_rank(says: str) -> bool:
+    """Whether this tells how many axes an input has."""
+    return says.startswith((RANK, SCALAR))
 
 
 def group(program: Program, says: str) -> str:
@@ -74,7 +84,7 @@ def group(program: Program, says: str) -> str:
     What is empty has, with another rank, another axis reduced. A shift that passes in wider integers is told by itself, not by
     their dtype.
     """
-    if says in (EMPTY, SCALAR) or says.startswith(RANK):
+    if says == EMPTY or is_rank(says):
         return "form"
     found = _shift(program) if isinstance(program, Instance) and says in (FAR, LOST) else None
     return found[0].value.dtype if found is not None and isinstance(found[0].value, Tensor) else ""

@@ -39,6 +39,7 @@ from opera.triage import choice, deciding, smaller
 from opera.triage.alike import same_answer
 from opera.triage.failure import alike
 from opera.triage.minimise import Spent, minimise
+from opera.triage.neighbours import Neighbours
 from opera.triage.reduction import Reduction
 
 SECONDS = 60.0
@@ -86,7 +87,7 @@ class Budget:
         return self._used > self.seconds or time.monotonic() - self.begun > WALL * self.seconds
 
 
-class _Asker:
+class Asker:
     """Asks the probe which programs fail as a target does, each once, as long as there is a budget.
 
     Attributes:
@@ -96,6 +97,7 @@ class _Asker:
         budget: What asking may take.
         asked: Programs that were asked about.
         outcomes: Id of a program → what it showed.
+        neighbours: What passes beside the target.
         bounds, broken: What the library says of the size of inputs, and what of it does not hold of the target itself.
     """
 
@@ -108,6 +110,7 @@ class _Asker:
         self.target: Outcome | None = None
         self.bounds: bounds.Bounds = {}
         self.broken: bounds.Broken = frozenset()
+        self.neighbours: Neighbours | None = None
         self._masked = False
         self.outcomes: dict[str, Outcome] = {}
         self._witnessed: dict[str, Outcome] = {}
@@ -138,16 +141,21 @@ class _Asker:
             for program, fails in zip(programs, failed, strict=True)
         ]
 
-    def begin(self, program: Program, known: Known) -> None:
+    def begin(self, program: Program, known: Known, defaults: smaller.Defaults) -> None:
         """Take a program that was asked about for the target, and what its library says of it for what binds all others."""
         self.target = self.outcomes[program.id]
         self.bounds, self.broken, self._masked = known.bounds, bounds.broken(known.bounds, program), False
         self._masked = self.hides(program)
+        self.neighbours = Neighbours(self, program, defaults)
 
     def vanished(self, program: Program) -> bool:
         """Whether a program that was asked about passes: where it fails of something else, nothing is known."""
         outcome = self.outcomes.get(program.id)
         return outcome is not None and outcome.verdict == PASS
+
+    def stands(self, program: Program) -> bool:
+        """Whether its values hide nothing that those of the target do not, and it has neighbours that pass, if that has."""
+        return not self.hides(program) and self.neighbours is not None and self.neighbours.has(program)
 
     def hides(self, program: Program) -> bool:
         """Whether an output is wrong with numbers that differ that is right in the target, whose own numbers hide none."""
@@ -196,20 +204,18 @@ class _Asker:
 
     def stated(self, program: Program, expected: Sequence[Value]) -> Outcome:
         """Return what a program shows if its outputs are to be these, whatever its library says of it."""
-        if isinstance(
-            program, Instance
-        ):  # a test's id tells the program alone, and this is another test than that of the library
+        if isinstance(program, Instance):  # its id must not be that of the test whose outputs the library states
             program = msgspec.structs.replace(program, context={**program.context, "stated": True})
-        captured = msgspec.structs.replace(_captured(program), expected=tuple(expected))
-        return self._asked(captured, self.question)
+        told = msgspec.structs.replace(captured(program), expected=tuple(expected))
+        return self._asked(told, self.question)
 
     def _one(self, program: Program, question: Question) -> Outcome:
-        return self._asked(_captured(program), question)
+        return self._asked(captured(program), question)
 
-    def _asked(self, captured: Captured, question: Question) -> Outcome:
+    def _asked(self, asked: Captured, question: Question) -> Outcome:
         if self.budget is not None and self.budget.spent():
             raise Spent
-        return self.probe(msgspec.structs.replace(question, program=captured))
+        return self.probe(msgspec.structs.replace(question, program=asked))
 
     def _ask(self, programs: Sequence[Program], question: Question, known: dict[str, Outcome]) -> int:
         """Ask about the programs that nothing is known of; return how many they are."""
@@ -218,13 +224,13 @@ class _Asker:
             raise Spent
         known.update(dict.fromkeys(left, Outcome(ERROR, "", "opera", "nobody answered")))
         for name, program in left.items():
-            self.probe.submit(msgspec.structs.replace(question, program=_captured(program)), tag=name)
+            self.probe.submit(msgspec.structs.replace(question, program=captured(program)), tag=name)
         for answer in self.probe.answers():
             known[answer.tag] = answer.outcome
         return len(left)
 
 
-def _captured(program: Program) -> Captured:
+def captured(program: Program) -> Captured:
     """Return a program without an expectation: its reference is computed anew."""
     return Captured(program, Provenance("opera", "reduction", ""))
 
@@ -253,10 +259,10 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     defaults: dict[str, Mapping[str, Value]] = {}
     try:
         known = innermost(ask, kept, defaults)
-        ask.begin(kept[-1], known)
+        ask.begin(kept[-1], known, defaults)
         if newer(ask.outcomes[kept[-1].id]) and (made := _as_of_older(ask, kept[-1])):
             kept += made
-            ask.begin(kept[-1], known)
+            ask.begin(kept[-1], known, defaults)
             ask.find_witness(kept[-1])
         minimise(kept[-1], defaults, ask, kept.append)
         _spare(ask, defaults, kept)
@@ -268,10 +274,10 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     ask.budget = Budget((1.0 - SEARCH) * seconds)
     decided = deciding.decided(ask, found, defaults)
     return Reduction(
-        verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, _captured(found).form(), outcome,
+        verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, captured(found).form(), outcome,
         stored=plan.test_id(found.id, plan.exporter_id(found.library)),
         deciding=decided.parameters,
-        besides=decided.besides,
+        besides=tuple(x for x in decided.besides if ask.neighbours is None or not ask.neighbours.chosen(x)),
         elements=smaller.elements(found),
         nondefault=len(smaller.nondefault(found, defaults)),
         asked=ask.asked,
@@ -280,7 +286,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     )  # fmt: skip
 
 
-def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[_Asker, Program]:
+def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, Program]:
     """Return who asks about a member, what it shows now as the target, and its program.
 
     Raises NotReduced where it fails no more by the library's own reference.
@@ -291,7 +297,7 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[_Asker,
         frontend=verdict.frontend, variant=verdict.variant, environment=verdict.environment,
         limits=_patient(probe.limits, verdict.outcome), screened=verdict.outcome.verdict == INCONSISTENT,
     )  # fmt: skip
-    ask = _Asker(probe, question, _witness(workspace, verdict), _beside(workspace, verdict))
+    ask = Asker(probe, question, _witness(workspace, verdict), _beside(workspace, verdict))
     [first] = ask.look([program])
     if not alike(verdict.frontend, verdict.outcome, first, elsewhere=not first.conversion_function):
         raise NotReduced(f"by the library's own reference it is now {_brief(first)}")
@@ -299,18 +305,18 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[_Asker,
     return ask, program
 
 
-def about(probe: Probe, found: Reduction, budget: Budget) -> _Asker:
+def about(probe: Probe, found: Reduction, budget: Budget) -> Asker:
     """Return who asks about programs that are like a reduced one; what that showed is the target."""
     question = Question(
         frontend=found.frontend, variant=found.variant, environment=found.environment,
         limits=_patient(probe.limits, found.outcome), screened=found.outcome.verdict == INCONSISTENT,
     )  # fmt: skip
-    ask = _Asker(probe, question)
+    ask = Asker(probe, question)
     ask.target, ask.budget = found.outcome, budget
     return ask
 
 
-def innermost(ask: _Asker, kept: list[Program], defaults: dict[str, Mapping[str, Value]]) -> Known:
+def innermost(ask: Asker, kept: list[Program], defaults: dict[str, Mapping[str, Value]]) -> Known:
     """Append to `kept` the program that its last is made of and that fails so, what that is made of, and so on.
 
     What the library knows of the last is returned; `defaults` gets those of all operators that are called. Raises Spent.
@@ -331,7 +337,7 @@ def _patient(limits: Limits, outcome: Outcome) -> Limits:
     return msgspec.structs.replace(limits, seconds=min(limits.seconds, PATIENCE))
 
 
-def _piece(ask: _Asker, forms: Iterable[dict[str, Any]]) -> Program | None:
+def _piece(ask: Asker, forms: Iterable[dict[str, Any]]) -> Program | None:
     """Return the first of the programs that one is made of which fails so; which call is wrong is what we want to know."""
     target = ask.target
     pieces = [parse(form) for form in forms]
@@ -368,7 +374,7 @@ def _beside(workspace: Workspace, verdict: Verdict) -> list[Question]:
     ]
 
 
-def _spare(ask: _Asker, defaults: smaller.Defaults, kept: list[Program]) -> None:
+def _spare(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> None:
     """Leave out what a failure needed at first, and the smaller program means the same without: `axis=0` of one axis.
 
     So it is where the library computes the same without it, bit for bit, and the compiler says the same.
@@ -382,7 +388,7 @@ def _spare(ask: _Asker, defaults: smaller.Defaults, kept: list[Program]) -> None
             kept.append(made)
 
 
-def _revealing(ask: _Asker, program: Program) -> list[Program]:
+def _revealing(ask: Asker, program: Program) -> list[Program]:
     """Return the program with other values, with which more is wrong, or what is wrong tells more; else nothing.
 
     Equal values hide what is mixed up, and zeros what is never computed.
@@ -400,7 +406,7 @@ def _tells_more(before: Outcome, now: Outcome) -> bool:
     return conceals(now.details, before.details) or said[1] > said[0]
 
 
-def _as_of_older(ask: _Asker, program: Program) -> list[Program]:
+def _as_of_older(ask: Asker, program: Program) -> list[Program]:
     """Return the program as of older versions of its operators, in which it fails so, too, the oldest last; else nothing.
 
     Where the compiler knows none that admits its types, other integers than these are tried, of which the same bits or numbers
@@ -440,7 +446,7 @@ def _equal(ones: list[Value] | None, others: list[Value] | None) -> bool:
     return all(x.data == y.data or np.array_equal(x.array(), y.array()) for x, y in pairs)
 
 
-def _oldest(ask: _Asker, program: Program, older: Sequence[tuple[dict[str, Any], bool]]) -> list[Program]:
+def _oldest(ask: Asker, program: Program, older: Sequence[tuple[dict[str, Any], bool]]) -> list[Program]:
     """Return the program as of older versions of its operators, in which it fails so, too, the oldest last; else nothing.
 
     First the oldest that its library says the same of. Where that is still newer than the compiler declares to know, any other,
@@ -464,7 +470,7 @@ def _oldest(ask: _Asker, program: Program, older: Sequence[tuple[dict[str, Any],
         return found
 
 
-def _as_before(ask: _Asker, program: Program, shown: Outcome) -> bool:
+def _as_before(ask: Asker, program: Program, shown: Outcome) -> bool:
     """Whether an outcome is that of a program: one answer, or one crash, wherever another version's converter raises it."""
     before = ask.outcomes[program.id]
     if before.verdict == INCONSISTENT:
@@ -472,7 +478,7 @@ def _as_before(ask: _Asker, program: Program, shown: Outcome) -> bool:
     return ask.fails(shown, elsewhere=True)
 
 
-def _confirmed(workspace: Workspace, ask: _Asker, kept: list[Program]) -> tuple[Program, Outcome]:
+def _confirmed(workspace: Workspace, ask: Asker, kept: list[Program]) -> tuple[Program, Outcome]:
     """Return the smallest program that fails so in a fresh process, by the limits of a run. Its test is kept.
 
     Raises NotReduced where none does.
@@ -480,7 +486,7 @@ def _confirmed(workspace: Workspace, ask: _Asker, kept: list[Program]) -> tuple[
     seen = ""
     for program in list(reversed(kept))[:BACK]:
         question = msgspec.structs.replace(
-            ask.question, program=_captured(program), fresh=True, unpatched=True, limits=None, keep=workspace.tests_folder
+            ask.question, program=captured(program), fresh=True, unpatched=True, limits=None, keep=workspace.tests_folder
         )  # fmt: skip
         outcome = ask.probe(question)
         wanted = ask.outcomes[program.id]

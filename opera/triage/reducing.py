@@ -17,7 +17,7 @@ from opera.store import examined
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import belonging, causes, kinship, reduction, scripts, smaller
+from opera.triage import belonging, causes, hidden, kinship, reduction, scripts, smaller
 from opera.triage.minimise import Spent
 from opera.triage.reduce import SEARCH, SECONDS, Budget, NotReduced, about, asker, innermost, reduce
 from opera.triage.reduction import Reduction
@@ -91,7 +91,7 @@ def reduce_all(
                 except (NotReduced, OperaError):  # the finding has a reduction; this one only tells whether it is two
                     continue
                 store(workspace, made)
-                tell(told(workspace, finding, made))
+                tell(told(workspace, finding if verdict in found[finding] else verdict.finding, made))
         at = {(x.frontend, x.environment) for of in found.values() for x in of}
         _kin(workspace, probe, at, min(seconds, end - time.monotonic()))
     causes.remember(workspace, before)
@@ -146,7 +146,8 @@ def _others(
     """Yield further members of a finding to be reduced, which tell whether it is several; each is yielded once.
 
     First those that have an old reduction, if they are to be reduced anew. Then members are asked whether they have the cause
-    of a reduction; those that have not come next, then those of which it cannot be told and that call something else.
+    of a reduction; those that have not come next, then those of which it cannot be told and that call something else. What
+    a member fails of besides (opera.triage.hidden) is such a member, too.
 
     Args:
         seconds: What asking may take in all.
@@ -160,12 +161,16 @@ def _others(
         for verdict in list(old.values())[: causes.MOST]:
             tried.add(verdict.test)
             yield verdict
-        group = causes.diverse(workspace, of, ASKED)
+        group, besides = causes.diverse(workspace, of, ASKED), list[Verdict]()
         for number in range(causes.MOST):
             seen = _asked(workspace, probe, group, budget, anew=fresh is not None and number == 0)
+            if more := [x for x in seen.hidden if x.test not in {y.test for y in group}]:
+                besides += causes.diverse(workspace, more)
+                group += [x for x in besides if x not in group]
+                seen = _asked(workspace, probe, group, budget, anew=False)
             left = [x for x in group if x.test not in tried and (x.finding, x.test) not in seen.reduced]
             apart = [x for x in left if seen.apart(x)]
-            untold = [x for x in left if x in group[: causes.MOST] and seen.says(x) <= {belonging.UNTOLD}]
+            untold = [x for x in left if x in (*group[: causes.MOST], *besides) and seen.says(x) <= {belonging.UNTOLD}]
             if not (apart or untold):
                 break
             tried.add([*apart, *untold][0].test)
@@ -181,10 +186,13 @@ def _about(found: Reduction, verdict: Verdict) -> bool:
 
 
 class _Seen(NamedTuple):
-    """What is known of members: which were reduced, as (finding, test), and what was seen of those that were asked."""
+    """What is known of members: which were reduced, as (finding, test), what was seen of those that were asked, and what these
+    fail of besides.
+    """
 
     reduced: set[tuple[str, str]]
     answers: belonging.Answers
+    hidden: list[Verdict]
 
     def says(self, verdict: Verdict) -> set[str]:
         """Return what was seen of a member, whatever reduction it was asked about."""
@@ -202,8 +210,9 @@ class _Seen(NamedTuple):
 def _asked(workspace: Workspace, probe: Probe, group: Sequence[Verdict], budget: Budget, *, anew: bool) -> _Seen:
     """Ask members whether they have the cause of a reduction of their finding, while there is time. Store it.
 
-    Each is asked once about each reduction, or `anew`.
+    Each is asked once about each reduction, or `anew`; about its own, too, for what it fails of besides.
     """
+    besides: list[Verdict] = []
     failing = list(stored_verdicts.of_findings(workspace, {x.finding for x in group}))
     finding = {(x.test, x.frontend, x.variant, x.environment): x.finding for x in failing}
     found = reduction.by_member(workspace, {x.test for x in failing})
@@ -214,39 +223,49 @@ def _asked(workspace: Workspace, probe: Probe, group: Sequence[Verdict], budget:
         if (key := (x.test, x.frontend, x.variant, x.environment)) in finding
     ]
     known = {(x.finding, x.environment, x.test): x for x in belonging.stored(workspace, {x.test for x in group})}
-    for verdict in group:
+    done = {(name, x.test) for name, x in reductions}
+    for verdict in sorted(group, key=lambda x: (x.finding, x.test) not in done):  # these tell kinds of causes apart
         before = known.get((verdict.finding, verdict.environment, verdict.test))
         new = {
             (x.stored, belonging.wanted(x)): x
             for name, x in reductions
-            if name == verdict.finding and x.finished and x.test != verdict.test and _about(x, verdict)
+            if name == verdict.finding and x.finished and _about(x, verdict)
         }
         asked = [x for x in (before.asked if before and not anew else ()) if new.pop((x.of, x.what), None)]
         try:
-            more = _answers(workspace, probe, verdict, list(new.values())[: causes.MOST], budget) if new else []
+            if not new:
+                continue
+            more, other = _answers(workspace, probe, verdict, list(new.values())[: causes.MOST], budget)
         except Spent:
             break
+        besides += other
         if more:
             made = belonging.Membership(
                 verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, (*asked, *more)
             )
             belonging.save(workspace, made)
             known[made.finding, made.environment, made.test] = made
-    return _Seen({(name, x.test) for name, x in reductions}, belonging.answers(known.values(), reductions))
+    return _Seen(done, belonging.answers(known.values(), reductions), besides)
 
 
 def _answers(
     workspace: Workspace, probe: Probe, verdict: Verdict, of: Sequence[Reduction], budget: Budget
-) -> list[belonging.Asked]:
-    """Ask a member, or what it is made of that fails so, about reductions. Raises Spent."""
+) -> tuple[list[belonging.Asked], list[Verdict]]:
+    """Ask a member, or what it is made of that fails so, about reductions; return what it fails of besides. Raises Spent."""
     defaults: dict[str, Mapping[str, Value]] = {}
     try:
         ask, program = asker(workspace, probe, verdict)
         ask.budget, kept = budget, [program]
         innermost(ask, kept, defaults)
     except (NotReduced, OperaError):  # it fails no more, or only after others
-        return [belonging.asked(x, belonging.UNTOLD) for x in of]
-    return [belonging.asked(x, belonging.answer(ask, kept[-1], defaults, x)) for x in of]
+        return [belonging.asked(x, belonging.UNTOLD) for x in of], []
+    asked, besides = list[belonging.Asked](), list[Verdict]()
+    for x in of:
+        asked.append(belonging.asked(x, belonging.answer(ask, kept[-1], defaults, x)))
+        other = hidden.left(ask, kept[-1], defaults, x) if asked[-1].says == belonging.OTHERWISE else None
+        stored = hidden.store(workspace, ask, verdict, other, x) if other is not None else None
+        besides += [stored] if stored is not None else []
+    return asked, besides
 
 
 def told(workspace: Workspace, finding: str, found: Reduction) -> str:

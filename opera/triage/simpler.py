@@ -25,7 +25,8 @@ MANY = 4096
 
 
 def cost(value: Value) -> int:
-    """Return how much there is to read in a value: 0 and 1 cost nothing, all else its characters and more.
+    """Return how much there is to read in a value: 0 and 1 cost nothing, all else its characters and more; floats that are
+    all 0 cost 1, for they hide more than others.
 
     So what is 1 never becomes 0: as a scale, a size or a divisor 0 is another case, and 1 is tried first.
     """
@@ -65,7 +66,9 @@ def _of_tensor(tensor: Tensor) -> int:
         items = np.concatenate([items.real, items.imag])
     if items.dtype.kind != "f":
         return sum(_of_number(int(x)) for x in items)
-    return sum(_of_number(x if x.dtype.itemsize == 8 else _shortest(x)) for x in items)
+    return int(items.size > 0 and not items.any()) + sum(
+        _of_number(x if x.dtype.itemsize == 8 else _shortest(x)) for x in items
+    )
 
 
 def _shortest(number: Any) -> float:

@@ -1,4 +1,4 @@
-"""Smaller programs: what can be left out of one, and how its tensors become smaller.
+"""Smaller programs: what can be left out of one, and simpler values. Smaller tensors: opera.triage.shapes.
 
 A `Step` is one change; it returns the changed program, or None where there is nothing for it to change. `measure` says
 which of two programs is smaller. Whether a changed program still means anything is asked of its library, by wrapping it.
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from opera.errors import CorpusError
 from opera.programs import values
-from opera.programs.program import Argument, Graph, Instance, Program, with_params, with_values
+from opera.programs.program import Argument, Graph, Instance, Operand, Program, with_params, with_values
 from opera.programs.values import NO_DEFAULT, Message, Optional, RandomTensor, Tensor, Value
 from opera.triage import simpler
 
@@ -25,7 +25,6 @@ Defaults: TypeAlias = Mapping[str, Mapping[str, Value]]
 """Operator → parameter → default (`Library.equipped_defaults`)."""
 Leaf: TypeAlias = Tensor | RandomTensor
 Measure: TypeAlias = tuple[int, ...]
-
 SPELLED = 8
 """A tensor of integers with at most so many elements may state sizes and axes: they change with the shapes."""
 AXES = re.compile(r"^(?:ax[ie]s|dims?)(?:\d|_|$)|_ax[ie]s$|^(?:start|end|seq|batch|source|destination)_dim$")
@@ -121,6 +120,18 @@ def _within(value: Value, change: Callable[[Leaf], Leaf]) -> Value:
         case dict():
             return {key: _within(x, change) for key, x in value.items()}
     return value
+
+
+def within(value: Value) -> list[Leaf]:
+    """Return the tensors of a value, in order."""
+    found: list[Leaf] = []
+
+    def seen(leaf: Leaf) -> Leaf:
+        found.append(leaf)
+        return leaf
+
+    _within(value, seen)
+    return found
 
 
 def at(place: int, change: Callable[[Leaf], Leaf]) -> Callable[[Program], Program]:
@@ -331,180 +342,27 @@ def _edited(program: Program, place: int, edit: Callable[[Instance], Instance | 
     return msgspec.structs.replace(graph, inputs=tuple(x for x in graph.inputs if x.name in used))
 
 
-# ---------------------------------------------------------------------- smaller tensors
+def is_axes(name: str) -> bool:
+    """Whether a parameter or input of this name holds the numbers of axes."""
+    return AXES.search(name.rpartition(".")[2]) is not None
 
 
-def sizes(program: Program, _: Defaults) -> Iterator[Step]:
-    """Yield what makes dimensions smaller: wherever a size occurs, then axis by axis of each tensor. None becomes 0."""
-    found = sorted({size for x in leaves(program) for size in x.shape if size > 1}, reverse=True)
-    for target in (1, 2):
-        for last in (False, True):
-            yield partial(_all_sizes, most=target, last=last)
-    stated = {x for call in program.instances() for value in call.params.values() for x in _integers(value) if x > 1}
-    bound = _bound(program)
-    for size in (*found, *sorted(stated - set(found), reverse=True)):
-        for target in dict.fromkeys((1, 2, size // 2, size - 1)):
-            if target < size:
-                for multiples in (False, True):
-                    for stating in (True,) if size in bound else (True, False):
-                        yield partial(resized, size=size, target=target, multiples=multiples, stating=stating)
-                yield partial(resized, size=size, target=target, stating=size in bound, begin=size - target)
-        for begin in range(1, size - 1 if size <= simpler.FEW else 0):
-            yield partial(resized, size=size, target=1, stating=size in bound, begin=begin)
-    for axis in range(max((len(x.shape) for x in leaves(program)), default=0)):
-        for place in (axis, -1 - axis):
-            for last in (False, True):
-                yield partial(_mapped, change=partial(_in_line, axis=place, last=last))
-    for place, leaf in enumerate(leaves(program)):
-        for axis, size in enumerate(leaf.shape):
-            for target in dict.fromkeys((1, 2, size // 2, size - 1)):
-                for begin in (0, size - target):
-                    if 0 < target < size and size not in bound:
-                        yield at(place, partial(_axis_cut, axis=axis, target=target, begin=begin))
-
-
-def _bound(program: Program) -> set[int]:
-    """Return the sizes that parameters state."""
-    return {
-        x
-        for call in program.instances()
-        for name, value in call.params.items()
-        if SIZED.search(name.rpartition(".")[2])
-        for x in _integers(value)
-        if x > 1
-    }
-
-
-def _all_sizes(program: Program, most: int, last: bool) -> Program:
-    def change(leaf: Leaf) -> Leaf:
-        return cut(leaf, [min(x, most) for x in leaf.shape], [max(0, x - most) * last for x in leaf.shape])
-
-    return mapped(program, change)
-
-
-def resized(
-    program: Program, size: int, target: int, multiples: bool = False, stating: bool = False, begin: int = 0
-) -> Program:
-    """Return a program in which a size is another one wherever it is a dimension, or a `multiple` of it is.
-
-    With `stating`, integers of parameters and of small integer inputs that are this size change as well. What is kept of such
-    a dimension begins at `begin`.
-    """
-
-    def other(number: int) -> int:
-        if number == size:
-            return target
-        return number // size * target if multiples and number > size and number % size == 0 else number
-
-    def change(leaf: Leaf) -> Leaf:
-        found = cut(leaf, [other(x) for x in leaf.shape], [begin if x == size else 0 for x in leaf.shape])
-        if stating and isinstance(found, Tensor) and _states(found):
-            return Tensor.of(simpler.integers(found, other), found.dtype)
-        return found
-
-    program = mapped(program, change)
-    if not stating:
-        return program
-    return with_params(program, lambda call: {name: _replaced(value, other) for name, value in call.params.items()})
-
-
-def _states(leaf: Leaf) -> bool:
+def states(leaf: Leaf) -> bool:
+    """Whether a tensor may state sizes or axes."""
     return leaf.dtype in ("int32", "int64") and math.prod(leaf.shape) <= SPELLED and len(leaf.shape) < 2
 
 
-def _integers(value: Value) -> list[int]:
-    if isinstance(value, list | tuple):
-        return [x for item in value for x in _integers(item)]
-    return [value] if isinstance(value, int) and not isinstance(value, bool) else []
+def axes_input(operand: Operand) -> Tensor | None:
+    """Return the numbers of axes that are an input of that name, None of any other."""
+    held = operand.value
+    listed = isinstance(held, Tensor) and states(held) and len(held.shape) == 1 and 0 not in held.shape
+    return held if listed and is_axes(operand.name) else None
 
 
-def _replaced(value: Value, other: Callable[[int], int]) -> Value:
-    if isinstance(value, list | tuple):
-        return type(value)(_replaced(x, other) for x in value)
-    return other(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _in_line(leaf: Leaf, axis: int, last: bool) -> Leaf:
-    """Leave the first or last entry of an axis, counted from either end, so that it is in line with those of other tensors."""
-    if not -len(leaf.shape) <= axis < len(leaf.shape) or leaf.shape[axis] < 2:
-        return leaf
-    place = axis % len(leaf.shape)
-    shape = [1 if x == place else size for x, size in enumerate(leaf.shape)]
-    return cut(leaf, shape, [(size - 1) * last for size in leaf.shape])
-
-
-def _axis_cut(leaf: Leaf, axis: int, target: int, begin: int) -> Leaf:
-    if axis >= len(leaf.shape):
-        return leaf
-    shape = [min(x, target) if place == axis else x for place, x in enumerate(leaf.shape)]
-    return cut(leaf, shape, [begin if place == axis else 0 for place in range(len(shape))])
-
-
-def cut(leaf: Leaf, shape: Sequence[int], begins: Sequence[int]) -> Leaf:
-    """Return so many elements of a tensor along each axis, from where they begin; no dimension becomes larger."""
-    least = tuple(min(have, want) for have, want in zip(leaf.shape, shape, strict=True))
-    if least == leaf.shape:
-        return leaf
-    if isinstance(leaf, RandomTensor):
-        return msgspec.structs.replace(leaf, shape=least)
-    first = [min(begin, have - want) for begin, have, want in zip(begins, leaf.shape, least, strict=True)]
-    window = tuple(slice(begin, begin + want) for begin, want in zip(first, least, strict=True))
-    return Tensor.of(leaf.array()[window], leaf.dtype)
-
-
-def ranks(program: Program, _: Defaults) -> Iterator[Step]:
-    """Yield what drops axes of size 1: of all tensors of a rank together, with what states an entry for each axis.
-
-    Never of one tensor alone: many operators want one rank of all, and not every library checks that.
-    """
-    for rank in sorted({len(x.shape) for x in leaves(program)}, reverse=True):
-        for axis in range(rank):
-            for spatial in (0, 2):
-                yield partial(_dropped, rank=rank, axis=axis, spatial=spatial)
-
-
-def _squeezed(leaf: Leaf, axis: int) -> Leaf:
-    if axis >= len(leaf.shape) or leaf.shape[axis] != 1:
-        return leaf
-    return msgspec.structs.replace(leaf, shape=leaf.shape[:axis] + leaf.shape[axis + 1 :])
-
-
-def _dropped(program: Program, rank: int, axis: int, spatial: int) -> Program | None:
-    """Drop an axis of all tensors of a rank, and its entries in lists of as many numbers, or of one for each spatial axis."""
-    if rank - spatial < 1 or axis < spatial:
-        return None
-    lengths = {
-        rank - spatial: (axis - spatial,),
-        2 * (rank - spatial): (axis - spatial, axis - spatial + rank - spatial),
-    }
-
-    if rank - spatial == 1:
-        lengths = {}  # the last entry stays
-
-    def numbers(items: Sequence[Any]) -> list[Any]:
-        gone = lengths.get(len(items), ())
-        return [x for place, x in enumerate(items) if place not in gone]
-
-    def change(leaf: Leaf) -> Leaf:
-        if len(leaf.shape) == rank:
-            return _squeezed(leaf, axis)
-        if isinstance(leaf, Tensor) and len(leaf.shape) == 1 and leaf.shape[0] in lengths:
-            return Tensor.of(leaf.array()[numbers(range(leaf.shape[0]))], leaf.dtype)
-        return leaf
-
-    def lists(name: str, value: Value) -> Value:
-        if isinstance(value, list | tuple) and len(value) in lengths and len(value) == len(_integers(value)):
-            return type(value)(numbers(value))
-        if isinstance(value, int) and not isinstance(value, bool) and _axes(name) and value > axis:
-            return value - 1
-        return value
-
-    program = mapped(program, change)
-    return with_params(program, lambda call: {name: lists(name, x) for name, x in call.params.items()})
-
-
-def _axes(name: str) -> bool:
-    return AXES.search(name.rpartition(".")[2]) is not None
+def axes_kept(program: Program, made: Program) -> Program:
+    """Return what was made of a program, with the axes that it was given as inputs: values of others are simpler alone."""
+    pairs = zip(program.inputs, made.inputs, strict=True)
+    return with_values(made, [now.value if axes_input(before) is None else before.value for before, now in pairs])
 
 
 def _bulk(value: Value) -> int:
@@ -515,6 +373,13 @@ def _bulk(value: Value) -> int:
         case list() | tuple():
             return sum(map(_bulk, value))
     return 0
+
+
+def integers(value: Value) -> list[int]:
+    """Return the integers of a parameter, those of lists, too."""
+    if isinstance(value, list | tuple):
+        return [x for item in value for x in integers(item)]
+    return [value] if isinstance(value, int) and not isinstance(value, bool) else []
 
 
 def _refers(value: Value, call: Instance) -> bool:
@@ -531,14 +396,14 @@ def values_of_tensors(program: Program, _: Defaults) -> Iterator[Step]:
     """Yield what makes the elements of tensors simpler: of all alike, of one tensor, then element by element."""
     found = leaves(program)
     for change in simpler.WHOLE:
-        yield partial(_mapped, change=change)
+        yield _but_axes(partial(mapped, change=change))
     for place, leaf in enumerate(found):
         for change in simpler.of_leaf(leaf):
-            yield at(place, change)
+            yield _but_axes(at(place, change))
 
 
-def _mapped(program: Program, change: Callable[[Leaf], Leaf]) -> Program:
-    return mapped(program, change)
+def _but_axes(change: Callable[[Program], Program]) -> Step:
+    return lambda program: axes_kept(program, change(program))
 
 
 def unlike(program: Program) -> Iterator[Step]:
@@ -583,16 +448,12 @@ def as_dtype(program: Program, dtype: str, other: str) -> Program:
 
 
 def values_of_params(program: Program, _: Defaults) -> Iterator[Step]:
-    """Yield simpler values of parameters that must be stated."""
+    """Yield simpler values of parameters that must be stated. Axes change with tensors alone: others may be refused."""
     found = {size for x in leaves(program) for size in x.shape}
     for place, call in enumerate(program.instances()):
         for name, value in call.params.items():
-            held = SIZED.search(name.rpartition(".")[2]) and found & set(_integers(value))
+            held = SIZED.search(name.rpartition(".")[2]) and found & set(integers(value))
             for item in () if held else simpler.of_param(name, value):
+                if is_axes(name) and not (isinstance(value, list | tuple) and len(item) < len(value)):
+                    continue
                 yield partial(_edited, place=place, edit=partial(with_param, name=name, value=item))
-
-
-PASSES: tuple[Callable[[Program, Defaults], Iterator[Step]], ...] = (
-    sizes, structure, ranks, dtypes, values_of_tensors, values_of_params,
-)  # fmt: skip
-"""What is tried, coarse to fine; again from the first as long as something helps."""

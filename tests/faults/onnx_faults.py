@@ -145,7 +145,17 @@ class TwoCauses(Planted):
         return f"convert_{self.operator}"
 
 
+class Hidden(TwoCauses):
+    """Computes LeakyRelu wrongly where alpha is stated; else float64 gets an axis more, which the first fault hides."""
+
+    def infer(self, compiled: Any, case: Case) -> list[Value]:
+        alpha = any(node.attribute for node in compiled.proto_.graph.node if node.op_type == self.operator)
+        outputs = compiled.run(None, {name: value.array() for name, value in case.feeds.items()})
+        return [of_numpy(x + 1 if alpha else x[None] if x.dtype == np.float64 else x) for x in outputs]
+
+
 two_causes = TwoCauses("two-causes", lambda outputs, runs: outputs)
+hidden = Hidden("hidden", lambda outputs, runs: outputs)
 right = Planted("right", lambda outputs, runs: outputs)
 wrong_value = Planted("wrong-value", lambda outputs, runs: [x + 1 for x in outputs])
 dropped_attribute = Planted("dropped-attribute", lambda outputs, runs: outputs, drop_attributes=True)

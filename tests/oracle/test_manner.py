@@ -69,8 +69,9 @@ def test_equal_numbers_hide_nothing_where_a_form_is_wrong() -> None:
 
 
 def test_nan_is_no_finite_expectation() -> None:
-    assert manner.finite([Tensor.of(np.float32([1, 2])), Tensor.of(np.int64([1]))])
-    assert not manner.finite([Tensor.of(np.float32([1, np.inf]))])
+    assert not manner.odd([Tensor.of(np.float32([1, 2])), Tensor.of(np.int64([1]))])
+    assert manner.odd([Tensor.of(np.float32([1, np.inf]))]) == {"not_finite": True}
+    assert manner.odd([Tensor.of(np.ones((0, 2), "f4"))]) == {"nothing": True}
 
 
 def test_a_special_number_for_another_is_told_apart_from_others() -> None:

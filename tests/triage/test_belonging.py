@@ -223,6 +223,16 @@ def test_dtype_and_rank_alone_part_nothing():
     assert not concluded(found, {("F1", "t1"): {"t0": SAME}}).parts["F1"]
 
 
+def test_a_member_that_needs_what_another_does_without_has_another_cause():
+    """Both need `mode`; the second passes without it, and without B, which the first has not: so it is another cause."""
+    plain = reduced(program(mode="linear"), deciding=("mode='linear'",))
+    more = reduced(program("Resize", "float32", "B", mode="linear"), "input B", deciding=("mode='linear'",), test="t1")
+    found = [Reduced("F1", plain), Reduced("F1", more)]
+    for back, kinds in ((LACKS, 2), (UNTOLD, 1)):
+        seen = {("F1", "t1"): {"t0": BELONGS}, ("F1", "t0"): {"t1": back}}
+        assert len(set(causes.kinds_of(found, seen)["F1"].values())) == kinds
+
+
 def test_what_was_asked_of_an_earlier_reduction_counts_no_more(workspace: Workspace):
     now = reduced(program(mode="linear"), deciding=("mode='linear'",))
     earlier = [Asked(now.stored, ("hidden_size=1",), LACKS), Asked("of another", belonging.wanted(now), LACKS)]
@@ -282,6 +292,21 @@ def test_members_of_two_causes_are_divided_by_few_reductions(workspace: Workspac
     assert "alpha=" in found[3].sentence and "float64" in found[1].sentence
     told = [asked.says for x in belonging.stored(workspace) for asked in x.asked]
     assert BELONGS in told and LACKS in told, "the members themselves were asked"
+
+
+def test_what_a_member_fails_of_besides_is_a_finding_of_its_own(workspace: Workspace) -> None:
+    """One fault hides another; without what decides of the first, the test is one more, which is no part of the corpus."""
+    pytest.importorskip("onnxruntime")
+    workspace.add_captured([leaky(1, alpha=0.25), leaky(1, "float64", alpha=0.25)])
+    options = stage.Options(compilers=("faults.onnx_faults:hidden", "onnxruntime"), workers=1, limits=Limits(20.0))
+    stage.run(workspace, options, Silent())
+    [whole] = findings(workspace)
+    reducing.reduce_all(workspace, [whole.id], 60.0, 600.0, lambda _: None, workers=1)
+    found = {x.symptom: x for x in findings(workspace)}
+    assert found.keys() == {"value", "shape"} and TWO_CAUSES in found["value"].tags
+    assert found["shape"].origins == ("leaky1 without alpha",) and "float64" in found["shape"].sentence
+    assert found["shape"].confirmed == 1 and len(workspace.corpus("onnx")) == 2
+    assert (scripts.write(workspace, found["shape"].id, scripts.members(workspace)[found["shape"].id])) is not None
 
 
 def test_a_part_that_is_none_any_more_is_another_name(workspace: Workspace) -> None:

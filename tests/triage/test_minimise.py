@@ -16,7 +16,7 @@ from strategies import INSTANCES, tensors
 from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program, parse
 from opera.programs.values import Named, RandomTensor, Tensor
 from opera.triage import simpler, smaller
-from opera.triage.minimise import minimise
+from opera.triage.minimise import PASSES, minimise
 
 GRAPHS = st.sampled_from([*ONNX.values(), *TORCH.values()])
 
@@ -28,6 +28,9 @@ class Told:
 
     def __init__(self, fails: Callable[[Program], bool], hides: Callable[[Program], bool] = lambda _: False) -> None:
         self.fails, self.hides, self.asked = fails, hides, 0
+
+    def stands(self, program: Program) -> bool:
+        return not self.hides(program)
 
     def __call__(self, programs: Sequence[Program]) -> list[bool]:
         self.asked += len(programs)
@@ -56,7 +59,7 @@ def smallest(program: Program, fails: Callable[[Program], bool], defaults: small
 @given(INSTANCES | GRAPHS)
 @settings(max_examples=25)
 def test_every_step_yields_a_program_that_can_be_stored(program: Program) -> None:
-    for steps in smaller.PASSES:
+    for steps in PASSES:
         for step in list(steps(program, {}))[:40]:
             made = smaller.applied(step, program)
             if made is not None:
@@ -81,7 +84,7 @@ def test_the_cost_of_a_tensor_is_that_of_what_it_shows(tensor: Tensor) -> None:
     assert isinstance(zeros, Tensor) and zeros.shape == tensor.shape and zeros.dtype == tensor.dtype
     if tensor.dtype not in ("string", "float8_e8m0fnu"):
         first = "int" in tensor.dtype and tensor.array().all()
-        assert zeros == tensor if first else simpler.cost(zeros) == 0, "an integer tensor gets no first 0"
+        assert zeros == tensor if first else simpler.cost(zeros) <= 1, "an integer tensor gets no first 0"
 
 
 def test_the_one_element_that_matters_is_left_wherever_it_is() -> None:
@@ -133,6 +136,26 @@ def test_axes_and_lists_with_an_entry_for_each_axis_go_together() -> None:
     found = smallest(program, fails)
     assert [leaf.shape for leaf in smaller.leaves(found)] == [(1, 1, 1)]
     assert len(found.instances()[0].params["pads"]) == 2
+
+
+@pytest.mark.parametrize(("axes", "wanted"), [([2, 3], [1, 2]), ([3, 2], [2, 1]), ([-1, -2], [-1, -2])])
+@pytest.mark.parametrize("as_input", [False, True])
+def test_axes_move_with_the_tensor_and_are_no_sizes(axes: list[int], wanted: list[int], as_input: bool) -> None:
+    inputs: dict[str, object] = {"X": np.ones((1, 1, 3, 3), "f4"), "scales": np.full(2, 0.5, "f4")}
+    inputs |= {"axes": np.int64(axes)} if as_input else {}
+    program = onnx("Resize", inputs, **({} if as_input else {"axes": axes}))
+
+    def stated(p: Program) -> list[int]:
+        held = [x.value.array().tolist() for x in p.inputs if x.name == "axes" and isinstance(x.value, Tensor)]
+        return held[0] if held else p.instances()[0].params.get("axes", [])  # type: ignore[return-value]
+
+    def fails(p: Program) -> bool:
+        [rank, *_], given = [len(x.shape) for x in smaller.leaves(p)], {x.name for x in p.inputs if x.value is not None}
+        fair = "scales" in given and len(stated(p)) == len(smaller.leaves(p)[1].array()) == 2
+        return fair and rank > 2 and 0 not in [x % rank for x in stated(p)]
+
+    found = smallest(program, fails)
+    assert smaller.leaves(found)[0].shape == (1, 1, 1) and stated(found) == wanted
 
 
 def test_arguments_leave_the_lists_that_say_how_a_call_was_written() -> None:
@@ -245,4 +268,4 @@ def test_a_positive_parameter_stays_positive() -> None:
     ],
 )  # fmt: skip
 def test_an_axis_is_no_size(name: str, axis: bool, size: bool) -> None:
-    assert (smaller._axes(name), smaller.SIZED.search(name.rpartition(".")[2]) is not None) == (axis, size)
+    assert (smaller.is_axes(name), smaller.SIZED.search(name.rpartition(".")[2]) is not None) == (axis, size)

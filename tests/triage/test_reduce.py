@@ -336,7 +336,7 @@ def test_the_oldest_version_of_a_crash_computes_the_same_and_bounds_hold_in_it()
     program = msgspec.structs.replace(onnx("OneHot", operands), context={"opset": {"": 28}})
     with Probe(workers=1) as probe:
         beside = [Question(frontend="onnxruntime-onnx")]
-        ask = reduce._Asker(probe, Question(frontend="tvm-onnx", variant="constants"), None, beside)
+        ask = reduce.Asker(probe, Question(frontend="tvm-onnx", variant="constants"), None, beside)
         known = probe.known("onnx", program)
         [ask.target] = ask.look([program])
         assert ask.target.verdict == CRASH
@@ -345,7 +345,7 @@ def test_the_oldest_version_of_a_crash_computes_the_same_and_bounds_hold_in_it()
         assert ask.agreed(found) and ask.reference(found) == ask.reference(program)
         assert known.bounds["OneHot"]["values"].least == 2
         few = msgspec.structs.replace(program, inputs=(*program.inputs[:2], Operand("values", f32(1))))
-        ask.begin(program, known)
+        ask.begin(program, known, {})
         assert ask([few]) == [False] and few.id not in ask.outcomes, "what the documentation excludes is no program"
 
 
@@ -420,7 +420,7 @@ def test_a_program_hides_something_if_other_values_make_a_right_output_wrong() -
             shown = Outcome(INCONSISTENT, details={"manner": said("wrong", "all", "finite>finite")})
             return [type("Answer", (), {"tag": x, "outcome": shown}) for x in tags]
 
-    ask: Any = reduce._Asker(Probing(), Question(frontend="f"))  # type: ignore[arg-type]
+    ask: Any = reduce.Asker(Probing(), Question(frontend="f"))  # type: ignore[arg-type]
     equal, differing = (onnx("Add", {"A": Tensor.of(np.float32(x))}) for x in ([1, 1], [1, 2]))
     ask.target = Outcome(INCONSISTENT, details={"manner": said("right")})
     assert ask.hides(equal) and not ask.hides(differing)

@@ -192,7 +192,7 @@ def test_an_expanded_body_is_made_of_nodes_pairs_and_a_graph(tmp_path):
     assert [node.op_type for node in model.graph.node] == ["Constant", "Neg", "Add", "Exp"]
     pairs = [x.operators for x in pieces.pieces(library, graph) if len(x.operators) == 2]
     assert [len(x.operators) for x in pieces.pieces(library, graph)][-4:] == [2, 2, 3, 3]
-    assert pairs[:3] == [("Constant", "Add"), ("Neg", "Add"), ("Add", "Exp")]
+    assert pairs[:4] == [("Constant", "Add"), ("Constant", "Add"), ("Neg", "Add"), ("Add", "Exp")], "with its constants"
 
 
 VALUES = [
