@@ -377,6 +377,11 @@ EXPANDED = [
     ("torch.nn.functional.multilabel_soft_margin_loss", (torch.ones(1, 2),) * 2, {"torch.nn.functional.logsigmoid"}),
     ("torch.nn.functional.interpolate", (torch.ones(1, 1, 4), 2), {"torch.arange"}),
     ("torch.add", (torch.ones(2), 1), set()),
+    (
+        "torch.nn.functional.linear_cross_entropy",
+        (torch.ones(1, 2), torch.ones(3, 2), torch.zeros(1, dtype=torch.int64)),
+        {"torch.nn.functional.cross_entropy"},
+    ),
 ]
 
 
@@ -390,3 +395,13 @@ def test_what_the_exporter_makes_of_a_call_are_calls_that_run(tmp_path, operator
             library.wrap(Captured(program, SEEN), f"{place:020}", tmp_path / str(place))
             ran += 1
     assert ran >= len(found) / 2
+
+
+def test_what_a_loss_is_made_of_computes_what_it_does(tmp_path):
+    layer = captured_module(
+        "torch.nn.CrossEntropyLoss", {"reduction": "sum", "label_smoothing": 0.5}, torch.eye(2), torch.tensor([0, 1])
+    )
+    found = next(x for x in library.expanded(layer.program) if x.operator == "torch.nn.functional.cross_entropy")
+    expected = wrap(layer, tmp_path / "whole")[1]
+    assert wrap(Captured(found, SEEN), tmp_path / "inner")[1] == expected
+    assert found.params["reduction"] == "sum" and found.params["label_smoothing"] == 0.5
