@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,6 +40,8 @@ from opera.triage.failure import alike
 from opera.triage.minimise import Spent, minimise
 from opera.triage.reduction import Reduction
 
+OF_RANK, LEFT_OUT = re.compile(r"a 0-d input|an input of rank (\d+)"), " left out"
+"""How `deciding` tells the rank of a tensor, and a parameter that has no value."""
 SECONDS = 60.0
 """What a finding may take, unless more or less is asked for."""
 SEARCH = 0.75
@@ -233,7 +236,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         finished = False
     found, outcome = _confirmed(workspace, ask, kept)
     ask.budget = Budget((1.0 - SEARCH) * seconds)
-    decided = deciding.decided(ask, found, defaults)
+    decided = _borne_out(deciding.decided(ask, found, defaults), found, kept[0])
     return Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, _captured(found).form(), outcome,
         stored=plan.test_id(found.id, plan.exporter_id(found.library)),
@@ -245,6 +248,21 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         seconds=round(time.monotonic() - begun, 2),
         finished=finished,
     )  # fmt: skip
+
+
+def _borne_out(decided: deciding.Decided, program: Program, member: Program) -> deciding.Decided:
+    """Return what decides without what the member contradicts that was reduced, for it fails without that as well: a parameter
+    that has no value and is given there, a rank that none of its tensors has. Of another operator the member tells nothing."""
+    if member.operators != program.operators or len(member.instances()) > 1:
+        return decided
+    ranks = {len(x.shape) for x in smaller.leaves(member)}
+
+    def stands(says: str) -> bool:
+        if found := OF_RANK.fullmatch(says):
+            return int(found[1] or 0) in ranks
+        return not says.endswith(LEFT_OUT) or member.instances()[0].params.get(says.removesuffix(LEFT_OUT)) is None
+
+    return deciding.Decided(*(tuple(filter(stands, x)) for x in decided))
 
 
 def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[_Asker, Program]:

@@ -136,7 +136,7 @@ def reads_as_refusal(outcome: Outcome) -> bool:
 
     What ONNX's checker says is none: a type that it calls unsupported is one that the specification forbids there.
     """
-    judged = outcome.symptom.rpartition(".")[2] in CHECKED
+    judged = outcome.symptom in CHECKED
     return outcome.verdict == verdicts.CRASH and not judged and REFUSAL.search(said(outcome, 1500)) is not None
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -246,3 +247,14 @@ def test_unlike_values_tell_tensors_and_elements_apart():
     whole, one, other = (smaller.applied(step, program) for step in smaller.unlike(program))
     assert [x.value.numbers().ravel().tolist() for x in whole.inputs] == [[1, 2, 3, 4], [2, 3, 4, 5]]
     assert one.inputs[1] == program.inputs[1] and other.inputs[0] == program.inputs[0]
+
+
+def test_training_mode_decides_where_it_does_and_else_is_left_out():
+    layer = msgspec.structs.replace(call(np.ones(2, F32)), context={"opset": {"": 22}, "training": True})
+    for fails, wanted in ((lambda x: x.context.get("training", False), ("training mode",)), (lambda x: True, ())):
+        assert without_relations(deciding.decided(Compiler(fails), layer, {})) == ((), wanted)
+    (trait,) = [x for x in smaller.traits(layer, {}) if x.kind == "mode"]
+    assert trait.held(layer, {}) and not trait.held(trait.without(layer), {})
+    plain = trait.without(layer)
+    assert smaller.measure(plain, {}) < smaller.measure(layer, {})
+    assert plain in [step(layer) for step in smaller.structure(layer, {})]
