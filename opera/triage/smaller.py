@@ -177,7 +177,7 @@ class Trait(msgspec.Struct, frozen=True):
         )
 
     def without(self, program: Program) -> Program | None:
-        """Return a program that lacks it, None where there is none."""
+        """Return a program that lacks it, None where there is none; a flag that must be given is turned off."""
         if self.kind == "dtype":
             return as_dtype(program, self.name, "float32")
         left_out = {"input": input_left_out, "mode": _mode_left_out}.get(self.kind, self._reset)
@@ -190,7 +190,8 @@ class Trait(msgspec.Struct, frozen=True):
 
     def _reset(self, instance: Instance, name: str) -> Instance | None:
         found = without(instance, name)
-        return found if found is not None or self.default == NO_DEFAULT else with_param(instance, name, self.default)
+        plain = False if self.default == NO_DEFAULT and instance.params.get(name) is True else self.default
+        return found if found is not None or plain == NO_DEFAULT else with_param(instance, name, plain)
 
 
 def traits(program: Program, defaults: Defaults) -> list[Trait]:

@@ -258,3 +258,10 @@ def test_training_mode_decides_where_it_does_and_else_is_left_out():
     plain = trait.without(layer)
     assert smaller.measure(plain, {}) < smaller.measure(layer, {})
     assert plain in [step(layer) for step in smaller.structure(layer, {})]
+
+
+def test_a_flag_that_must_be_given_decides_where_it_passes_turned_off():
+    context = {"call": {"args": ["x0", "training", "eps"], "kwargs": []}}
+    program = msgspec.structs.replace(call(np.ones(2, F32), training=True, eps=1.0), context=context)
+    fails = Compiler(lambda x: x.params["training"], lambda x: set(x.params) != {"training", "eps"})
+    assert deciding.decided(fails, program, {}).parameters == ("training=True",)
