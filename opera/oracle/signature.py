@@ -11,9 +11,10 @@ import msgspec
 from opera.oracle import location
 from opera.programs.verdicts import CRASH, REFUSED, Outcome
 
-SIGNATURE_VERSION = 3
+SIGNATURE_VERSION = 4
 """Changes whenever equal failures may get another signature; `opera run` sorts those of another version anew.
 
+4: as 3, and of a call of Relax that a message prints only its operator counts, not what it is given.
 3: as 2, and one name for all forms of an operator (opera.oracle.location); an API's name, or an operator that was expanded, is
    no place of a crash that says where it was; in-place forms of a wrong dtype are one. Ids are those of version 2 where
    the fields are: the version is no part of them.
@@ -90,6 +91,7 @@ RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         (r"\x1b\[[0-9;]*m", ""),  # colours
+        (r"\b(R\.(?:\w+\.)*\w+)\((?!@\))(?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", r"\1(@)"),  # R.add(lv, R.const(0.0))
         (r"0x[0-9a-fA-F]+", "#"),  # addresses
         (r"(?<![\w'])'[^'\n]*'(?!\w)|\"[^\"\n]*\"|`[^`\n]*`|‘[^’\n]*’", "@"),  # quoted names
         (r"(?:[A-Za-z]:)?(?:[\w.+~@-]*[/\\])+([\w.@-]+)", r"\1"),  # folders of paths; the file name stays

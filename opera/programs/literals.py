@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import cmath
+import math
 import textwrap
 import zlib
 from typing import Any
@@ -31,6 +32,8 @@ def literal(value: Value) -> str:
     match value:
         case None | bool() | int():
             return repr(value)
+        case complex() if cmath.isfinite(value) and _loses_a_sign(value):
+            return f"complex({value.real!r}, {value.imag!r})"
         case float() | complex():
             return repr(value) if cmath.isfinite(value) else f"{type(value).__name__}({str(value)!r})"
         case str() | bytes():
@@ -41,6 +44,12 @@ def literal(value: Value) -> str:
             items = [literal(item) for item in value]
             return f"({items[0]},)" if len(items) == 1 else fold("(", items, ")")
     raise TypeError(f"a {type(value).__name__} has no literal")
+
+
+def _loses_a_sign(value: complex) -> bool:
+    """Whether Python reads the `repr` of a complex number as one with another sign of a zero: `-1j` is `-(0+1j)`."""
+    signs = [math.copysign(1, x) < 0 for x in (value.real, value.imag)]
+    return (not value.real and any(signs)) or (not value.imag and signs[1])
 
 
 def fold(head: str, parts: list[str], tail: str) -> str:
@@ -79,6 +88,18 @@ def source(value: Value) -> str:
         case Optional(value=inner):
             return "None" if inner is None else source(inner)
     return literal(value)
+
+
+def nested(tensor: Tensor) -> str:
+    """Return the numbers of a tensor as nested lists (`[[1.0, np.inf]]`; `1.0` of a 0-d one); nothing where it has none, or
+    too many, or where rounding them to its dtype does not give the same bits."""
+    numbers = tensor.numbers()
+    if not 0 < numbers.size <= MAX_SPELLED:
+        return ""
+    spelled = [_shortest(item) for item in numbers.ravel()]
+    if np.array(spelled, dtype=numbers.dtype).tobytes() != numbers.tobytes():
+        return ""
+    return _nested(np.array([_number(x) for x in spelled], dtype=object).reshape(tensor.shape).tolist())
 
 
 def needs(text: str) -> list[str]:
@@ -135,8 +156,6 @@ def _spelled(tensor: Tensor, container: str) -> str:
     numpy_type = "np.bool_" if container == "bool" else f"np.{container}"
     if array.size == 0:
         return f"np.zeros({literal(list(tensor.shape))}, dtype={numpy_type})"
-    if array.dtype.kind == "c" and any(np.signbit(x[x == 0]).any() for x in (array.real, array.imag)):
-        return ""  # Python reads -0j as -0-0j
     if array.size > FEW and (regular := _regular(array, container)):
         return regular
     if array.size > MAX_LENGTH:
@@ -178,7 +197,9 @@ def _regular(array: Any, container: str) -> str:
 
 
 def _shortest(item: Any) -> Any:
-    """float16 and float32 are spelled with as few digits as tell them apart."""
+    """float16 and float32 are spelled with as few digits as tell them apart; no NaN keeps its payload."""
+    if item.dtype.kind == "c":
+        return complex(repr(item.item()))
     return float(str(item)) if item.dtype.kind == "f" else item.item()
 
 

@@ -157,6 +157,8 @@ def _presence(program: Program, defaults: Defaults) -> Iterator[Condition]:
                 yield Condition(f"{trait.name}={_said(value)}", PARAMETER, partial(_lacking, trait, program))
         elif trait.kind == "input":
             yield Condition(f"input {trait.name}", INPUT, partial(_lacking, trait, program))
+        elif trait.kind == "mode":
+            yield Condition(f"{trait.name} mode", OTHER, partial(_lacking, trait, program))
     if isinstance(program, Instance):
         for name, made in _given_for(program, defaults.get(program.operator, {})):
             yield Condition(f"{name} left out", PARAMETER, partial(tuple, made))
@@ -443,6 +445,8 @@ def _said(value: Value) -> str:
     match value:
         case Named():
             return value.name
+        case {"class_name": str(name)}:  # an object of Keras's, as its configuration states it
+            return name
         case Tensor() | RandomTensor():
             return f"{value.dtype}{list(value.shape)}"
         case list() | tuple():

@@ -42,6 +42,8 @@ from opera.triage.minimise import Spent, minimise
 from opera.triage.neighbours import Neighbours
 from opera.triage.reduction import Reduction
 
+LEFT_OUT = " left out"
+"""How `deciding` tells a parameter that has no value."""
 SECONDS = 60.0
 """What a finding may take, unless more or less is asked for."""
 SEARCH = 0.75
@@ -272,7 +274,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         finished = False
     found, outcome = _confirmed(workspace, ask, kept)
     ask.budget = Budget((1.0 - SEARCH) * seconds)
-    decided = deciding.decided(ask, found, defaults)
+    decided = _borne_out(deciding.decided(ask, found, defaults), found, kept[0])
     return Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, captured(found).form(), outcome,
         stored=plan.test_id(found.id, plan.exporter_id(found.library)),
@@ -284,6 +286,18 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         seconds=round(time.monotonic() - begun, 2),
         finished=finished,
     )  # fmt: skip
+
+
+def _borne_out(decided: deciding.Decided, program: Program, member: Program) -> deciding.Decided:
+    """Return what decides without what the member contradicts that was reduced, for it fails without that as well: a parameter
+    that has no value and is given there. Of another operator the member tells nothing."""
+    if member.operators != program.operators or len(member.instances()) > 1:
+        return decided
+
+    def stands(says: str) -> bool:
+        return not says.endswith(LEFT_OUT) or member.instances()[0].params.get(says.removesuffix(LEFT_OUT)) is None
+
+    return deciding.Decided(*(tuple(filter(stands, x)) for x in decided))
 
 
 def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, Program]:

@@ -32,6 +32,8 @@ TELLS_NOTHING = {
 """Types of exceptions that say no more than that something went wrong."""
 REFUSAL = re.compile(r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported only\b", re.IGNORECASE)
 """Words of a refusal, in whatever crash."""
+CHECKED = {"InferenceError", "ValidationError"}
+"""Exceptions by which ONNX's checker says that a model is not valid (`onnx.checker`, `onnx.shape_inference`)."""
 READS_AS_REFUSAL = "reads-as-refusal"
 """Tag of a crash whose message has such words: it asks for a feature, if the documentation does not promise it."""
 NAMED = 4
@@ -132,8 +134,12 @@ def _symptom(outcome: Outcome, verb: str, doing: str) -> str:
 
 
 def reads_as_refusal(outcome: Outcome) -> bool:
-    """Whether a crash says in words of its own, anywhere in its cause, that something is not supported."""
-    return outcome.verdict == verdicts.CRASH and REFUSAL.search(said(outcome, 1500)) is not None
+    """Whether a crash says in words of its own, anywhere in its cause, that something is not supported.
+
+    What ONNX's checker says is none: a type that it calls unsupported is one that the specification forbids there.
+    """
+    judged = outcome.symptom in CHECKED
+    return outcome.verdict == verdicts.CRASH and not judged and REFUSAL.search(said(outcome, 1500)) is not None
 
 
 def drawn(outcome: Outcome) -> str:

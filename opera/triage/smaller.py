@@ -25,6 +25,8 @@ Defaults: TypeAlias = Mapping[str, Mapping[str, Value]]
 """Operator → parameter → default (`Library.equipped_defaults`)."""
 Leaf: TypeAlias = Tensor | RandomTensor
 Measure: TypeAlias = tuple[int, ...]
+TRAINING = "training"
+"""What the context of a call says of the mode it was made in."""
 SPELLED = 8
 """A tensor of integers with at most so many elements may state sizes and axes: they change with the shapes."""
 AXES = re.compile(r"^(?:ax[ie]s|dims?)(?:\d|_|$)|_ax[ie]s$|^(?:start|end|seq|batch|source|destination)_dim$")
@@ -156,11 +158,12 @@ def applied(step: Step, program: Program) -> Program | None:
 
 
 class Trait(msgspec.Struct, frozen=True):
-    """Something that a program has: a parameter that is not the default's, an input that may be left out, or a dtype.
+    """Something that a program has: a parameter that is not the default's, an input that may be left out, a dtype, a mode.
 
     Attributes:
         operator: Of the call; empty for a dtype.
-        name: Of the parameter, input or dtype.
+        name: Of the parameter, input or dtype; `training`.
+        kind: param, input, dtype or mode.
         default: Of the parameter, where it has one.
     """
 
@@ -176,6 +179,8 @@ class Trait(msgspec.Struct, frozen=True):
         calls = [call for call in program.instances() if call.operator == self.operator]
         if self.kind == "input":
             return any(x.name == self.name and x.value is not None for call in calls for x in call.inputs)
+        if self.kind == "mode":
+            return any(call.context.get(self.name) is True for call in calls)
         return any(
             self.name in call.params
             and not same(call.params[self.name], default(defaults.get(call.operator, {}), self.name))
@@ -183,10 +188,11 @@ class Trait(msgspec.Struct, frozen=True):
         )
 
     def without(self, program: Program) -> Program | None:
-        """Return a program that lacks it, None where there is none."""
+        """Return a program that lacks it, None where there is none; a flag that must be given is turned off."""
         if self.kind == "dtype":
             return as_dtype(program, self.name, "float32")
-        edit = partial(input_left_out if self.kind == "input" else self._reset, name=self.name)
+        left_out = {"input": input_left_out, "mode": _mode_left_out}.get(self.kind, self._reset)
+        edit = partial(left_out, name=self.name)
         made: Program | None = None
         for place, call in enumerate(program.instances()):
             if call.operator == self.operator:
@@ -195,7 +201,8 @@ class Trait(msgspec.Struct, frozen=True):
 
     def _reset(self, instance: Instance, name: str) -> Instance | None:
         found = without(instance, name)
-        return found if found is not None or self.default == NO_DEFAULT else with_param(instance, name, self.default)
+        plain = False if self.default == NO_DEFAULT and instance.params.get(name) is True else self.default
+        return found if found is not None or plain == NO_DEFAULT else with_param(instance, name, plain)
 
 
 def traits(program: Program, defaults: Defaults) -> list[Trait]:
@@ -204,6 +211,7 @@ def traits(program: Program, defaults: Defaults) -> list[Trait]:
     for call in program.instances():
         known = defaults.get(call.operator, {})
         found += [Trait(call.operator, x.name, "input") for x in call.inputs if x.value is not None]
+        found += [Trait(call.operator, TRAINING, "mode")] if call.context.get(TRAINING) is True else []
         found += [
             Trait(call.operator, name, "param", default(known, name))
             for name, value in call.params.items()
@@ -219,6 +227,8 @@ def structure(program: Program, defaults: Defaults) -> Iterator[Step]:
     """Yield what leaves out parameters, inputs, outputs and remarks of the source."""
     yield _bare
     calls = range(len(program.instances()))
+    for place in calls:
+        yield partial(_edited, place=place, edit=partial(_mode_left_out, name=TRAINING))
     for place in calls:
         yield partial(_edited, place=place, edit=partial(_all_default, defaults=defaults))
     for place in calls:
@@ -300,6 +310,14 @@ def input_left_out(instance: Instance, name: str) -> Instance | None:
         return msgspec.structs.replace(instance, inputs=(*before, *after), context=context)
     params = {**instance.params, name: None}
     return msgspec.structs.replace(instance, inputs=(*before, *after), params=params)
+
+
+def _mode_left_out(instance: Instance, name: str) -> Instance | None:
+    """Return a call that is not made in a mode (`training`), which is how libraries run what is deployed."""
+    if instance.context.get(name) is not True:
+        return None
+    context = {key: value for key, value in instance.context.items() if key != name}
+    return msgspec.structs.replace(instance, context=context)
 
 
 def _bare(program: Program) -> Program:

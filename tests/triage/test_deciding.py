@@ -334,3 +334,21 @@ def test_drawn_numbers_are_no_failure_beside_a_crash_alone(verdict, told):
 
     program = msgspec.structs.replace(call(np.float64([1])), operator="RandomUniformLike")
     assert deciding.decided(Other(never), program, {}).besides == told
+
+
+def test_training_mode_decides_where_it_does_and_else_is_left_out():
+    layer = msgspec.structs.replace(call(np.ones(2, F32)), context={"opset": {"": 22}, "training": True})
+    for fails, wanted in ((lambda x: x.context.get("training", False), ("training mode",)), (lambda x: True, ())):
+        assert without_relations(deciding.decided(Compiler(fails), layer, {})) == ((), wanted)
+    (trait,) = [x for x in smaller.traits(layer, {}) if x.kind == "mode"]
+    assert trait.held(layer, {}) and not trait.held(trait.without(layer), {})
+    plain = trait.without(layer)
+    assert smaller.measure(plain, {}) < smaller.measure(layer, {})
+    assert plain in [step(layer) for step in smaller.structure(layer, {})]
+
+
+def test_a_flag_that_must_be_given_decides_where_it_passes_turned_off():
+    context = {"call": {"args": ["x0", "training", "eps"], "kwargs": []}}
+    program = msgspec.structs.replace(call(np.ones(2, F32), training=True, eps=1.0), context=context)
+    fails = Compiler(lambda x: x.params["training"], lambda x: set(x.params) != {"training", "eps"})
+    assert deciding.decided(fails, program, {}).parameters == ("training=True",)

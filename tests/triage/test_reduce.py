@@ -24,7 +24,7 @@ from opera.run import driver as stage
 from opera.run.probe import Probe, Question
 from opera.store import tests
 from opera.store.workspace import Workspace
-from opera.triage import reduce, reducing, reduction, scripts
+from opera.triage import deciding, reduce, reducing, reduction, scripts
 from opera.triage.findings import findings
 from opera.triage.minimise import Spent
 from opera.triage.sentence import reads_as_refusal
@@ -432,3 +432,19 @@ def test_values_are_taken_that_tell_more() -> None:
     before = Outcome(INCONSISTENT, details={"manner": said("wrong", "all", "finite>finite", "uniform")})
     for words, more in ((("wrong", "all", "finite>finite"), True), (("wrong", "all", "zero>finite", "uniform"), False)):
         assert reduce._tells_more(before, Outcome(INCONSISTENT, details={"manner": said(*words)})) is more
+
+
+def test_what_the_member_fails_without_does_not_decide():
+    def istft(shape, **params):
+        return Instance(
+            "torch", "torch.istft", params, (Operand("input", Tensor.of(np.ones(shape, "float32"))),), (), {}
+        )
+
+    told = deciding.Decided(("n_fft=4", "hop_length left out"), ("an input of rank 1", "a 0-d input", "float64 inputs"))
+    small = istft((1,), n_fft=4)
+    assert reduce._borne_out(told, small, istft((2,), n_fft=16, hop_length=4)) == deciding.Decided(
+        ("n_fft=4",), told.besides
+    )
+    assert reduce._borne_out(told, small, istft((), n_fft=16)) == told
+    other = msgspec.structs.replace(small, operator="torch.stft")
+    assert reduce._borne_out(told, small, other) == told

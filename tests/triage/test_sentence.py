@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from opera.programs.verdicts import ABORT, CRASH, FAILURES, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, Outcome
-from opera.triage.sentence import SHORT, apart, sentence, title
+from opera.triage.sentence import SHORT, apart, reads_as_refusal, sentence, title
 
 VALUE = {"differing": 3, "elements": 4, "index": "[0, 1]", "expected": 2.875, "actual": 2.6666665077, "output": "Y"}
 SHAPE = {"expected": "(1, 2)", "actual": "(1, 3)", "output": "Y"}
@@ -129,3 +129,9 @@ def test_where_an_input_comes_from_is_told_after_what_is_given(deciding, wanted)
 )
 def test_two_numbers_have_as_many_digits_as_tell_them_apart(one, other, told):
     assert apart(one, other) == told
+
+
+def test_what_the_checker_forbids_is_no_refusal():
+    says = "indices typestr: tensor(int64), has unsupported type: tensor(int32)"
+    for symptom, refuses in (("InferenceError", False), ("ValidationError", False), ("RuntimeError", True)):
+        assert reads_as_refusal(Outcome(CRASH, "compile", symptom=symptom, message=says)) is refuses

@@ -14,6 +14,8 @@ from opera.programs.program import Instance
 
 NAMESPACES = ("torch", "torch.nn.functional", "torch.Tensor", "torch.linalg", "torch.fft", "torch.special")
 """Where the public form of an ATen operator is looked for, in this order."""
+REDUCTIONS = ("none", "mean", "sum")
+"""What the `reduction` of a loss is called whose number ATen is given (`at::Reduction`)."""
 MOST = 40
 """Operators of one call that are told."""
 
@@ -63,19 +65,36 @@ def _instances(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> It
 
     name = _public(str(getattr(getattr(target, "overloadpacket", None), "__name__", "")))
     if name:
+        args, named = _by_name(name, [x.name for x in target._schema.arguments], args)
         with suppress(NotRepresentable, CorpusError):
-            yield torch_calls.instance(name, args, kwargs)
+            yield torch_calls.instance(name, args, {**named, **kwargs})
+
+
+def _by_name(name: str, schema: list[str], args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return positional and named arguments of a public form, for those that an ATen operator was given by their place.
+
+    From the first on that has another place there (`reduction` of `cross_entropy`), they go by their names.
+    """
+    formals = torch_api.formals(name)
+    moved = (n for n, (one, other) in enumerate(zip(schema, formals, strict=False)) if one != other and one in formals)
+    first = next(moved, len(args))
+    named = dict(zip(schema[first : len(args)], args[first:], strict=False))
+    if isinstance(named.get("reduction"), int):
+        named["reduction"] = REDUCTIONS[named["reduction"]]
+    return args[:first], named
 
 
 @cache
 def _public(name: str) -> str:
     """Return the operator that an ATen operator's name is known by, else nothing.
 
-    `linalg_det` is `torch.linalg.det`, and `log_sigmoid` is `torch.nn.functional.logsigmoid`.
+    `linalg_det` is `torch.linalg.det`, `log_sigmoid` `torch.nn.functional.logsigmoid`, and `cross_entropy_loss`
+    `torch.nn.functional.cross_entropy`.
     """
     known = _squeezed()
     inner = name.partition("_")[2]
     names = [f"{space}.{name}" for space in NAMESPACES] + [f"{space}.{inner}" for space in NAMESPACES[3:]]
+    names += [f"{NAMESPACES[1]}.{name.removesuffix('_loss')}"] if name.endswith("_loss") else []
     exact = next((x for x in names if x in torch_api.operators()), "")
     if exact or not name or name.startswith("_"):
         return exact

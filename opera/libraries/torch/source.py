@@ -30,6 +30,8 @@ BINARY = {
     "matmul": "@", "mod": "%", "mul": "*", "ne": "!=", "or": "|", "pow": "**", "rshift": ">>", "sub": "-", "truediv": "/",
     "xor": "^",
 }  # fmt: skip
+PLAIN = {"bool", "int8", "int16", "int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64"}
+"""Dtypes whose numbers `torch.tensor` rounds as NumPy does, and keeps as they are written."""
 UNARY = {"invert": "~", "neg": "-", "pos": "+"}
 """Methods with two leading underscores (without them) → the operator that calls them."""
 
@@ -310,13 +312,25 @@ def _named(value: Named) -> str:
 def tensor(value: Tensor | RandomTensor, strides: Iterable[int] | None = None) -> str:
     """Return an expression for a torch.Tensor; scripts with large ones need `unpack` (opera.programs.literals)."""
     value = value.tensor() if isinstance(value, RandomTensor) else value
-    text = f"torch.from_numpy({literals.source(_bits(value))})"
-    if value.dtype not in literals.NATIVE:
+    text = _written_out(value) or f"torch.from_numpy({literals.source(_bits(value))})"
+    if value.dtype not in literals.NATIVE and text.startswith("torch.from_numpy("):
         text += f".view(torch.{value.dtype})"
     if strides is None:
         return text
     layout = literal(list(strides))
     return f"torch.empty_strided({literal(list(value.shape))}, {layout}, dtype=torch.{value.dtype}).copy_({text})"
+
+
+def _written_out(value: Tensor) -> str:
+    """Return `torch.tensor([1.0, 2.0])`, as users write it; nothing where that is long, or not bit for bit the same."""
+    listed, dtype = literals.nested(value), f", dtype=torch.{value.dtype}"
+    if value.dtype not in PLAIN or not (listed or 0 in value.shape):
+        return ""
+    if not listed:
+        return f"torch.zeros({literal(list(value.shape))}{'' if value.dtype == 'float32' else dtype})"
+    dtype = "" if value.dtype in ("float32", "int64", "bool") else dtype
+    text = f"torch.tensor({listed}{dtype})".replace("np.", "torch.")
+    return text if len(text) <= literals.WIDTH - 20 else ""
 
 
 def _bits(value: Tensor) -> Tensor:

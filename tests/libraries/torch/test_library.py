@@ -1,15 +1,21 @@
 """A PyTorch instance becomes a module that PyTorch itself runs, exports and agrees with."""
 
+import base64
 import math
+import zlib
 from contextlib import suppress
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 
 torch = pytest.importorskip("torch")
 
 from opera.errors import InvalidTest  # noqa: E402
 from opera.libraries.torch import calls as torch_calls  # noqa: E402
+from opera.libraries.torch import codec as torch_codec  # noqa: E402
 from opera.libraries.torch import library  # noqa: E402
 from opera.libraries.torch import modules as torch_modules  # noqa: E402
 from opera.libraries.torch import source as torch_source  # noqa: E402
@@ -165,6 +171,34 @@ def test_the_source_is_what_people_write(tmp_path):
     assert "return input" in text(tmp_path).splitlines()[-1]
     wrap(captured_module("torch.nn.Linear", (3, 4), ramp(2, 3)), tmp_path)
     assert "self.layer = torch.nn.Linear(3, 4)" in text(tmp_path) and "return self.layer(input)" in text(tmp_path)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    arrays(
+        st.sampled_from(["float32", "float64", "float16", "int64", "int8", "uint16", "bool", "complex64"]),
+        array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3),
+    )
+)
+def test_tensors_are_written_as_what_they_are(array):
+    value = Tensor.of(array)
+    made = eval(torch_source.tensor(value), {"torch": torch, "np": np, "unpack": unpack})
+    assert made.numpy().tobytes() == value.data and list(made.shape) == list(value.shape)
+
+
+def unpack(text, dtype, shape):
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype).reshape(shape).copy()
+
+
+def test_tensors_are_written_as_people_do():
+    written = {
+        "torch.tensor(1.5)": torch.tensor(1.5),
+        "torch.tensor([[1.0, torch.nan]], dtype=torch.float64)": torch.tensor([[1.0, math.nan]], dtype=torch.float64),
+        "torch.tensor([1, 2])": torch.tensor([1, 2]),
+        "torch.tensor([0.5, -torch.inf], dtype=torch.bfloat16)": torch.tensor([0.5, -math.inf], dtype=torch.bfloat16),
+        "torch.zeros([0, 2])": torch.zeros(0, 2),
+    }
+    assert [torch_source.tensor(torch_codec.tensor(x)) for x in written.values()] == list(written)
 
 
 def test_only_what_is_not_none_and_a_tensor_is_an_output(tmp_path):
@@ -343,6 +377,11 @@ EXPANDED = [
     ("torch.nn.functional.multilabel_soft_margin_loss", (torch.ones(1, 2),) * 2, {"torch.nn.functional.logsigmoid"}),
     ("torch.nn.functional.interpolate", (torch.ones(1, 1, 4), 2), {"torch.arange"}),
     ("torch.add", (torch.ones(2), 1), set()),
+    (
+        "torch.nn.functional.linear_cross_entropy",
+        (torch.ones(1, 2), torch.ones(3, 2), torch.zeros(1, dtype=torch.int64)),
+        {"torch.nn.functional.cross_entropy"},
+    ),
 ]
 
 
@@ -356,3 +395,13 @@ def test_what_the_exporter_makes_of_a_call_are_calls_that_run(tmp_path, operator
             library.wrap(Captured(program, SEEN), f"{place:020}", tmp_path / str(place))
             ran += 1
     assert ran >= len(found) / 2
+
+
+def test_what_a_loss_is_made_of_computes_what_it_does(tmp_path):
+    layer = captured_module(
+        "torch.nn.CrossEntropyLoss", {"reduction": "sum", "label_smoothing": 0.5}, torch.eye(2), torch.tensor([0, 1])
+    )
+    found = next(x for x in library.expanded(layer.program) if x.operator == "torch.nn.functional.cross_entropy")
+    expected = wrap(layer, tmp_path / "whole")[1]
+    assert wrap(Captured(found, SEEN), tmp_path / "inner")[1] == expected
+    assert found.params["reduction"] == "sum" and found.params["label_smoothing"] == 0.5
