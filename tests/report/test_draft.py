@@ -318,7 +318,8 @@ def test_what_is_said_of_a_shape_in_general_does_not_stand_beside_what_decides()
         ("If", {"cond": Tensor.of(np.array(True))}, (), "If"),
         ("TopK", {"X": Tensor.of(np.int64([1, 2]))}, (), "TopK"),
         ("EyeLike", {"input": Tensor.of(np.int32([[1]]))}, ("dtype=1", "integer inputs"), "EyeLike"),
-        ("Pow", {"X": Tensor.of(np.int32([1])), "Y": floats(1)}, ("integer inputs",), "Pow (int32, float32)"),
+        ("Pow", {"X": Tensor.of(np.int32([1])), "Y": floats(1)}, (), "Pow (int32, float32)"),
+        ("Pow", {"X": Tensor.of(np.int32([1])), "Y": floats(1)}, ("inputs of two dtypes",), "Pow"),
     ],
 )
 def test_a_title_names_the_dtypes_that_the_operator_leaves_open_where_they_are_uncommon(

@@ -377,7 +377,7 @@ def test_a_newer_operator_is_tried_with_the_types_of_older_versions() -> None:
             program = onnx("BitShift", tensors, direction="RIGHT" if name == "RIGHT" else "LEFT")
             program = msgspec.structs.replace(program, context={"opset": {"": 28}})
             question = Question(frontend="openvino-onnx", screened=True)
-            ask = reduce._Asker(probe, question, None, [Question(frontend="onnxruntime-onnx")])
+            ask = reduce.Asker(probe, question, None, [Question(frontend="onnxruntime-onnx")])
             [ask.target] = ask.look([program])
             assert NEWER in ask.target.details["tags"] and "BitShift 28" in ask.target.details["newer"]
             taken[name] = [x.instances()[0] for x in reduce._as_of_older(ask, program)]
