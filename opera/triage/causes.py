@@ -26,8 +26,9 @@ import msgspec
 from opera.errors import UsageError
 from opera.oracle import location
 from opera.oracle.signature import Signature
+from opera.programs.program import parse
 from opera.programs.values import RandomTensor, Tensor
-from opera.programs.verdicts import CRASH, REFUSED, Outcome
+from opera.programs.verdicts import CRASH, REFUSED, UNSTABLE, Outcome
 from opera.store import examined, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -102,7 +103,23 @@ def causes(workspace: Workspace) -> Causes:
     kinds = kinds_of(found, seen)
     of = _members(workspace, [finding for finding, own in kinds.items() if len(set(own.values())) > 1])
     told = features(workspace, {test for tests_of in of.values() for test in tests_of})
-    return conclude(found, of, told, verdicts.created(workspace), renamed, seen, kinship.stored(workspace))
+    empty = _of_nothing(workspace, {x.finding for x in found})
+    return conclude(found, of, told, verdicts.created(workspace), renamed, seen, kinship.stored(workspace), empty)
+
+
+def _of_nothing(workspace: Workspace, known: Collection[str]) -> set[tuple[str, str, str]]:
+    """Return (finding, frontend, environment) of those whose outputs vary and all of whose members compute nothing.
+
+    Args:
+        known: Findings that have a reduction: it tells that of them. What varies may pass when it is to be reduced.
+    """
+    signatures = ((x, msgspec.json.decode(y, type=Signature)) for x, y in verdicts.signatures(workspace).items())
+    varying = [finding for finding, x in signatures if x.symptom == UNSTABLE and finding not in known]
+    of = list(verdicts.of_findings(workspace, varying)) if varying else []
+    documents = tests.documents(workspace, {x.test for x in of})
+    empty = {test for test, form in documents if uniting.of_nothing(parse(form))}
+    some = {x.finding for x in of if x.test not in empty}
+    return {(x.finding, x.frontend, x.environment) for x in of if x.finding not in some}
 
 
 def conclude(
@@ -113,6 +130,7 @@ def conclude(
     renamed: Mapping[str, str],
     seen: Answers = NOTHING,
     kin: Iterable[Kin] = (),
+    empty: Iterable[tuple[str, str, str]] = (),
 ) -> Causes:
     """Return what findings are called.
 
@@ -124,6 +142,7 @@ def conclude(
         renamed: What is called otherwise for good.
         seen: What was seen of members that were asked themselves.
         kin: What was asked about reductions of several findings.
+        empty: (finding, frontend, environment) of those without a reduction that compute nothing.
     """
     kinds = kinds_of(found, seen)
     parts = {finding: divide(finding, of, kinds, told, seen) for finding, of in members.items()}
@@ -132,7 +151,7 @@ def conclude(
     both = (
         key for key, of in seen.items() if belonging.OTHERWISE in of.values() and belonging.BELONGS not in of.values()
     )
-    return Causes({**once, **uniting.united(found, parts, created, kin)}, parts, frozenset(both))
+    return Causes({**once, **uniting.united(found, parts, created, kin, empty)}, parts, frozenset(both))
 
 
 def remember(workspace: Workspace, before: Causes) -> None:

@@ -245,7 +245,8 @@ def decided(ask: Look, program: Program, defaults: Defaults) -> Decided:
     said where its library rejects that, nor where it then fails in another way.
 
     A parameter does not decide if the program fails without it as well once its tensors are larger or hold other numbers: then
-    it passed by chance (linear interpolation shows a wrong scale better than that of the nearest). Where no parameter and no
+    it passed by chance (linear interpolation shows a wrong scale better than that of the nearest). A rank other than 0 is told
+    where nothing else decides, for an axis less may mean that less is computed. Where no parameter and no
     input decides alone, two are left out together. Of a crash that something else decides, `besides` also names those without
     which the program is not supported: they lead to the crash, but not to what would be right.
     """
@@ -254,6 +255,7 @@ def decided(ask: Look, program: Program, defaults: Defaults) -> Decided:
         if not (x.one_of and x.one_of in {y.one_of for y in found}) and _telling(ask, program, x):
             found += [x] if _decides(ask, program, x) else []
     found = [x for x in found if not any(peculiar.makes(x.key, y.says) for y in found)]
+    found = [x for x in found if not x.says.startswith(peculiar.RANK)] or found
     if not any(x.kind in (PARAMETER, INPUT) for x in found):
         found = [*_together(ask, program, defaults), *found]
     of = tuple(x.says for x in found if x.kind == PARAMETER)

@@ -22,6 +22,7 @@ from opera.triage.reduction import Reduction
 
 UNWRITTEN = frozenset(("value", "nan-mask", UNSTABLE))
 """Symptoms of outputs that nobody wrote."""
+NOTHING = "nothing is computed"
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -31,8 +32,17 @@ def united(
     parts: Mapping[str, Mapping[str, str]],
     created: Mapping[str, float],
     kin: Iterable[Kin] = (),
+    empty: Iterable[tuple[str, str, str]] = (),
 ) -> dict[str, str]:
-    """Return finding or part → the one that was found first, of those that are one cause."""
+    """Return finding or part → the one that was found first, of those that are one cause.
+
+    Args:
+        found: Finding of the signature, and a reduction of one of its members.
+        parts: Finding → test → the part that this member belongs to, where it is not the finding itself.
+        created: Finding → when it was found.
+        kin: What was asked about reductions of several findings.
+        empty: (finding, frontend, environment) of those without a reduction that compute nothing.
+    """
     age: dict[str, tuple[float, bool, str]] = {}
     alike: dict[Hashable, list[_Sight]] = defaultdict(list)
     shared: dict[Hashable, set[str]] = defaultdict(set)
@@ -50,6 +60,9 @@ def united(
         alike[at].append(_Sight(name, x.variant, says, translator))
         for what in _common(x, program):
             shared[x.frontend, x.environment, what].add(name)
+    for name, *where in empty:
+        age[name] = (created.get(name, 0.0), False, name)
+        shared[*where, NOTHING].add(name)
     groups = [*shared.values(), *_kin(named, kin), *(group for sights in alike.values() for group in _same(sights))]
     return {
         name: min(group, key=age.__getitem__)
@@ -70,8 +83,9 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     - The same decides, and that is narrow: how an input comes to the model, that an output is asked for.
     """
     shown, operators = x.outcome, tuple(sorted({location.canonical(name) for name in program.operators}))
-    if shown.symptom in UNWRITTEN and _of_nothing(program):
-        yield "nothing is computed"
+    whole = shown.verdict == UNSTABLE or isinstance(program, Instance)
+    if whole and shown.symptom in UNWRITTEN and of_nothing(program):
+        yield NOTHING
     if where := _place(x):
         yield shown.verdict, shown.stage, shown.symptom, where
     if not isinstance(program, Instance):
@@ -138,14 +152,14 @@ def _unwritten(program: Program) -> Hashable:
     return tuple(sorted({location.canonical(name) for name in program.operators}))
 
 
-def _of_nothing(program: Program) -> bool:
-    """Whether the first tensor that a program of one call is given has no elements: nothing is computed, and what is wrong of
+def of_nothing(program: Program) -> bool:
+    """Whether the first tensor that a program is given has no elements: nothing is computed, and what is wrong of
     its values is what nobody wrote, or began with. That is one cause, whatever operator it is, and whether memory happens to
     vary. Other tensors may only tell a type (`CastLike`).
     """
     given = (operand.value for operand in program.inputs)
     first = next((x for x in given if isinstance(x, Tensor | RandomTensor)), None)
-    return isinstance(program, Instance) and first is not None and 0 in first.shape
+    return first is not None and 0 in first.shape
 
 
 class _Sight(NamedTuple):

@@ -467,6 +467,9 @@ def test_what_is_computed_of_nothing_is_one_cause_whether_it_varies_or_not() -> 
     )
     cast = reduced("F2", "b", typed, outcome=wrong)
     assert not uniting.united([one, cast], {}, {"F1": 1.0, "F2": 2.0}), "the second tensor only tells a type"
+    unreduced = {("F0", one.reduction.frontend, one.reduction.environment), ("F4", "another", "")}
+    ages = {f"F{n}": float(n) for n in range(5)}
+    assert uniting.united([one], {}, ages, (), unreduced) == {"F1": "F0"}
 
 
 def test_joined_sets_and_many_sights_of_one_program_take_no_square_of_time() -> None:
