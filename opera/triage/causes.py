@@ -113,8 +113,8 @@ def _of_nothing(workspace: Workspace, known: Collection[str]) -> set[tuple[str, 
     Args:
         known: Findings that have a reduction: it tells that of them. What varies may pass when it is to be reduced.
     """
-    signatures = ((x, msgspec.json.decode(y, type=Signature)) for x, y in verdicts.signatures(workspace).items())
-    varying = [finding for finding, x in signatures if x.symptom == UNSTABLE and finding not in known]
+    signatures = {finding: msgspec.json.decode(x) for finding, x in verdicts.signatures(workspace).items()}
+    varying = [x for x, told in signatures.items() if told.get("symptom") == UNSTABLE and x not in known]
     of = list(verdicts.of_findings(workspace, varying)) if varying else []
     documents = tests.documents(workspace, {x.test for x in of})
     empty = {test for test, form in documents if uniting.of_nothing(parse(form))}
