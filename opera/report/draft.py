@@ -37,7 +37,7 @@ from opera.store import instances, tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import brief, causes, disputed, part, reproducer, scripts
+from opera.triage import brief, causes, deciding, disputed, part, reproducer, scripts
 from opera.triage.choice import Choice, choose
 from opera.triage.findings import Finding, findings
 from opera.triage.known import Entry, Known
@@ -312,7 +312,7 @@ def _quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
 def _of_types(shown: Choice, outcome: Outcome) -> bool:
     """Whether it is known, or a crash says, that a dtype is what matters."""
     text = said(outcome, 1500) if outcome.verdict in (CRASH, REFUSED) else ""
-    return any(x.endswith(" inputs") for x in shown.deciding) or TYPES.search(text) is not None
+    return any(map(deciding.is_dtype, shown.deciding)) or TYPES.search(text) is not None
 
 
 def _mentioned(call: Instance, outcome: Outcome) -> Iterator[str]:

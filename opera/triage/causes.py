@@ -209,12 +209,8 @@ def _apart(found: Iterable[Reduced], seen: Answers) -> set[tuple[tuple[str, str]
 
 def _conditions(x: Reduction) -> list[str]:
     """Return what decides beside parameters, as far as it tells causes apart: dtypes and ranks are the reduction's choice."""
-    vague = (peculiar.RANK, peculiar.SCALAR)
-    return sorted(
-        deciding.key(says)
-        for says in belonging.wanted(x)
-        if not says.endswith(" inputs") and not says.startswith(vague)
-    )
+    vague = (deciding.is_dtype, peculiar.is_rank)
+    return sorted(deciding.key(says) for says in belonging.wanted(x) if not any(of_kind(says) for of_kind in vague))
 
 
 def _as_one(

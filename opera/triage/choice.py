@@ -70,9 +70,9 @@ def choose(
 
 
 def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
-    """Return a reduction without the special numbers that decide of it, where others do of another program of the finding."""
-    told = [{says for says in x.besides if kinship.special(says)} for x in found]
-    besides = (x for x in best.besides if not kinship.special(x) or all(x in other for other in told if other))
+    """Return a reduction without the special numbers that decide of it, where others do, or none, of another of the finding."""
+    told = [{says for says in x.besides if kinship.special(says)} for x in found if x.finished]
+    besides = (x for x in best.besides if not kinship.special(x) or all(x in other for other in told))
     return msgspec.structs.replace(best, besides=tuple(besides))
 
 

@@ -98,6 +98,11 @@ def key(says: str) -> str:
     return says.partition("=")[0]
 
 
+def is_dtype(says: str) -> bool:
+    """Whether this tells of which dtypes inputs are."""
+    return says.endswith(" inputs") or says == SEVERAL
+
+
 def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
     """Yield what a program has that may decide, in the order in which it is asked about.
 
@@ -277,9 +282,16 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
             return False
         several = condition.kind == PARAMETER or condition.says.endswith(NO_CONSTANT)
         varied = _made(passing[0], varieties(passing[0])) if several else []
-        return not any(ask.fails(now) for now in ask.look(varied))
+        return not any(_wrong_as(ask, program, now) for now in ask.look(varied))
     except Spent:
         return False
+
+
+def _wrong_as(ask: Look, program: Program, now: Outcome) -> bool:
+    """Whether an outcome is the failure of a program, or has the symptom of its wrong outputs, whatever of them is wrong."""
+    [before] = ask.look([program])
+    alike = before.verdict == INCONSISTENT and (now.verdict, now.symptom) == (before.verdict, before.symptom)
+    return alike or ask.fails(now)
 
 
 def _by_chance(ask: Look, program: Program) -> str:

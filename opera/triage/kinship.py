@@ -165,10 +165,8 @@ def _comparable(one: _One, other: _One) -> bool:
 
 def conditions(of: Reduction) -> frozenset[str]:
     """Return what decides beside parameters, but for dtypes and ranks, which are the reduction's choice, and relations."""
-    vague = (peculiar.RANK, peculiar.SCALAR)
-    return frozenset(
-        deciding.key(x) for x in of.besides if not (x.endswith(" inputs") or x.startswith(vague) or is_relation(x))
-    )
+    vague = (deciding.is_dtype, peculiar.is_rank, is_relation)
+    return frozenset(deciding.key(x) for x in of.besides if not any(of_kind(x) for of_kind in vague))
 
 
 def special(says: str) -> bool:

@@ -463,9 +463,8 @@ def _equal(ones: list[Value] | None, others: list[Value] | None) -> bool:
 def _oldest(ask: Asker, program: Program, older: Sequence[tuple[dict[str, Any], bool]]) -> list[Program]:
     """Return the program as of older versions of its operators, in which it fails so, too, the oldest last; else nothing.
 
-    First the oldest that its library says the same of. Where that is still newer than the compiler declares to know, any other,
-    if the library's reference computes the same there, bit for bit, and another implementation confirms that: a version with
-    other words may have other rules.
+    First the oldest that its library says the same of; then any other, if the library's reference computes the same there, bit
+    for bit, and another implementation confirms that: a version with other words may have other rules.
 
     Args:
         older: Forms of the program, the newest first, and whether the library says the same of them (opera.libraries.Older).
@@ -473,8 +472,6 @@ def _oldest(ask: Asker, program: Program, older: Sequence[tuple[dict[str, Any], 
     same = [parse(form) for form, alike in older if alike][-1:]
     found = [x for x, fails in zip(same, ask(same), strict=True) if fails]
     newest = (found or [program])[0]
-    if not newer(ask.outcomes[newest.id]):
-        return found
     others = [parse(form) for form, alike in older if not alike]
     try:
         failing = [x for x, shown in zip(others, ask.look(others), strict=True) if _as_before(ask, newest, shown)]
@@ -485,11 +482,11 @@ def _oldest(ask: Asker, program: Program, older: Sequence[tuple[dict[str, Any], 
 
 
 def _as_before(ask: Asker, program: Program, shown: Outcome) -> bool:
-    """Whether an outcome is that of a program: one answer, or one crash, wherever another version's converter raises it."""
+    """Whether an outcome is that of a program: one answer, or one crash; of what is newer, whichever converter raises it."""
     before = ask.outcomes[program.id]
     if before.verdict == INCONSISTENT:
         return ask.fails(shown) and same_answer(before, shown)
-    return ask.fails(shown, elsewhere=True)
+    return ask.fails(shown, elsewhere=newer(before))
 
 
 def _confirmed(workspace: Workspace, ask: Asker, kept: list[Program]) -> tuple[Program, Outcome]:

@@ -186,10 +186,10 @@ def _wrong(compiler: str, what: str, outcome: Outcome) -> str:
 
 
 def brief(operator: str) -> str:
-    """Return the name of a program of many operators by the first and the last of them."""
-    names = operator.split(JOINED)
+    """Return the name of a program by its operators, without its constants; of many, by the first and the last of them."""
+    names = [x for x in operator.split(JOINED) if x != "Constant"] or operator.split(JOINED)
     if len(names) <= NAMED:
-        return operator
+        return JOINED.join(names)
     return f"{names[0]} + … + {names[-1]} ({len(names)} operators)"
 
 
