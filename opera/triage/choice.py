@@ -14,7 +14,7 @@ from opera.programs import migrated
 from opera.programs.verdicts import INCONSISTENT, Outcome, newer
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import kinship, reduction
+from opera.triage import deciding, kinship, peculiar, reduction
 from opera.triage.reduction import Reduction
 
 
@@ -70,10 +70,17 @@ def choose(
 
 
 def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
-    """Return a reduction without the special numbers that decide of it, where others do, or none, of another of the finding."""
-    told = [{says for says in x.besides if kinship.special(says)} for x in found if x.finished]
-    besides = (x for x in best.besides if not kinship.special(x) or all(x in other for other in told))
-    return msgspec.structs.replace(best, besides=tuple(besides))
+    """Return a reduction without special numbers, ranks and dtypes that decide of it and not of another of the finding: they
+    are but one way to it. Of dtypes another must decide there, for a search may end in one that needs none to be told.
+    """
+    told = [x.besides for x in found if x.finished]
+
+    def stands(says: str) -> bool:
+        of_kind = next((x for x in (kinship.special, peculiar.is_rank, deciding.is_dtype) if x(says)), None)
+        others = [set(filter(of_kind, x)) for x in told] if of_kind else []
+        return all(says in x for x in others if x or of_kind is not deciding.is_dtype)
+
+    return msgspec.structs.replace(best, besides=tuple(filter(stands, best.besides)))
 
 
 def _of_drawn(workspace: Workspace, verdict: Verdict) -> Verdict:

@@ -242,8 +242,15 @@ def test_a_special_number_is_not_told_where_another_does_it_too() -> None:
         for says in (("an empty input",), ("infinity in an input",), ("an empty input", "infinity in an input"))
     )
     assert choice._shared(nothing, [nothing, infinite]).besides == ("input B",)
-    for others in ([nothing], [nothing, both], [nothing, reduced(call())]):
+    for others in ([nothing], [nothing, both]):
         assert choice._shared(nothing, others).besides == ("input B", "an empty input")
+    plain = reduced(call())
+    assert choice._shared(nothing, [nothing, plain]).besides == ("input B",), "the other fails without"
+    one, other = (
+        reduced(call(), besides=(f"{x} inputs", f"an input of rank {n}")) for n, x in enumerate(("int8", "bool"))
+    )
+    assert choice._shared(one, [one, plain]).besides == ("int8 inputs",)
+    assert choice._shared(one, [one, other]).besides == ()
 
 
 def test_what_a_newer_version_of_an_operator_brings_is_one() -> None:
