@@ -290,7 +290,7 @@ def _does(shown: str) -> str:
 def _laid(told: Page) -> str:
     if told.blame is None or told.blame.verdict == part.UNKNOWN:
         return ""
-    return f"{told.blame.verdict}: {told.blame.because.partition('; fails only with ')[0]}"
+    return f"{told.blame.verdict}: {told.blame.because}"
 
 
 def _quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:

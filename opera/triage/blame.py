@@ -260,8 +260,6 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     places: Mapping[str, str] = getattr(frontend, "PLACES", {})
     exporter, native = (bool(getattr(frontend, name, False)) for name in ("EXPORTER", "NATIVE"))
     verdict, because = decide(about.seen, tried, places, exporter=exporter, native=native, drawn=about.drawn)
-    if about.deciding:
-        because += f"; fails only with {', '.join(about.deciding)}"
     now = next((x.outcome for x in tried if x.kind == AS_FOUND), about.seen)
     shown = [x for x in tried if x.kind not in (MADE, WITHOUT) and not _missing(x.outcome)]
     rows = [_row(x, about, now) for x in shown]
