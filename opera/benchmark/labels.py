@@ -11,14 +11,14 @@ import hashlib
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 
 import msgspec
 
 from opera import __version__
 from opera.errors import CorpusError, UsageError
-from opera.store import verdicts
+from opera.store import examined, verdicts
 from opera.store.workspace import Workspace
 from opera.triage.findings import Finding, findings
 from opera.triage.sides import sides
@@ -91,14 +91,14 @@ def freeze(workspaces: Sequence[Workspace]) -> Labels:
 
 
 def _frontends(workspace: Workspace) -> list[LabelledFrontend]:
-    environments, newest = workspace.environments(), scored(workspace)
+    environments, newest, made = workspace.environments(), scored(workspace), examined.made(workspace)
     tests: dict[tuple[str, str], set[str]] = defaultdict(set)
     for x in verdicts.shown(workspace):
-        if (x.frontend, x.environment) in newest:
+        if (x.frontend, x.environment) in newest and x.test not in made:
             tests[x.frontend, x.environment].add(x.test)
     found: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in findings(workspace):
-        if (finding.frontend, finding.environment) in newest:
+        if (finding.frontend, finding.environment) in newest and set(finding.members) - made:
             found[finding.frontend, finding.environment].append(finding)
     if not tests:
         raise UsageError(
@@ -118,16 +118,16 @@ def _frontends(workspace: Workspace) -> list[LabelledFrontend]:
             environment,
             len(tests[frontend, environment]),
             digest(tests[frontend, environment]),
-            {"signature": {x.id: sorted(x.members) for x in mine}, "converter": _converters(mine)},
+            {"signature": {x.id: sorted(set(x.members) - made) for x in mine}, "converter": _converters(mine, made)},
         )
         for (frontend, environment), mine in found.items()
     ]
 
 
-def _converters(found: list[Finding]) -> dict[str, list[str]]:
+def _converters(found: list[Finding], made: Set[str]) -> dict[str, list[str]]:
     members: dict[str, set[str]] = defaultdict(set)
     for finding in found:
-        members[PLACE.sub("", finding.conversion_function) or finding.operator].update(finding.members)
+        members[PLACE.sub("", finding.conversion_function) or finding.operator].update(set(finding.members) - made)
     return {name: sorted(tests) for name, tests in sorted(members.items())}
 
 

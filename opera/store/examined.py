@@ -71,6 +71,11 @@ def save_made(workspace: Workspace, found: Examined, program: Program) -> None:
         )
 
 
+def made(workspace: Workspace) -> set[str]:
+    """Return the tests that have verdicts and are not of the corpus."""
+    return {test for (test,) in workspace.query("SELECT test FROM examined WHERE kind = ?", (MADE,))}
+
+
 def instance_of(workspace: Workspace, test: str) -> str:
     """Return the instance of a test that was made of a finding, empty where there is no such test."""
     rows = workspace.query("SELECT document FROM examined WHERE kind = ? AND test = ?", (TEST, test))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from opera.programs.verdicts import PASS
+from opera.store import examined
 from opera.store.instances import CALLS
 from opera.store.rows import Verdict, unpack
 from opera.store.workspace import COUNTED, Workspace
@@ -251,10 +252,12 @@ def tests(workspace: Workspace, frontend: str, environment: str) -> set[str]:
 
 
 def seconds(workspace: Workspace, frontend: str, environment: str) -> dict[str, float]:
-    """Return test → seconds inside the compiler, over all variants that were tried."""
+    """Return test → seconds inside the compiler, over all variants that were tried, of the tests of the corpus."""
     found: dict[str, float] = defaultdict(float)
     for test, spent in workspace.stream(
-        "SELECT test, seconds FROM verdicts WHERE frontend = ? AND environment = ?", (frontend, environment)
+        "SELECT test, seconds FROM verdicts WHERE frontend = ? AND environment = ?"
+        f" AND test NOT IN (SELECT test FROM examined WHERE kind = '{examined.MADE}')",
+        (frontend, environment),
     ):
         found[test] += spent
     return dict(found)

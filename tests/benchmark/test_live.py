@@ -15,6 +15,7 @@ from opera.benchmark import labels as labelling
 from opera.benchmark.subjects import live
 from opera.errors import CorpusError, UsageError
 from opera.oracle.signature import Signature
+from opera.store import examined, verdicts
 from opera.store.rows import Test as MigratedTest
 from opera.store.workspace import Workspace
 
@@ -44,6 +45,17 @@ def test_where_in_a_converter_it_failed_does_not_tell_faults_apart_at_the_coarse
     for name in ("DFT@common.h:31", "DFT@src/op/dft.cpp:7", "DFT:12", "DFT"):
         assert labelling.PLACE.sub("", name) == "DFT"
     assert labelling.PLACE.sub("", "onnx_frontend:Conv._impl_v1") == "onnx_frontend:Conv._impl_v1"
+
+
+def test_what_was_made_of_a_member_is_no_test_of_the_corpus(filled: Workspace) -> None:
+    told = examined.Examined("Fbbbbbbbb", "", "t1", b"t0 without pads")
+    examined.save(filled, examined.MADE, told)
+    labels = labelling.freeze([filled])
+    for x in labels.frontends.values():
+        assert x.tests == len(verdicts.seconds(filled, x.frontend, x.environment))
+        assert "t1" not in {test for found in x.faults.values() for tests in found.values() for test in tests}
+    assert not any("Fbbbbbbbb" in x.faults["signature"] for x in labels.frontends.values())
+    assert live([filled], labels), "the digests agree"
 
 
 def test_nothing_run_and_nothing_found_are_told(workspace: Workspace) -> None:
