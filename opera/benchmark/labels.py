@@ -94,7 +94,7 @@ def _frontends(workspace: Workspace) -> list[LabelledFrontend]:
     environments, newest, made = workspace.environments(), scored(workspace), examined.made(workspace)
     tests: dict[tuple[str, str], set[str]] = defaultdict(set)
     for x in verdicts.shown(workspace):
-        if (x.frontend, x.environment) in newest and x.test not in made:
+        if (x.frontend, x.environment) in newest:
             tests[x.frontend, x.environment].add(x.test)
     found: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in findings(workspace):

@@ -22,6 +22,8 @@ the corpus, so that no plan, ranking or count knows it. The one holds the id of 
 MADE = "made"
 """Kind of documents that say, as text, what a test was made of that is one of `tests` with its verdicts, and yet not of the
 corpus: another test without what decides that it fails."""
+NOT_MADE = f"test NOT IN (SELECT test FROM examined WHERE kind = '{MADE}')"
+"""SQL that is true of the tests of the corpus."""
 
 
 class Examined(NamedTuple):

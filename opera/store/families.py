@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from opera import resources
+from opera.store.examined import MADE
 from opera.store.workspace import Workspace
 
 TESTS = "tests"
@@ -34,10 +35,12 @@ def held(workspace: Workspace) -> Held:
     if not names:
         return Counter()
     main = names[0]
-    # An instance has a provenance or is equipped: so those that are not looked up here are all held by `main` alone.
+    # An instance has a provenance, is equipped, or was made of a member: so those that are not looked up here are all held by
+    # `main` alone.
     rows = workspace.query(
         f"SELECT library, operator, {_holders(names)} holders, COUNT(*) FROM instances i WHERE i.id IN"
-        " (SELECT instance FROM provenances WHERE source != ? UNION SELECT instance FROM equipped) GROUP BY 1, 2, 3",
+        " (SELECT instance FROM provenances WHERE source != ? UNION SELECT instance FROM equipped"
+        f" UNION SELECT instance FROM tests WHERE id IN (SELECT test FROM examined WHERE kind = '{MADE}')) GROUP BY 1, 2, 3",
         (*names, main),
     )
     found: Held = Counter({(row[0], row[1], _decoded(row[2], names)): row[3] for row in rows if row[2]})

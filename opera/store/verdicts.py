@@ -144,8 +144,8 @@ def rules(workspace: Workspace, frontend: str, environment: str) -> list[str]:
 
 
 def shown(workspace: Workspace) -> Iterator[Shown]:
-    """Yield every verdict in brief."""
-    rows = workspace.stream("SELECT frontend, environment, test, verdict FROM verdicts")
+    """Yield every verdict on the tests of the corpus in brief."""
+    rows = workspace.stream(f"SELECT frontend, environment, test, verdict FROM verdicts WHERE {examined.NOT_MADE}")
     return map(Shown._make, rows)
 
 
@@ -255,8 +255,7 @@ def seconds(workspace: Workspace, frontend: str, environment: str) -> dict[str, 
     """Return test → seconds inside the compiler, over all variants that were tried, of the tests of the corpus."""
     found: dict[str, float] = defaultdict(float)
     for test, spent in workspace.stream(
-        "SELECT test, seconds FROM verdicts WHERE frontend = ? AND environment = ?"
-        f" AND test NOT IN (SELECT test FROM examined WHERE kind = '{examined.MADE}')",
+        f"SELECT test, seconds FROM verdicts WHERE frontend = ? AND environment = ? AND {examined.NOT_MADE}",
         (frontend, environment),
     ):
         found[test] += spent
