@@ -87,7 +87,7 @@ def seen(case: Case) -> tuple[str, str, str, str]:
 
 
 class MANIFEST:
-    library, offers, needs = "onnx", (), {}
+    library, offers, needs, operators = "onnx", (), {}, {}
 
 
 def ran(case: Case) -> list[np.ndarray[Any, Any]]:

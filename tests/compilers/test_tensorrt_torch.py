@@ -53,7 +53,7 @@ class Calls(torch.nn.Module):  # type: ignore[misc, name-defined]
 
 
 class MANIFEST:
-    library, offers, needs = "torch", (), {}
+    library, offers, needs, operators = "torch", (), {}, {}
 
 
 @pytest.fixture
