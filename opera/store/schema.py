@@ -162,7 +162,7 @@ CREATE TABLE examined (                     -- what was found out about a findin
     environment TEXT NOT NULL,
     kind TEXT NOT NULL,                     -- reduction, member, kin, blame, since; test, instance, made: of none of the corpus
     test TEXT NOT NULL,                     -- the member that was looked at; id of the test or instance
-    document BLOB NOT NULL,                 -- JSON of Reduction, Membership, Blame or Since (opera.triage), zlib
+    document BLOB NOT NULL,                 -- JSON of Reduction, Membership, Kin, Blame or Since (opera.triage), zlib
     PRIMARY KEY (finding, environment, kind, test)
 ) WITHOUT ROWID;
 CREATE TABLE aliases (                      -- findings that turned out to be another one

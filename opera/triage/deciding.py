@@ -251,9 +251,9 @@ def decided(ask: Look, program: Program, defaults: Defaults) -> Decided:
 
     A parameter does not decide if the program fails without it as well once its tensors are larger or hold other numbers: then
     it passed by chance (linear interpolation shows a wrong scale better than that of the nearest). A rank other than 0 is told
-    where nothing else decides, for an axis less may mean that less is computed. Where no parameter and no
-    input decides alone, two are left out together. Of a crash that something else decides, `besides` also names those without
-    which the program is not supported: they lead to the crash, but not to what would be right.
+    where nothing else decides, for an axis less may mean that less is computed. Where no parameter and no input decides alone,
+    two are left out together. Of a crash that something else decides, `besides` also names those without which the program is
+    not supported: they lead to the crash, but not to what would be right.
     """
     found = list[Condition]()
     for x in conditions(program, defaults):

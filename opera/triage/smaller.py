@@ -93,13 +93,23 @@ def same(one: Value, other: Value) -> bool:
 
 def leaves(program: Program) -> list[Leaf]:
     """Return all tensors, in order: inputs, and those in parameters."""
+    return _visited(partial(mapped, program))
+
+
+def within(value: Value) -> list[Leaf]:
+    """Return the tensors of a value, in order."""
+    return _visited(partial(_within, value))
+
+
+def _visited(visit: Callable[[Callable[[Leaf], Leaf]], object]) -> list[Leaf]:
+    """Return the tensors that a walk changes, in its order."""
     found: list[Leaf] = []
 
     def seen(leaf: Leaf) -> Leaf:
         found.append(leaf)
         return leaf
 
-    mapped(program, seen)
+    visit(seen)
     return found
 
 
@@ -122,18 +132,6 @@ def _within(value: Value, change: Callable[[Leaf], Leaf]) -> Value:
         case dict():
             return {key: _within(x, change) for key, x in value.items()}
     return value
-
-
-def within(value: Value) -> list[Leaf]:
-    """Return the tensors of a value, in order."""
-    found: list[Leaf] = []
-
-    def seen(leaf: Leaf) -> Leaf:
-        found.append(leaf)
-        return leaf
-
-    _within(value, seen)
-    return found
 
 
 def at(place: int, change: Callable[[Leaf], Leaf]) -> Callable[[Program], Program]:

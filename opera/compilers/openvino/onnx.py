@@ -173,8 +173,9 @@ def _newest(operator: str) -> int | None:
     return None
 
 
+@cache
 def _reader() -> bytes:
-    """Return the reader's library."""
+    """Return the reader's library, of about 7 MB: it is looked into for each operator."""
     import openvino
 
     files = Path(openvino.__file__).parent.glob("libs/*openvino_onnx_frontend*")
