@@ -25,9 +25,11 @@ from opera.programs.values import CONTAINERS, Value
 
 __all__ = [
     "APART",
+    "BODY",
     "CONVERSION",
     "DECLARED",
     "KERNEL",
+    "LAWFUL",
     "LESS",
     "MADE",
     "OPTIMISATION",
@@ -71,6 +73,7 @@ class Variant(msgspec.Struct, frozen=True):
 
 
 LESS, APART, OWN, DECLARED, MADE = "optimisation", "ir", "own", "declared", "made"
+LAWFUL, BODY = "lawful", "body"
 """Kinds of ways: see Way."""
 CONVERSION, OPTIMISATION, KERNEL = "conversion", "optimisation", "kernel"
 """Parts of a compiler: what a frontend's PLACES lead to."""
@@ -86,7 +89,11 @@ class Way(msgspec.Struct, frozen=True):
             compiler's own, which may have the kernels' faults: only what is right then tells something. DECLARED: tensors,
             of whatever values, in the dtypes and shapes that the importer's result states for its outputs. MADE: nothing is
             run, but shared.packing.Made is raised with a digest of what the importer made, without names and what leads to no
-            output, so that it can be told of two models whether they are converted alike.
+            output, so that it can be told of two models whether they are converted alike. LAWFUL: nothing is run, but
+            shared.packing.Unlawful is raised where what the importer made breaks a rule of the compiler's own: the form of
+            an operator is none that can be lowered, a number is none of the dtype. BODY: an operator that the compiler has
+            no kernel of is what the library's definition makes of it, written out, run by the library's reference or by the
+            compiler itself; a Refusal where it has kernels of all.
         about: In words.
         stage: The first that differs: what fails before it fails alike.
     """

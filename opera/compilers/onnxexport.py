@@ -12,9 +12,8 @@ from typing import Any
 
 from opera import precision
 from opera.compilers import APART, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way, onnxruntime
-from opera.compilers.shared import keras_live, messages, torch_live, torch_operators
+from opera.compilers.shared import keras_live, messages, onnx_bodies, torch_live, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import of_numpy
 from opera.programs.values import Tensor, Value
 
 NAME = "onnxexport"
@@ -171,9 +170,7 @@ def _checked(model: Path, way: str) -> Any:
     from opera.compilers.recipes import onnxexport as recipe
 
     if way == REFERENCE.name:
-        from onnx.reference import ReferenceEvaluator
-
-        return ReferenceEvaluator(str(model))
+        return onnx_bodies.evaluator(model)
     if way:
         return onnxruntime.unoptimised(model)
     return recipe.check_and_load(str(model))
@@ -184,8 +181,7 @@ def _ran(session: Any, feeds: Mapping[str, Value]) -> list[Value]:
     from opera.compilers.recipes import onnxexport as recipe
 
     if not hasattr(session, "get_outputs"):  # ONNX's reference evaluator
-        fed = {name: value.array() for name, value in feeds.items() if isinstance(value, Tensor)}
-        return [of_numpy(item) for item in session.run(None, {name: fed[name] for name in session.input_names})]
+        return onnx_bodies.evaluated(session, feeds)
     outputs = [item.name for item in session.get_outputs()]
     return onnxruntime.ran(session, feeds, outputs, recipe.infer, recipe.infer_low)
 

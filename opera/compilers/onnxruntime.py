@@ -1,4 +1,6 @@
-"""ONNX Runtime, on the CPU unless another execution provider is chosen. The model file is its only input: it needs no onnx."""
+"""ONNX Runtime, on the CPU unless another execution provider is chosen. The model file is its only input: it needs no onnx,
+but for the ways that write out bodies of functions.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from opera import temporary
 from opera.compilers import (
+    BODY,
     CONVERSION,
     KERNEL,
     LESS,
@@ -24,7 +28,7 @@ from opera.compilers import (
     Way,
 )
 from opera.compilers.settings import Setting, chosen
-from opera.compilers.shared import gpu, messages
+from opera.compilers.shared import gpu, messages, onnx_bodies
 from opera.compilers.shared.messages import last_location
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import BITS, CannotCarry, of_numpy, pack, unpack
@@ -62,8 +66,12 @@ OF_GPU = {"CUDAExecutionProvider": "load_cuda", "TensorrtExecutionProvider": "lo
 SETTINGS = {"provider": Setting(CPU, "the execution provider that runs all of a model, or nothing", (CPU, *OF_GPU))}
 
 UNOPTIMISED = Way("unoptimised", LESS, "graph optimisations off (ORT_DISABLE_ALL)", "load")
+BODIES = (
+    Way("body", BODY, "ONNX's own function body of it, on ONNX's reference evaluator", "load"),
+    Way("written-out", BODY, "ONNX's own function body of it, written out as a model", "load"),
+)
 PLACES = {
-    r"core/(?:providers|mlas)/|\bwhile running \w+ node": KERNEL,
+    r"core/(?:providers|mlas)/|\bwhile running \w+ node|Could not find an implementation": KERNEL,
     r"core/optimizer/": OPTIMISATION,
     r"core/graph/|ShapeInferenceError|TypeInferenceError": CONVERSION,
 }
@@ -111,7 +119,7 @@ class Onnx:
         Variant("constants", "onnx-constants", after="rejected"),
         Variant("oldest-opset", "onnx-oldest-opset", after="rejected"),
     )
-    WAYS = (UNOPTIMISED,)
+    WAYS = (UNOPTIMISED, *BODIES)
     NATIVE = True
     PLACES: Mapping[str, str] = PLACES
 
@@ -121,6 +129,11 @@ class Onnx:
 
         if case.way == UNOPTIMISED.name:
             return unoptimised(case.model)
+        if case.way:
+            written = onnx_bodies.written_out(case.model, _resolved)
+            if case.way == BODIES[0].name:
+                return onnx_bodies.evaluator(written)
+            return unoptimised(written.SerializeToString())
         load = OF_GPU.get(chosen(SETTINGS)["provider"])
         if load is None:
             return recipe.load(str(case.model))
@@ -133,6 +146,8 @@ class Onnx:
         return loaded
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
+        if case.way == BODIES[0].name:
+            return onnx_bodies.evaluated(compiled, case.feeds, case.outputs)
         return ran(compiled, case.feeds, case.outputs)
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
@@ -212,14 +227,28 @@ def _schemas() -> dict[str, int]:
 FRONTENDS: Mapping[str, Frontend] = {"onnx": Onnx()}
 
 
-def unoptimised(model: Path | bytes) -> Any:
-    """Return a session that runs the graph of a file, or of what one would hold, as it is written."""
+def _resolved(model: Path) -> Any:
+    """Return the model that is run of a file with optimisations off: of kernels, for what has none is its function's body."""
+    import onnx
+
+    with temporary.folder("resolved") as folder:
+        unoptimised(model, folder / "model.onnx")
+        return onnx.load(folder / "model.onnx")
+
+
+def unoptimised(model: Path | bytes, written: Path | None = None) -> Any:
+    """Return a session that runs the graph of a file, or of what one would hold, as it is written.
+
+    `written` is where that graph is left.
+    """
     import onnxruntime
 
     from opera.compilers.recipes import onnxruntime as recipe
 
     options = recipe.session_options()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if written is not None:
+        options.optimized_model_filepath = str(written)
     given = model if isinstance(model, bytes) else str(model)
     load = OF_GPU.get(chosen(SETTINGS)["provider"])
     if load is not None:

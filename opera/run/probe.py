@@ -356,7 +356,8 @@ class Probe:
         limits = question.limits or self.limits
         job = self._job(question.frontend, asked.test, question.variant, question.way)
         save = self._outputs(asked) if question.screened else ""
-        job = msgspec.structs.replace(job, insist=question.insist, save_outputs=save)
+        repeat = job.repeat or question.screened  # what is drawn is judged by several runs
+        job = msgspec.structs.replace(job, insist=question.insist, repeat=repeat, save_outputs=save)
         before = [self._job(question.frontend, *name.partition("/")[::2]) for name in question.after]
         self.pool.submit(
             self._group(question),
@@ -393,7 +394,8 @@ class Probe:
 
     def _outputs(self, asked: Asked) -> str:
         """Return the name by which a worker leaves outputs that are not the expected ones, beside the tests."""
-        return f"{asked.test}-{asked.question.frontend}-{self.variant(asked.question).name}.msgpack"
+        way = f"-{asked.question.way}" if asked.question.way else ""
+        return f"{asked.test}-{asked.question.frontend}-{self.variant(asked.question).name}{way}.msgpack"
 
     def _left(self, asked: Asked, stage: str, result: Result) -> None:
         """Answer that the library's side did not come to it: the machine did not serve it, or it cannot be started."""

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from opera import compilers
-from opera.compilers import DECLARED, MADE, Way
+from opera.compilers import BODY, DECLARED, LAWFUL, LESS, MADE, Way
 from opera.oracle.randomness import FORMS, RANDOM
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
@@ -21,6 +21,7 @@ from opera.programs.verdicts import (
     FAILURES,
     INCONSISTENT,
     PASS,
+    UNSTABLE,
     VERDICTS,
     Outcome,
 )
@@ -43,6 +44,7 @@ from opera.triage.part import (
     at_output,
     decide,
     is_made,
+    is_unlawful,
     listed,
     shows,
 )
@@ -199,7 +201,7 @@ def questions(workspace: Workspace, about: Subject) -> list[Ask]:
     found = [Ask(AS_FOUND, "as it was found", about.judged())]
     early = about.seen.stage == "load"
     ways = [x for x in compilers.ways(frontend) if not early or x.stage == "load"]
-    found += [Ask(x.kind, x.about, about.question(way=x.name)) for x in ways if x.kind != MADE]
+    found += [Ask(x.kind, x.about, _by(about, x)) for x in ways if x.kind != MADE]
     found += (x for way in ways if way.kind == MADE for x in _converted(about, way))
     for other in frontend.VARIANTS:
         if other.name != route.name and _offered(workspace, about, other.artefact):
@@ -224,6 +226,13 @@ def questions(workspace: Workspace, about: Subject) -> list[Ask]:
         else:
             found.append(Ask(OTHER, told, about.judged(frontend=other_frontend, variant="", environment=name)))
     return found
+
+
+def _by(about: Subject, way: Way) -> Question:
+    """Return the question of a way. Where the same model is run, one run tells nothing of numbers that are drawn, or vary."""
+    if way.kind not in (LESS, BODY):
+        return about.question(way=way.name)
+    return about.judged(way=way.name, insist=about.seen.verdict == UNSTABLE)
 
 
 def _converted(about: Subject, way: Way) -> Iterator[Ask]:
@@ -261,7 +270,7 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     exporter, native = (bool(getattr(frontend, name, False)) for name in ("EXPORTER", "NATIVE"))
     verdict, because = decide(about.seen, tried, places, exporter=exporter, native=native, drawn=about.drawn)
     now = next((x.outcome for x in tried if x.kind == AS_FOUND), about.seen)
-    shown = [x for x in tried if x.kind not in (MADE, WITHOUT) and not _missing(x.outcome)]
+    shown = [x for x in tried if x.kind not in (MADE, WITHOUT) and not _missing(x.outcome) and not _silent(x)]
     rows = [_row(x, about, now) for x in shown]
     rows += _alike(tried)
     rows += _opinions(about.seen, {x.way.partition(" ")[0] for x in shown if x.kind == OTHER})
@@ -282,10 +291,18 @@ def _missing(outcome: Outcome) -> bool:
     return outcome.verdict == ERROR and outcome.symptom == LookupError.__name__
 
 
+def _silent(tried: Tried) -> bool:
+    """Whether a way had nothing to say: no rule is broken, no operator runs by a body."""
+    of_body = tried.kind == BODY and not (tried.right or tried.wrong)
+    return of_body or (tried.kind == LAWFUL and not is_unlawful(tried.outcome))
+
+
 def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
     """Say what came of one question; where it is not what a user's model is given to, of the output that the finding names."""
     if tried.kind in (AS_FOUND, DECLARED):
         return Evidence(tried.way, _evidence(tried), kind=tried.kind)
+    if tried.kind == LAWFUL:
+        return Evidence(tried.way, "breaks a rule", tried.outcome.message, tried.kind)
     named = msgspec.structs.replace(tried, outcome=at_output(tried.outcome, about.seen, drawn=about.drawn))
     if named.right:
         return Evidence(tried.way, shows(named.outcome), named.outcome.message, tried.kind)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from opera.compilers import APART, CONVERSION, DECLARED, KERNEL, LESS, MADE, OPTIMISATION, OWN
-from opera.compilers.shared.packing import Made
-from opera.programs.verdicts import INCONSISTENT, PASS, REFUSED, SCREENED, UNSUPPORTED, Outcome
+from opera.compilers import APART, BODY, CONVERSION, DECLARED, KERNEL, LAWFUL, LESS, MADE, OPTIMISATION, OWN
+from opera.compilers.shared.packing import Made, Unlawful
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, REFUSED, SCREENED, UNSUPPORTED, Outcome
 from opera.triage.alike import same_answer
 
 EXPORTER, LIBRARY, UNKNOWN = "exporter", "library", "unknown"
@@ -23,8 +23,8 @@ class Tried(msgspec.Struct, frozen=True):
     """One question and what came of it.
 
     Attributes:
-        kind: LESS, APART, OWN, DECLARED or MADE (opera.compilers.Way); AS_FOUND, ROUTE, CONSTANTS or INPUTS: the same frontend;
-            WITHOUT: as MADE, of the program without something that decides; OTHER: another compiler.
+        kind: LESS, APART, OWN, DECLARED, MADE, LAWFUL or BODY (opera.compilers.Way); AS_FOUND, ROUTE, CONSTANTS or INPUTS:
+            the same frontend; WITHOUT: as MADE, of the program without something that decides; OTHER: another compiler.
         way: In words.
         names: Of CONSTANTS what is a constant then; of WITHOUT what is left out.
     """
@@ -55,12 +55,14 @@ def decide(
     """Return which part is wrong, and why: the first of these that holds.
 
     1. It does not fail any more as it did: UNKNOWN.
-    2. Two other compilers give the same other answer, and none the expected one: LIBRARY (or its test).
+    2. Two other compilers give the same other answer, and none the expected one: LIBRARY (or its test). So it is where the
+       compiler has no kernel of the operator, and the library's definition, written out, gives that answer on the reference and
+       wherever else it is run; where that is right, it is the CONVERSION.
     3. It passes with optimisations off: OPTIMISATION.
     4. An exporter is under test: EXPORTER; KERNEL where its file is right on another implementation.
-    5. It passes with constants for the shapes, axes and the like that the failing model has as inputs, and what the importer
-       made of these is not right when it is run apart: CONVERSION. So it is where the importer makes the same of the program
-       as of the one without what decides, which passes.
+    5. What the importer made breaks a rule of the compiler's own: CONVERSION. So it is where it passes with constants for the
+       shapes, axes and the like that the failing model has as inputs, and what the importer made of these is not right when it
+       is run apart; and where the importer makes the same of the program as of the one without what decides, which passes.
     6. Dtype or shape is what differs, and what the importer made states for that output what is returned: it is the
        CONVERSION. It states what is expected, and not as the most that it can be: the KERNEL.
     7. What the importer made is run apart: wrong, it is the CONVERSION, right, what comes after it, the KERNEL. Run by other
@@ -88,6 +90,11 @@ def decide(
     same = [x.way for x in by[OTHER] if x.wrong and same_answer(x.outcome, now)]
     if len(same) > 1 and not any(x.right for x in by[OTHER]):
         return LIBRARY, f"{' and '.join(same)} give the same other answer, and none the expected one"
+    if body := [x for x in by[BODY] if x.right or x.wrong]:
+        if all(x.wrong and same_answer(x.outcome, now) for x in body):
+            return LIBRARY, f"the compiler has no kernel of it, and this gives the same answer: {body[0].way}"
+        if all(x.right for x in body):
+            return CONVERSION, f"the compiler has no kernel of it, and this is right: {body[0].way}"
     for found in by[LESS]:
         if found.right:
             return OPTIMISATION, f"it passes with {found.way}"
@@ -96,7 +103,10 @@ def decide(
     if exporter:
         if apart and not wrong and now.stage == "infer":
             return KERNEL, f"what was exported is right: {apart[0].way}"
-        return EXPORTER, f"what was exported is wrong: {wrong[0]}" if wrong else f"the exporter's own {now.verdict}"
+        return EXPORTER, f"what was exported is wrong: {wrong[0]}" if wrong else _written(now, by[APART])
+    for found in by[LAWFUL]:
+        if is_unlawful(found.outcome):
+            return CONVERSION, f"what the importer made breaks a rule: {found.outcome.message}"
     for found in by[CONSTANTS]:
         if found.right and not any(x.right for x in (*by[APART], *by[OWN])):
             where = (
@@ -135,6 +145,17 @@ def decide(
             return CONVERSION, f"it passes by way of {found.way}, which another part converts"
     alike = next((f": {x.way}, is wrong too, and may have the kernels' fault" for x in by[OWN] if x.wrong), "")
     return UNKNOWN, f"what was tried does not tell{alike}"
+
+
+def _written(now: Outcome, apart: Iterable[Tried]) -> str:
+    """Say what an exporter does wrong: it stops by itself, or what it writes is no model, or gives something else."""
+    if now.stage == "load":
+        return "it raises while it exports" if now.verdict == CRASH else f"its own {now.verdict}"
+    if now.verdict == INCONSISTENT:
+        return "what it writes gives other outputs"
+    fails = f"it does not {'load' if now.stage == 'compile' else 'run'}"
+    right = next((x.way for x in apart if x.right), "")
+    return f"{fails}, though this is right: {right}" if right else f"it writes an invalid file: {fails}"
 
 
 def _still(now: Outcome, seen: Outcome) -> bool:
@@ -229,6 +250,11 @@ def _fits(message: str) -> bool:
 def is_made(outcome: Outcome) -> bool:
     """Whether it is what a way of kind MADE raises."""
     return outcome.symptom == Made.__name__
+
+
+def is_unlawful(outcome: Outcome) -> bool:
+    """Whether it is what a way of kind LAWFUL raises."""
+    return outcome.symptom == Unlawful.__name__
 
 
 def listed(names: Iterable[str]) -> str:

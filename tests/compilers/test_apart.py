@@ -1,7 +1,9 @@
 """What an importer made is run by numpy, and told apart from what it makes of another model: of real OpenVINO and TVM."""
 
 import re
+from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
 import openvino
@@ -9,9 +11,12 @@ import openvino.opset16 as ops
 import pytest
 from onnx import TensorProto, helper
 
+from opera.compilers import onnxruntime
 from opera.compilers.openvino import interpreter
 from opera.compilers.openvino.interpreter import NotEvaluated
 from opera.compilers.openvino.onnx import PLACES
+from opera.compilers.shared.packing import Refusal, Unlawful
+from opera.programs.values import Tensor
 from opera.run import culprit
 from opera.triage.part import KERNEL
 
@@ -113,3 +118,44 @@ def test_frames_of_native_code_name_the_file_that_it_called():
     assert told == "tvm/topi/nn/rms_norm.py:<module>:1"
     assert next(part for pattern, part in TVM.items() if re.search(pattern, told)) == KERNEL
     assert not any(re.search(pattern, told) for pattern in PLACES)
+
+
+def relax_module(build: Any, dtype: str, *shape: int) -> Any:
+    from tvm import relax
+
+    x, builder = relax.Var("x", relax.TensorType(shape, dtype)), relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(build(relax.op, x)))
+    return builder.get()
+
+
+@pytest.mark.parametrize(
+    ("build", "dtype", "shape", "says"),
+    [
+        (lambda op, x: op.clip(x, float("-inf"), 1), "int64", (1,), "clip of int64 is given -inf"),
+        (lambda op, x: op.clip(x, 0, 1), "int64", (1,), "no rule"),
+        (lambda op, x: op.clip(x, float("-inf"), 1), "float32", (1,), "no rule"),
+        (lambda op, x: op.nn.conv2d_transpose(x, x, data_layout="NHWC"), "float32", (1, 1, 1, 1), "data_layout=NHWC"),
+        (lambda op, x: op.nn.conv2d_transpose(x, x), "float32", (1, 1, 1, 1), "no rule"),
+    ],
+)
+def test_what_no_kernel_can_make_up_for_is_the_importers(build: Any, dtype: str, shape: Any, says: str) -> None:
+    from opera.compilers.tvm import lawful
+
+    module = relax_module(build, dtype, *shape)
+    with pytest.raises(Refusal if says == "no rule" else Unlawful, match=says):
+        lawful.check(module)
+
+
+def test_what_onnx_runtime_has_no_kernel_of_is_onnxs_function_body(make: Any, run: Any) -> None:
+    zeros = Tensor.of(np.zeros(3, np.float32))
+    for operator, expected in (("Bernoulli", np.ones(3)), ("Celu", None)):
+        case = make(operator, [zeros], [zeros], opset=15)
+        for way in ("body", "written-out"):
+            stage, found = run(onnxruntime, msgspec.structs.replace(case, way=way))
+            if expected is None:  # it has a kernel of Celu, though ONNX defines that by a function
+                assert isinstance(found, Refusal), found
+            else:
+                assert stage == "done" and np.array_equal(
+                    found[0].array(), expected
+                )  # u > p, where the text says u < p

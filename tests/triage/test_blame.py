@@ -7,9 +7,9 @@ import pytest
 from drafted import ABOUT, drafted
 from faults.onnx_faults import Silent
 
-from opera.compilers import APART, DECLARED, LESS, MADE, OWN
+from opera.compilers import APART, BODY, DECLARED, LAWFUL, LESS, MADE, OWN
 from opera.compilers.onnxruntime import PLACES
-from opera.compilers.shared.packing import Made
+from opera.compilers.shared.packing import Made, Unlawful
 from opera.libraries.onnx import library
 from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.run import driver
@@ -38,7 +38,16 @@ def made(digest: str) -> Outcome:
     return Outcome(ERROR, "compile", Made.__name__, digest)
 
 
+BROKEN = Outcome(ERROR, "compile", Unlawful.__name__, "a number is none of its dtype")
+
 RULES = [
+    ("library", WRONG, [(LESS, WRONG), (BODY, WRONG), (BODY, WRONG)]),
+    ("library", WRONG, [(LESS, WRONG), (BODY, WRONG), (BODY, NOTHING)]),
+    ("conversion", WRONG, [(LESS, WRONG), (BODY, RIGHT), (BODY, RIGHT)]),
+    ("unknown", WRONG, [(LESS, WRONG), (BODY, RIGHT), (BODY, WRONG)]),  # a kernel of what the body is made of
+    ("unknown", WRONG, [(LESS, WRONG), (BODY, ANOTHER)]),
+    ("conversion", crash("compile"), [(LESS, crash("compile")), (APART, RIGHT), (LAWFUL, BROKEN)]),
+    ("kernel", crash("compile"), [(LESS, crash("compile")), (APART, RIGHT), (LAWFUL, NOTHING)]),
     ("unknown", WRONG, [(AS_FOUND, RIGHT), (LESS, RIGHT)]),
     ("unknown", WRONG, [(AS_FOUND, crash("load"))]),
     ("library", WRONG, [(OTHER, WRONG), (OTHER, WRONG), (LESS, WRONG), (APART, WRONG)]),
@@ -88,6 +97,21 @@ def test_the_converters_name_is_no_place_where_something_was_raised() -> None:
 def test_an_exporter_is_to_blame_for_its_files_and_not_for_who_runs_them() -> None:
     for outcome, verdict in ((WRONG, "exporter"), (RIGHT, "kernel"), (NOTHING, "exporter")):
         assert part.decide(WRONG, [Tried(APART, "reference", outcome)], {}, exporter=True)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("seen", "apart", "says"),
+    [
+        (crash("load"), NOTHING, "raises while it exports"),
+        (crash("compile"), crash("infer"), "writes an invalid file: it does not load"),
+        (crash("infer"), crash("infer"), "writes an invalid file: it does not run"),
+        (crash("compile"), RIGHT, "does not load, though this is right"),
+        (WRONG, NOTHING, "gives other outputs"),
+    ],
+)
+def test_an_exporter_that_writes_a_bad_file_does_not_crash_itself(seen: Outcome, apart: Outcome, says: str) -> None:
+    verdict, because = part.decide(seen, [Tried(APART, "reference", apart)], {}, exporter=True)
+    assert verdict == "exporter" and says in because, because
 
 
 def form(symptom: str, expected: str, actual: str, output: str = "y") -> Outcome:

@@ -10,7 +10,7 @@ import numpy as np
 from opera.compilers.recipes.bits import BITS, packed, unpacked
 from opera.programs.values import CONTAINERS, Tensor
 
-__all__ = ["BITS", "CannotCarry", "Made", "NoAnswer", "Refusal", "Told", "of_numpy", "pack", "unpack"]
+__all__ = ["BITS", "CannotCarry", "Made", "NoAnswer", "Refusal", "Told", "Unlawful", "of_numpy", "pack", "unpack"]
 
 
 class Refusal(Exception):
@@ -23,6 +23,10 @@ class CannotCarry(Refusal):
 
 class Made(Refusal):
     """What a way of kind MADE raises (opera.compilers.Way): a digest of what the importer made."""
+
+
+class Unlawful(Refusal):
+    """What a way of kind LAWFUL raises (opera.compilers.Way): which rule what the importer made breaks."""
 
 
 class Told(Exception):

@@ -13,6 +13,7 @@ from opera.compilers import (
     CONVERSION,
     DECLARED,
     KERNEL,
+    LAWFUL,
     LESS,
     MADE,
     OPTIMISATION,
@@ -26,7 +27,7 @@ from opera.compilers import (
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import Made
-from opera.compilers.tvm import trial
+from opera.compilers.tvm import lawful, trial
 from opera.compilers.tvm.interpreter import Declared, Interpreted, digest
 from opera.compilers.tvm.values import feed, read
 from opera.programs.values import Value
@@ -62,6 +63,7 @@ class Onnx:
         Way("relax", APART, "the imported Relax module, its operators as numpy has them"),
         Way("declared", DECLARED, "what the imported Relax module states of its outputs"),
         Way("made", MADE, "the imported Relax module"),
+        Way("lawful", LAWFUL, "the imported Relax module"),
     )
     PLACES: Mapping[str, str] = PLACES
     PYTHON: tuple[str, ...] = PRELOAD
@@ -79,6 +81,8 @@ class Onnx:
         module, *rest = loaded
         if case.way == "made":
             raise Made(digest(module))
+        if case.way == "lawful":
+            lawful.check(module)
         machine = {"relax": Interpreted, "declared": Declared, QUICK: trial.machine}.get(case.way, _unoptimised)
         return machine(module), *rest
 
