@@ -257,6 +257,8 @@ def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
         yield "computed in processes whose fresh memory holds other bytes (MALLOC_PERTURB_), the outputs differ"
     if outcome.verdict == INCONSISTENT and not any(x.actual for x in told.outputs) and "drawn" not in outcome.details:
         yield outcome.message
+    for operator in dict.fromkeys(operator for _, operator in told.twins):
+        yield f"the same in {operator}"
 
 
 def _others(told: Page) -> list[str]:

@@ -20,7 +20,7 @@ from opera.store import tests, verdicts
 from opera.store.folders import kept_outputs
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import blame, causes, since
+from opera.triage import blame, causes, since, twins
 from opera.triage.blame import Blame, Evidence
 from opera.triage.choice import Choice, choose
 from opera.triage.findings import Finding
@@ -71,6 +71,7 @@ class Page(msgspec.Struct, frozen=True):
         since: Since which release it fails, and until which, where `opera bisect` asked.
         converter: The code that converts the operator, with file and line where they are known.
         specification: Addresses.
+        twins: Other findings that say the same, each with the operator of which they do.
     """
 
     sentence: str
@@ -90,6 +91,7 @@ class Page(msgspec.Struct, frozen=True):
     since: str = ""
     converter: str = ""
     specification: tuple[str, ...] = ()
+    twins: tuple[tuple[str, str], ...] = ()
 
 
 def page(workspace: Workspace, finding: Finding) -> Page:
@@ -124,6 +126,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         since=next((x.sentence for x in reversed(since.stored(workspace, names))), ""),
         converter=_converter(outcome),
         specification=tuple(_specification(program)),
+        twins=tuple(twins.twins(workspace, finding.id, finding.environment)),
     )
 
 

@@ -205,6 +205,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
         ("since when", told.since),
         ("known", in_words(x.known) if x.known else ""),
         ("also called", ", ".join(x.aliases)),
+        ("the same in", ", ".join(f"{name} ({operator})" for name, operator in told.twins)),
         ("converter", told.converter),
         ("specification", ", ".join(told.specification)),
         ("script", str(workspace.root / x.reproducer) if x.reproducer else f"none yet: opera repro {x.id}"),

@@ -74,6 +74,15 @@ class Kin(msgspec.Struct, frozen=True):
     asked: tuple[Asked, ...] = ()
 
 
+SMALL = 100
+"""Elements of all tensors at most of a reduction that is not finished, and is asked about."""
+
+
+def telling(of: Reduction) -> bool:
+    """Whether a reduction is asked about: it is finished, or small, and what decides is known."""
+    return of.finished or (of.elements <= SMALL and bool(of.deciding))
+
+
 # ---------------------------------------------------------------------- what is not read
 
 

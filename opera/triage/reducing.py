@@ -107,7 +107,7 @@ def _kin(workspace: Workspace, probe: Probe, at: Collection[tuple[str, str]], se
     """
     budget, called = Budget(seconds), causes.causes(workspace)
     known = {(x.frontend, x.environment, x.of): x for x in kinship.stored(workspace)}
-    of = [(called.of(finding, x.test), x) for finding, x in causes.reduced(workspace) if x.finished]
+    of = [(called.of(finding, x.test), x) for finding, x in causes.reduced(workspace) if kinship.telling(x)]
     for x, others, deciding in kinship.candidates([(name, x) for name, x in of if (x.frontend, x.environment) in at]):
         before = known.get((x.frontend, x.environment, x.stored)) or kinship.Kin(
             x.finding, x.environment, x.frontend, x.variant, x.test, x.stored

@@ -170,6 +170,13 @@ def test_only_what_may_be_one_cause_is_asked(one: Reduction, other: Reduction, a
     assert not list(candidates([("F1", one), ("F1", other)]))
 
 
+def test_what_was_not_reduced_to_the_end_is_asked_where_it_is_small_and_decided() -> None:
+    left = msgspec.structs.replace(DECIDED, finished=False)
+    assert kinship.telling(DECIDED) and kinship.telling(left)
+    assert not kinship.telling(msgspec.structs.replace(left, elements=kinship.SMALL + 1))
+    assert not kinship.telling(msgspec.structs.replace(left, deciding=()))
+
+
 # ---------------------------------------------------------------------- what follows from it
 
 
