@@ -31,6 +31,7 @@ __all__ = [
     "KERNEL",
     "LAWFUL",
     "LESS",
+    "LOWERED",
     "MADE",
     "OPTIMISATION",
     "OWN",
@@ -73,7 +74,7 @@ class Variant(msgspec.Struct, frozen=True):
 
 
 LESS, APART, OWN, DECLARED, MADE = "optimisation", "ir", "own", "declared", "made"
-LAWFUL, BODY = "lawful", "body"
+LAWFUL, BODY, LOWERED = "lawful", "body", "lowered"
 """Kinds of ways: see Way."""
 CONVERSION, OPTIMISATION, KERNEL = "conversion", "optimisation", "kernel"
 """Parts of a compiler: what a frontend's PLACES lead to."""
@@ -93,7 +94,8 @@ class Way(msgspec.Struct, frozen=True):
             shared.packing.Unlawful is raised where what the importer made breaks a rule of the compiler's own: the form of
             an operator is none that can be lowered, a number is none of the dtype. BODY: an operator that the compiler has
             no kernel of is what the library's definition makes of it, written out, run by the library's reference or by the
-            compiler itself; a Refusal where it has kernels of all.
+            compiler itself; a Refusal where it has kernels of all. LOWERED: as MADE, but the names of the operators that the
+            model is of once it came to the compiler, as conversion_function has them.
         about: In words.
         stage: The first that differs: what fails before it fails alike.
     """

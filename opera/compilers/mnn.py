@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from opera.compilers import LESS, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
+from opera.compilers import LESS, LOWERED, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
 from opera.compilers.shared import messages, tflite_models
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import CannotCarry, of_numpy
+from opera.compilers.shared.packing import CannotCarry, Made, of_numpy
 from opera.programs.values import Tensor, Value
 
 NAME = "mnn"
@@ -28,6 +28,7 @@ PRELOAD = ("_tools", "MNN")
 RECIPE = f"{RECIPES}.mnn"
 UNSUPPORTED = messages.table("mnn", "converter", "module")
 UNOPTIMISED = Way("unoptimised", LESS, "converted without graph optimisations (--optimizeLevel 0)", "load")
+OPERATORS = Way("operators", LOWERED, "the operators of the TFLite model", "load")
 
 
 def version() -> str:
@@ -52,7 +53,7 @@ class Onnx:
     PACKAGES = ("_tools", "MNN", "_mnncengine", f"{RECIPES}.mnn_told")
     """The last raises what MNN prints."""
     COMPUTES_IN: Mapping[str, str] = {"float64": "float32"}
-    WAYS = (UNOPTIMISED,)
+    WAYS: tuple[Way, ...] = (UNOPTIMISED,)
 
     def export(self, case: Case, path: Path) -> None:
         from opera.compilers.recipes import mnn as recipe
@@ -90,6 +91,7 @@ class Keras(Onnx):
     """MNN's importer of TensorFlow Lite models, by which Keras models get to it."""
 
     VARIANTS = (Variant("tflite", "tflite", preload=("tflite",), exports="model.mnn"),)
+    WAYS = (UNOPTIMISED, OPERATORS)
 
     def export(self, case: Case, path: Path) -> None:
         from opera.compilers.recipes import mnn_tflite as recipe
@@ -100,6 +102,8 @@ class Keras(Onnx):
     def load(self, case: Case) -> Any:
         from opera.compilers.recipes import mnn_tflite as recipe
 
+        if case.way == OPERATORS.name:
+            raise Made(" ".join(_operators(case.model)))
         return recipe.load_tflite(str(case.model))
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
@@ -112,9 +116,7 @@ class Keras(Onnx):
         """Return the operator of TFLite that a message names, or that the model is of, else the layer as `expanded LSTM`."""
         if found := _named(error):
             return found
-        kept = _beside(case.model)
-        codes = kept.read_text(encoding="utf-8").split() if kept.exists() else tflite_models.operators(case.model)
-        codes = tflite_models.telling(codes)
+        codes = tflite_models.telling(_operators(case.model))
         return codes[0] if len(codes) == 1 else f"expanded {case.operator.rpartition('.')[2]}"
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
@@ -128,6 +130,12 @@ FRONTENDS: Mapping[str, Frontend] = {"keras": Keras(), "onnx": Onnx()}
 def _named(error: BaseException | None) -> str:
     found = re.search(r"(?:ONNX::|NOT_SUPPORTED_OP: \[ )(\w+)", "" if error is None else str(error))
     return found[1] if found else ""
+
+
+def _operators(model: Path) -> list[str]:
+    """Return the names of TFLite's operators that a model is of, also once it is converted."""
+    kept = _beside(model)
+    return kept.read_text(encoding="utf-8").split() if kept.exists() else tflite_models.operators(model)
 
 
 def _beside(converted: Path) -> Path:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from opera import compilers
-from opera.compilers import BODY, DECLARED, LAWFUL, LESS, MADE, Way
+from opera.compilers import BODY, DECLARED, LAWFUL, LESS, LOWERED, MADE, Way
 from opera.oracle.randomness import FORMS, RANDOM
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
@@ -201,7 +201,7 @@ def questions(workspace: Workspace, about: Subject) -> list[Ask]:
     found = [Ask(AS_FOUND, "as it was found", about.judged())]
     early = about.seen.stage == "load"
     ways = [x for x in compilers.ways(frontend) if not early or x.stage == "load"]
-    found += [Ask(x.kind, x.about, _by(about, x)) for x in ways if x.kind != MADE]
+    found += [Ask(x.kind, x.about, _by(about, x)) for x in ways if x.kind not in (MADE, LOWERED)]
     found += (x for way in ways if way.kind == MADE for x in _converted(about, way))
     for other in frontend.VARIANTS:
         if other.name != route.name and _offered(workspace, about, other.artefact):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from opera.oracle import draws, randomness
+from opera.oracle import draws, location, randomness
 from opera.oracle.draws import Broken
 from opera.programs import migrated
 from opera.programs.verdicts import INCONSISTENT, Outcome, newer
@@ -59,6 +59,7 @@ def choose(
                 newer(x.outcome),
                 _by_chance(x.outcome),
                 x.elements,
+                x.outcome.conversion_function.startswith(location.EXPANDED),
                 not (x.deciding or x.besides),
                 x.stored,
             ),

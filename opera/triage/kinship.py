@@ -41,6 +41,9 @@ class Stating(Look, Protocol):
     def reference(self, program: Program) -> list[Value] | None:
         """Return what the library computes for a program, None where it rejects it."""
 
+    def lowered(self, program: Program) -> list[str]:
+        """Return the names of the operators that a program is of once it came to the compiler, where they are known."""
+
     def stated(self, program: Program, expected: Sequence[Value]) -> Outcome:
         """Return what a program shows if its outputs are to be these, whatever its library says of it."""
 
@@ -138,6 +141,7 @@ def candidates(found: Iterable[tuple[str, Reduction]]) -> Iterator[tuple[Reducti
     for one in told:
         group = like[_kind(one)]
         others = {x.of.stored: x.of for x in group if x.name != one.name and _comparable(one, x)}
+        others |= {x.of.stored: x.of for x in told if x.name != one.name and _composed(one.of, x.of)}
         group.append(one)
         several = len(decided[one.of.frontend, one.of.environment, one.operator]) > 1 and bool(one.of.deciding)
         if others or several:
@@ -216,16 +220,43 @@ def exchanged(one: Instance, other: Instance) -> list[Instance] | None:
     return made
 
 
-def answer(one: tuple[Look, Reduction], other: tuple[Look, Reduction]) -> str:
+def _composed(one: Reduction, other: Reduction) -> bool:
+    """Whether a call that is made of several operators may hold what is wrong with one that is an operator itself: with wrong
+    answers that parameters of the same names decide.
+    """
+    both = (one, other)
+    at = {(x.frontend, x.environment, x.outcome.verdict, x.outcome.stage, x.outcome.symptom) for x in both}
+    names = {frozenset(map(deciding.key, x.deciding)) for x in both}
+    places = [x.outcome.conversion_function for x in both]
+    alike = len(at) == len(names) == 1 and frozenset() not in names and one.outcome.verdict == INCONSISTENT
+    return alike and places[0].startswith(location.EXPANDED) and location.names_converter(places[1])
+
+
+def _holds(ask: Stating, program: Instance, other: tuple[Look, Reduction], another: Instance) -> str:
+    """Return whether a program is made of the other's operator, and that fails as it did with the program's values of what
+    decides.
+    """
+    (ask_other, theirs), names = other, ask.lowered(program)
+    if theirs.outcome.conversion_function.partition("@")[0] not in names:
+        return APART if names else UNTOLD
+    values = {key: program.params[key] for says in theirs.deciding if (key := deciding.key(says)) in program.params}
+    changed = msgspec.structs.replace(another, params={**another.params, **values})
+    return ALIKE if changed == another or ask_other.fails(ask_other.look([changed])[0]) else APART
+
+
+def answer(one: tuple[Stating, Reduction], other: tuple[Stating, Reduction]) -> str:
     """Return whether two reduced programs fail alike with all that tells them apart.
 
-    Each is what its own `Look` looks for. With the other's operator a program has to fail as the other does. Raises Spent.
+    Each is what its own `Look` looks for. With the other's operator a program has to fail as the other does. One that is made
+    of several operators fails alike if it holds the other's (`_holds`). Raises Spent.
     """
     says = ALIKE
     for (ask, of), (ask_other, theirs) in ((one, other), (other, one)):
         program, another = of.program().program, theirs.program().program
         if not isinstance(program, Instance) or not isinstance(another, Instance):
             return UNTOLD
+        if _composed(of, theirs):
+            return _holds(ask, program, (ask_other, theirs), another)
         if (made := exchanged(program, another)) is None:
             return UNTOLD
         for x, shown in zip(made, ask.look(made), strict=True):

@@ -13,6 +13,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from opera import compilers
+from opera.compilers import LOWERED
+from opera.compilers.shared.packing import Made
 from opera.libraries import bounds
 from opera.oracle import manner
 from opera.oracle.comparison import conceals
@@ -210,6 +213,13 @@ class Asker:
             program = msgspec.structs.replace(program, context={**program.context, "stated": True})
         told = msgspec.structs.replace(captured(program), expected=tuple(expected))
         return self._asked(told, self.question)
+
+    def lowered(self, program: Program) -> list[str]:
+        """Return the names of the operators that a program is of once it came to the compiler, where that tells."""
+        compiler, _, library = self.question.frontend.rpartition("-")
+        ways = (x.name for x in compilers.ways(compilers.frontend(compiler, library)) if x.kind == LOWERED)
+        shown = (self._one(program, msgspec.structs.replace(self.question, way=x, screened=False)) for x in ways)
+        return [name for outcome in shown if outcome.symptom == Made.__name__ for name in outcome.message.split()]
 
     def _one(self, program: Program, question: Question) -> Outcome:
         return self._asked(captured(program), question)

@@ -65,6 +65,9 @@ class Compiler:
     def fails(self, outcome: Outcome) -> bool:
         return outcome == self.target
 
+    def lowered(self, program: Program) -> list[str]:
+        return list(program.context.get("lowered", ()))
+
     def reference(self, program: Program) -> list[Value] | None:
         return [TWO] if program.instances()[0].params else [ONE]
 
@@ -168,6 +171,28 @@ def test_only_what_may_be_one_cause_is_asked(one: Reduction, other: Reduction, a
         assert any(others for _, others, _ in made) is asked
         assert any(told for *_, told in made) is several
     assert not list(candidates([("F1", one), ("F1", other)]))
+
+
+def layer(name: str, place: str, lowered: tuple[str, ...], *deciding: str, **params: int) -> Reduction:
+    made = msgspec.structs.replace(call(name, **params), context={"lowered": list(lowered)})
+    return reduced(made, *deciding, outcome=msgspec.structs.replace(WRONG, conversion_function=place), test=name)
+
+
+def test_a_layer_that_is_made_of_a_failing_operator_is_asked_whether_it_is_one_cause() -> None:
+    whole = layer("Separable", "expanded Separable", ("DEPTHWISE", "CONV"), "multiplier=6", multiplier=6)
+    part = layer("Depthwise", "DEPTHWISE", ("DEPTHWISE",), "multiplier=2", multiplier=2)
+    [(asked, others, _)] = [x for x in candidates([("F1", part), ("F2", whole)]) if x[1]]
+    assert (asked, others) == (whole, [part])
+    assert not any(others for _, others, _ in candidates([("F1", whole), ("F2", layer("Depthwise", "DEPTHWISE", ()))]))
+    mine = (Compiler(whole.outcome), whole)
+    for shows, other, says in (
+        (lambda x: x.params["multiplier"] == 6, part, kinship.ALIKE),
+        (lambda x: x.params["multiplier"] == 2, part, kinship.APART),
+        (bool, layer("Pool", "POOL", (), "multiplier=2", multiplier=2), kinship.APART),
+    ):
+        assert kinship.answer(mine, (Compiler(other.outcome, shows), other)) == says
+    unknown = layer("Separable", "expanded Separable", (), "multiplier=6", multiplier=6)
+    assert kinship.answer((Compiler(unknown.outcome), unknown), (Compiler(part.outcome), part)) == kinship.UNTOLD
 
 
 def test_what_was_not_reduced_to_the_end_is_asked_where_it_is_small_and_decided() -> None:
