@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from keras_instance import instance
@@ -232,3 +233,11 @@ def test_a_file_that_computes_something_else_is_the_exporters_fault(make, monkey
 def test_importing_the_module_imports_no_tensorflow(name: str) -> None:
     code = f"import sys, opera.compilers.{name}; sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@needs_tflite
+def test_mnns_converter_keeps_the_names_of_the_operators_that_a_layer_is_made_of(make: Any, run: Any) -> None:
+    image = np.ones((1, 3, 3, 1), np.float32)
+    case, _ = make("tflite", "keras.layers.SeparableConv2D", {"filters": 1, "kernel_size": 1}, inputs=image)
+    stage, told = run(mnn, msgspec.structs.replace(case, way="operators"))
+    assert stage == "load" and {"DEPTHWISE_CONV_2D", "CONV_2D"} <= set(str(told).split())
