@@ -60,9 +60,10 @@ def decide(
        wherever else it is run; where that is right, it is the CONVERSION.
     3. It passes with optimisations off: OPTIMISATION.
     4. An exporter is under test: EXPORTER; KERNEL where its file is right on another implementation.
-    5. What the importer made breaks a rule of the compiler's own: CONVERSION. So it is where it passes with constants for the
-       shapes, axes and the like that the failing model has as inputs, and what the importer made of these is not right when it
-       is run apart; and where the importer makes the same of the program as of the one without what decides, which passes.
+    5. It fails in words, and what the importer made breaks a rule of the compiler's own: CONVERSION. So it is where it passes
+       with constants for the shapes, axes and the like that the failing model has as inputs, and what the importer made of
+       these is not right when it is run apart; and where the importer makes the same of the program as of the one without what
+       decides, which passes.
     6. Dtype or shape is what differs, and what the importer made states for that output what is returned: it is the
        CONVERSION. It states what is expected, and not as the most that it can be: the KERNEL.
     7. What the importer made is run apart: wrong, it is the CONVERSION, right, what comes after it, the KERNEL. Run by other
@@ -105,7 +106,7 @@ def decide(
             return KERNEL, f"what was exported is right: {apart[0].way}"
         return EXPORTER, f"what was exported is wrong: {wrong[0]}" if wrong else _written(now, by[APART])
     for found in by[LAWFUL]:
-        if is_unlawful(found.outcome):
+        if now.verdict != INCONSISTENT and is_unlawful(found.outcome):
             return CONVERSION, f"what the importer made breaks a rule: {found.outcome.message}"
     for found in by[CONSTANTS]:
         if found.right and not any(x.right for x in (*by[APART], *by[OWN])):
@@ -147,12 +148,18 @@ def decide(
     return UNKNOWN, f"what was tried does not tell{alike}"
 
 
+CHECKER = ("InferenceError", "ValidationError")
+"""What ONNX's checker raises."""
+
+
 def _written(now: Outcome, apart: Iterable[Tried]) -> str:
     """Say what an exporter does wrong: it stops by itself, or what it writes is no model, or gives something else."""
     if now.stage == "load":
         return "it raises while it exports" if now.verdict == CRASH else f"its own {now.verdict}"
     if now.verdict == INCONSISTENT:
         return "what it writes gives other outputs"
+    if now.symptom in CHECKER:
+        return "it writes an invalid file: ONNX's checker refuses it"
     fails = f"it does not {'load' if now.stage == 'compile' else 'run'}"
     right = next((x.way for x in apart if x.right), "")
     return f"{fails}, though this is right: {right}" if right else f"it writes an invalid file: {fails}"

@@ -147,6 +147,20 @@ def test_what_no_kernel_can_make_up_for_is_the_importers(build: Any, dtype: str,
         lawful.check(module)
 
 
+@pytest.mark.parametrize("dtype", [TensorProto.FLOAT, None])
+def test_the_body_of_a_loop_whose_inputs_have_no_dtype_is_the_importers(tmp_path: Any, dtype: int | None) -> None:
+    from opera.compilers.openvino import lawful
+
+    inner = [helper.make_tensor_value_info("a", dtype, [2]) if dtype else onnx.ValueInfoProto(name="a")]
+    body = helper.make_graph([helper.make_node("Neg", ["a"], ["b"])], "body", inner, [onnx.ValueInfoProto(name="b")])
+    node = helper.make_node("Scan", ["x"], ["y"], body=body, num_scan_inputs=1)
+    value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3, 2]) for name in "xy"]
+    made = helper.make_model(helper.make_graph([node], "g", value[:1], value[1:]), ir_version=10)
+    onnx.save(made, tmp_path / "scan.onnx")
+    with pytest.raises(Refusal if dtype else Unlawful, match="no rule" if dtype else "without a dtype"):
+        lawful.check(openvino.Core().read_model(tmp_path / "scan.onnx"))
+
+
 def test_what_onnx_runtime_has_no_kernel_of_is_onnxs_function_body(make: Any, run: Any) -> None:
     zeros = Tensor.of(np.zeros(3, np.float32))
     for operator, expected in (("Bernoulli", np.ones(3)), ("Celu", None)):

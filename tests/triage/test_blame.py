@@ -48,6 +48,7 @@ RULES = [
     ("unknown", WRONG, [(LESS, WRONG), (BODY, ANOTHER)]),
     ("conversion", crash("compile"), [(LESS, crash("compile")), (APART, RIGHT), (LAWFUL, BROKEN)]),
     ("kernel", crash("compile"), [(LESS, crash("compile")), (APART, RIGHT), (LAWFUL, NOTHING)]),
+    ("kernel", WRONG, [(LESS, WRONG), (APART, RIGHT), (LAWFUL, BROKEN)]),
     ("unknown", WRONG, [(AS_FOUND, RIGHT), (LESS, RIGHT)]),
     ("unknown", WRONG, [(AS_FOUND, crash("load"))]),
     ("library", WRONG, [(OTHER, WRONG), (OTHER, WRONG), (LESS, WRONG), (APART, WRONG)]),
@@ -106,6 +107,7 @@ def test_an_exporter_is_to_blame_for_its_files_and_not_for_who_runs_them() -> No
         (crash("compile"), crash("infer"), "writes an invalid file: it does not load"),
         (crash("infer"), crash("infer"), "writes an invalid file: it does not run"),
         (crash("compile"), RIGHT, "does not load, though this is right"),
+        (Outcome(CRASH, "compile", "InferenceError"), RIGHT, "writes an invalid file: ONNX's checker refuses it"),
         (WRONG, NOTHING, "gives other outputs"),
     ],
 )

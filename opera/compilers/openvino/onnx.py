@@ -16,6 +16,7 @@ from opera.compilers import (
     CONVERSION,
     DECLARED,
     KERNEL,
+    LAWFUL,
     LESS,
     MADE,
     OPTIMISATION,
@@ -27,7 +28,7 @@ from opera.compilers import (
     Variant,
     Way,
 )
-from opera.compilers.openvino import evaluate, interpreter
+from opera.compilers.openvino import evaluate, interpreter, lawful
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import last_location
 from opera.compilers.shared.messages import unsupported as first_rule
@@ -75,6 +76,7 @@ class Onnx:
         Way(evaluate.NUMPY, APART, "the ov.Model, its operators as numpy has them"),
         Way(evaluate.REFERENCE, OWN, "the ov.Model, evaluated by OpenVINO's reference code of its operators"),
         Way("made", MADE, "the ov.Model"),
+        Way("lawful", LAWFUL, "the ov.Model"),
     )
     PLACES: Mapping[str, str] = PLACES
     COMPUTES_IN: Mapping[str, str] = {"float64": "float32"}
@@ -95,6 +97,8 @@ class Onnx:
             return recipe.CORE.compile_model(loaded, "CPU", UNFUSED), names
         if case.way == "made":
             raise Made(interpreter.digest(loaded))
+        if case.way == "lawful":
+            lawful.check(loaded)
         return evaluate.Evaluated(loaded, case.way), names
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
