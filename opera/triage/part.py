@@ -10,7 +10,7 @@ import msgspec
 
 from opera.compilers import APART, CONVERSION, DECLARED, KERNEL, LESS, MADE, OPTIMISATION, OWN
 from opera.compilers.shared.packing import Made
-from opera.programs.verdicts import INCONSISTENT, PASS, REFUSED, SCREENED, UNSUPPORTED, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, REFUSED, SCREENED, UNSUPPORTED, Outcome
 from opera.triage.alike import same_answer
 
 EXPORTER, LIBRARY, UNKNOWN = "exporter", "library", "unknown"
@@ -96,7 +96,9 @@ def decide(
     if exporter:
         if apart and not wrong and now.stage == "infer":
             return KERNEL, f"what was exported is right: {apart[0].way}"
-        return EXPORTER, f"what was exported is wrong: {wrong[0]}" if wrong else f"the exporter's own {now.verdict}"
+        written = {"compile": "the file that it writes does not load", "infer": "the file that it writes does not run"}
+        own = written.get(now.stage if now.verdict == CRASH else "", f"the exporter's own {now.verdict}")
+        return EXPORTER, f"what was exported is wrong: {wrong[0]}" if wrong else own
     for found in by[CONSTANTS]:
         if found.right and not any(x.right for x in (*by[APART], *by[OWN])):
             where = (
