@@ -24,6 +24,7 @@ from opera.programs.verdicts import (
     CRASH,
     DISPUTED,
     INCONSISTENT,
+    NEWER,
     PASS,
     REFUSED,
     SCREENED,
@@ -31,13 +32,13 @@ from opera.programs.verdicts import (
     UNSUPPORTED,
     Outcome,
 )
-from opera.report import markup, trackers, tried
+from opera.report import markup, running, trackers
 from opera.report.page import Page, page
 from opera.store import instances, tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import brief, causes, deciding, disputed, part, reproducer, scripts
+from opera.triage import blame, brief, causes, deciding, disputed, part, reproducer, scripts
 from opera.triage.choice import Choice, choose
 from opera.triage.findings import Finding, findings
 from opera.triage.known import Entry, Known
@@ -154,29 +155,30 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     program = workspace.instance(tests.test(workspace, shown.verdict.test).instance)
     exporter = compilers.exporter(finding.frontend.rpartition("-")[0], library)
     wanted = tracker or trackers.default(finding.frontend, told.blame.verdict if told.blame else "")
-    line = title(_what(program, told, shown), outcome, shown.deciding, exporter=exporter)
+    by = blame.route(workspace, shown, told.blame)
+    line = title(_what(program, told, shown), outcome, shown.deciding, exporter=exporter, route=by)
     environment = workspace.environments()[finding.environment]
-    script, trial, short = tried.script(workspace, finding, chosen)
-    hidden = tried.private(workspace, workspace.interpreter(finding.environment))
+    script, trial, short = running.script(workspace, finding, chosen)
+    hidden = running.private(workspace, workspace.interpreter(finding.environment))
     names = list(dict.fromkeys(filter(None, finding.origins)))
     return Draft(
         finding=finding.id,
         tracker=wanted,
         form=trackers.named(wanted).form,
-        title=tried.hide(trackers.prefix(wanted, finding.frontend) + line, hidden),
-        sentence=re.sub(r"(?<!\.)\.$", "", tried.hide(told.sentence, hidden)),
+        title=running.hide(trackers.prefix(wanted, finding.frontend) + line, hidden),
+        sentence=re.sub(r"(?<!\.)\.$", "", running.hide(told.sentence, hidden)),
         library=trackers.TITLES.get(library, library),
         frontend=finding.frontend,
         shows=outcome,
         not_to_file=tuple(_objections(finding, chosen, trial, entry)),
         expected=tuple(f"{x.name} = {x.expected}" for x in told.outputs),
         actual=(*_route(finding, shown), *_actual(told, outcome)),
-        says=tried.hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
+        says=running.hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
         model=told.model,
         script=script,
         folded=len(script.splitlines()) > FOLD,
         exit_codes=not short,
-        log=tried.hide(tried.excerpt(trial.text), hidden) if trial else "",
+        log=running.hide(running.excerpt(trial.text), hidden) if trial else "",
         reduced=told.reduced,
         origin=told.origin,
         file=_file(workspace, shown),
@@ -184,9 +186,9 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         others=tuple(_others(told)),
         versions=trackers.versions(environment),
         system=_system(environment),
-        opset=_opset(program),
+        opset=_opset(program, script),
         exporter=exporter,
-        blame=_laid(told),
+        blame="" if NEWER in finding.tags else _laid(told),
         members=len(finding.members),
         named=tuple(names[:LISTED]) if len(names) > 1 else (),
         claimed=str(outcome.details.get("claimed", "")),
@@ -345,8 +347,10 @@ def _file(workspace: Workspace, shown: Choice) -> str:
     return seen[0].file if seen else ""
 
 
-def _opset(program: Program) -> str:
-    """Return the opset that a call states, of its own domain."""
+def _opset(program: Program, script: str) -> str:
+    """Return the opset of the model that a script builds, else the one that a call states, of its own domain."""
+    if found := re.search(r"make_opsetid\(['\"]{2}, (\d+)\)", script):
+        return f"opset {found[1]}"
     for call in program.instances():
         stated: Any = call.context.get("opset", {})
         domain = call.operator.rpartition("::")[0]
@@ -380,8 +384,8 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
     exhibit = msgspec.structs.replace(shown[0], verdict=INCONSISTENT, sentence=found.message)
     short = brief.brief(exhibit, *shown[1:])
     text = short.script(exhibit) if short else reproducer.render(exhibit, *shown[1:])
-    trial = tried.run(text, test, workspace.interpreter(verdict.environment))
-    hidden = tried.private(workspace, workspace.interpreter(verdict.environment))
+    trial = running.run(text, test, workspace.interpreter(verdict.environment))
+    hidden = running.private(workspace, workspace.interpreter(verdict.environment))
     library = trackers.TITLES.get(found.library, found.library)
     agreeing = [compilers.title(x) if x in compilers.registered() else x for x in found.compilers]
     of = trackers.named(wanted)
@@ -389,7 +393,7 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
         finding=f"test {test}",
         tracker=wanted,
         form=of.form,
-        title=tried.hide(f"{of.title}{found.where}: expected output contradicted by {_and(agreeing)}", hidden),
+        title=running.hide(f"{of.title}{found.where}: expected output contradicted by {_and(agreeing)}", hidden),
         sentence=f"{found.where} states outputs that {_and(agreeing)} agree to contradict",
         library=library,
         frontend=verdict.frontend,
@@ -398,7 +402,7 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
         script=text,
         folded=len(text.splitlines()) > FOLD,
         exit_codes=short is None,
-        log=tried.hide(tried.excerpt(trial.text), hidden),
+        log=running.hide(running.excerpt(trial.text), hidden),
         origin=found.names[0] if found.names else "",
         file=_file(workspace, choice),
         quotes=tuple(_quotes(program, choice, verdict.outcome)),

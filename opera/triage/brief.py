@@ -18,12 +18,14 @@ import msgspec
 
 from opera import libraries, resources
 from opera.compilers import Involved
+from opera.oracle import draws
 from opera.oracle.randomness import FORMS, RANDOM
 from opera.programs import literals
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Program
 from opera.programs.values import CONTAINERS, Tensor
 from opera.programs.verdicts import INCONSISTENT
+from opera.triage import reproducer
 from opera.triage.reproducer import Exhibit, kinds_of, tolerances
 
 UNPACK = """
@@ -38,6 +40,12 @@ def with_attributes(node, *attributes):
 """What sources of values and of ONNX's nodes may take for granted."""
 
 
+PACKED = re.compile(r"unpack\([\s\"A-Za-z0-9+/=]*,\s*(?P<dtype>'<f\d')\s*,\s*(?P<shape>\[[\d, ]*\]),?\s*\)")
+"""Floating-point numbers that take too much space to be written out."""
+LAWS = frozenset((draws.CONSTANT, draws.ELEMENT, "range", "share"))
+"""What a short script can look at of numbers drawn at random (opera.oracle.draws.Broken)."""
+
+
 class Brief(msgspec.Struct, frozen=True):
     """The parts of a short script, as source.
 
@@ -46,11 +54,13 @@ class Brief(msgspec.Struct, frozen=True):
         define: Lines that define `model` and `feeds`; `arguments`: lines that make of these what `run` needs beside them.
         run: Lines that make of these `outputs`, a list of arrays. In a test they take `device` and `folder`.
         reference: Lines that make `expected` of `model` and `feeds`; empty where it has to be written down.
+        route: Lines that make it of what `run` made of the model on its way (by TFLite's own interpreter), for a script.
         outputs: Their names, as source; `expected` is a list of arrays, `rtol` and `atol` hold for all of them (None: equal),
             unless `tolerances`, a list of pairs, is not empty.
         wide: Whether there are elements that numpy does not have: they are compared as numbers that it has.
         values: Each output's array as source, with its own rtol and atol.
         forms: Of a random program (dtype, shape) of each output, as source: nothing else of them is expected.
+        law: Of one that is drawn wrongly, what is wrong with it, as opera.triage.reproducer.law has it.
     """
 
     imports: str
@@ -67,6 +77,15 @@ class Brief(msgspec.Struct, frozen=True):
     wide: bool = False
     values: tuple[tuple[str, float | None, float | None], ...] = ()
     forms: str = ""
+    route: str = ""
+    law: dict[str, Any] = {}
+
+    @property
+    def once(self) -> tuple[str, str]:
+        """The lines of `run` that load and compile, and those that run the model and may be repeated."""
+        lines = self.run.splitlines()
+        first = next((at for at, line in enumerate(lines) if line.startswith(("returned = ", "outputs = "))), 0)
+        return "\n".join(lines[:first]), "\n".join(lines[first:])
 
     @property
     def check(self) -> str:
@@ -83,7 +102,9 @@ class Brief(msgspec.Struct, frozen=True):
         names = ast.literal_eval(self.outputs)
         place = names.index(exhibit.output) if exhibit.output in names else 0
         compares = exhibit.verdict == INCONSISTENT
-        text = environment().get_template("brief/script.py.j2").render(x=self, compares=compares, place=place)
+        text = (
+            environment().get_template("brief/script.py.j2").render(x=self, compares=compares, place=place, names=names)
+        )
         return tidied(text)
 
 
@@ -115,22 +136,30 @@ def brief(
         return None
     if (kinds.low or kinds.lists) and (bool(folder) or (kinds.lists and (compares or kinds.low))):
         return None
-    model, frontend = (known.get_template(name).make_module({"variant": exhibit.variant}) for name in names)
+    given: dict[str, Any] = {"variant": exhibit.variant, "artefact": exhibit.artefact, "outputs": len(manifest.outputs)}
+    given["dtypes"] = [x.dtype for x in expected if isinstance(x, Tensor)]
+    model, frontend = (known.get_template(name).make_module(given) for name in names)
     random = RANDOM in manifest.tags
-    if random and exhibit.verdict == INCONSISTENT and exhibit.symptom not in FORMS:
+    drawn = random and exhibit.verdict == INCONSISTENT and exhibit.symptom not in FORMS
+    law = reproducer.law(exhibit, manifest, program) if drawn else {}
+    if drawn and (bool(folder) or law["kind"] not in LAWS):
         return None
-    given = shown["fed"] if isinstance(shown["fed"], list) else []
+    fed = shown["fed"] if isinstance(shown["fed"], list) else []
     low = [
-        _low(kinds_of(x)) for x in (given if compares or exhibit.stage == "infer" else [], expected if compares else [])
+        _low(kinds_of(x)) for x in (fed if compares or exhibit.stage == "infer" else [], expected if compares else [])
     ]
     run = _run(frontend, kinds, (exhibit.artefact, device), low, folder)
+    route = "" if random or not hasattr(frontend, "expected") else str(frontend.expected()).strip()
     if not run:
         return None
-    define = model.define(shown["model"], shown["feeds"], shown.get("training", False)).strip()  # type: ignore[attr-defined]
+    feeds = shown["feeds"]
+    if not folder and (route or not compares):  # numbers need not be those, and the script is run before it is shown
+        feeds = PACKED.sub(lambda x: f"np.random.default_rng(0).random({x['shape']}).astype({x['dtype']})", feeds)
+    define = model.define(shown["model"], feeds, shown.get("training", False)).strip()  # type: ignore[attr-defined]
     found = tolerances(manifest, expected, exhibit.computes_in)
     wanted = literals.fold("[", [literals.source(value) for value in expected], "]")
     forms = [(x.dtype, list(x.shape)) for x in expected if isinstance(x, Tensor)] if random else []
-    body = f"{define}\n{wanted}" if compares and not random else define
+    body = f"{define}\n{wanted}" if compares and not random and not route else define
     helpers = UNPACK if "unpack(" in body else ""
     helpers += WITH_ATTRIBUTES if "with_attributes(" in body else ""
     standard = "import base64\nimport zlib\n" if "unpack(" in body else ""
@@ -138,7 +167,7 @@ def brief(
     lines = f"{model.imports(alone)}\n{frontend.imports(exhibit.artefact)}"  # type: ignore[attr-defined]
     rtol, atol = found[0] if found else (None, None)
     return Brief(
-        imports=(f"{standard}\n" if standard else "") + _used(lines, f"{body}\n{run}"),
+        imports=(f"{standard}\n" if standard else "") + _used(lines, f"{body}\n{run}\n{route if compares else ''}"),
         helpers=helpers.strip(),
         define=define,
         arguments=model.arguments().strip(),  # type: ignore[attr-defined]
@@ -151,6 +180,8 @@ def brief(
         wide=kinds.low,
         values=tuple((literals.source(value), *pair) for value, pair in zip(expected, found, strict=True)),
         forms=literals.literal(forms) if forms else "",
+        route=route,
+        law=law,
         tolerances="" if len(set(found)) < 2 else literals.literal([(r or 0.0, a or 0.0) for r, a in found]),
     )
 

@@ -125,7 +125,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
         "known_output": exhibit.symptom == "count" or exhibit.output in manifest.outputs,
         "expected": _expected(manifest, expected, exhibit.computes_in) if kind == "inconsistent" else "",
         "forms": literals.literal([(x.dtype, list(x.shape)) for x in expected if isinstance(x, Tensor)]),
-        "drawn": _drawn(exhibit, manifest, program),
+        "drawn": law(exhibit, manifest, program),
         "tolerances": literals.literal(tolerances(manifest, expected, exhibit.computes_in)),
         "low_precision": kinds.low,
         "has_lists": any(isinstance(value, Sequence | Optional) for value in expected),
@@ -156,7 +156,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
     return re.sub(r"\n{4,}", "\n\n\n", text).strip() + "\n"
 
 
-def _drawn(exhibit: Exhibit, manifest: Manifest, program: Program) -> dict[str, Any]:
+def law(exhibit: Exhibit, manifest: Manifest, program: Program) -> dict[str, Any]:
     """Return what a script looks at in numbers drawn at random: `kind` is `form` where these are not what is wrong."""
     details = exhibit.drawn
     found = {

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
+import msgspec
+
+from opera.oracle.manner import ALL, SHOWN, kind
 from opera.oracle.messages import cause, one_line
 from opera.programs import verdicts
 from opera.programs.program import JOINED
 from opera.programs.verdicts import Outcome
 
+ZERO = SHOWN[0]
+"""What is returned is 0."""
 VERBS = {"load": ("load", "loading"), "compile": ("compile", "compiling"), "infer": ("run", "running")}
 """Stage → what a compiler did not manage, and what it was about."""
 EXPORTING = {
@@ -44,16 +50,28 @@ NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE = "is no constant", "is a graph input", "
 """How an input comes to the model where a failure needs that: it passes where the model holds it, makes it itself, or states it
 as the attribute that an older version of the operator has for it."""
 BRANCH = "what stands in the branch that is not taken"
+TELLS = 3
+"""Words of a line that says something by itself."""
+LONG = re.compile(r"\([^()]{24,}\)|\[[^\[\]]{24,}\]")
+"""What stands in brackets, and is too long for a title."""
 SHORT = 90
 """Characters of a message that a title quotes."""
 LENGTH = 160
 """Characters of a message that a sentence quotes."""
+DENORMAL, FAR = 2.0**-126, 1e20
+"""The smallest number of float32's full precision; and how many times too large no rounding or wrong term makes a number."""
 DIGITS = 6
 """Digits of a number, where they are enough."""
 
 
 def sentence(
-    compiler: str, operator: str, outcome: Outcome, deciding: Iterable[str] = (), *, exporter: bool = False
+    compiler: str,
+    operator: str,
+    outcome: Outcome,
+    deciding: Iterable[str] = (),
+    *,
+    exporter: bool = False,
+    route: str = "",
 ) -> str:
     """Return what is wrong, on one line, without a full stop.
 
@@ -63,9 +81,9 @@ def sentence(
         outcome: What the member showed that is told of.
         deciding: Parameters without which it does not fail: `ceil_mode=True`.
         exporter: Whether an exporter is under test (`EXPORTER` of the frontend).
+        route: How the model came to the compiler, where that matters (opera.triage.route).
     """
-    what = brief(operator) + _inner(operator, outcome.conversion_function)
-    what += _decided(deciding)
+    what = _what(operator, outcome, deciding, route)
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
     match outcome.verdict:
         case verdicts.INCONSISTENT if drawn(outcome):
@@ -89,10 +107,11 @@ def sentence(
     return f"{outcome.verdict} of {compiler} on {what}: {said(outcome)}"
 
 
-def title(operator: str, outcome: Outcome, deciding: Iterable[str] = (), *, exporter: bool = False) -> str:
+def title(
+    operator: str, outcome: Outcome, deciding: Iterable[str] = (), *, exporter: bool = False, route: str = ""
+) -> str:
     """Return the title of an issue: operator, parameters that decide, symptom. Its readers know which compiler it is about."""
-    what = brief(operator) + _inner(operator, outcome.conversion_function)
-    what += _decided(deciding)
+    what = _what(operator, outcome, deciding, route)
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
     if exporter and outcome.verdict == verdicts.CRASH:
         made = {
@@ -104,6 +123,12 @@ def title(operator: str, outcome: Outcome, deciding: Iterable[str] = (), *, expo
     return f"{what}: {_symptom(outcome, verb, doing)}"
 
 
+def _what(operator: str, outcome: Outcome, deciding: Iterable[str], route: str) -> str:
+    """Say what is computed: the operator, what decides, and in brackets the route and what of it is meant."""
+    notes = ", ".join(filter(None, (_inner(operator, outcome.conversion_function), route)))
+    return f"{brief(operator)}{_decided(deciding)}{f' ({notes})' if notes else ''}"
+
+
 def _symptom(outcome: Outcome, verb: str, doing: str) -> str:
     """Say what is wrong in the fewest words that tell it from other failures."""
     seen = outcome.details
@@ -113,10 +138,11 @@ def _symptom(outcome: Outcome, verb: str, doing: str) -> str:
         case verdicts.INCONSISTENT if drawn(outcome):
             return drawn(outcome).partition(";")[0]
         case verdicts.INCONSISTENT if outcome.symptom in ("value", "nan-mask") and "index" in seen:
-            at = "" if seen["index"] == "[]" else seen["index"]
-            return f"wrong value, {output}{at} is {actual} instead of {expected}"
+            at = "" if seen["index"] == "[]" or _zeros(outcome) else seen["index"]
+            return f"wrong value, {output}{at} {_got(outcome, actual)} instead of {expected}"
         case verdicts.INCONSISTENT if outcome.symptom in ("shape", "dtype") and "expected" in seen:
-            return f"wrong {outcome.symptom} of {output}, {actual} instead of {expected}"
+            zeros = ", and all zeros" if ZERO in _manner(outcome) else ""
+            return f"wrong {outcome.symptom} of {output}, {actual} instead of {expected}{zeros}"
         case verdicts.INCONSISTENT if outcome.symptom == "count":
             return f"returns {actual} outputs instead of {expected}"
         case verdicts.INCONSISTENT:
@@ -151,18 +177,37 @@ def drawn(outcome: Outcome) -> str:
 
 
 def _begins(outcome: Outcome) -> str:
-    """Return the first sentence of what a crash says, shortened."""
+    """Return the first sentence of what a crash says, shortened at a word: of several lines the first that says something."""
     text = said(outcome, LENGTH)
-    first = re.split(r"(?<=\w\w[.;])\s", text)[0].rstrip(".;") if len(text) > SHORT else text.rstrip(".")
-    return first if len(first) <= SHORT else first[:SHORT].rsplit(" ", 1)[0].rstrip(" ,:;") + "…"
+    if len(text) <= SHORT:
+        return text.rstrip(".")
+    lines = (cause(outcome.message) or outcome.message).splitlines()
+    told = (
+        len(lines) > 1 and len(re.findall(r"[A-Za-z]{2,}", lines[0])) >= TELLS and not lines[0].rstrip().endswith(":")
+    )
+    whole = said(outcome, len(outcome.message)) if not told else said(_of(outcome, lines[0]), len(lines[0]))
+    first = LONG.sub("(…)", re.split(r"(?<=\w\w[.;])\s", whole)[0].rstrip(".;"))
+    if len(first) <= SHORT:
+        return first
+    cut = first[:SHORT].rsplit(" ", 1)[0]
+    if cut.count("(") > cut.count(")") and cut.rindex("(") > SHORT / 3:  # what stands in brackets would not be closed
+        cut = cut[: cut.rindex("(")]
+    return re.sub(r"(?:\s+(?:for|of|in|the|a|to|with|and|or|at|from|by|is|are))+$", "", cut.rstrip(" ,:;'\"")) + "…"
+
+
+def _of(outcome: Outcome, message: str) -> Outcome:
+    return msgspec.structs.replace(outcome, message=message)
 
 
 def said(outcome: Outcome, most: int = LENGTH) -> str:
     """Return what a crash says of its cause, on one line, with its type where that says more than that it failed."""
-    text = one_line(cause(outcome.message) or outcome.message).strip(" :")
-    text = text if len(text) <= most else text[: most - 3].rstrip() + "..."
-    kind = outcome.symptom.rpartition(".")[2]
-    return f"{kind}: {text}".strip(" :") if kind not in TELLS_NOTHING or not text else text
+    lines = (cause(outcome.message) or outcome.message).splitlines()
+    text = one_line("\n".join(dict.fromkeys(lines))).strip(" :")
+    text = text if len(text) <= most else text[: most - 3].rsplit(" ", 1)[0].rstrip(" ,:;(") + " ..."
+    name = outcome.symptom.rpartition(".")[2]
+    if name == "KeyError" and re.search(r":\w*(?:expr|tensor)", outcome.location) and re.fullmatch(r"'[^']*'", text):
+        return f"KeyError: {text}, the name of a tensor, is not found"
+    return f"{name}: {text}".strip(" :") if name not in TELLS_NOTHING or not text else text
 
 
 def _wrong(compiler: str, what: str, outcome: Outcome) -> str:
@@ -179,10 +224,44 @@ def _wrong(compiler: str, what: str, outcome: Outcome) -> str:
         case "dtype":
             return f"{compiler} returns a wrong dtype from {what}: {actual} for {expected}{of}"
         case "value" | "nan-mask" if "index" in seen:
-            at = f"{output or 'the output'}{'' if seen['index'] == '[]' else seen['index']}"
+            place = "" if seen["index"] == "[]" or _zeros(outcome) else seen["index"]
+            at = f"{output or 'the output'}{place}"
             many = f"{seen.get('differing')} of {seen.get('elements')} elements"
-            return f"{compiler} computes {what} wrongly: {at} is {actual}, not {expected} ({many})"
+            return f"{compiler} computes {what} wrongly: {at} {_got(outcome, actual)}, not {expected} ({many})"
     return f"{compiler} returns wrong outputs of {what}: {one_line(outcome.message)[:LENGTH]}"
+
+
+def _got(outcome: Outcome, actual: str) -> str:
+    """Say what a wrong number is: nothing of what differs from run to run."""
+    if _zeros(outcome):
+        return "is all zeros"
+    seen = outcome.details
+    return "looks like unwritten memory" if unwritten(seen.get("expected"), seen.get("actual")) else f"is {actual}"
+
+
+def _manner(outcome: Outcome) -> Collection[str]:
+    """Return the words on how the output is wrong that the failure is named for (opera.oracle.manner)."""
+    known: dict[str, list[str]] = outcome.details.get("manner") or {}
+    return known.get(outcome.details.get("output", ""), ())
+
+
+def _zeros(outcome: Outcome) -> bool:
+    """Whether all of several numbers are wrong, and 0."""
+    return {ZERO, ALL} <= set(_manner(outcome)) and outcome.details.get("elements", 0) > 1
+
+
+def unwritten(expected: Any, actual: Any) -> bool:
+    """Whether a number is none that a computation comes to: denormal, or by far too large and no bound of a dtype.
+
+    Memory that nobody wrote holds such numbers, and others in the next run.
+    """
+    if not (isinstance(expected, float | int) and isinstance(actual, float) and math.isfinite(actual) and actual):
+        return False
+    size = max(abs(float(expected)), DENORMAL)
+    if abs(actual) < DENORMAL:
+        return size > DENORMAL or expected == 0
+    edge = kind(actual) != "finite" or abs(math.frexp(actual)[0]) == 0.5
+    return abs(actual) > FAR * max(size, 1.0) and not edge
 
 
 def brief(operator: str) -> str:
@@ -206,13 +285,20 @@ def is_relation(says: str) -> bool:
     return any(words in says for words in (LENGTH_ONE, EQUAL, LIMIT))
 
 
+LOWERED = re.compile(r"[\w.]*:(?:\w+\.)*convert_(\w+)|[\w.]*:[\w.]+\[([A-Z\d_]+)\]|([A-Z][A-Z\d_]+)")
+"""How a conversion function names an operator of TFLite: by its method, in brackets, or by itself."""
+
+
 def _inner(operator: str, function: str) -> str:
     """Return which operator within the one that was called it is about, where the conversion function names another."""
     if function == f"expanded {operator}":
-        return "" if JOINED in operator else " (expanded to its function body)"
+        return "" if JOINED in operator else "expanded to its function body"
     name, at, _ = function.partition("@")
+    if found := LOWERED.fullmatch(function):
+        name = at = next(filter(None, found.groups())).upper()
+    known = re.sub(r"[\W_]", "", operator).lower()
     inner = re.fullmatch(r"[\w.:]+", name) is not None and at and name.rpartition(":")[2] not in operator
-    return f" (at its {name})" if inner else ""
+    return f"at its {name}" if inner and re.sub(r"[\W_]", "", name).lower() not in known else ""
 
 
 def apart(one: Any, other: Any) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, DISPUTED, INCONSISTENT, NEWER, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.report import draft as stage
-from opera.report import trackers, tried
+from opera.report import running, trackers
 from opera.report.draft import Draft
 from opera.report.page import page
 from opera.store.rows import Verdict
@@ -380,14 +380,14 @@ def test_docstrings_are_quoted_by_parameter():
 def test_what_a_script_printed_is_cut_to_its_failure():
     noise = "\n".join(f"W1 loading {place}" for place in range(50))
     compared = "Y: got float32[1] [2.0]\nTraceback (most recent call last):\nAssertionError: \nno"
-    assert tried.excerpt(f"{noise}\n{compared}") == "Y: got float32[1] [2.0]\nAssertionError: \nno"
+    assert running.excerpt(f"{noise}\n{compared}") == "Y: got float32[1] [2.0]\nAssertionError: \nno"
     raised = "Traceback (most recent call last):\n  File a\n    f()\n    ^^^\n" + "  deep\n" * 60 + "ValueError: bad"
-    told = tried.excerpt(f"{noise}\n{raised}").splitlines()
+    told = running.excerpt(f"{noise}\n{raised}").splitlines()
     assert (
         told[0].startswith("Traceback") and told[-1] == "ValueError: bad" and len(told) < 40 and "    ^^^" not in told
     )
     assert (
-        tried.hide("at /home/me/env/lib/site-packages/tvm/x.py and /home/me", ("/home/me",))
+        running.hide("at /home/me/env/lib/site-packages/tvm/x.py and /home/me", ("/home/me",))
         == "at …/site-packages/tvm/x.py and …/"
     )
 
@@ -464,4 +464,4 @@ def test_a_random_value_that_was_stored_as_wrong_is_told_by_what_may_be_drawn(wo
 def test_a_short_script_shows_the_output_and_the_symptom_of_the_finding_or_nothing(symptom, said, shown):
     exhibit = Exhibit("F1", "f", "c", {}, "onnx", INCONSISTENT, "infer", symptom, "it differs", output="y")
     trial = Trial("F1", 1, f"y: got [1.0]\nTraceback (most recent call last):\n{said}")
-    assert tried.fails_so(exhibit, trial) == shown
+    assert running.fails_so(exhibit, trial) == shown

@@ -13,6 +13,7 @@ import msgspec
 
 from opera import resources
 from opera.oracle import messages
+from opera.oracle.randomness import FORMS
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED
 from opera.report.words import clean
 from opera.store.workspace import Workspace
@@ -75,6 +76,8 @@ def fails_so(exhibit: Exhibit, trial: Trial) -> bool:
         return trial.code < 0 and exhibit.symptom == _signal(-trial.code)
     if trial.code != 1:
         return False
+    if exhibit.verdict == INCONSISTENT and exhibit.drawn and exhibit.symptom not in FORMS:
+        return re.search(r"^AssertionError: .*: drawn wrongly", trial.text, re.MULTILINE) is not None
     if exhibit.verdict == INCONSISTENT:
         form = exhibit.symptom in ("shape", "dtype")
         about = (
