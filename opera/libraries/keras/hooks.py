@@ -65,7 +65,8 @@ def watching(recorder: Recorder) -> Iterator[Watching]:
 def inside(recorder: Recorder) -> Iterator[None]:
     """See what layers and functions of Keras call, too, as long as this lasts.
 
-    A call of what [inner] of instrumentation/keras.toml names is one of the layer that it names. Calls that are recorded meanwhile have real tensors: those within a graph that is traced have none.
+    A call of what [inner] of instrumentation/keras.toml names is one of the layer that it names there. What is recorded has
+    real tensors: calls within a graph that is traced have none.
     """
     from keras import Layer
     from keras.src import backend
