@@ -224,6 +224,22 @@ class Recorder:
             raise
 
 
+class Collector(Recorder):
+    """Keeps what hooks record in this process, in place of writing it.
+
+    Attributes:
+        programs: What was recorded, in the order in which calls began.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.programs: list[Program] = []
+        self.begin("", Path(os.devnull))
+
+    def record(self, instance: Program, **_: Any) -> None:
+        self.programs.append(instance)
+
+
 def replace(point: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
     """Replace the callable `module:qualified.name` by what `make` makes of it."""
     module, _, qualified = point.partition(":")

@@ -12,7 +12,7 @@ from opera.oracle import comparison, draws, randomness
 from opera.oracle.screens import SINGLE_REFERENCE
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
-from opera.programs.program import Program
+from opera.programs.program import JOINED, Program
 from opera.programs.values import NO_DEFAULT
 from opera.programs.verdicts import INCONSISTENT, PASS, SCREENED, UNSTABLE, Outcome
 from opera.report.programs import drawn, given, lines, short
@@ -58,6 +58,7 @@ class Page(msgspec.Struct, frozen=True):
         sentence: What is wrong.
         test, origin: The test that is shown, the one of its script, and the library's test that it was made of.
         reduced: Whether it is the reduction of that.
+        caller: The operator that calls the one of a reduction, where that is another.
         finished: Whether nothing smaller was left to try.
         model: The program call by call, a line each.
         parameters: Those that decide or are not the default.
@@ -78,6 +79,7 @@ class Page(msgspec.Struct, frozen=True):
     test: str
     origin: str = ""
     reduced: bool = False
+    caller: str = ""
     finished: bool = True
     model: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
@@ -113,6 +115,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         test=shown.test,
         origin=origin.test if origin else "",
         reduced=reduced is not None,
+        caller=_caller(program, origin.operator) if reduced and origin else "",
         finished=reduced is None or reduced.finished,
         model=tuple(lines(program)),
         parameters=tuple(_parameters(program, reduced)),
@@ -140,6 +143,11 @@ def told(outcome: Outcome) -> str:
     if outcome.verdict == INCONSISTENT:
         return f"{outcome.verdict} ({outcome.symptom}): {drawn_wrongly(outcome) or outcome.message[:200]}"
     return f"{outcome.verdict}{at}: {said(outcome)}"
+
+
+def _caller(program: Program, operator: str) -> str:
+    """Return the operator of a member of which a program is one call inside, nothing where it is not."""
+    return operator if JOINED not in f"{operator}{program.operator}" and program.operator != operator else ""
 
 
 # ---------------------------------------------------------------------- what was asked of it

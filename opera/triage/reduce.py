@@ -323,7 +323,11 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, 
     )  # fmt: skip
     ask = Asker(probe, question, _witness(workspace, verdict), _beside(workspace, verdict))
     [first] = ask.look([program])
-    if not alike(verdict.frontend, verdict.outcome, first, elsewhere=not first.conversion_function):
+    odd = {
+        name: x for name, x in first.details.items() if name in manner.ODD
+    }  # of its outputs, which older verdicts do not tell
+    seen = msgspec.structs.replace(verdict.outcome, details=odd | verdict.outcome.details)
+    if not alike(verdict.frontend, seen, first, elsewhere=not first.conversion_function):
         raise NotReduced(f"by the library's own reference it is now {_brief(first)}")
     ask.target = first
     return ask, program

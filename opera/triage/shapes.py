@@ -36,12 +36,11 @@ def sizes(program: Program, _: Defaults) -> Iterator[Step]:
     stated = {x for call in program.instances() for value in call.params.values() for x in integers(value) if x > 1}
     bound = _bound(program)
     for size in (*found, *sorted(stated - set(found), reverse=True)):
-        for target in dict.fromkeys((1, 2, size // 2, size - 1)):
-            if target < size:
-                for multiples in (False, True):
-                    for stating in (True,) if size in bound else (True, False):
-                        yield partial(resized, size=size, target=target, multiples=multiples, stating=stating)
-                yield partial(resized, size=size, target=target, stating=size in bound, begin=size - target)
+        for target in smaller_sizes(size):
+            for multiples in (False, True):
+                for stating in (True,) if size in bound else (True, False):
+                    yield partial(resized, size=size, target=target, multiples=multiples, stating=stating)
+            yield partial(resized, size=size, target=target, stating=size in bound, begin=size - target)
         for begin in range(1, size - 1 if size <= simpler.FEW else 0):
             yield partial(resized, size=size, target=1, stating=size in bound, begin=begin)
     for axis in range(max((len(x.shape) for x in leaves(program)), default=0)):
@@ -50,10 +49,16 @@ def sizes(program: Program, _: Defaults) -> Iterator[Step]:
                 yield partial(mapped, change=partial(_in_line, axis=place, last=last))
     for place, leaf in enumerate(leaves(program)):
         for axis, size in enumerate(leaf.shape):
-            for target in dict.fromkeys((1, 2, size // 2, size - 1)):
+            for target in smaller_sizes(size):
                 for begin in (0, size - target):
-                    if 0 < target < size and size not in bound:
+                    if target > 0 and size not in bound:
                         yield at(place, partial(_axis_cut, axis=axis, target=target, begin=begin))
+
+
+def smaller_sizes(size: int) -> list[int]:
+    """Return sizes to be tried for one: 1, 2, half, three quarters, ... one less, so that a limit in between is soon found."""
+    parts = [size - (size >> n) for n in range(2, size.bit_length())]
+    return [x for x in dict.fromkeys((1, 2, size // 2, *parts, size - 1)) if x < size]
 
 
 def _bound(program: Program) -> set[int]:

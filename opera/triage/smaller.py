@@ -228,7 +228,8 @@ def structure(program: Program, defaults: Defaults) -> Iterator[Step]:
     for place in calls:
         yield partial(_edited, place=place, edit=partial(_mode_left_out, name=TRAINING))
     for place in calls:
-        yield partial(_edited, place=place, edit=partial(_all_default, defaults=defaults))
+        for required in (False, True):
+            yield partial(_edited, place=place, edit=partial(_all_default, defaults=defaults, required=required))
     for place in calls:
         call = program.instances()[place]
         for name in reversed(list(call.params)):
@@ -266,9 +267,12 @@ def _unlisted(context: dict[str, Value], name: str) -> dict[str, Value] | None:
     return found
 
 
-def _all_default(instance: Instance, defaults: Defaults) -> Instance:
+def _all_default(instance: Instance, defaults: Defaults, required: bool) -> Instance:
+    """Leave out all parameters that can be; `required`: but those without a default, which some libraries need."""
     known = defaults.get(instance.operator, {})
     for name in reversed(list(instance.params)):
+        if required and default(known, name) == NO_DEFAULT and name in known:
+            continue
         found = without(instance, name)
         if found is None and (stated := default(known, name)) != NO_DEFAULT:
             found = with_param(instance, name, stated)

@@ -127,7 +127,7 @@ def test_a_finding_shows_its_reduction_and_who_is_to_blame(workspace, environmen
     )
     text = shown(capsys, workspace, "Fbbbbbbbb")
     parts = (
-        "TVM computes Pad with mode='wrap' wrongly: y[0] is 0, not 2.5", "The model (reduced from", "x = float32[1]: 2.5",
+        "TVM computes Pad with mode='wrap' wrongly: y[0] is 0, not 2.5", "The model (called by Cast, ", "x = float32[1]: 2.5",
         "y = Pad(x, mode='wrap')  # opset 25", "mode='wrap'  (it decides, default 'constant')", "expected  float32[1]: 2.5",
         "actual    float32[1]: 0", "Blame: conversion: the module before any pass is wrong", "no passes  fails",
         "onnx__Pad.html",
@@ -136,6 +136,9 @@ def test_a_finding_shows_its_reduction_and_who_is_to_blame(workspace, environmen
     assert "environment" not in text and environments["tvm"] not in text and "not to the end" not in text
     reduction.save(workspace, msgspec.structs.replace(smallest, finished=False))
     assert "not to the end)" in shown(capsys, workspace, "Fbbbbbbbb")
+    cast = Captured(msgspec.structs.replace(program, operator="Cast"), Provenance("node-tests", "cases.py", "t"), None)
+    reduction.save(workspace, msgspec.structs.replace(smallest, captured=cast.form()))
+    assert "The model (reduced from" in shown(capsys, workspace, "Fbbbbbbbb"), "it is no call inside another"
 
 
 def test_a_reduction_that_failed_in_a_fresh_process_confirms_its_finding(workspace, environments):

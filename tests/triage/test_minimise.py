@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import keras_instance
 import msgspec
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from several_calls import ONNX, TORCH
 from strategies import INSTANCES, tensors
 
 from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program, parse
-from opera.programs.values import Named, RandomTensor, Tensor
-from opera.triage import simpler, smaller
+from opera.programs.values import NO_DEFAULT, Named, RandomTensor, Tensor
+from opera.triage import shapes, simpler, smaller
 from opera.triage.minimise import PASSES, minimise
 
 GRAPHS = st.sampled_from([*ONNX.values(), *TORCH.values()])
@@ -269,3 +270,22 @@ def test_a_positive_parameter_stays_positive() -> None:
 )  # fmt: skip
 def test_an_axis_is_no_size(name: str, axis: bool, size: bool) -> None:
     assert (smaller.is_axes(name), smaller.SIZED.search(name.rpartition(".")[2]) is not None) == (axis, size)
+
+
+@given(st.integers(2, 500), st.data())
+def test_a_limit_of_a_size_is_soon_found(size: int, data: st.DataObject) -> None:
+    """Of the sizes that are tried, the first that is no smaller than the limit is taken, as a search does."""
+    limit, taken = data.draw(st.integers(1, size)), 0
+    while size > limit:
+        tried = shapes.smaller_sizes(size)
+        assert all(0 < x < size for x in tried) and len(set(tried)) == len(tried)
+        size, taken = next(x for x in tried if x >= limit), taken + 1
+    assert size == limit and taken <= 9
+
+
+def test_all_defaults_go_at_once_though_a_parameter_is_required() -> None:
+    given = {"units": 1, "activation": "tanh", "seed": None, "unroll": False}
+    layer = keras_instance.instance("keras.layers.GRU", given, x=np.ones(1))
+    known = {"keras.layers.GRU": {**given, "units": NO_DEFAULT}}
+    left = [made.params for step in smaller.structure(layer, known) if (made := step(layer)) is not None]
+    assert {} in left and {"units": 1} in left

@@ -112,6 +112,15 @@ def test_what_cannot_fail_alone_is_said_and_not_stored(workspace: Workspace) -> 
     assert reduction.stored(workspace) == [] and all("is not reduced" in x for x in said) and said
 
 
+def test_a_verdict_that_does_not_tell_that_nothing_is_expected_is_reduced(workspace: Workspace) -> None:
+    run(workspace, "faults.onnx_faults:crash", onnx("LeakyRelu", {"X": Tensor.of(np.ones((0, 2), "f4"))}, ("Y",)))
+    [verdict] = workspace.verdicts("finding IS NOT NULL")
+    assert verdict.outcome.details.pop("nothing") and verdict.outcome.conversion_function
+    with Probe.of(workspace, workers=1) as probe:
+        ask, _ = reduce.asker(workspace, probe, verdict)
+    assert ask.target is not None and ask.target.details["nothing"]
+
+
 def test_openvino_counts_windows_that_begin_in_the_padding(workspace: Workspace) -> None:
     pytest.importorskip("openvino")
     pool = onnx("MaxPool", {"X": f32(1, 3, 8, 8)}, ceil_mode=1, kernel_shape=[1, 1], strides=[2, 2], dilations=[1, 1])

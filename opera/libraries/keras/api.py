@@ -32,6 +32,7 @@ class Instrumentation(msgspec.Struct, frozen=True):
     made_up: dict[str, str]
     exact: dict[str, list[str]]
     accumulating: dict[str, list[str]]
+    inner: dict[str, str]
 
 
 @cache

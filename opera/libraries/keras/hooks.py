@@ -61,6 +61,34 @@ def watching(recorder: Recorder) -> Iterator[Watching]:
     calls.begin_anew()
 
 
+@contextmanager
+def inside(recorder: Recorder) -> Iterator[None]:
+    """See what layers and functions of Keras call, too, as long as this lasts.
+
+    A call of what [inner] of instrumentation/keras.toml names is one of the layer that it names there. What is recorded has
+    real tensors: calls within a graph that is traced have none.
+    """
+    from keras import Layer
+    from keras.src import backend
+
+    watch, original = _Watch(recorder, inner=True), Layer.__call__
+    wrapped = {
+        id(item): (watch.function(name, item), item)
+        for name, item in keras_api.objects().items()
+        if not isinstance(item, type)
+    }
+    for point, operator in keras_api.instrumentation().inner.items():
+        item = functools.reduce(getattr, point.split("."), backend)
+        wrapped[id(item)] = watch.as_layer(operator, item), item
+    Layer.__call__ = watch.layer(original)
+    _everywhere({name: wrapper for name, (wrapper, _) in wrapped.items()})
+    try:
+        yield
+    finally:
+        Layer.__call__ = original
+        _everywhere({id(wrapper): item for wrapper, item in wrapped.values()})
+
+
 def settle() -> None:
     """Set up the environment for Keras to be imported as capture does, in silence, unless it says otherwise."""
     for name, text in SETTINGS.items():
@@ -104,10 +132,13 @@ def _everywhere(wrapped: dict[int, Any]) -> None:
 
 
 class _Watch:
-    """Makes the wrappers, and knows in which layer each thread is."""
+    """Makes the wrappers, and knows in which layer each thread is.
 
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
+    `inner`: calls of functions by Keras itself are looked for, too, and symbolic ones are not.
+    """
+
+    def __init__(self, recorder: Recorder, *, inner: bool = False) -> None:
+        self.recorder, self.inner = recorder, inner
         self.inside = threading.local()
         self.symbolic: list[Callable[[], None]] = []  # found by the observation that runs now
         self.arguments: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
@@ -157,11 +188,30 @@ class _Watch:
 
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if _is_test(sys._getframe(1).f_code.co_filename):
+            if self.inner or _is_test(sys._getframe(1).f_code.co_filename):
                 self._see(functools.partial(self._function_call, original, operator, args, kwargs))
             return original(*args, **kwargs)
 
         call.autograph_info__ = {}  # type: ignore[attr-defined]  # TensorFlow must not rewrite the wrapper
+        return call
+
+    def as_layer(self, operator: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Record calls of a function of a backend as those of a layer that does the same in training, by names of arguments."""
+        constructed = {*keras_api.formals(keras_api.resolve(operator).__init__)} - {
+            "seed"
+        }  # what draws has no encoding
+
+        def look(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            found = calls.describe(original, args, {name: x for name, x in kwargs.items() if name in constructed}, "")
+            params = {name: x for name, x in found.params.items() if name in constructed}
+            found.params, found.args, found.kwargs = {}, [*found.tensors], []
+            self._record(found, operator, params, {"kind": "layer", "training": True}, "")
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._see(functools.partial(look, args, kwargs))
+            return original(*args, **kwargs)
+
         return call
 
     def _count_unknown(self, layer: Any) -> None:
@@ -217,12 +267,14 @@ class _Watch:
         if exact in keys:
             return
         keys.add(exact)
-        if outer:
+        if outer and not self.inner:
             context = context | {"inside": outer}
         if not found.symbolic:
             keys.add(rough)
             self.recorder.record(calls.instance(operator, found, params, context), key=rough)
             return
+        if self.inner:
+            raise LeftOut("call without real tensors")
         made = calls.instance(operator, found, params, context)
 
         def later() -> None:

@@ -206,6 +206,13 @@ def steps(program: Graph) -> list[tuple[Instance, list[Value]]]:
     return keras_model.steps(program)
 
 
+def expanded(instance: Instance) -> list[Program]:
+    """Return the layers and functions that Keras calls for one call; empty where it calls none."""
+    from opera.libraries.keras import inner as keras_inner  # reduction alone needs it
+
+    return list(keras_inner.expanded(instance))
+
+
 def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:
     """Return the code that builds the model, and its inputs; `variant` is the artefact that is made of it."""
     from opera.libraries.keras import backend as keras_backend  # noqa: F401 - layers are made to see how they are spelled: quietly

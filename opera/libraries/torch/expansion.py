@@ -1,4 +1,4 @@
-"""The operators that PyTorch's exporter makes of a call: compilers convert their chain, and one of them may fail alone."""
+"""The operators that PyTorch's exporter makes of a call, and what PyTorch calls inside it: one of them may fail alone."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ MOST = 40
 
 
 def expanded(instance: Instance) -> list[Instance]:
-    """Return the calls that torch.export makes of one call, each with the values it was given; empty where it stays one.
+    """Return the calls that one call is made of, each with the values it was given; empty where it stays one.
 
-    Those of the program as it is exported come first, then those that the default decompositions leave, which compilers ask
-    for. An operator without a public name (`aten._softmax`) is left out. A public form may take its arguments otherwise:
-    whoever runs the call computes its reference anew. Raises InvalidTest where PyTorch cannot export it.
+    Those that torch.export makes of the program come first, then those that the default decompositions leave, which compilers
+    ask for. Where both leave the call as it is, those of PyTorch's own decomposition of it follow, if there is one: exporters
+    ask for that. Submodules and functions that PyTorch calls come last (opera.libraries.torch.inner). An operator without a
+    public name (`aten._softmax`) is left out. A public form may take its arguments otherwise: whoever runs the call computes
+    its reference anew. Raises InvalidTest where PyTorch cannot export it.
     """
     import torch
 
+    from opera.libraries.torch import inner as torch_inner
     from opera.libraries.torch.eager import quiet
 
     ran = torch_module.run(instance)
@@ -37,7 +40,7 @@ def expanded(instance: Instance) -> list[Instance]:
 
     class Watch(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed here
         def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-            seen.append((target, torch.utils._pytree.tree_map(_kept, args), dict(kwargs)))
+            seen.append((target, _kept(args), _kept(kwargs)))
             return super().call_function(target, args, kwargs)
 
     try:
@@ -45,17 +48,28 @@ def expanded(instance: Instance) -> list[Instance]:
         with quiet():
             for chain in (program, program.run_decompositions()):
                 Watch(chain.module()).run(*made.args)
+            with suppress(Exception):  # not all that PyTorch can decompose it can export then
+                if len(seen) == 2 and seen[0][0] in (known := torch._decomp.decomposition_table):
+                    Watch(program.run_decompositions({seen[0][0]: known[seen[0][0]]}).module()).run(*made.args)
     except Exception as error:
         raise InvalidTest(f"PyTorch does not export it: {torch_module.brief(error)}") from None
-    found = {x.id: x for target, args, kwargs in seen for x in _instances(target, args, kwargs)}
-    return [x for x in found.values() if x.operator != instance.operator][:MOST]
+    told = [x for target, args, kwargs in seen for x in _instances(target, args, kwargs)]
+    parts = [[x for x in of if x.operator != instance.operator][:MOST] for of in (told, torch_inner.inner(instance))]
+    return list({x.id: x for part in parts for x in part}.values())
 
 
 def _kept(item: Any) -> Any:
-    """Return a copy of a tensor: later calls may write into it."""
+    """Return an argument with copies of its tensors, for later calls may write into them; a graph's own lists become lists."""
     import torch
 
-    return item.detach().clone() if isinstance(item, torch.Tensor) else item
+    match item:
+        case torch.Tensor():
+            return item.detach().clone()
+        case list() | tuple():
+            return (tuple if isinstance(item, tuple) else list)(map(_kept, item))
+        case dict():
+            return {name: _kept(x) for name, x in item.items()}
+    return item
 
 
 def _instances(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Instance]:

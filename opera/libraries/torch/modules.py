@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -63,6 +64,18 @@ class Constructors:
 
         module.__new__ = staticmethod(make)
         module.__init__ = follow
+
+    @contextmanager
+    def hooked(self) -> Iterator[None]:
+        """As `hook`, as long as this lasts."""
+        module: Any = torch.nn.Module
+        initialise = module.__init__
+        self.hook()
+        try:
+            yield
+        finally:
+            module.__init__ = initialise
+            module.__new__ = staticmethod(lambda cls, *_, **__: object.__new__(cls))  # once set it cannot be taken away
 
     def _note(self, made: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         what: Constructed | str

@@ -378,6 +378,11 @@ EXPANDED = [
     ("torch.nn.functional.interpolate", (torch.ones(1, 1, 4), 2), {"torch.arange"}),
     ("torch.add", (torch.ones(2), 1), set()),
     (
+        "torch.tril_indices",
+        (2, 2),
+        {"torch.cat", "torch.stack"},
+    ),  # no default decomposition has it, and exporters ask for it
+    (
         "torch.nn.functional.linear_cross_entropy",
         (torch.ones(1, 2), torch.ones(3, 2), torch.zeros(1, dtype=torch.int64)),
         {"torch.nn.functional.cross_entropy"},

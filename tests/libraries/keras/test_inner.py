@@ -1,0 +1,63 @@
+"""What Keras calls inside a call: sublayers and functions, with what they were given; Keras is left as it was."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from keras_instance import instance
+
+pytest.importorskip("keras")
+pytest.importorskip("tensorflow")
+
+from opera.libraries.keras import inner, library
+from opera.libraries.keras import wrap as keras_model
+from opera.programs.program import Captured, Instance, Provenance
+
+SEEN = Provenance("suite", "file", "test")
+
+
+def attention(heads: int = 2, size: int = 3) -> Instance:
+    given = {"query": np.ones((1, 2, 4), "f4"), "value": np.ones((1, 3, 4), "f4")}
+    return instance("keras.layers.MultiHeadAttention", {"num_heads": heads, "key_dim": size}, **given)
+
+
+def test_sublayers_and_functions_are_calls_of_their_own_a_function_before_its_layer(tmp_path) -> None:
+    import keras
+
+    before = keras.Layer.__call__, keras.ops.einsum, keras.src.ops.einsum
+    found = library.expanded(attention())
+    assert (keras.Layer.__call__, keras.ops.einsum, keras.src.ops.einsum) == before
+    names = [x.operator for x in found]
+    assert {"keras.layers.EinsumDense", "keras.ops.einsum"} <= set(
+        names
+    ) and "keras.layers.MultiHeadAttention" not in names
+    dense = [place for place, x in enumerate(names) if x == "keras.layers.EinsumDense"]
+    assert all("keras.ops.einsum" in names[a:b] for a, b in pairwise([0, *dense]))
+    assert all("inside" not in x.context for x in found), "it is a call like any other"
+    for place, x in enumerate(found):
+        library.wrap(Captured(x, SEEN), f"{place:020}", tmp_path / str(place))
+
+
+@given(st.integers(1, 3), st.integers(1, 3))
+@settings(max_examples=4, deadline=None)
+def test_a_function_inside_computes_what_it_did(heads: int, size: int) -> None:
+    """The last one makes the output of the layer, so its numbers are that layer's."""
+    whole = attention(heads, size)
+    last = next(x for x in inner.expanded(whole) if x.operator == "keras.ops.add")
+    one, other = (keras_model.build(x).run() for x in (whole, last))
+    np.testing.assert_allclose(one[0], other[0], rtol=1e-6)
+
+
+def test_what_a_cell_draws_is_a_layer_in_training() -> None:
+    drawn = {"units": 2, "dropout": 0.5}
+    whole = instance("keras.layers.GRU", drawn, {"training": True}, sequences=np.ones((1, 2, 3), "f4"))
+    found = [x for x in library.expanded(whole) if x.operator == "keras.layers.Dropout"]
+    assert [(x.params["rate"], x.context["training"], x.inputs[0].value.shape) for x in found] == [(0.5, True, (1, 3))]
+
+
+def test_one_call_stays_one() -> None:
+    assert library.expanded(instance("keras.ops.sin", {}, x=np.ones(2, "f4"))) == []
