@@ -27,14 +27,16 @@ def expanded(instance: Instance) -> list[Instance]:
     ask for. Where both leave the call as it is, those of PyTorch's own decomposition of it follow, if there is one: exporters
     ask for that. Submodules and functions that PyTorch calls come last (opera.libraries.torch.inner). An operator without a
     public name (`aten._softmax`) is left out. A public form may take its arguments otherwise: whoever runs the call computes
-    its reference anew. Raises InvalidTest where PyTorch cannot export it.
+    its reference anew. Raises InvalidTest where PyTorch cannot export it, and calls nothing else inside.
     """
     import torch
 
     from opera.libraries.torch import inner as torch_inner
     from opera.libraries.torch.eager import quiet
 
-    ran = torch_module.run(instance)
+    ran, inner = torch_module.run(instance), list[Instance]()
+    with suppress(InvalidTest):  # what the exporter makes of it may be told still
+        inner = [x for x in torch_inner.inner(instance) if x.operator != instance.operator][:MOST]
     made = torch_module.Live(torch_module.module(instance, ran.outputs), torch_module.tensors(instance), (), ())
     seen: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
 
@@ -52,10 +54,11 @@ def expanded(instance: Instance) -> list[Instance]:
                 if len(seen) == 2 and seen[0][0] in (known := torch._decomp.decomposition_table):
                     Watch(program.run_decompositions({seen[0][0]: known[seen[0][0]]}).module()).run(*made.args)
     except Exception as error:
-        raise InvalidTest(f"PyTorch does not export it: {torch_module.brief(error)}") from None
+        if not inner:
+            raise InvalidTest(f"PyTorch does not export it: {torch_module.brief(error)}") from None
     told = [x for target, args, kwargs in seen for x in _instances(target, args, kwargs)]
-    parts = [[x for x in of if x.operator != instance.operator][:MOST] for of in (told, torch_inner.inner(instance))]
-    return list({x.id: x for part in parts for x in part}.values())
+    told = [x for x in told if x.operator != instance.operator][:MOST]
+    return list({x.id: x for x in (*told, *inner)}.values())
 
 
 def _kept(item: Any) -> Any:

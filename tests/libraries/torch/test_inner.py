@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from opera.libraries.torch import inner, library, modules
+from opera.libraries.torch import wrap as torch_module
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 
@@ -46,3 +47,11 @@ def test_constructors_are_seen_as_long_as_they_are_hooked() -> None:
     unseen = torch.nn.Linear(2, 3)
     assert known.of(seen).params["out_features"] == 3
     assert id(unseen) not in known._known
+
+
+def test_what_the_exporter_refuses_is_made_of_calls_still(monkeypatch) -> None:
+    def refused(_: object) -> None:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(torch_module.Live, "program", refused)
+    assert "torch.nn.Linear" in [x.operator for x in library.expanded(encoder())]
