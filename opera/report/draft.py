@@ -260,7 +260,7 @@ def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
     if outcome.verdict == INCONSISTENT and not any(x.actual for x in told.outputs) and "drawn" not in outcome.details:
         yield outcome.message
     for operator in dict.fromkeys(operator for _, operator in told.twins):
-        yield f"the same in {operator}"
+        yield f"{operator} fails in the same words"
 
 
 def _others(told: Page) -> list[str]:

@@ -93,9 +93,9 @@ def decide(
         return LIBRARY, f"{' and '.join(same)} give the same other answer, and none the expected one"
     if body := [x for x in by[BODY] if x.right or x.wrong]:
         if all(x.wrong and same_answer(x.outcome, now) for x in body):
-            return LIBRARY, f"the compiler has no kernel of it, and this gives the same answer: {body[0].way}"
+            return LIBRARY, f"the compiler has no kernel of it, and the same answer comes of {body[0].way}"
         if all(x.right for x in body):
-            return CONVERSION, f"the compiler has no kernel of it, and this is right: {body[0].way}"
+            return CONVERSION, f"the compiler has no kernel of it, and it is right by {body[0].way}"
     for found in by[LESS]:
         if found.right:
             return OPTIMISATION, f"it passes with {found.way}"
