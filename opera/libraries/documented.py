@@ -25,6 +25,9 @@ SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\"'(])")
 """Where a sentence ends."""
 EMPTY = r"\bempty\b"
 TIES = r"\bties?\b|\btie-?break\w*|\bequivalent values\b"
+AT_A_LIMIT = r"\bstrictly\b|\b(?:exactly )?equal to the\b|\b(?:in|ex)clusive\b"
+EXCEPTION = r"\b(?:are|is) (?:ignored|excluded|discarded|skipped|not counted)\b"
+"""How a sentence tells on which side of a limit what is equal to it lies, and what is left out of a rule."""
 ZERO, NAN, INFINITE = r"\b(?:zeros?|0)\b", r"\bnans?\b", r"\binf(?:init\w+)?\b"
 RESULTS = r"\b(?:produc|yield|return|giv|becom|result)(?:e|es|s)?"
 """How a sentence says what comes of something."""
@@ -108,6 +111,14 @@ def sentence_on(text: str, pattern: str) -> str:
     return next((quoted(f"{x} {after}" if after.startswith("That is,") else x) for x, after in found), "")
 
 
+def exception(text: str, name: str) -> str:
+    """Return the sentence that says what is left out of the rules of the paragraph which names a parameter, or nothing."""
+    for paragraph in re.split(r"\n\s*\n", text):
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", paragraph) and (said := sentence_on(paragraph, EXCEPTION)):
+            return said
+    return ""
+
+
 def consequence(text: str, expected: object) -> str:
     """Return the first sentence that says when 0, NaN or an infinity results, where that is what is expected, or nothing."""
     try:
@@ -134,6 +145,12 @@ def prose(text: str, call: Instance) -> str:
     strings = any(isinstance(x.value, Tensor) and x.value.dtype == "string" for x in call.inputs)
     paragraphs = (x for x in re.split(r"\n\s*\n", text) if not x.lstrip().startswith("|"))
     return "\n\n".join(x for x in paragraphs if strings or not re.search(r"\bstrings?\b", x, re.I))
+
+
+def reaching(text: str) -> str:
+    """Return what is said of a parameter, as `quoted` does; with the sentence on its limit where that comes too late for it."""
+    said, limit = quoted(text), sentence_on(text, AT_A_LIMIT)
+    return said if not limit or limit in said else f"{said} [...] {limit}"
 
 
 def quoted(text: str, length: int = LENGTH) -> str:
@@ -173,7 +190,7 @@ def of_docstring(call: Instance, docstring: str, parameters: list[str], address:
     found = []
     for name in parameters:
         if text := argument(docstring, name):
-            said = clause(text, call.params.get(name)) or quoted(text.split("\n\n")[0])
+            said = clause(text, call.params.get(name)) or reaching(text.split("\n\n")[0])
             found.append(Quote(f"parameter `{name}`", said, address))
     for words, pattern in special(call):
         if text := sentence_on(prose(docstring, call), pattern):

@@ -68,6 +68,8 @@ FOLD = 60
 """A script of more lines is folded."""
 LISTED = 5
 """Tests that are named."""
+DECIDES = re.compile(r"(?:input )?(\w+)(?: just at a limit| left out| is .*)?")
+"""What decides, of an input or a parameter that has no value: `input P`, `iou_threshold just at a limit`, `min left out`."""
 TYPES = re.compile(r"dtype|data ?type|element type|precision|\b(?:b?float|u?int|bool)\d*\b", re.IGNORECASE)
 """Words of a crash that is about a dtype."""
 
@@ -155,7 +157,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     program = workspace.instance(tests.test(workspace, shown.verdict.test).instance)
     exporter = compilers.exporter(finding.frontend.rpartition("-")[0], library)
     wanted = tracker or trackers.default(finding.frontend, told.blame.verdict if told.blame else "")
-    by = blame.route(workspace, shown, told.blame)
+    by = blame.route(shown.verdict, told.blame)
     line = title(_what(program, told, shown), outcome, shown.deciding, exporter=exporter, route=by)
     environment = workspace.environments()[finding.environment]
     script, trial, short = running.script(workspace, finding, chosen)
@@ -304,7 +306,8 @@ def _quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
     if len(calls) != 1 or not hasattr(library, "documented"):
         return []
     parameters = [x.partition("=")[0].strip() for x in shown.deciding if "=" in x]
-    parameters += [x.removeprefix("input ") for x in shown.deciding if re.fullmatch(r"input \w+", x)]
+    named = (DECIDES.fullmatch(x) for x in shown.deciding)
+    parameters += [x[1] for x in named if x and x[1] not in parameters]
     parameters += [x for x in _mentioned(calls[0], outcome) if x not in parameters]
     try:
         found: list[Quote] = library.documented(calls[0], parameters, Wrong.of(outcome.details, outcome.symptom))

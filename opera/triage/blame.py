@@ -33,7 +33,7 @@ from opera.store.workspace import Workspace
 from opera.triage import causes, scripts, smaller
 from opera.triage import route as routes
 from opera.triage.alike import same_answer
-from opera.triage.choice import Choice, choose
+from opera.triage.choice import choose
 from opera.triage.part import (
     AS_FOUND,
     CONSTANTS,
@@ -96,15 +96,10 @@ def others(found: Blame) -> list[Evidence]:
     return [row for row in found.evidence if re.fullmatch(r"(\S+) \d.*", row.way) and row.way.split(" ")[0] in names]
 
 
-def route(workspace: Workspace, chosen: Choice, laid: Blame | None) -> str:
-    """Return the route that what is shown fails by (opera.triage.route), by what blame asked of it, else by its verdicts."""
-    failed = chosen.verdict
-    if laid is not None and laid.test == failed.test:
-        shown = {x.way.rpartition(" ")[2]: x.shows for x in laid.evidence if x.kind == ROUTE}
-    else:
-        seen = stored_verdicts.of_test(workspace, failed.test)
-        own = (failed.frontend, failed.environment)
-        shown = {x.variant: x.outcome.verdict for x in seen if (x.frontend, x.environment) == own}
+def route(failed: Verdict, laid: Blame | None) -> str:
+    """Return the route that what is shown fails by (opera.triage.route): others are known to be right where blame asked."""
+    asked = laid.evidence if laid is not None and laid.test == failed.test else ()
+    shown = {x.way.rpartition(" ")[2]: x.shows for x in asked if x.kind == ROUTE}
     return routes.route(failed.frontend, failed.variant, shown)
 
 

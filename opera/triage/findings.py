@@ -203,7 +203,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         reproducer=script if (workspace.root / script).is_file() else None,
         numbers=_numbers(shown.details),
         aliases=tuple(known.aliases.get(name, ())),
-        sentence=_sentence(workspace, chosen, dict(zip(members, told, strict=True)), known, laid),
+        sentence=_sentence(chosen, dict(zip(members, told, strict=True)), known, laid),
         location=shown.location,
         doubts=tuple(doubts(tags, seen, needs, alone=any(map(alone, group)), settled=settled)),
     )
@@ -224,7 +224,7 @@ def _settled(chosen: Choice) -> bool:
     return alone or right_as_float32(chosen.deciding)
 
 
-def _sentence(workspace: Workspace, chosen: Choice, told: dict[str, Origin], known: _Known, laid: Blame | None) -> str:
+def _sentence(chosen: Choice, told: dict[str, Origin], known: _Known, laid: Blame | None) -> str:
     """Say what is wrong, of the program that the script shows."""
     shown, of = chosen.verdict, chosen.reduction
     name, _, library = shown.frontend.rpartition("-")
@@ -236,7 +236,7 @@ def _sentence(workspace: Workspace, chosen: Choice, told: dict[str, Origin], kno
         shown.outcome,
         chosen.deciding,
         exporter=compilers.exporter(name, library),
-        route=blame.route(workspace, chosen, laid),
+        route=blame.route(shown, laid),
     )
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from opera.programs.verdicts import ABORT, CRASH, FAILURES, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, Outcome
-from opera.triage.sentence import SHORT, apart, reads_as_refusal, sentence, title
+from opera.triage.route import route
+from opera.triage.sentence import SHORT, apart, reads_as_refusal, sentence, title, unwritten
 
 VALUE = {"differing": 3, "elements": 4, "index": "[0, 1]", "expected": 2.875, "actual": 2.6666665077, "output": "Y"}
 SHAPE = {"expected": "(1, 2)", "actual": "(1, 3)", "output": "Y"}
@@ -136,3 +139,85 @@ def test_what_the_checker_forbids_is_no_refusal():
     says = "indices typestr: tensor(int64), has unsupported type: tensor(int32)"
     for symptom, refuses in (("InferenceError", False), ("ValidationError", False), ("RuntimeError", True)):
         assert reads_as_refusal(Outcome(CRASH, "compile", symptom=symptom, message=says)) is refuses
+
+
+@pytest.mark.parametrize(
+    ("frontend", "variant", "shown", "wanted"),
+    [
+        ("tvm-keras", "tflite", {"onnx": "passes"}, "by TFLite"),
+        ("openvino-keras", "onnx", {"live": "unsupported: no"}, "by its ONNX file"),
+        ("openvino-keras", "live", {"saved-model": "passes"}, "given as an object; as a SavedModel it is right"),
+        ("openvino-keras", "live", {"saved-model": "crash", "onnx": "passes"}, ""),
+        (
+            "openvino-torch",
+            "exported-program",
+            {"torchscript": "pass"},
+            "as an exported program; as TorchScript it is right",
+        ),
+        ("openvino-torch", "torchscript", {"exported-program": "unexported"}, ""),
+        ("tvm-onnx", "constants", {"inputs": "passes"}, ""),
+    ],
+)
+def test_the_route_is_told_where_it_matters(frontend, variant, shown, wanted):
+    assert route(frontend, variant, shown) == wanted
+
+
+@pytest.mark.parametrize(
+    ("operator", "function", "wanted"),
+    [
+        ("keras.layers.SimpleRNN", "tflite_frontend:OperatorConverter.convert_slice", " (at its SLICE, by TFLite)"),
+        ("keras.layers.Add", "tflite_frontend:OperatorConverter._convert_elemwise[MUL]", " (at its MUL, by TFLite)"),
+        ("keras.layers.Conv1DTranspose", "TRANSPOSE_CONV", " (at its TRANSPOSE_CONV, by TFLite)"),
+        ("keras.layers.DepthwiseConv2D", "DEPTHWISE_CONV_2D", " (by TFLite)"),
+        ("keras.layers.LSTM", "expanded LSTM", " (by TFLite)"),
+    ],
+)
+def test_the_operator_of_tflite_is_named_where_it_is_another(operator, function, wanted):
+    outcome = Outcome(CRASH, "load", "TypeError", "no bytes", conversion_function=function)
+    assert title(operator, outcome, route="by TFLite") == f"{operator}{wanted}: fails to load: TypeError: no bytes"
+
+
+def test_numbers_of_unwritten_memory_are_not_told():
+    details = {"expected": 0.5, "actual": 1.4e-45, "index": "[0]", "output": "y", "differing": 1, "elements": 1}
+    outcome = Outcome(INCONSISTENT, "infer", "value", details=details)
+    assert title("Conv", outcome) == "Conv: wrong value, y[0] looks like unwritten memory instead of 0.5"
+    assert "e-45" not in sentence("MNN", "Conv", outcome)
+
+
+@given(
+    st.floats(-1e6, 1e6, width=32), st.floats(2.0**-120, 1e19) | st.sampled_from([3.4028234663852886e38, 2.0**90, 0.0])
+)
+def test_numbers_that_a_computation_may_come_to_are_told(expected, actual):
+    assert not unwritten(expected, actual) and not unwritten(expected, -actual)
+    assert not unwritten(expected, float("nan")) and not unwritten(expected, float("inf"))
+
+
+def test_all_zeros_are_told_at_once():
+    details = VALUE | {"expected": 2.5, "actual": 0.0, "manner": {"Y": ["wrong", "all", "finite>zero", "zero"]}}
+    assert title("Conv", Outcome(INCONSISTENT, "infer", "value", details=details)) == (
+        "Conv: wrong value, Y is all zeros instead of 2.5"
+    )
+    details = {"expected": "int64", "actual": "float32", "output": "Y", "manner": details["manner"]}
+    assert title("Pool", Outcome(INCONSISTENT, "infer", "dtype", details=details)).endswith("of int64, and all zeros")
+
+
+@pytest.mark.parametrize(
+    ("message", "wanted"),
+    [
+        (f"Required inputs ([{', '.join(['functional_1/Sub/y:0'] * 4)}]) are missing from input feed ([x]).",
+         "Required inputs (…) are missing from input feed ([x])"),
+        ("Reshape error: 8 -> 4\nCompute Shape Error for functional_1/multi_head_attention_1/key_1/MatMul1\ncode=3 onForward",
+         "Reshape error: 8 -> 4 Compute Shape Error…"),
+        ("Don't support type [BatchMatMul]\nDon't support type [BatchMatMul]", "Don't support type [BatchMatMul]"),
+    ],
+)  # fmt: skip
+def test_a_message_is_cut_where_it_is_understood(message, wanted):
+    told = title("Add", Outcome(CRASH, "infer", "RuntimeError", message))
+    assert told == f"Add: fails to run: {wanted}"
+
+
+def test_a_name_that_is_looked_up_in_vain_is_no_operator():
+    outcome = Outcome(CRASH, "load", "KeyError", "'arith.constant'", location="tflite_frontend.py:get_expr")
+    assert sentence("TVM", "Dense", outcome).endswith("KeyError: 'arith.constant', the name of a tensor, is not found")
+    other = msgspec.structs.replace(outcome, message="'num_heads'", location="onnx_frontend.py:_impl_v1")
+    assert sentence("TVM", "Attention", other).endswith("KeyError: 'num_heads'")

@@ -15,9 +15,11 @@ from opera.libraries.documented import (
     about_value,
     clause,
     consequence,
+    exception,
     formula,
     prose,
     quoted,
+    reaching,
     sentence_on,
     special,
 )
@@ -121,7 +123,9 @@ def quotes(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
             found.append(
                 Quote(f"attribute `{key}`", about_value(text, value), address, exact=bool(clause(text, value)))
             )
-        found += [Quote(f"input `{key}`", quoted(x.description), address) for x in schema.inputs if x.name == key]
+        found += [Quote(f"input `{key}`", reaching(x.description), address) for x in schema.inputs if x.name == key]
+        if wrong.symptom in ("shape", "value") and (text := exception(prose(schema.doc, call), key)):
+            found.append(Quote("an exception", text, address))
     found += [Quote(about, text, address) for about, text in _of_wrong(schema, call, parameters, wrong)]
     admitted: dict[str, list[str]] = {}
     for item, given in zip(schema.inputs, call.inputs, strict=False):
@@ -131,12 +135,24 @@ def quotes(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
             admitted.setdefault(f"Among the types of {item.type_str} is {written}.", []).append(f"`{item.name}`")
     for text, names in admitted.items():
         found.append(Quote(f"input{'s' * (len(names) > 1)} {', '.join(names)}", text, address, types=True))
+    if wrong.symptom not in ("count", "shape", "dtype", "value", "nan-mask") and (text := _apart(schema, call)):
+        found.append(Quote("the types", text, address, types=True))
     target = _target(call)
     found += _cast(call, target, schema.doc, address)
     for words, pattern in special(call) if target not in LOW else ():  # what is said of all types is not said of these
         if text := sentence_on(prose(schema.doc, call), pattern):
             found.append(Quote(words, text, address))
     return list({x.text: x for x in reversed(found)}.values())[::-1]
+
+
+def _apart(schema: Any, call: Instance) -> str:
+    """Return what is said of the types of inputs that are given two dtypes, and have types of their own; else nothing."""
+    pairs = zip(schema.inputs, call.inputs, strict=False)
+    given = {x.type_str: y.value.dtype for x, y in pairs if isinstance(y.value, Tensor)}
+    said = {x.type_param_str: quoted(x.description) for x in schema.type_constraints if x.type_param_str in given}
+    return (
+        " ".join(f"{name}: {text}" for name, text in said.items()) if len(set(given.values())) > 1 < len(said) else ""
+    )
 
 
 def _of_wrong(schema: Any, call: Instance, parameters: list[str], wrong: Wrong) -> Iterator[tuple[str, str]]:
