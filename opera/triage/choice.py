@@ -30,8 +30,9 @@ class Choice(NamedTuple):
 
     @property
     def deciding(self) -> tuple[str, ...]:
-        """What decides, as far as a reduction told: parameters, and what else."""
-        return (*self.reduction.deciding, *self.reduction.besides) if self.reduction else ()
+        """What decides, as far as a reduction told: parameters, what else, and in which circumstances."""
+        of = self.reduction
+        return (*of.deciding, *of.besides, *of.circumstances) if of else ()
 
 
 def choose(
