@@ -28,7 +28,8 @@ Label: TypeAlias = Callable[[Sequence[Program]], list[bool | None]]
 """Tells of programs whether they fail alike; None where they neither do so nor pass. Raises Spent."""
 Shapes: TypeAlias = Callable[[Program], "list[tuple[int, ...]] | None"]
 """Returns the shapes of the outputs that a library computes, None where it computes none. Raises Spent."""
-NEAR, AT_A_TIME, OUTPUTS = 72, 8, 24
+LONGER = " longer than 1"
+NEAR, AT_A_TIME, OUTPUTS = 48, 8, 24
 """Near programs that are asked about, at a time; and those of which outputs are asked for."""
 
 
@@ -127,24 +128,32 @@ def borne_out(
     having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
     candidates = [x for x in features(program, defaults) if all(map(x.holds, failing))] if having else []
     found = _simplest(candidates, having)
+    having = [x for x in having if not _short(x, program)] if not found else having
+    candidates = [x for x in candidates if not x.says.endswith(LONGER)]
+    found = found or _simplest(candidates, having) or _two(candidates, having)
     if having and not found and shapes is not None:
-        found = _simplest(candidates + _of_outputs(program, failing, having, shapes), having)
+        candidates += _of_outputs(program, failing, having, shapes)
+        found = _simplest(candidates, having) or _two(candidates, having)
     left = Decided(tuple(x.says for x in parameters), tuple(x.says for x in besides))
     more = tuple(x.says for x in found if x.says not in left.besides)
     return Borne(left, more, len(failing), len(passing), exact=bool(found) or not having)
 
 
 def _simplest(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[Feature]:
-    """Return the first feature that no passing program has, else the first two that none has both of; else nothing."""
-    lacking = [(x, frozenset(y.id for y in passing if not x.holds(y))) for x in candidates]
-    wanted = frozenset(x.id for x in passing)
-    for x, of in lacking:
-        if of >= wanted:
-            return [x]
-    for (x, one), (y, other) in itertools.combinations(lacking, 2):
-        if one and other and one | other >= wanted:
-            return [x, y]
-    return []
+    """Return the first feature that no passing program has, if there are such programs."""
+    return next(([x] for x in candidates if passing and not any(map(x.holds, passing))), [])
+
+
+def _two(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[Feature]:
+    """Return the first two features that no passing program has both of, if there are such programs."""
+    pairs = itertools.combinations(candidates, 2) if passing else ()
+    return next(([x, y] for x, y in pairs if not any(x.holds(of) and y.holds(of) for of in passing)), [])
+
+
+def _short(other: Program, program: Program) -> bool:
+    """Whether an axis has length 1 that is longer in a program: most mistakes do not show there."""
+    pairs = zip(smaller.leaves(other), smaller.leaves(program), strict=False)
+    return any(x == 1 < y for one, two in pairs for x, y in zip(one.shape, two.shape, strict=False))
 
 
 # ---------------------------------------------------------------------- what programs have
@@ -227,7 +236,7 @@ def _lengths(program: Instance) -> Iterator[Feature]:
                 if size == 1:
                     yield Feature(f"{where} of {name} of length 1", partial(_has_length, of=of, at=at, least=1, most=1))
                 elif size > 1:
-                    yield Feature(f"{where} of {name} longer than 1", partial(_has_length, of=of, at=at, least=2))
+                    yield Feature(f"{where} of {name}{LONGER}", partial(_has_length, of=of, at=at, least=2))
 
 
 def _axis(at: int) -> str:
@@ -296,7 +305,7 @@ def _feature(
         return None  # it is told of an input, if at all (`features`)
     if says == EQUAL:
         names = [x.name for x in program.inputs if _equal(program, x.name)]
-        return Feature(says, lambda x: all(_equal(x, y) for y in names))
+        return Feature(says, lambda x: any(_equal(x, y) for y in names))
     if says.endswith(LIMIT):
         name = says.removesuffix(LIMIT).strip()
         return Feature(says, partial(_at_limit, program=program, name=name, known=known))
@@ -307,8 +316,10 @@ def _feature(
     if says.endswith(deciding.LEFT_OUT):
         unset = says.removesuffix(deciding.LEFT_OUT)
         others = [x for x in (x for x, y in known.items() if y is None) if x != unset]
-        for names in ((unset,), *((unset, x) for x in others)):
-            feature = Feature(f"{' or '.join(names)}{deciding.LEFT_OUT}", partial(_left_out, names=names))
+        for unstated_ones in ((unset,), *((unset, x) for x in others)):
+            feature = Feature(
+                f"{' or '.join(unstated_ones)}{deciding.LEFT_OUT}", partial(_left_out, names=unstated_ones)
+            )
             if all(map(feature.holds, failing)):
                 return feature
         return None

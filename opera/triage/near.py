@@ -5,9 +5,11 @@ Whether they mean anything is asked of their library, as of any candidate (opera
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain, zip_longest
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,6 +17,7 @@ import numpy as np
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage import simpler, smaller
+from opera.triage.peculiar import changed
 from opera.triage.smaller import Defaults, Leaf
 
 DTYPES = ("float16", "float64", "float32", "int64", "int32", "uint8", "int8")
@@ -36,13 +39,15 @@ def near(program: Instance, defaults: Defaults) -> Iterator[Instance]:
     ordinary = next((x for x in _ordinary(program) if isinstance(x, Instance)), program)
     for made in chain(
         _ordinary(program),
-        _dtypes(program),
-        _in_turn(_parameters(program, known), _parameters(ordinary, known), _axes(ordinary), _axes(program)),
-        _given(program, known),
-        _stated(program),
-        _ranks(program),
-        _each_counted(program),
-        _sizes(program),
+        _in_turn(
+            _dtypes(program),
+            _ranks(program),
+            _given(program, known),
+            chain(_parameters(program), _parameters(ordinary)),
+            chain(_axes(ordinary), _axes(program)),
+            chain(_stated(program), _each_counted(program)),
+            _sizes(program),
+        ),
     ):
         if isinstance(made, Instance) and made.id not in seen:
             seen.add(made.id)
@@ -55,7 +60,7 @@ def _in_turn(*several: Iterator[Program | None]) -> Iterator[Program | None]:
 
 def _each_counted(program: Instance) -> Iterator[Program | None]:
     for place in range(len(smaller.leaves(program))):
-        yield smaller.at(place, _counted)(program)
+        yield smaller.applied(smaller.at(place, _counted), program)
 
 
 def _axes(program: Instance) -> Iterator[Program | None]:
@@ -63,18 +68,17 @@ def _axes(program: Instance) -> Iterator[Program | None]:
     axes from there on."""
     names = [x for x, y in program.params.items() if smaller.is_axes(x) and type(y) is int]
     found = smaller.leaves(program)
-    for shape in (
-        ((2, *found[0].shape), found[0].shape, found[0].shape[1:]) if names and found and found[0].shape else ()
-    ):
-        for axis in range(len(shape)):
-            for cut in (False, True):
+    own = found[0].shape if names and found else ()
+    for shape in ((2, *own), own, own[1:]) if own else ():
+        for axis, cut in itertools.product(range(len(shape)), (False, True)):
 
-                def change(leaf: Leaf, begin: int = axis * cut, shape: tuple[int, ...] = shape) -> Leaf:
-                    return leaf if smaller.states(leaf) and leaf is not found[0] else shaped(leaf, shape[begin:])
+            def change(leaf: Leaf, begin: int = axis * cut, shape: tuple[int, ...] = shape) -> Leaf:
+                beside = smaller.states(leaf) and leaf is not found[0]
+                return leaf if beside else shaped(leaf, shape if leaf is found[0] else shape[begin:])
 
-                made = smaller.at(0, lambda leaf, shape=shape: shaped(leaf, shape))(smaller.mapped(program, change))  # type: ignore[misc]
-                params = {**made.params, names[0]: axis} if isinstance(made, Instance) else {}
-                yield msgspec.structs.replace(made, params=params) if isinstance(made, Instance) else None
+            made = changed(change, program)
+            if isinstance(made, Instance):
+                yield msgspec.structs.replace(made, params={**made.params, names[0]: axis})
 
 
 def _counted(leaf: Leaf) -> Leaf:
@@ -82,7 +86,7 @@ def _counted(leaf: Leaf) -> Leaf:
 
 
 def shaped(leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
-    """Return a tensor of another shape: its elements go on as they begin (1, 2, 3, ...), or are repeated; of nothing it is 1."""
+    """Return a tensor of another shape: elements go on as they begin (1, 2, 3, ...), or are repeated."""
     if not isinstance(leaf, Tensor):
         return msgspec.structs.replace(leaf, shape=shape)
     held = leaf.array()
@@ -112,8 +116,8 @@ def _ordinary(program: Instance) -> Iterator[Program | None]:
     for most in (5, 2):
         for alone in (False, True):
             for last in (False, True):
-                yield smaller.mapped(program, partial(change, last=last, most=most, alone=alone))
-        yield smaller.at(0, partial(change, last=False, most=most, alone=False))(program)
+                yield changed(partial(change, last=last, most=most, alone=alone), program)
+        yield smaller.applied(smaller.at(0, partial(change, last=False, most=most, alone=False)), program)
 
 
 def _dtypes(program: Instance) -> Iterator[Program | None]:
@@ -121,6 +125,10 @@ def _dtypes(program: Instance) -> Iterator[Program | None]:
         for other in DTYPES:
             if other != dtype:
                 yield smaller.applied(partial(smaller.as_dtype, dtype=dtype, other=other), program)
+
+
+def _with_numbers(leaf: Leaf, numbers: np.ndarray[Any, Any]) -> Leaf:
+    return simpler.numbered(numbers, leaf.dtype)
 
 
 def _stated(program: Instance) -> Iterator[Program | None]:
@@ -133,10 +141,10 @@ def _stated(program: Instance) -> Iterator[Program | None]:
             old = numbers[at]
             for new in (old + 1, 1, 2) if "int" in leaf.dtype else (0.5, 2.0, 0.75) if old != 1 else ():
                 made = np.where(np.arange(leaf.shape[0]) == at, new, numbers)
-                yield smaller.at(place, lambda x, made=made: simpler.numbered(made, x.dtype))(program)  # type: ignore[misc]
+                yield smaller.applied(smaller.at(place, partial(_with_numbers, numbers=made)), program)
 
 
-def _parameters(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
+def _parameters(program: Instance) -> Iterator[Program | None]:
     """Yield other values of parameters: numbers near, and lists of them; flags turned."""
     for name, value in program.params.items():
         if simpler.is_type(name) or isinstance(value, bool):
@@ -156,8 +164,8 @@ def _parameters(program: Instance, known: Mapping[str, Value]) -> Iterator[Progr
 
 
 def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
-    """Yield programs with parameters that have no value given one, each and all together: the number that another has, which
-    may lose its own, or a tensor as long as an axis of the first."""
+    """Yield programs with parameters that have no value given one: the number that another has, which may lose its own; 1, true,
+    an axis; each and all together a tensor as long as an axis of the first."""
     names = unstated(program, known)
     numbers = {x: y for x, y in program.params.items() if isinstance(y, int | float) and not isinstance(y, bool)}
     for name in names:
@@ -166,6 +174,9 @@ def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | 
                 made = smaller.given(program, name, number)
                 yield made
                 yield smaller.with_param(made, other, None) if made is not None else None
+    plain: tuple[Value, ...] = (1, True, (0,))
+    for value, name in itertools.product(plain, names):
+        yield smaller.given(program, name, value)
     first = next(iter(smaller.leaves(program)), None)
     for size in dict.fromkeys(first.shape if first is not None else ()):
         value = simpler.counted(Tensor.of(np.ones(size, "float32")))
@@ -212,9 +223,9 @@ def _ranks(program: Instance) -> Iterator[Program | None]:
         def of_rank(leaf: Leaf, all_of: Callable[[Leaf], Leaf] = all_of) -> Leaf:
             return all_of(leaf) if len(leaf.shape) == rank else leaf
 
-        yield smaller.mapped(program, all_of)
-        yield smaller.mapped(program, of_rank)
-        yield smaller.at(0, all_of)(program)
+        yield changed(all_of, program)
+        yield changed(of_rank, program)
+        yield smaller.applied(smaller.at(0, all_of), program)
 
 
 def _sizes(program: Instance) -> Iterator[Program | None]:
@@ -223,15 +234,15 @@ def _sizes(program: Instance) -> Iterator[Program | None]:
     for turn in range(4):
         for place, leaf in enumerate(found):
             for axis, size in enumerate(leaf.shape):
-                targets = {0: (1, 2, 3, 4), 1: (2, 3, 4, 0)}.get(size, (size + 1, 1, size + 2, 2 * size))
+                targets = {0: (1, 2, 3, 4), 1: (2, 3, 4, 0)}.get(size, (1, size + 1, 2 * size, size + 2))
 
                 def one(leaf: Leaf, axis: int = axis, size: int = size, target: int = targets[turn]) -> Leaf:
                     if axis >= len(leaf.shape) or leaf.shape[axis] != size or (smaller.states(leaf) and size):
                         return leaf
                     return shaped(leaf, (*leaf.shape[:axis], target, *leaf.shape[axis + 1 :]))
 
-                yield smaller.mapped(program, one)
-                yield smaller.at(place, one)(program)
+                yield changed(one, program)
+                yield smaller.applied(smaller.at(place, one), program)
 
 
 def tensor(program: Program, name: str) -> Leaf | None:
