@@ -60,7 +60,7 @@ def choose(
                 newer(x.outcome),
                 _by_chance(x.outcome),
                 x.elements,
-                not (x.deciding or x.besides),
+                not (x.deciding or x.besides or x.circumstances),
                 x.stored,
             ),
         )
@@ -71,8 +71,9 @@ def choose(
 
 
 def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
-    """Return a reduction without special numbers, ranks and dtypes that decide of it and not of another of the finding: they
-    are but one way to it. Of dtypes another must decide there, for a search may end in one that needs none to be told.
+    """Return a reduction without special numbers, ranks, dtypes and circumstances that decide of it and not of another of the
+    finding (circumstances: of the same operators): they are but one way to it. Of dtypes another must decide there, for a
+    search may end in one that needs none to be told.
     """
     told = [x.besides for x in found if x.finished]
 
@@ -81,7 +82,10 @@ def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
         others = [set(filter(of_kind, x)) for x in told] if of_kind else []
         return all(says in x for x in others if x or of_kind is not deciding.is_dtype)
 
-    return msgspec.structs.replace(best, besides=tuple(filter(stands, best.besides)))
+    called = best.program().program.operators
+    near = [x.circumstances for x in found if x.finished and any(x.near) and x.program().program.operators == called]
+    shared = tuple(says for says in best.circumstances if all(says in x for x in near))
+    return msgspec.structs.replace(best, besides=tuple(filter(stands, best.besides)), circumstances=shared)
 
 
 def _of_drawn(workspace: Workspace, verdict: Verdict) -> Verdict:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from opera.programs.program import Instance, Program
-from opera.programs.values import Tensor, Value
+from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage import deciding, peculiar, simpler, smaller
 from opera.triage.deciding import Decided
 from opera.triage.minimise import Spent
@@ -311,7 +311,9 @@ def _feature(
         return Feature(says, partial(_at_limit, program=program, name=name, known=known))
     if "=" in says:
         return _parameter(says, name, program, known, failing, passing)
-    if deciding.is_dtype(says) and says != deciding.SEVERAL:
+    if says == deciding.SEVERAL:
+        return Feature(says, lambda x: len({y.dtype for y in smaller.leaves(x)} - {"string", "bool"}) > 1)
+    if deciding.is_dtype(says):
         return _dtype(says, program, failing, passing)
     if says.endswith(deciding.LEFT_OUT):
         unset = says.removesuffix(deciding.LEFT_OUT)
@@ -339,27 +341,30 @@ def _parameter(
     bad, good = ([_value(x, name, known) for x in of] for of in (failing, passing))
     if all(smaller.same(x, own) for x in bad):
         return Feature(says, lambda x: smaller.same(_value(x, name, known), own))
-    numbers = [x for x in (own, *bad) if isinstance(x, int | float) and not isinstance(x, bool)]
-    others = [x for x in good if isinstance(x, int | float) and not isinstance(x, bool) and x not in numbers]
-    if len(numbers) == len(bad) + 1 and others:
-        least, most = max(others), min(others)
-        if min(numbers) > least:
-            return Feature(f"{name} > {least}", lambda x: _beyond(_value(x, name, known), least))
-        if max(numbers) < most:
-            return Feature(f"{name} < {most}", lambda x: _beyond(most, _value(x, name, known)))
     if any(smaller.same(x, default) for x in bad):
         return None
-    return Feature(f"{name} given", lambda x: not smaller.same(_value(x, name, known), default))
+    numbers, others = (list(filter(_number, x)) for x in ((own, *bad), (default, *good)))
+    least: Any = max(others, default=None)
+    if len(numbers) > len(bad) and {*others} <= {default, 1} and others and min(numbers) > least:
+        return Feature(f"{name} > {least}", partial(_beyond, name=name, known=known, least=least))
+    stated = default is not None and default != NO_DEFAULT
+    words = f"{name} other than {deciding.said(default)}" if stated else f"{name} given"
+    return Feature(words, lambda x: not smaller.same(_value(x, name, known), default))
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _beyond(program: Program, name: str, known: Mapping[str, Value], least: float) -> bool:
+    value: Any = _value(program, name, known)
+    return _number(value) and value > least
 
 
 def _at_limit(other: Program, program: Instance, name: str, known: Mapping[str, Value]) -> bool:
     """Whether a program may have a number at a limit, as another has: not, if nothing but this number differs."""
     left = [[x for x in of.instances()[0].inputs if x.name != name] for of in (other, program)]
     return _value(other, name, known) == _value(program, name, known) or left[0] != left[1]
-
-
-def _beyond(one: object, other: object) -> bool:
-    return isinstance(one, int | float) and isinstance(other, int | float) and one > other
 
 
 def _value(program: Program, name: str, known: Mapping[str, Value]) -> Value:

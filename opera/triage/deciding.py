@@ -47,7 +47,7 @@ PARAMETER, INPUT, OUTPUT, DTYPE, OTHER = "parameter", "input", "output", "dtype"
 """Kinds of conditions: a parameter, the presence of an input, that an output is asked for, a dtype, and all else."""
 LEFT_OUT = " left out"
 """How a parameter is told that has no value."""
-BEYOND, ALTERNATIVES = re.compile(r"=| [<>] | given$"), re.compile(r", | or ")
+BEYOND, ALTERNATIVES = re.compile(r"=| > | given$| other than "), re.compile(r", | or ")
 """What follows the name of a parameter that needs a value; what stands between several things one of which is so."""
 PAIRS = 6
 """Pairs of parameters and inputs that are tried together, where none decides alone."""
@@ -99,7 +99,8 @@ class Condition(NamedTuple):
 
 
 def key(says: str) -> str:
-    """Return what a condition that is told so is called whatever its value: `a=1`, `a > 1` and `a given` are all `a`."""
+    """Return what a condition that is told so is called whatever its value: `a=1`, `a > 1`, `a given` and
+    `a other than 2` are all `a`."""
     return BEYOND.split(says, 1)[0]
 
 
@@ -176,7 +177,7 @@ def _presence(program: Program, defaults: Defaults) -> Iterator[Condition]:
             value = calls[0].params[trait.name]
             sized = isinstance(value, int) and smaller.SIZED.search(trait.name.rpartition(".")[2])
             if trait.default != NO_DEFAULT or not sized:
-                yield Condition(f"{trait.name}={_said(value)}", PARAMETER, partial(_lacking, trait, program))
+                yield Condition(f"{trait.name}={said(value)}", PARAMETER, partial(_lacking, trait, program))
         elif trait.kind == "input":
             yield Condition(f"input {trait.name}", INPUT, partial(_lacking, trait, program))
         elif trait.kind == "mode":
@@ -472,7 +473,7 @@ def _zero(leaf: Leaf) -> Leaf:
     return Tensor.of(np.zeros(leaf.shape, leaf.dtype), leaf.dtype)
 
 
-def _said(value: Value) -> str:
+def said(value: Value) -> str:
     match value:
         case Named():
             return value.name
@@ -481,5 +482,5 @@ def _said(value: Value) -> str:
         case Tensor() | RandomTensor():
             return f"{value.dtype}{list(value.shape)}"
         case list() | tuple():
-            return "[" + ", ".join(map(_said, value)) + "]"
+            return "[" + ", ".join(map(said, value)) + "]"
     return repr(value)[:60]

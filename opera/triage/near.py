@@ -43,7 +43,7 @@ def near(program: Instance, defaults: Defaults) -> Iterator[Instance]:
             _dtypes(program),
             _ranks(program),
             _given(program, known),
-            chain(_parameters(program), _parameters(ordinary)),
+            chain(_parameters(program, known), _parameters(ordinary, known)),
             chain(_axes(ordinary), _axes(program)),
             chain(_stated(program), _each_counted(program)),
             _sizes(program),
@@ -144,10 +144,11 @@ def _stated(program: Instance) -> Iterator[Program | None]:
                 yield smaller.applied(smaller.at(place, partial(_with_numbers, numbers=made)), program)
 
 
-def _parameters(program: Instance) -> Iterator[Program | None]:
+def _parameters(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
     """Yield other values of parameters: numbers near, and lists of them; flags turned."""
     for name, value in program.params.items():
-        if simpler.is_type(name) or isinstance(value, bool):
+        flag = value in (0, 1) and known.get(name) in (0, 1)
+        if simpler.is_type(name) or isinstance(value, bool) or flag:
             continue
         others: list[Value] = []
         if isinstance(value, int):
@@ -164,8 +165,8 @@ def _parameters(program: Instance) -> Iterator[Program | None]:
 
 
 def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
-    """Yield programs with parameters that have no value given one: the number that another has, which may lose its own; 1, true,
-    an axis; each and all together a tensor as long as an axis of the first."""
+    """Yield programs with parameters that have no value given one: the number that another has, which may lose its own; 1,
+    true, an axis; a tensor as long as an axis of the first, each and all together."""
     names = unstated(program, known)
     numbers = {x: y for x, y in program.params.items() if isinstance(y, int | float) and not isinstance(y, bool)}
     for name in names:

@@ -38,7 +38,7 @@ from opera.store.workspace import Workspace
 from opera.triage import choice, circumstances, deciding, smaller
 from opera.triage.alike import same_answer
 from opera.triage.circumstances import Labelled
-from opera.triage.failure import alike
+from opera.triage.failure import alike, as_wrong
 from opera.triage.minimise import Spent, minimise
 from opera.triage.neighbours import Neighbours
 from opera.triage.reduction import Reduction
@@ -171,7 +171,7 @@ class Asker:
     def label(self, programs: Sequence[Program]) -> list[bool | None]:
         """Return of each whether it fails alike, None where it neither does so nor passes, or is not what documentation admits.
 
-        What is wrong in another manner fails alike, too: nobody knows better of it. Raises Spent.
+        What is wrong in another manner, and no less, fails alike, too: nobody knows better of it. Raises Spent.
         """
         within = self._within(programs)
         shown = dict(zip((x.id for x in within), self.look(within), strict=True))
@@ -186,7 +186,8 @@ class Asker:
         """Return the programs of one call that were asked about and fail, or pass where no values hide that it is wrong."""
         target = self.target
         hidden = target is None or (target.verdict == INCONSISTENT and target.symptom in ("value", "nan-mask"))
-        asked = [x for x in self._within(list(self.programs.values())) if isinstance(x, Instance)]
+        known = [x for name, x in self.programs.items() if name in self.outcomes]
+        asked = [x for x in self._within(known) if isinstance(x, Instance)]
         failed = [(x, self.fails(self.outcomes[x.id])) for x in asked]
         return [Labelled(x, fails) for x, fails in failed if fails or (not hidden and self.vanished(x))]
 
@@ -199,14 +200,7 @@ class Asker:
         return [x for x in programs if bounds.broken(self.bounds, x) <= self.broken]
 
     def _like(self, outcome: Outcome) -> bool:
-        target = self.target
-        if (
-            target is not None
-            and target.verdict == outcome.verdict == INCONSISTENT
-            and target.symptom == outcome.symptom
-        ):
-            return True
-        return self.fails(outcome)
+        return self.fails(outcome) or (self.target is not None and as_wrong(self.target, outcome))
 
     def look(self, programs: Sequence[Program]) -> list[Outcome]:
         """Return what programs show. Raises Spent where there is no time left to ask."""

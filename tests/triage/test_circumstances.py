@@ -63,10 +63,12 @@ def first_axis(x: Instance) -> bool | None:
 
 BOUNDS = {"min": None, "max": None}
 ONE = {"multiplier": 1}
+ZERO = {"axes": [0]}
 AFFINE = {"weight": None, "bias": None}
 KEPT = [
     (call(np.ones((1, 2), F32), multiplier=6), lambda x: number(x) > 1, ("multiplier=6",), ONE, ["multiplier > 1"]),
     (call(np.ones(2, F32), axes=[2]), lambda x: "axes" in x.params, ("axes=[2]",), {"axes": None}, ["axes given"]),
+    (call(np.ones(2, F32), axes=[2]), lambda x: number(x, "axes", [0]) != [0], ("axes=[2]",), ZERO, ["axes other than [0]"]),
     (call(np.ones(2, F32), size=6), lambda x: number(x, "size") == 6, ("size=6",), {"size": 1}, ["size=6"]),
     (call(np.ones(2, F32), mode="a"), lambda x: True, ("mode='a'",), {"mode": "b"}, ["mode='a'"]),
     (
