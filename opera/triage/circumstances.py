@@ -168,6 +168,7 @@ def features(program: Instance, defaults: Defaults) -> Iterator[Feature]:
             yield Feature(f"{' or '.join(group)} left out", partial(_left_out, names=group))
     yield from _ranks(program)
     yield from _axes(program)
+    yield from _kinds(program)
     yield from _lengths(program)
 
 
@@ -190,6 +191,20 @@ def _ranks(program: Instance) -> Iterator[Feature]:
 def _rank(program: Program) -> int | None:
     found = smaller.leaves(program)
     return len(found[0].shape) if found else None
+
+
+def _kinds(program: Instance) -> Iterator[Feature]:
+    """Yield of which dtype the first input is: a float, an integer, this one."""
+    own = _first_dtype(program)
+    for says, part in (("floating-point inputs", "float"), (deciding.INTEGER, "int")):
+        if part in own:
+            yield Feature(says, lambda x, part=part: part in _first_dtype(x))  # type: ignore[misc]
+    if own:
+        yield Feature(f"{own} inputs", lambda x: _first_dtype(x) == own)
+
+
+def _first_dtype(program: Program) -> str:
+    return next((x.dtype for x in smaller.leaves(program)), "")
 
 
 def _axes(program: Instance) -> Iterator[Feature]:
