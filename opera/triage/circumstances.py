@@ -194,13 +194,21 @@ def _rank(program: Program) -> int | None:
 
 
 def _kinds(program: Instance) -> Iterator[Feature]:
-    """Yield of which dtype the first input is: a float, an integer, this one."""
+    """Yield of which dtype the first input is: a float, an integer, this one; and which others are floats or integers."""
     own = _first_dtype(program)
     for says, part in (("floating-point inputs", "float"), (deciding.INTEGER, "int")):
         if part in own:
             yield Feature(says, lambda x, part=part: part in _first_dtype(x))  # type: ignore[misc]
     if own:
         yield Feature(f"{own} inputs", lambda x: _first_dtype(x) == own)
+    for name in [x.name for x in program.inputs[1:]]:
+        for says, part in ((f"a floating-point {name}", "float"), (f"an integer {name}", "int")):
+            if part in getattr(tensor(program, name), "dtype", ""):
+                yield Feature(says, partial(_has_kind, name=name, part=part))
+
+
+def _has_kind(program: Program, name: str, part: str) -> bool:
+    return part in getattr(tensor(program, name), "dtype", "")
 
 
 def _first_dtype(program: Program) -> str:

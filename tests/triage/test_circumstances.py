@@ -111,6 +111,7 @@ MORE: list[tuple[Instance, Callable[[Instance], bool | None], Any, list[str]]] =
     (call(np.ones((1, 1), F32), axis=-2), first_axis, {"axis": -1}, ["axis naming the first axis"]),
     (call(np.ones((1, 2), F32), multiplier=2), lambda x: shape(x)[-1:] > (1,), {}, ["the last axis of x0 longer than 1"]),
     (call(np.ones((2, 3), F32)), lambda x: "float" in dtype(x), {}, ["floating-point inputs"]),
+    (call(np.int64([1, 2]), F32(4)), lambda x: "float" in smaller.leaves(x)[1].dtype, {}, ["a floating-point x1"]),
     (call(np.ones((2, 3), F32)), lambda x: True, {}, []),
 ]  # fmt: skip
 
