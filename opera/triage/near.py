@@ -189,9 +189,6 @@ def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | 
                 made = smaller.given(program, name, number)
                 yield made
                 yield smaller.with_param(made, other, None) if made is not None else None
-    plain: tuple[Value, ...] = (1, True, (0,))
-    for value, name in itertools.product(plain, names):
-        yield smaller.given(program, name, value)
     first = next(iter(smaller.leaves(program)), None)
     for size in dict.fromkeys(first.shape if first is not None else ()):
         value = simpler.counted(Tensor.of(np.ones(size, "float32")))
@@ -201,13 +198,17 @@ def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | 
         for name in names:
             made = _with_input(made, name, value)
         yield made if len(names) > 1 else None
+    plain: tuple[Value, ...] = (1, True, (0,))
+    for value, name in itertools.product(plain, names):
+        yield smaller.given(program, name, value)
 
 
 def unstated(program: Instance, known: Mapping[str, Value]) -> list[str]:
     """Return the parameters, and inputs that stand among them, that have no value."""
     taken = {x.name for x in program.inputs if x.value is not None}
-    names = dict.fromkeys([*(x for x, value in program.params.items() if value is None), *known])
-    return [x for x in names if x not in taken and program.params.get(x) is None and known.get(x) is None]
+    without = (x for x, value in known.items() if value is None)
+    names = dict.fromkeys([*(x for x, value in program.params.items() if value is None), *without])
+    return [x for x in names if x not in taken and program.params.get(x) is None]
 
 
 def _with_input(program: Instance, name: str, value: Value) -> Instance:
