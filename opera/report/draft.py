@@ -305,7 +305,7 @@ def _quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
     library: Any = libraries.get(program.library)
     if len(calls) != 1 or not hasattr(library, "documented"):
         return []
-    parameters = [x.partition("=")[0].strip() for x in shown.deciding if "=" in x]
+    parameters = [x for x in map(deciding.named, shown.deciding) if x]
     named = (DECIDES.fullmatch(x) for x in shown.deciding)
     parameters += [x[1] for x in named if x and x[1] not in parameters]
     parameters += [x for x in _mentioned(calls[0], outcome) if x not in parameters]

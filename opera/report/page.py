@@ -23,6 +23,7 @@ from opera.store.workspace import Workspace
 from opera.triage import blame, causes, since, twins
 from opera.triage.blame import Blame, Evidence
 from opera.triage.choice import Choice, choose
+from opera.triage.deciding import key as deciding_key
 from opera.triage.findings import Finding
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import drawn as drawn_wrongly
@@ -60,6 +61,7 @@ class Page(msgspec.Struct, frozen=True):
         reduced: Whether it is the reduction of that.
         caller: The operator that calls the one of a reduction, where that is another.
         finished: Whether nothing smaller was left to try.
+        near: What programs near a reduced one showed.
         model: The program call by call, a line each.
         parameters: Those that decide or are not the default.
         outputs: Those that differ, or the first where nothing was returned.
@@ -81,6 +83,7 @@ class Page(msgspec.Struct, frozen=True):
     reduced: bool = False
     caller: str = ""
     finished: bool = True
+    near: str = ""
     model: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     outputs: tuple[Output, ...] = ()
@@ -117,6 +120,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         reduced=reduced is not None,
         caller=_caller(program, origin.operator) if reduced and origin else "",
         finished=reduced is None or reduced.finished,
+        near=_near(reduced) if reduced else "",
         model=tuple(lines(program)),
         parameters=tuple(_parameters(program, reduced)),
         outputs=tuple(_outputs(workspace, shown, manifest)) if manifest else (),
@@ -153,9 +157,22 @@ def _caller(program: Program, operator: str) -> str:
 # ---------------------------------------------------------------------- what was asked of it
 
 
+def _near(reduced: Reduction) -> str:
+    """Say how programs near the reduced one bear out what decides; nothing where none was asked about."""
+    failing, passing = reduced.near
+    if not failing and not passing:
+        return ""
+    told = reduced.deciding or reduced.besides or reduced.circumstances
+    if not reduced.explained:
+        return f"{failing} fail and {passing} pass; what decides is not, or not all, known"
+    return (
+        f"{failing} that have what decides fail, {passing} others pass" if told else f"{failing} fail, {passing} pass"
+    )
+
+
 def _parameters(program: Program, reduced: Reduction | None) -> Iterator[Parameter]:
     """Yield the parameters that matter: those that a reduction could not do without, and those that are not the default."""
-    deciding = {x.partition("=")[0].rpartition(".")[2].strip() for x in reduced.deciding} if reduced else set()
+    deciding = {deciding_key(x).rpartition(".")[2].strip() for x in reduced.deciding} if reduced else set()
     library = libraries.get(program.library) if program.library in libraries.registered() else None
     known = library.equipped_defaults(program.operators) if getattr(library, "LIGHT", False) and library else {}
     for call in program.instances():

@@ -30,7 +30,7 @@ from opera.store import examined
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import causes, scripts, smaller
+from opera.triage import causes, deciding, scripts, smaller
 from opera.triage import route as routes
 from opera.triage.alike import same_answer
 from opera.triage.choice import choose
@@ -258,8 +258,8 @@ def _lacking(about: Subject) -> Iterator[tuple[str, Program]]:
     if not isinstance(about.program, Instance) or about.seen.verdict != INCONSISTENT:
         return
     for told in about.deciding:
-        name = told.partition("=")[0] if "=" in told else told.removeprefix("input ")
-        lacks = smaller.without if "=" in told else smaller.input_left_out
+        name = deciding.named(told) or told.removeprefix("input ")
+        lacks = smaller.without if deciding.named(told) else smaller.input_left_out
         if (program := lacks(about.program, name)) is not None:
             yield told, program
 

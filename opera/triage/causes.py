@@ -314,8 +314,8 @@ def decisive(reduction: Reduction) -> list[Any]:
     operators = [] if known else sorted({location.canonical(name) for name in program.program.operators})
     given = (operand.value for operand in program.program.inputs)
     dtype = next((_kind(x.dtype) for x in given if isinstance(x, Tensor | RandomTensor)), "")
-    deciding = sorted({text.partition("=")[0] for text in reduction.deciding})
-    return [operators, deciding, "" if known else dtype, _lost(shown)]
+    needed = sorted({deciding.key(text) for text in reduction.deciding})
+    return [operators, needed, "" if known else dtype, _lost(shown)]
 
 
 def _lost(shown: Outcome) -> str:

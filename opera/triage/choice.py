@@ -30,8 +30,9 @@ class Choice(NamedTuple):
 
     @property
     def deciding(self) -> tuple[str, ...]:
-        """What decides, as far as a reduction told: parameters, and what else."""
-        return (*self.reduction.deciding, *self.reduction.besides) if self.reduction else ()
+        """What decides, as far as a reduction told: parameters, what else, and in which circumstances."""
+        of = self.reduction
+        return (*of.deciding, *of.besides, *of.circumstances) if of else ()
 
 
 def choose(
@@ -60,7 +61,7 @@ def choose(
                 _by_chance(x.outcome),
                 x.elements,
                 x.outcome.conversion_function.startswith(location.EXPANDED),
-                not (x.deciding or x.besides),
+                not (x.deciding or x.besides or x.circumstances),
                 x.stored,
             ),
         )
@@ -71,8 +72,9 @@ def choose(
 
 
 def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
-    """Return a reduction without special numbers, ranks and dtypes that decide of it and not of another of the finding: they
-    are but one way to it. Of dtypes another must decide there, for a search may end in one that needs none to be told.
+    """Return a reduction without special numbers, ranks, dtypes and circumstances that decide of it and not of another of the
+    finding (circumstances: of the same operators): they are but one way to it. Of dtypes another must decide there, for a
+    search may end in one that needs none to be told.
     """
     told = [x.besides for x in found if x.finished]
 
@@ -81,7 +83,10 @@ def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
         others = [set(filter(of_kind, x)) for x in told] if of_kind else []
         return all(says in x for x in others if x or of_kind is not deciding.is_dtype)
 
-    return msgspec.structs.replace(best, besides=tuple(filter(stands, best.besides)))
+    called = best.program().program.operators
+    near = [x.circumstances for x in found if x.finished and any(x.near) and x.program().program.operators == called]
+    shared = tuple(says for says in best.circumstances if all(says in x for x in near))
+    return msgspec.structs.replace(best, besides=tuple(filter(stands, best.besides)), circumstances=shared)
 
 
 def _of_drawn(workspace: Workspace, verdict: Verdict) -> Verdict:

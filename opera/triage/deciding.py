@@ -7,6 +7,7 @@ program fails for the same reason (`without`, opera.triage.belonging) are both a
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
@@ -44,6 +45,10 @@ FLOATS, INTEGERS = ("float32", "float64"), ("int8", "uint8", "int16", "int32", "
 INTEGER, SEVERAL = "integer inputs", "inputs of two dtypes"
 PARAMETER, INPUT, OUTPUT, DTYPE, OTHER = "parameter", "input", "output", "dtype", "other"
 """Kinds of conditions: a parameter, the presence of an input, that an output is asked for, a dtype, and all else."""
+LEFT_OUT = " left out"
+"""How a parameter is told that has no value."""
+BEYOND, ALTERNATIVES = re.compile(r"=| > | given$| other than "), re.compile(r", | or ")
+"""What follows the name of a parameter that needs a value; what stands between several things one of which is so."""
 PAIRS = 6
 """Pairs of parameters and inputs that are tried together, where none decides alone."""
 
@@ -94,8 +99,21 @@ class Condition(NamedTuple):
 
 
 def key(says: str) -> str:
-    """Return what a condition that is told so is called whatever its value."""
-    return says.partition("=")[0]
+    """Return what a condition that is told so is called whatever its value: `a=1`, `a > 1`, `a given` and
+    `a other than 2` are all `a`."""
+    return BEYOND.split(says, 1)[0]
+
+
+def named(says: str) -> str:
+    """Return the name of the parameter that is told to need a value, empty where something else is told."""
+    return key(says) if BEYOND.search(says) else ""
+
+
+def is_of(says: str, told: str) -> bool:
+    """Whether a condition is told of so, or as one of several: `float64 inputs` as `float16 or float64 inputs`."""
+    *others, last = ALTERNATIVES.split(key(told))
+    last, space, rest = last.partition(" ")
+    return key(says) == key(told) or key(says) in {f"{x}{space}{rest}" for x in (*others, last)}
 
 
 def is_dtype(says: str) -> bool:
@@ -131,7 +149,7 @@ def without(ask: Look, program: Program, says: str, defaults: Defaults) -> list[
 
     Raises Spent.
     """
-    known = [x for x in conditions(program, defaults) if x.key == key(says)]
+    known = [x for x in conditions(program, defaults) if is_of(x.says, says)]
     return [shown for x in known for shown in _shown(ask, program, x)] if known else None
 
 
@@ -139,7 +157,7 @@ def without_all(ask: Look, program: Program, told: Iterable[str], defaults: Defa
     """Return what programs show that lack all of these conditions. Raises Spent."""
     made = [program]
     for says in told:
-        found = ((x, y) for x in made for y in conditions(x, defaults) if y.key == key(says))
+        found = ((x, y) for x in made for y in conditions(x, defaults) if is_of(y.says, says))
         made = [z for x, y in found for z in _made(x, y.others())][:TOGETHER]
     return list(zip(made, ask.look(made), strict=True))
 
@@ -159,14 +177,14 @@ def _presence(program: Program, defaults: Defaults) -> Iterator[Condition]:
             value = calls[0].params[trait.name]
             sized = isinstance(value, int) and smaller.SIZED.search(trait.name.rpartition(".")[2])
             if trait.default != NO_DEFAULT or not sized:
-                yield Condition(f"{trait.name}={_said(value)}", PARAMETER, partial(_lacking, trait, program))
+                yield Condition(f"{trait.name}={said(value)}", PARAMETER, partial(_lacking, trait, program))
         elif trait.kind == "input":
             yield Condition(f"input {trait.name}", INPUT, partial(_lacking, trait, program))
         elif trait.kind == "mode":
             yield Condition(f"{trait.name} mode", OTHER, partial(_lacking, trait, program))
     if isinstance(program, Instance):
         for name, made in _given_for(program, defaults.get(program.operator, {})):
-            yield Condition(f"{name} left out", PARAMETER, partial(tuple, made))
+            yield Condition(f"{name}{LEFT_OUT}", PARAMETER, partial(tuple, made))
         for name in filter(None, program.outputs):
             if sum(map(bool, program.outputs)) > 1:
                 yield Condition(f"output {name}", OUTPUT, partial(_output_left_out, program, name))
@@ -260,7 +278,7 @@ def decided(ask: Look, program: Program, defaults: Defaults) -> Decided:
         if not (x.one_of and x.one_of in {y.one_of for y in found}) and _telling(ask, program, x):
             found += [x] if _decides(ask, program, x) else []
     found = [x for x in found if not any(peculiar.makes(x.key, y.says) for y in found)]
-    found = [x for x in found if not x.says.startswith(peculiar.RANK)] or found
+    found = [x for x in found if x.says == peculiar.SCALAR or not peculiar.is_rank(x.says)] or found
     if not any(x.kind in (PARAMETER, INPUT) for x in found):
         found = [*_together(ask, program, defaults), *found]
     of = tuple(x.says for x in found if x.kind == PARAMETER)
@@ -275,7 +293,7 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
     A constant must do so with other numbers, too, and what chance has a part in, in several processes.
     """
     try:
-        shown, chance = _shown(ask, program, condition), _by_chance(ask, program)
+        shown, chance = _shown(ask, program, condition), by_chance(ask, program)
         how = chance or ask.look([program])[0].verdict
         passing = [x for x, now in shown if _right(x, now, how) and (not chance or _surely(ask, x, chance))]
         if not passing or any(x.verdict == PASS for x in ask.look(_made(program, condition.unless()))):
@@ -294,7 +312,7 @@ def _wrong_as(ask: Look, program: Program, now: Outcome) -> bool:
     return alike or ask.fails(now)
 
 
-def _by_chance(ask: Look, program: Program) -> str:
+def by_chance(ask: Look, program: Program) -> str:
     """Return what chance has a part in where a program fails: DRAWN numbers or UNSTABLE ones; else nothing. Raises Spent."""
     [shown] = ask.look([program])
     return UNSTABLE if shown.verdict == UNSTABLE else DRAWN if DRAWN in shown.details else ""
@@ -367,7 +385,7 @@ def _together(ask: Look, program: Program, defaults: Defaults) -> list[Condition
     What the library needs is none of them, nor what it passes without by chance.
     """
     try:
-        if _by_chance(ask, program):
+        if by_chance(ask, program):
             return []
         found = [x for x in conditions(program, defaults) if x.kind in (PARAMETER, INPUT)]
         seen = [{now.verdict for _, now in _shown(ask, program, x)} for x in found]
@@ -407,7 +425,7 @@ def relations(ask: Look, program: Program) -> Iterator[str]:
     It is asked only where nothing else is known to decide: a small program has many of these by chance.
     """
     try:
-        if _by_chance(ask, program):
+        if by_chance(ask, program):
             return
     except Spent:
         return
@@ -455,7 +473,7 @@ def _zero(leaf: Leaf) -> Leaf:
     return Tensor.of(np.zeros(leaf.shape, leaf.dtype), leaf.dtype)
 
 
-def _said(value: Value) -> str:
+def said(value: Value) -> str:
     match value:
         case Named():
             return value.name
@@ -464,5 +482,5 @@ def _said(value: Value) -> str:
         case Tensor() | RandomTensor():
             return f"{value.dtype}{list(value.shape)}"
         case list() | tuple():
-            return "[" + ", ".join(map(_said, value)) + "]"
+            return "[" + ", ".join(map(said, value)) + "]"
     return repr(value)[:60]

@@ -15,6 +15,7 @@ from opera.libraries.documented import Wrong
 from opera.oracle.screens import SINGLE_REFERENCE
 from opera.programs.program import Instance
 from opera.programs.verdicts import NEWER, Outcome
+from opera.triage.deciding import named
 from opera.triage.sentence import READS_AS_REFUSAL
 
 
@@ -43,7 +44,7 @@ def doubts(tags: Collection[str], confirmed: int, needs: str, *, alone: bool, se
 
 def right_as_float32(deciding: Iterable[str]) -> bool:
     """Whether what decides is a dtype of floating-point numbers: in float32 the compiler itself gives what is expected."""
-    return any(re.fullmatch(r"b?float\d+ inputs", x) for x in deciding)
+    return any(re.fullmatch(r"((, | or )?b?float\d+)+ inputs", x) for x in deciding)
 
 
 def stated(call: Instance, deciding: Iterable[str], outcome: Outcome) -> bool:
@@ -53,7 +54,7 @@ def stated(call: Instance, deciding: Iterable[str], outcome: Outcome) -> bool:
     if wrong.symptom != "shape" or not wrong.output or not hasattr(library, "documented"):
         return False
     try:
-        found = library.documented(call, [x.partition("=")[0] for x in deciding if "=" in x], wrong)
+        found = library.documented(call, list(filter(None, map(named, deciding))), wrong)
     except ImportError:
         return False
     return any(x.exact and f"{wrong.output}.shape" in x.text for x in found)

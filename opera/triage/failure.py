@@ -9,7 +9,7 @@ from typing import Any
 from opera.oracle import manner
 from opera.oracle.comparison import conceals
 from opera.oracle.signature import DTYPE, Signature
-from opera.programs.verdicts import CRASH, DEATHS, REFUSED, UNSTABLE, Outcome
+from opera.programs.verdicts import CRASH, DEATHS, INCONSISTENT, REFUSED, UNSTABLE, Outcome
 
 GROSS = 0.01
 """A deviation that is relatively larger than this may not be reduced to a smaller one: that could be rounding."""
@@ -43,6 +43,12 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
     ):  # what varies is wrong in another manner each time
         return False
     return one.symptom != "value" or _severity(other) >= min(_severity(one), GROSS)
+
+
+def as_wrong(one: Outcome, other: Outcome) -> bool:
+    """Whether outputs are wrong in the same respect, and values no less, in whatever manner; what is no number never is."""
+    wrong = one.verdict == other.verdict == INCONSISTENT and one.symptom == other.symptom != "nan-mask"
+    return wrong and (one.symptom != "value" or _severity(other) >= min(_severity(one), GROSS))
 
 
 def same_words(one: Outcome, other: Outcome) -> bool:

@@ -65,17 +65,18 @@ def values(program: Program) -> Iterator[Peculiar]:
     for rank in sorted({len(x.shape) for x in found}):
         steps = [partial(step, rank=rank) for step in (_one_axis_more, _one_axis_less)]
         alone = [smaller.applied(smaller.at(0, step), program) for step in steps]
-        yield of_rank(rank), [*(changed(step, program) for step in steps), *alone]
+        more = [changed(_one_more, program)] if found and len(found[0].shape) == rank > 0 else []
+        yield of_rank(rank), [*(changed(step, program) for step in steps), *alone, *more]
 
 
 def of_rank(rank: int) -> str:
     """Return how it is told that an input has so many axes."""
-    return SCALAR if rank == 0 else f"{RANK} {rank}"
+    return f"a {rank}-d input" if rank < 2 else f"{RANK} {rank}"
 
 
 def is_rank(says: str) -> bool:
     """Whether this tells how many axes an input has."""
-    return says.startswith((RANK, SCALAR))
+    return says.startswith((RANK, of_rank(0), of_rank(1)))
 
 
 def group(program: Program, says: str) -> str:
@@ -313,6 +314,10 @@ def with_input(program: Instance, name: str, value: Value) -> Instance:
 
 def _one_axis_more(leaf: Leaf, rank: int) -> Leaf:
     return _shaped(leaf, (1, *leaf.shape)) if len(leaf.shape) == rank else leaf
+
+
+def _one_more(leaf: Leaf) -> Leaf:
+    return _shaped(leaf, (1, *leaf.shape))
 
 
 def _one_axis_less(leaf: Leaf, rank: int) -> Leaf:

@@ -38,15 +38,14 @@ from opera.run.probe import Probe, Question
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import choice, deciding, smaller
+from opera.triage import choice, circumstances, deciding, smaller
 from opera.triage.alike import same_answer
-from opera.triage.failure import alike
+from opera.triage.circumstances import Labelled
+from opera.triage.failure import alike, as_wrong
 from opera.triage.minimise import Spent, minimise
 from opera.triage.neighbours import Neighbours
 from opera.triage.reduction import Reduction
 
-LEFT_OUT = " left out"
-"""How `deciding` tells a parameter that has no value."""
 SECONDS = 60.0
 """What a finding may take, unless more or less is asked for."""
 SEARCH = 0.75
@@ -101,7 +100,7 @@ class Asker:
         beside: Asks the other frontends that were asked about what the search began with, whatever they showed.
         budget: What asking may take.
         asked: Programs that were asked about.
-        outcomes: Id of a program → what it showed.
+        outcomes, programs: Id of a program → what it showed, and the program.
         neighbours: What passes beside the target.
         bounds, broken: What the library says of the size of inputs, and what of it does not hold of the target itself.
     """
@@ -118,13 +117,14 @@ class Asker:
         self.neighbours: Neighbours | None = None
         self._masked = False
         self.outcomes: dict[str, Outcome] = {}
+        self.programs: dict[str, Program] = {}
         self._witnessed: dict[str, Outcome] = {}
 
     def __call__(self, programs: Sequence[Program]) -> list[bool]:
         target = self.target
         if target is None:
             raise ValueError("nobody said what is to be found")
-        within = [x for x in programs if bounds.broken(self.bounds, x) <= self.broken]
+        within = self._within(programs)
         failing = dict(zip((x.id for x in within), map(self.fails, self.look(within)), strict=True))
         return self.passed(programs, [failing.get(x.id, False) for x in programs])
 
@@ -171,9 +171,44 @@ class Asker:
         odd = shown.verdict != INCONSISTENT or shown.details.get("not_finite")
         return not odd and manner.more(target.details.get("manner") or {}, shown.details.get("manner") or {})
 
+    def label(self, programs: Sequence[Program]) -> list[bool | None]:
+        """Return of each whether it fails alike, None where it neither does so nor passes, or is not what documentation admits.
+
+        What is wrong in another manner, and no less, fails alike, too: nobody knows better of it. Raises Spent.
+        """
+        within = self._within(programs)
+        shown = dict(zip((x.id for x in within), self.look(within), strict=True))
+        failed = self.passed(within, [self._like(shown[x.id]) for x in within])
+        found: dict[str, bool | None] = {
+            x.id: True if fails else False if self.vanished(x) else None
+            for x, fails in zip(within, failed, strict=True)
+        }
+        return [found.get(x.id) for x in programs]
+
+    def seen(self) -> list[Labelled]:
+        """Return the programs of one call that were asked about and fail, or pass where no values hide that it is wrong."""
+        target = self.target
+        hidden = target is None or (target.verdict == INCONSISTENT and target.symptom in ("value", "nan-mask"))
+        known = [x for name, x in self.programs.items() if name in self.outcomes]
+        asked = [x for x in self._within(known) if isinstance(x, Instance)]
+        failed = [(x, self.fails(self.outcomes[x.id])) for x in asked]
+        return [Labelled(x, fails) for x, fails in failed if fails or (not hidden and self.vanished(x))]
+
+    def shapes(self, program: Program) -> list[tuple[int, ...]] | None:
+        """Return the shapes of the outputs that the library computes, None where it computes none. Raises Spent."""
+        found = self.reference(program)
+        return [x.shape for x in found if isinstance(x, Tensor)] if found is not None else None
+
+    def _within(self, programs: Sequence[Program]) -> list[Program]:
+        return [x for x in programs if bounds.broken(self.bounds, x) <= self.broken]
+
+    def _like(self, outcome: Outcome) -> bool:
+        return self.fails(outcome) or (self.target is not None and as_wrong(self.target, outcome))
+
     def look(self, programs: Sequence[Program]) -> list[Outcome]:
         """Return what programs show. Raises Spent where there is no time left to ask."""
         begun = time.monotonic()
+        self.programs.update((x.id, x) for x in programs)
         new = self._ask(programs, self.question, self.outcomes)
         if new:
             self.asked += new
@@ -284,30 +319,21 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         finished = False
     found, outcome = _confirmed(workspace, ask, kept)
     ask.budget = Budget((1.0 - SEARCH) * seconds)
-    decided = _borne_out(deciding.decided(ask, found, defaults), found, kept[0])
+    borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
     return Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, captured(found).form(), outcome,
         stored=plan.test_id(found.id, plan.exporter_id(found.library)),
-        deciding=decided.parameters,
-        besides=tuple(x for x in decided.besides if ask.neighbours is None or not ask.neighbours.chosen(x)),
+        deciding=borne.decided.parameters,
+        besides=tuple(x for x in borne.decided.besides if ask.neighbours is None or not ask.neighbours.chosen(x)),
+        circumstances=borne.circumstances,
+        near=(borne.failing, borne.passing),
+        explained=borne.exact,
         elements=smaller.elements(found),
         nondefault=len(smaller.nondefault(found, defaults)),
         asked=ask.asked,
         seconds=round(time.monotonic() - begun, 2),
         finished=finished,
     )  # fmt: skip
-
-
-def _borne_out(decided: deciding.Decided, program: Program, member: Program) -> deciding.Decided:
-    """Return what decides without what the member contradicts that was reduced, for it fails without that as well: a parameter
-    that has no value and is given there. Of another operator the member tells nothing."""
-    if member.operators != program.operators or len(member.instances()) > 1:
-        return decided
-
-    def stands(says: str) -> bool:
-        return not says.endswith(LEFT_OUT) or member.instances()[0].params.get(says.removesuffix(LEFT_OUT)) is None
-
-    return deciding.Decided(*(tuple(filter(stands, x)) for x in decided))
 
 
 def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, Program]:

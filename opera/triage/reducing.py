@@ -273,7 +273,8 @@ def told(workspace: Workspace, finding: str, found: Reduction) -> str:
     manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, found.test))
     before, after = workspace.instance(manifest.instance), found.program().program
     called = brief(before.operator) + ("" if before.operator == after.operator else f" → {brief(after.operator)}")
-    decided = f", only with {', '.join((*found.deciding, *found.besides))}" if found.deciding or found.besides else ""
+    only = (*found.deciding, *found.besides, *found.circumstances)
+    decided = f", only with {', '.join(only)}" if only else ""
     return (
         f"{finding} {found.frontend} {called}: {smaller.elements(before)} → {found.elements} elements,"
         f" {_count(before)} → {found.nondefault} parameters{decided}; {found.asked} programs in {found.seconds:.1f} s"

@@ -26,6 +26,9 @@ class Reduction(msgspec.Struct, frozen=True):
         deciding: Parameters that must keep a value other than the default for it to fail: `ceil_mode=True`.
         besides: What else must be so, and the program passes without: `input B`, `B is no constant`, `float16 inputs`; of a
             crash also what leads to it.
+        circumstances: What else all near programs that fail have (opera.triage.circumstances): `a 1-d input`.
+        near: How many of these fail, and how many pass.
+        explained: Whether all that have what decides fail; False where more decides that is not known.
         elements: Of all its tensors together.
         nondefault: Parameters that differ from their defaults.
         asked: Programs that were tried.
@@ -43,6 +46,9 @@ class Reduction(msgspec.Struct, frozen=True):
     stored: str = ""
     deciding: tuple[str, ...] = ()
     besides: tuple[str, ...] = ()
+    circumstances: tuple[str, ...] = ()
+    near: tuple[int, int] = (0, 0)
+    explained: bool = True
     elements: int = 0
     nondefault: int = 0
     asked: int = 0

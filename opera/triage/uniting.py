@@ -141,7 +141,7 @@ def _place(x: Reduction) -> Hashable:
         return None
     given = (operand.value for operand in x.program().program.inputs)
     shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)
-    return place, frozenset(text.partition("=")[0] for text in x.deciding), shapes
+    return place, frozenset(map(deciding.key, x.deciding)), shapes
 
 
 def _unwritten(program: Program) -> Hashable:

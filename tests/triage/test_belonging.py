@@ -290,7 +290,7 @@ def test_members_of_two_causes_are_divided_by_few_reductions(workspace: Workspac
     assert len(reduction.stored(workspace)) == 2, said
     found = {len(x.members): x for x in findings(workspace)}
     assert found.keys() == {3, 1} and whole.id in {x.id for x in found.values()}
-    assert "alpha=" in found[3].sentence and "float64" in found[1].sentence
+    assert "alpha" in found[3].sentence and "float64" in found[1].sentence
     told = [asked.says for x in belonging.stored(workspace) for asked in x.asked]
     assert BELONGS in told and LACKS in told, "the members themselves were asked"
 

@@ -24,7 +24,7 @@ from opera.run import driver as stage
 from opera.run.probe import Probe, Question
 from opera.store import tests
 from opera.store.workspace import Workspace
-from opera.triage import deciding, reduce, reducing, reduction, scripts
+from opera.triage import circumstances, deciding, reduce, reducing, reduction, scripts
 from opera.triage.findings import findings
 from opera.triage.minimise import Spent
 from opera.triage.sentence import reads_as_refusal
@@ -451,11 +451,16 @@ def test_what_the_member_fails_without_does_not_decide():
             "torch", "torch.istft", params, (Operand("input", Tensor.of(np.ones(shape, "float32"))),), (), {}
         )
 
-    told = deciding.Decided(("n_fft=4", "hop_length left out"), ("an input of rank 1", "a 0-d input", "float64 inputs"))
-    small = istft((1,), n_fft=4)
-    assert reduce._borne_out(told, small, istft((2,), n_fft=16, hop_length=4)) == deciding.Decided(
-        ("n_fft=4",), told.besides
-    )
-    assert reduce._borne_out(told, small, istft((), n_fft=16)) == told
-    other = msgspec.structs.replace(small, operator="torch.stft")
-    assert reduce._borne_out(told, small, other) == told
+    def nobody(programs):
+        raise Spent
+
+    told = deciding.Decided(("hop_length left out",), ("a 1-d input",))
+    defaults = {"torch.istft": {"hop_length": None}}
+
+    def borne(member):
+        seen = [circumstances.Labelled(member, True)]
+        return circumstances.borne_out(nobody, istft((1,), n_fft=4), defaults, told, seen).decided
+
+    assert borne(istft((2,), n_fft=16, hop_length=4)) == deciding.Decided((), told.besides)
+    assert borne(istft((2, 2), n_fft=16)) == deciding.Decided(told.parameters)
+    assert borne(msgspec.structs.replace(istft((), hop_length=4), operator="torch.stft")) == told

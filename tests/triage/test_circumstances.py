@@ -1,0 +1,229 @@
+"""What near programs contradict is not told, and what they have in common is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Tensor
+from opera.triage import circumstances, deciding, smaller
+from opera.triage.circumstances import Borne, Labelled, borne_out
+from opera.triage.deciding import Decided
+from opera.triage.minimise import Spent
+
+F32 = np.float32
+NOTHING = Decided()
+
+
+def call(*arrays: Any, **params: Any) -> Instance:
+    given = tuple(Operand(f"x{n}", Tensor.of(np.asarray(x))) for n, x in enumerate(arrays))
+    return Instance("onnx", "Any", params, given, ("y",), {"opset": {"": 22}})
+
+
+def shape(program: Program, place: int = 0) -> tuple[int, ...]:
+    return smaller.leaves(program)[place].shape
+
+
+def dtype(program: Program) -> str:
+    return smaller.leaves(program)[0].dtype
+
+
+def borne(
+    program: Instance,
+    fails: Callable[[Instance], bool | None],
+    told: Decided = NOTHING,
+    defaults: Any = None,
+    **more: Any,
+) -> Borne:
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [fails(x) if isinstance(x, Instance) else None for x in programs]
+
+    return borne_out(label, program, {"Any": defaults or {}}, told, **more)
+
+
+def number(program: Instance, name: str = "multiplier", default: int = 1) -> Any:
+    return program.params.get(name, default)
+
+
+def lacks(program: Instance, *names: str) -> bool:
+    given = {x.name for x in program.inputs}
+    return any(x not in given and program.params.get(x) is None for x in names)
+
+
+def first_axis(x: Instance) -> bool | None:
+    axis, rank = number(x, "axis"), len(shape(x))
+    return axis % rank == 0 if rank and -rank <= axis < rank else None
+
+
+BOUNDS = {"min": None, "max": None}
+ONE = {"multiplier": 1}
+ZERO = {"axes": [0]}
+AFFINE = {"weight": None, "bias": None}
+KEPT = [
+    (call(np.ones((1, 2), F32), multiplier=6), lambda x: number(x) > 1, ("multiplier=6",), ONE, ["multiplier > 1"]),
+    (call(np.ones(2, F32), axes=[2]), lambda x: "axes" in x.params, ("axes=[2]",), {"axes": None}, ["axes given"]),
+    (call(np.ones(2, F32), axes=[2]), lambda x: number(x, "axes", [0]) != [0], ("axes=[2]",), ZERO, ["axes other than [0]"]),
+    (call(np.ones(2, F32), size=6), lambda x: number(x, "size") == 6, ("size=6",), {"size": 1}, ["size=6"]),
+    (call(np.ones(2, F32), mode="a"), lambda x: True, ("mode='a'",), {"mode": "b"}, ["mode='a'"]),
+    (
+        call(np.int64([1]), min=None, max=1),
+        lambda x: lacks(x, "min", "max"),
+        ("min left out",),
+        BOUNDS,
+        ["min or max left out"],
+    ),
+    (call(np.ones((2, 1), "float64")), lambda x: dtype(x) == "float64", (), {}, ["float64 inputs"]),
+    (call(np.ones((2, 1), "float64")), lambda x: dtype(x) in ("float16", "float64"), (), {}, ["float16 or float64 inputs"]),
+    (call(np.ones((2, 1), "float64")), lambda x: dtype(x) != "float32", (), {}, ["non-float32 inputs"]),
+    (call(np.ones((2, 1), "float64")), lambda x: True, (), {}, []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("program", "fails", "parameters", "defaults", "wanted"), KEPT, ids=[" ".join(x[4]) or "-" for x in KEPT]
+)
+def test_what_decides_is_told_as_widely_as_near_programs_fail(program, fails, parameters, defaults, wanted):
+    told = Decided(parameters, () if parameters else ("float64 inputs",))
+    found = borne(program, fails, told, defaults)
+    assert [*found.decided.parameters, *found.decided.besides] == wanted
+    assert found.exact
+
+
+@pytest.mark.parametrize(
+    "says", ["an empty input", "an input of rank 3", "length 1 of axis 1", "equal elements in an input"]
+)
+def test_nothing_is_told_of_forms_where_an_ordinary_input_fails_alike(says):
+    program = call(np.ones((0, 1, 2), F32))
+    assert borne(program, lambda x: True, Decided((), (says,))) == Borne(Decided(), (), 26, 0, True)
+
+
+MORE: list[tuple[Instance, Callable[[Instance], bool | None], Any, list[str]]] = [
+    (call(np.ones(2, F32), np.int64(1)), lambda x: len(shape(x)) == 1, {}, ["a 1-d input"]),
+    (call(np.ones((1, 2, 2), F32)), lambda x: len(shape(x)) == 3, {}, ["an input of rank 3"]),
+    (call(np.ones((1, 2, 2, 2), F32)), lambda x: len(shape(x)) > 3, {}, ["an input of rank 4 or more"]),
+    (call(np.ones((1, 1, 1), F32)), lambda x: lacks(x, *AFFINE), AFFINE, ["weight or bias left out"]),
+    (call(np.ones((1, 1), F32), axis=-2), first_axis, {"axis": -1}, ["axis naming the first axis"]),
+    (call(np.ones((1, 2), F32), multiplier=2), lambda x: shape(x)[-1:] > (1,), {}, ["the last axis of x0 longer than 1"]),
+    (call(np.ones((2, 3), F32)), lambda x: "float" in dtype(x), {}, ["floating-point inputs"]),
+    (call(np.int64([1, 2]), F32(4)), lambda x: "float" in smaller.leaves(x)[1].dtype, {}, ["a floating-point x1"]),
+    (call(np.ones((2, 3), F32)), lambda x: True, {}, []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "fails", "defaults", "wanted"), MORE, ids=[" ".join(x[3]) or "-" for x in MORE])
+def test_what_all_failing_programs_have_and_no_passing_one_is_told(program, fails, defaults, wanted):
+    found = borne(program, fails, defaults=defaults)
+    assert list(found.circumstances) == wanted
+    assert found.exact
+
+
+def test_of_what_no_words_fit_nothing_is_told_but_that_it_is_not_known():
+    found = borne(call(np.ones((1, 1), F32)), lambda x: sum(shape(x)) % 3 != 0)
+    assert found.circumstances == ()
+    assert not found.exact
+    assert found.failing > 0 < found.passing
+
+
+def test_a_length_of_the_output_is_told_where_inputs_tell_nothing():
+    program = call(np.ones((1, 1, 2, 2), F32), F32([1, 1, 1, 0.5]))
+
+    def outputs(x: Program) -> list[tuple[int, ...]] | None:
+        scales = smaller.leaves(x)[1]
+        sizes = shape(x)
+        if not isinstance(scales, Tensor) or scales.shape != (len(sizes),):
+            return None
+        return [tuple(int(y) for y in np.floor(np.array(sizes) * scales.array()))]
+
+    def fails(x: Instance) -> bool | None:
+        return 1 in made[0][2:] if (made := outputs(x)) and len(made[0]) == 4 else None
+
+    assert borne(program, fails, shapes=outputs).circumstances == ("an output axis of length 1 after the first two",)
+
+
+def test_a_number_at_a_limit_is_told_and_not_that_others_are_equal():
+    program = call(F32([2, 2]), F32([0.5]))
+    told = Decided((), ("equal elements in an input", "x1 just at a limit"))
+    found = borne(program, lambda x: smaller.leaves(x)[1] == smaller.leaves(program)[1], told)
+    assert found.decided.besides == ("x1 just at a limit",)
+
+
+def test_what_is_shorter_hides_a_mistake_and_decides_nothing_more():
+    """A transposed output is right where an axis of it has length 1."""
+    found = borne(
+        call(np.ones((1, 2, 2), F32)),
+        lambda x: len(shape(x)) == 3 and min(shape(x)[1:]) > 1,
+        Decided((), ("an input of rank 3",)),
+    )
+    assert found.decided.besides == ("an input of rank 3",)
+    assert found.circumstances == ()
+    assert found.exact
+
+
+def test_what_a_search_has_seen_counts_though_there_is_no_time_to_ask():
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        raise Spent
+
+    program, member = call(np.ones((0, 1), F32)), call(np.ones((3, 4), F32))
+    seen = [Labelled(member, True)]
+    assert borne_out(label, program, {}, Decided((), ("an empty input",)), seen).decided == Decided()
+    of_another = [Labelled(Instance("onnx", "Other", {}, member.inputs, ("y",), {}), True)]
+    assert borne_out(label, program, {}, Decided((), ("an empty input",)), of_another).decided.besides == (
+        "an empty input",
+    )
+
+
+RULES: list[Callable[[Instance], bool]] = [
+    lambda x: len(shape(x)) > 1, lambda x: 1 in shape(x), lambda x: 0 in shape(x), lambda x: dtype(x) != "float32",
+    lambda x: number(x) > 1, lambda x: number(x) > 1 and shape(x)[-1:] > (1,), lambda x: sum(shape(x)) % 2 == 0, lambda x: True,
+]  # fmt: skip
+
+
+@settings(max_examples=20)
+@given(
+    st.lists(st.integers(0, 3), max_size=3),
+    st.sampled_from(["float32", "float64"]),
+    st.integers(1, 3),
+    st.sampled_from(RULES),
+)
+def test_nothing_that_is_told_is_contradicted_by_a_near_program(sizes, of, multiplier, fails):
+    """All that fail have what is told; where that is all that decides, none that passes has all of it, but what hides it."""
+    program, known = call(np.ones(sizes, of), multiplier=multiplier), {"Any": {"multiplier": 1}}
+    assume(fails(program))
+    asked: list[Instance] = []
+
+    def shows(x: Instance) -> bool:
+        asked.append(x)
+        return fails(x)
+
+    told = Decided(
+        (f"multiplier={multiplier}",) if multiplier > 1 else (), (f"{of} inputs",) if of != "float32" else ()
+    )
+    found = borne(program, shows, told, {"multiplier": 1})
+    features = {x.says: x for x in circumstances.features(program, known)}
+    assert all(features[says].holds(x) for says in found.circumstances for x in asked if fails(x))
+    for says in found.decided.besides:
+        assert all(
+            dtype(x) in says or (says == "non-float32 inputs" and dtype(x) != "float32") for x in asked if fails(x)
+        )
+    if found.decided.parameters:
+        assert all(number(x) > 1 for x in asked if fails(x))
+    if found.exact and not found.decided.parameters + found.decided.besides + found.circumstances:
+        assert all(fails(x) or 1 in shape(x) for x in asked)
+
+
+@pytest.mark.parametrize(
+    ("says", "told", "wanted"),
+    [
+        ("float64 inputs", "float16 or float64 inputs", True), ("float32 inputs", "float16 or float64 inputs", False),
+        ("max left out", "min or max left out", True), ("axis=2", "axis > 1", True), ("axis=2", "axis given", True),
+        ("axes=2", "axis=2", False), ("input B", "input B", True), ("float16 inputs", "float16, float64 or int8 inputs", True),
+    ],
+)  # fmt: skip
+def test_a_condition_is_known_again_however_widely_it_is_told(says, told, wanted):
+    assert deciding.is_of(says, told) is wanted
