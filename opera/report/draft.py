@@ -68,6 +68,8 @@ FOLD = 60
 """A script of more lines is folded."""
 LISTED = 5
 """Tests that are named."""
+TRAINS = frozenset(("training", "train", "call.training"))
+"""Parameters by which a call trains."""
 DECIDES = re.compile(r"(?:input )?(\w+)(?: just at a limit| left out| is .*)?")
 """What decides, of an input or a parameter that has no value: `input P`, `iou_threshold just at a limit`, `min left out`."""
 TYPES = re.compile(r"dtype|data ?type|element type|precision|\b(?:b?float|u?int|bool)\d*\b", re.IGNORECASE)
@@ -158,7 +160,9 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     exporter = compilers.exporter(finding.frontend.rpartition("-")[0], library)
     wanted = tracker or trackers.default(finding.frontend, told.blame.verdict if told.blame else "")
     by = blame.route(shown.verdict, told.blame)
-    line = title(_what(program, told, shown), outcome, shown.deciding, exporter=exporter, route=by)
+    line = title(
+        _what(program, told, shown) + _trains(program, shown), outcome, shown.deciding, exporter=exporter, route=by
+    )
     environment = workspace.environments()[finding.environment]
     script, trial, short = running.script(workspace, finding, chosen)
     hidden = running.private(workspace, workspace.interpreter(finding.environment))
@@ -216,6 +220,14 @@ def _what(program: Program, told: Page, shown: Choice) -> str:
     others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default")]
     given += others if len(others) <= 2 and told.reduced and len(calls) == 1 else []
     return f"{program.operator} ({', '.join(given)})" if given else program.operator
+
+
+def _trains(program: Program, shown: Choice) -> str:
+    """Say of draws that a call trains, unless that is known to decide: in inference it would draw nothing."""
+    calls = program.instances()
+    told = "drawn" not in shown.verdict.outcome.details or any("training" in x for x in shown.deciding)
+    trains = (x.context.get("training") or any(x.params.get(name) is True for name in TRAINS) for x in calls)
+    return " (training=True)" if not told and any(trains) else ""
 
 
 def _fixed(call: Instance) -> frozenset[str]:
