@@ -1,4 +1,4 @@
-"""Ranks and sizes that a library's documentation states of inputs, read out of its sentences.
+"""Ranks, sizes and ranges of values that a library's documentation states of inputs, read out of its sentences.
 
 Such as "1-dimensional tensor with size of at least 2", "tensor of rank r >= 1", "same shape as `X`". A library does not check
 all that it says, and compilers are lenient in one thing or another; a program beyond what is said proves nothing to their
@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 import msgspec
 
+from opera.libraries import ranges
+from opera.libraries.ranges import Range
 from opera.programs.program import Program
 from opera.programs.values import RandomTensor, Sequence, Tensor, Value
 
+SENTENCE = r"(?<=[.;])\s+"
+"""What is between two sentences."""
 WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
 _NUMBER = r"(\d|one|two|three|four|five)"
 _RANK = re.compile(
@@ -51,6 +55,7 @@ class Bound(msgspec.Struct, frozen=True, omit_defaults=True):
         ranks: Those that are stated, empty where none is.
         least_rank, least, count: Least number of axes, of elements, and of tensors in a list.
         like: Name of the input whose shape it has, or (`rank_alone`) whose rank.
+        range: Where its values lie (opera.libraries.ranges).
     """
 
     ranks: tuple[int, ...] = ()
@@ -59,6 +64,7 @@ class Bound(msgspec.Struct, frozen=True, omit_defaults=True):
     count: int = 0
     like: str = ""
     rank_alone: bool = False
+    range: Range | None = None
 
 
 Bounds: TypeAlias = Mapping[str, Mapping[str, Bound]]
@@ -67,15 +73,26 @@ Broken: TypeAlias = frozenset[tuple[str, str, str]]
 """Operator, input, and which of its bounds does not hold."""
 
 
-def read(texts: Mapping[str, str]) -> dict[str, Bound]:
-    """Return what descriptions of inputs by their names state; inputs of which nothing is stated are left out."""
-    found = {name: _bound(" ".join(text.split()), name, texts.keys()) for name, text in texts.items()}
+def read(texts: Mapping[str, str], inputs: Collection[str] = ()) -> dict[str, Bound]:
+    """Return what descriptions of inputs and parameters by their names state; those of which nothing is stated are left out.
+
+    Args:
+        inputs: Names of all inputs, also of those that are not described.
+    """
+    flat = {name: " ".join(text.split()) for name, text in texts.items()}
+    found = {name: _bound(text, name, flat.keys()) for name, text in flat.items()}
+    names = {*flat, *inputs}
+    for own, text in flat.items():
+        for sentence in re.split(SENTENCE, text):
+            if (stated := ranges.read(sentence, names)) is not None:
+                for name in ranges.subjects(sentence, own, names & {*inputs} or names):
+                    found[name] = msgspec.structs.replace(found.get(name, Bound()), range=stated)
     return {name: bound for name, bound in found.items() if bound != Bound()}
 
 
 def _bound(text: str, name: str, names: Iterable[str]) -> Bound:
     ranks, least_rank, least, count, like, alone = set[int](), 0, 0, 0, "", False
-    for sentence in re.split(r"(?<=[.;])\s+", text.replace("*", "")):
+    for sentence in re.split(SENTENCE, text.replace("*", "")):
         if _CONDITION.match(sentence):
             continue
         more = _number(_LEAST_RANK.search(sentence))
@@ -113,6 +130,8 @@ def broken(bounds: Bounds, program: Program) -> Broken:
 
 
 def _beyond(bound: Bound, value: Value, given: Mapping[str, Value]) -> Iterator[str]:
+    if bound.range is not None and not ranges.holds(bound.range, value, given):
+        yield "range"
     items = value.items if isinstance(value, Sequence) else value
     if isinstance(items, list | tuple) and len(items) < bound.count:
         yield "count"

@@ -180,8 +180,8 @@ def argument(docstring: str, name: str) -> str:
 
 
 def described(call: Instance, docstring: str) -> dict[str, str]:
-    """Return the name of an input of a call → what a docstring says of it; inputs that it does not speak of are left out."""
-    found = {x.name: argument(docstring, x.name) for x in call.inputs}
+    """Return the name of an input or parameter of a call → what a docstring says of it; others are left out."""
+    found = {name: argument(docstring, name) for name in (*(x.name for x in call.inputs), *call.params)}
     return {name: text for name, text in found.items() if text}
 
 

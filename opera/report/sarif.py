@@ -27,6 +27,7 @@ from opera.report.words import (
     worst_first,
 )
 from opera.store.workspace import Workspace
+from opera.triage.doubts import UNREDUCED
 from opera.triage.findings import Finding
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -177,7 +178,7 @@ def _result(x: Finding, place: Place | None, versions: tuple[str, ...]) -> Resul
     says = one_line(x.message, 500)
     return Result(
         rule_id=rule_id(x),
-        level="note" if x.doubts else _level(x),
+        level=_level(x) if all(y.startswith(UNREDUCED) for y in x.doubts) else "note",
         message=Text(f"{clean(x.sentence)}.{back} {_failing(x)}" + (f" It says: {says}" if says else "")),
         # A code host wants one place: where the code is not known, that is the script.
         locations=(_location(x, place) if place is not None else shown,),

@@ -135,7 +135,7 @@ class Known(msgspec.Struct, frozen=True):
         pieces: Forms of the programs that it is made of: its calls and shorter runs of them, nodes of an expanded body.
         why: Why there are no pieces though there should be.
         older: Forms of the program as of older versions of its operators, the newest first, and whether these say the same.
-        bounds: Operator → input → what the documentation says of its rank and size, of the same operators as `defaults`.
+        bounds: Operator → input → what the documentation says of its rank, size and values, of operators as in `defaults`.
     """
 
     defaults: dict[str, dict[str, Any]]
@@ -167,7 +167,7 @@ def _bounds(library: libraries.Library, programs: list[Program]) -> dict[str, di
         return {}
     calls = {call.operator: call for program in programs for call in program.instances()}
     said = cast(libraries.Documenting, library).described
-    return {operator: bounds.read(said(call)) for operator, call in calls.items()}
+    return {name: bounds.read(said(call), [x.name for x in call.inputs]) for name, call in calls.items()}
 
 
 def exporter(name: str) -> str:

@@ -86,6 +86,11 @@ class Called(NamedTuple):
     operators: tuple[str, ...]
     options: frozenset[tuple[str, str]]
 
+    @property
+    def form(self) -> tuple[str, ...]:
+        """What is converted: the operators, and whether as what they are made of."""
+        return (*self.operators, *(name for name, _ in self.options if name == EXPANDED))
+
 
 class Reduced(NamedTuple):
     """A reduction, and the finding of its member's signature."""
@@ -101,10 +106,18 @@ def causes(workspace: Workspace) -> Causes:
         return Causes(renamed)
     seen = belonging.answers(belonging.stored(workspace), found)
     kinds = kinds_of(found, seen)
-    of = _members(workspace, [finding for finding, own in kinds.items() if len(set(own.values())) > 1])
+    signatures = verdicts.signatures(workspace)
+    several = [x for x, own in kinds.items() if len(set(own.values())) > 1 or _within(own, signatures.get(x, b"{}"))]
+    of = _members(workspace, several)
     told = features(workspace, {test for tests_of in of.values() for test in tests_of})
     empty = _of_nothing(workspace, {x.finding for x in found})
     return conclude(found, of, told, verdicts.created(workspace), renamed, seen, kinship.stored(workspace), empty)
+
+
+def _within(own: Mapping[str, bytes], signature: bytes) -> bool:
+    """Whether members of a finding were reduced to another operator than it is called for, which its members may not call."""
+    operator = msgspec.json.decode(signature).get("operator", "")
+    return any(operators and operators != [operator] for operators, *_ in map(msgspec.json.decode, own.values()))
 
 
 def _of_nothing(workspace: Workspace, known: Collection[str]) -> set[tuple[str, str, str]]:
@@ -145,7 +158,7 @@ def conclude(
         empty: (finding, frontend, environment) of those without a reduction that compute nothing.
     """
     kinds = kinds_of(found, seen)
-    parts = {finding: divide(finding, of, kinds, told, seen) for finding, of in members.items()}
+    parts = {finding: own for finding, of in members.items() if (own := divide(finding, of, kinds, told, seen))}
     alive = {name for of in parts.values() for name in of.values()}
     once = {name: kept for name, kept in renamed.items() if name not in alive}
     both = (
@@ -257,7 +270,8 @@ def divide(
     """Return test → part, of the members that do not belong to the finding itself.
 
     A member that was not reduced goes with the reduced one whose cause it was seen to have; else with the one, reduced or seen,
-    that calls the same with the fewest options that differ, the first of those; it stays where none calls the same.
+    that calls the same with the fewest options that differ, the first of those. It stays where none calls the same. Where they
+    call it in another form alone, and what they were reduced to is in that form, it is a part of its own, until it is asked.
 
     Args:
         tests: In the order in which they were found.
@@ -287,10 +301,19 @@ def _kind_seen(seen: Mapping[str, str], own: Mapping[str, bytes]) -> bytes:
     return min(left) if len(left) == 1 and any(kinds.get(x) for x in belonging.APART) else b""
 
 
-def _nearest(called: Called | None, seen: Iterable[tuple[Called, bytes]], first: bytes) -> bytes:
-    """Return what decides the one among `seen` that calls the same with the fewest options that differ, else `first`."""
-    known = [(len(called.options ^ x.options), kind) for x, kind in seen if called and called.operators == x.operators]
-    return min(known, key=lambda x: x[0], default=(0, first))[1]
+def _nearest(called: Called | None, seen: Sequence[tuple[Called, bytes]], first: bytes) -> bytes:
+    """Return what decides the one among `seen` that calls the same with the fewest options that differ, else `first`.
+
+    One that calls the same in another form alone (as one, or as what it is made of), and not what `first` was reduced to, has
+    what it calls instead.
+    """
+    if called is None or not first:
+        return first
+    known = [(len(called.options ^ x.options), kind) for x, kind in seen if called.operators == x.operators]
+    inner = set(msgspec.json.decode(first)[0])
+    if not known or inner <= set(called.operators) or any(called.form == x.form for x, _ in seen):
+        return min(known, key=lambda x: x[0], default=(0, first))[1]
+    return msgspec.json.encode([called.form, [], "", ""])
 
 
 def part(finding: str, kind: bytes) -> str:

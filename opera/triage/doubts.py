@@ -1,7 +1,7 @@
 """Why a finding should not be filed as it stands, as far as that is stored: lists, reports and drafts say the same of it.
 
-What has no doubts is ready: it failed again in a fresh process and on its own, the compiler knows its operators, and
-where outputs are wrong, someone else confirms the expected ones, or the documentation does.
+What has no doubts is ready: it failed again in a fresh process and on its own, it is small, the compiler knows its operators,
+and where outputs are wrong, someone else confirms the expected ones, or the documentation does.
 """
 
 from __future__ import annotations
@@ -13,13 +13,21 @@ from typing import Any
 from opera import libraries
 from opera.libraries.documented import Wrong
 from opera.oracle.screens import SINGLE_REFERENCE
-from opera.programs.program import Instance
+from opera.programs.program import Instance, Program
 from opera.programs.verdicts import NEWER, Outcome
+from opera.triage import smaller
 from opera.triage.deciding import named
 from opera.triage.sentence import READS_AS_REFUSAL
 
+SMALL = 16
+"""Elements of a program that anybody reads at a glance."""
+UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
+"""How a doubt begins that nothing but time is wanting to."""
 
-def doubts(tags: Collection[str], confirmed: int, needs: str, *, alone: bool, settled: bool) -> Iterator[str]:
+
+def doubts(
+    tags: Collection[str], confirmed: int, needs: str, *, alone: bool, settled: bool, large: str = ""
+) -> Iterator[str]:
     """Yield what speaks against filing a finding, a clause each.
 
     Args:
@@ -28,6 +36,7 @@ def doubts(tags: Collection[str], confirmed: int, needs: str, *, alone: bool, se
         needs: Of what is newer than the compiler knows: operator and version (`Mod 28, where it declares opset 27`).
         alone: Whether a member fails without others before it.
         settled: Whether something besides the library's reference shows that what is expected is right.
+        large: What its program being larger than it need be says against it (`too_large`), or nothing.
     """
     if not alone:
         yield "no test shows it alone: it fails only after others in the same process"
@@ -40,6 +49,24 @@ def doubts(tags: Collection[str], confirmed: int, needs: str, *, alone: bool, se
         yield f"it needs {newer}: that is a feature not yet there, no bug"
     elif SINGLE_REFERENCE in tags and not settled:
         yield "no other implementation confirms the expected outputs: check them by hand against the documentation first"
+    if large and alone:
+        yield large
+
+
+def too_large(finding: str, program: Program, finished: bool | None) -> str:
+    """Return the doubt that the program which shows a finding may become much smaller: nobody knows then what decides.
+
+    Args:
+        program: What shows it.
+        finished: Whether its reduction left nothing smaller to try; None where there is none. A call of few elements to which
+            no parameter is given needs none.
+    """
+    calls = program.instances()
+    small = len(calls) == 1 and smaller.elements(program) <= SMALL
+    if finished or (small and (finished is False or all(x is None for x in calls[0].params.values()))):
+        return ""
+    what = UNREDUCED if finished is None else UNFINISHED
+    return f"{what}: `opera reduce {finding}` goes on"
 
 
 def right_as_float32(deciding: Iterable[str]) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 
 from opera import compilers
 from opera.oracle.screens import SINGLE_REFERENCE
-from opera.programs.program import operators_of
+from opera.programs.program import Program, operators_of, parse
 from opera.programs.verdicts import NEWER, PASS
 from opera.store import tests, verdicts
 from opera.store.rows import Verdict
@@ -21,9 +21,8 @@ from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import blame, causes, partners, reduction
 from opera.triage.blame import Blame
 from opera.triage.choice import Choice, alone, choose
-from opera.triage.doubts import doubts, right_as_float32, stated
+from opera.triage.doubts import doubts, right_as_float32, stated, too_large
 from opera.triage.known import Mark
-from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL, reads_as_refusal, sentence
 
 TWO_CAUSES = "two-causes"
@@ -91,9 +90,10 @@ class _Known(msgspec.Struct):
     partners: partners.Told
     order: dict[tuple[str, str], dict[str, int]]
     aliases: dict[str, list[str]]
-    reductions: dict[str, list[Reduction]]
     laid: dict[tuple[str, str], Blame]
     both: frozenset[tuple[str, str]]
+    chosen: dict[tuple[str, str], Choice]
+    unreduced: dict[str, Program]
 
     def blame(self, finding: str, environment: str) -> Blame | None:
         """Return what was found out of a finding, under this or another name of it."""
@@ -115,6 +115,9 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         name = called.of(verdict.finding, verdict.test)
         if verdict.environment not in superseded and (not only or name == only):
             groups[name, verdict.environment].append(verdict)
+    reductions = reduction.by_member(workspace)
+    chosen = {key: choose(workspace, group, reductions) or Choice(group[0], group[0]) for key, group in groups.items()}
+    unreduced = tests.documents(workspace, {x.member.test for x in chosen.values() if x.reduction is None})
     known = _Known(
         workspace.environments(),
         tests.origins(workspace, {x.test for group in groups.values() for x in group}),
@@ -122,9 +125,10 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         partners.tags(workspace),
         first_tests(workspace),
         called.aliases(),
-        reduction.by_member(workspace),
         {(x.finding, x.environment): x for x in blame.stored(workspace)},
         called.both,
+        chosen,
+        {test: parse(document) for test, document in unreduced},
     )
     found = [_finding(workspace, name, group, known) for (name, _), group in groups.items()]
     found.sort(key=lambda x: (len(x.doubts), -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
@@ -164,12 +168,12 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     told = [known.tests.get(test, Origin("?", "")) for test in members]
     named = Counter(x.operator for x in told)
     tags = {tag for x in group for tag in x.outcome.details.get("tags", ())}
-    chosen = choose(workspace, group, known.reductions) or Choice(first, first)
+    key = (first.frontend, first.environment)
+    chosen = known.chosen[name, first.environment]
     shows = [chosen.verdict, *group] if chosen.reduction else group
     for tag in (NEWER, SINGLE_REFERENCE):  # one member that is not so is enough: they are of one cause
         if not all(tag in x.outcome.details.get("tags", ()) for x in shows):
             tags.discard(tag)
-    key = (first.frontend, first.environment)
     if all(First(*key, test) in known.passed for test in members):
         tags.add("passes-as-constants")
     if not known.both.isdisjoint((x.finding, x.test) for x in group):
@@ -181,6 +185,9 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     settled = SINGLE_REFERENCE in tags and (_agreed(workspace, chosen, laid) or _settled(chosen))
     confirmed = len({x.test for x in group if x.confirmation == "confirmed"})
     needs = str(chosen.verdict.outcome.details.get("newer", ""))
+    of = chosen.reduction
+    program = known.unreduced.get(chosen.member.test) if of is None else of.program().program
+    large = too_large(name, program, None if of is None else of.finished) if program is not None else ""
     seen = confirmed + (chosen.reduction is not None)  # a reduction is stored once it failed in a fresh process
     return Finding(
         id=name,
@@ -205,7 +212,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         aliases=tuple(known.aliases.get(name, ())),
         sentence=_sentence(chosen, dict(zip(members, told, strict=True)), known, laid),
         location=shown.location,
-        doubts=tuple(doubts(tags, seen, needs, alone=any(map(alone, group)), settled=settled)),
+        doubts=tuple(doubts(tags, seen, needs, alone=any(map(alone, group)), settled=settled, large=large)),
     )
 
 

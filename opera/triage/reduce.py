@@ -35,10 +35,9 @@ from opera.programs.verdicts import (
 from opera.run import plan
 from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
-from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import choice, circumstances, deciding, smaller
+from opera.triage import choice, circumstances, deciding, smaller, witness
 from opera.triage.alike import same_answer
 from opera.triage.circumstances import Labelled
 from opera.triage.failure import alike, as_wrong
@@ -66,8 +65,6 @@ AGREEING = "agreeing"
 """Detail of an outcome: the independent implementations that confirm what is expected (opera.oracle.screens)."""
 INTEGERS = {f"{kind}{bits}": bits for kind in ("uint", "int") for bits in (8, 16, 32, 64)}
 """Integer dtypes → their bits."""
-WITNESS = 0.05
-"""Seconds that a frontend may take for a test, to be asked about every smaller program, too."""
 
 
 class NotReduced(Exception):
@@ -97,6 +94,7 @@ class Asker:
     Attributes:
         witness: Asks another frontend, that passes what the search began with; None where none is quick. What it does not pass
             may be no program at all, for a library does not check all that its specification says.
+        slow: Ask others that pass it, too slow for every program.
         beside: Asks the other frontends that were asked about what the search began with, whatever they showed.
         budget: What asking may take.
         asked: Programs that were asked about.
@@ -109,6 +107,7 @@ class Asker:
         self, probe: Probe, question: Question, witness: Question | None = None, beside: Sequence[Question] = ()
     ) -> None:
         self.probe, self.question, self.witness, self.beside = probe, question, witness, beside
+        self.slow: Sequence[Question] = ()
         self.budget: Budget | None = None
         self.batch, self.asked = AT_A_TIME, 0
         self.target: Outcome | None = None
@@ -235,6 +234,21 @@ class Asker:
         passing = [(sum(shown.seconds.values()), x) for x, shown in asked if shown.verdict == PASS]
         self.witness = min(passing, key=lambda x: x[0])[1] if passing else self.witness
 
+    def withdraw(self, found: list[Program], first: int) -> bool:
+        """Take back what no slow witness passes at the end, if one passes what is at `first`; return whether there was such.
+
+        It is the witness from then on. Raises Spent.
+        """
+        if self.witness is not None or self.outcomes[found[first].id].details.get(AGREEING):
+            return False
+        passing = [x for x in self.slow if self._one(found[first], x).verdict == PASS]
+        if not passing:
+            return False
+        count = witness.lost(found[first:], lambda x: any(self._one(x, y).verdict == PASS for y in passing))
+        del found[len(found) - count :]
+        self.witness = passing[0] if count else None
+        return count > 0
+
     def reference(self, program: Program) -> list[Value] | None:
         """Return what the library itself computes for a program, None where it rejects it."""
         with tempfile.TemporaryDirectory() as kept:
@@ -302,7 +316,7 @@ def reduce(workspace: Workspace, probe: Probe, verdicts: list[Verdict], seconds:
 def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float, seconds: float) -> Reduction:
     ask, program = asker(workspace, probe, verdict)
     ask.budget = Budget(SEARCH * seconds)  # a compiler that must be started first takes nobody's time
-    kept, finished = [program], True
+    kept, first, finished = [program], 0, True
     defaults: dict[str, Mapping[str, Value]] = {}
     try:
         known = innermost(ask, kept, defaults)
@@ -311,12 +325,18 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             kept += made
             ask.begin(kept[-1], known, defaults)
             ask.find_witness(kept[-1])
+        first = len(kept) - 1
         minimise(kept[-1], defaults, ask, kept.append)
+        if ask.withdraw(kept, first):
+            minimise(kept[-1], defaults, ask, kept.append)
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
         kept += _as_of_older(ask, kept[-1])
     except Spent:
         finished = False
+        ask.budget = Budget((1.0 - SEARCH) * seconds)
+        with suppress(Spent):
+            ask.withdraw(kept, first)
     found, outcome = _confirmed(workspace, ask, kept)
     ask.budget = Budget((1.0 - SEARCH) * seconds)
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
@@ -347,7 +367,9 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, 
         frontend=verdict.frontend, variant=verdict.variant, environment=verdict.environment,
         limits=_patient(probe.limits, verdict.outcome), screened=verdict.outcome.verdict == INCONSISTENT,
     )  # fmt: skip
-    ask = Asker(probe, question, _witness(workspace, verdict), _beside(workspace, verdict))
+    quick, slow = witness.passing(workspace, verdict)
+    ask = Asker(probe, question, quick, witness.beside(workspace, verdict))
+    ask.slow = slow
     [first] = ask.look([program])
     odd = {
         name: x for name, x in first.details.items() if name in manner.ODD
@@ -402,30 +424,6 @@ def _piece(ask: Asker, forms: Iterable[dict[str, Any]]) -> Program | None:
             if fails:
                 return piece
     return None
-
-
-def _witness(workspace: Workspace, verdict: Verdict) -> Question | None:
-    """Return the question of the frontend that passes a test in the least time, where that is little."""
-    superseded = workspace.superseded()
-    passing = [
-        (sum(x.outcome.seconds.values()), x.frontend, x)
-        for x in stored_verdicts.of_test(workspace, verdict.test)
-        if x.outcome.verdict == PASS and x.environment not in superseded and x.frontend != verdict.frontend
-    ]
-    seconds, _, found = min(passing, key=lambda x: x[:2], default=(WITNESS, "", verdict))
-    if seconds >= WITNESS:
-        return None
-    return Question(frontend=found.frontend, variant=found.variant, environment=found.environment)
-
-
-def _beside(workspace: Workspace, verdict: Verdict) -> list[Question]:
-    """Return a question for each other frontend that has a verdict on a test."""
-    superseded = workspace.superseded()
-    return [
-        Question(frontend=x.frontend, variant=x.variant, environment=x.environment)
-        for x in stored_verdicts.of_test(workspace, verdict.test)
-        if x.environment not in superseded and x.frontend != verdict.frontend
-    ]
 
 
 def _spare(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> None:

@@ -26,7 +26,7 @@ from opera.triage.sentence import brief
 SHARE, LEAST = 0.5, 30.0
 """What the findings of a run may take, unless the user says so: a share of the run's seconds, and seconds at least."""
 ASKED = 16
-"""Members of a finding that are asked whether they have its cause: one of those that call the same with equal options."""
+"""Members of a finding that are asked whether they have its cause: first one of those that call the same with equal options."""
 
 
 def store(workspace: Workspace, found: Reduction) -> None:
@@ -162,6 +162,7 @@ def _others(
             tried.add(verdict.test)
             yield verdict
         group, besides = causes.diverse(workspace, of, ASKED), list[Verdict]()
+        group += [x for x in of if x not in group][: ASKED - len(group)]
         for number in range(causes.MOST):
             seen = _asked(workspace, probe, group, budget, anew=fresh is not None and number == 0)
             if more := [x for x in seen.hidden if x.test not in {y.test for y in group}]:

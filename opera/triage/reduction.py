@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -85,3 +85,13 @@ def by_member(workspace: Workspace, tests: Iterable[str] | None = None) -> dict[
 
 def _decoded(found: Iterable[examined.Examined]) -> list[Reduction]:
     return [msgspec.json.decode(x.document, type=Reduction) for x in found]
+
+
+def named(found: Iterable[Reduction]) -> tuple[str, ...]:
+    """Return the operators that tell reduced programs of one finding apart, the most frequent first; none where there are none.
+
+    `Size`, `Div` and `Sub`, of nodes after a `Shape` that all have: one place may refuse every operator that it has no list of.
+    """
+    called = [dict.fromkeys(x.program().program.operators) for x in found]
+    shared = set[str]().union(*called).intersection(*called)
+    return tuple(name for name, _ in Counter(y for x in called for y in x if y not in shared).most_common())

@@ -1,12 +1,16 @@
-"""Ranks and sizes are read out of documentation, and hold of programs or not."""
+"""Ranks, sizes and ranges are read out of documentation, and hold of programs or not."""
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from opera.libraries import bounds
+from opera.libraries import bounds, ranges
 from opera.libraries.bounds import Bound
+from opera.libraries.ranges import End, Range
 from opera.programs.program import Instance, Operand
 from opera.programs.values import RandomTensor, Sequence, Tensor, Value
 
@@ -49,3 +53,59 @@ def test_a_program_breaks_what_does_not_hold_of_its_inputs() -> None:
     assert bounds.broken(stated, call(y=scalar)) == {("Op", "y", "least_rank")}
     assert bounds.broken(stated, call(X=scalar)) == {("Op", "X", "ranks"), ("Op", "X", "least")}
     assert bounds.broken(stated, call(items=Sequence("float32", (one,)))) == {("Op", "items", "count")}
+
+
+def test_ranges_bind_parameters_and_inputs() -> None:
+    texts = {
+        "num_tokens": "All inputs must integers in the range `0 <= value < num_tokens`, or an error is thrown.",
+        "count": "Must be non-negative.",
+    }
+    stated = {"Op": bounds.read(texts, ["y", "count"])}
+    assert stated["Op"]["y"].range == Range(End(0.0), End(0.0, "num_tokens", open=True))
+
+    def breaks(value: int, tokens: int) -> bool:
+        program = call(y=Tensor.of(np.int64([0, value])))
+        return ("Op", "y", "range") in bounds.broken(
+            stated, msgspec.structs.replace(program, params={"num_tokens": tokens})
+        )
+
+    assert not breaks(1, 2) and breaks(2, 2) and breaks(-1, 2)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("The ratio of random dropout, with value in [0, 1).", Range(End(0.0), End(1.0, open=True))),
+        ("Values are expected to be in the range [-depth, depth-1].", Range(End(0.0, "depth", -1), End(-1.0, "depth"))),
+        (r"All values have to be in the range: :math:`0 \leq \text \leq 1`.", None),
+        ("Labels element value shall be in range of [0, C).", Range(End(0.0))),
+        ("Values must be between 0 and 100 inclusive.", Range(End(0.0), End(100.0))),
+        ("must be >= 0 and <= kernel_size / 2", Range(End(0.0))),
+        ("The value must be positive.", Range(End(0.0, open=True))),
+        ("should be positive or zero", None),
+        (r"Accepted range is $[-r, -2] \cup [0, r-2]$ where `r = rank(input)`.", None),
+        ("All index values are expected to be within bounds [-s, s-1] along axis of size s.", None),
+        ("it should have most values in the range of [-1, 1].", None),
+        ("If containing probabilities, each value should be between [0, 1].", None),
+        ("as in [Jozefowicz et al., 2015](http://x)", None),
+        ("for p in `(2, -2)`", None),
+    ],
+)
+def test_what_is_stated_of_values_is_read(sentence: str, expected: Range | None) -> None:
+    assert ranges.read(sentence, {"depth"}) == expected
+
+
+@given(
+    st.integers(-5, 5),
+    st.integers(-5, 5),
+    st.lists(st.integers(-9, 9), min_size=1),
+    st.sampled_from(["[]", "[)", "(]", "()"]),
+)
+def test_what_lies_in_a_range_is_what_an_interval_says(low: int, high: int, numbers: list[int], brackets: str) -> None:
+    found = ranges.read(f"values in {brackets[0]}{low}, {high}{brackets[1]}", ())
+    assert (found is None) == (low > high)
+    if found is not None:
+        outside = {low if brackets[0] == "(" else None, high if brackets[1] == ")" else None}
+        inside = all(low <= x <= high and x not in outside for x in numbers)
+        for given_as in (numbers, Tensor.of(np.int64(numbers)), Tensor.of(np.float32(numbers))):
+            assert ranges.holds(found, given_as, {}) == inside

@@ -19,7 +19,7 @@ from opera.report import show
 from opera.store import verdicts
 from opera.store.rows import Test as MigratedTest
 from opera.store.workspace import Workspace
-from opera.triage import across, causes, reduction, scripts, uniting
+from opera.triage import across, belonging, causes, reduction, scripts, uniting
 from opera.triage.causes import Called, Causes, Reduced, conclude, divide
 from opera.triage.findings import findings
 from opera.triage.reduction import Reduction
@@ -130,6 +130,32 @@ def test_members_that_another_parameter_decides_are_another_finding() -> None:
     assert len(result.of("F1", "t1")) == 9
     reordered = concluded(list(reversed(found)), {"F1": ["t0", "t1", "t2"]}, {})
     assert reordered.of("F1", "t1") == result.of("F1", "t1")
+
+
+def test_one_form_of_an_operator_does_not_go_with_a_piece_of_another_unasked() -> None:
+    """A maximum in what Attention is expanded to is no reason why the Attention that is converted as one is wrong."""
+    own = causes.kinds_of([reduced("F", "expanded", program("ReduceMax"))])
+    body = frozenset({(causes.EXPANDED, "")})
+    whole, expanded = Called(("Attention",), frozenset()), Called(("Attention",), body)
+    told = {"expanded": expanded, "another": expanded, "whole": whole, "maximum": Called(("ReduceMax",), frozenset())}
+    parts = divide("F", [*told, "other", "unknown"], own, {**told, "other": Called(("Conv",), frozenset())})
+    assert list(parts) == ["whole"]
+    assert not divide("F", list(told), own, told, {("F", "whole"): {"expanded": belonging.BELONGS}}), "it was asked"
+    attention = causes.kinds_of([reduced("F", "expanded", program("Attention"))])
+    assert not divide("F", list(told), attention, told), "it calls what was reduced"
+
+
+def test_operators_that_one_place_refuses_are_named_the_most_frequent_first() -> None:
+    def after_shape(name: str) -> Reduction:
+        calls = (
+            Call("Shape", {}, (Argument("data", "x"),), ("s",), {}),
+            Call(name, {}, (Argument("data", "s"),), ("end",), {}),
+        )
+        return reduced("F", name, Graph("onnx", (Operand("x", tensor(1.0)),), calls, ("end",))).reduction
+
+    found = [after_shape(x) for x in ("Div", "Size", "Sub", "Size")]
+    assert reduction.named(found) == ("Size", "Div", "Sub")
+    assert reduction.named(found[:1]) == reduction.named([]) == ()
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,19 @@
 """What there are doubts about, and what settles them."""
 
 import msgspec
+import numpy as np
 import pytest
 
 from opera.oracle.screens import SINGLE_REFERENCE
-from opera.programs.program import Instance
+from opera.programs.program import Instance, Operand
+from opera.programs.values import Tensor
 from opera.programs.verdicts import INCONSISTENT, NEWER, Outcome
-from opera.triage.doubts import doubts, right_as_float32, stated
+from opera.triage.doubts import SMALL, doubts, right_as_float32, stated, too_large
 from opera.triage.sentence import READS_AS_REFUSAL
 
 
-def told(*tags: str, confirmed=1, needs="", alone=True, settled=False) -> list[str]:
-    return list(doubts(tags, confirmed, needs, alone=alone, settled=settled))
+def told(*tags: str, confirmed=1, needs="", alone=True, settled=False, large="") -> list[str]:
+    return list(doubts(tags, confirmed, needs, alone=alone, settled=settled, large=large))
 
 
 def test_what_was_confirmed_and_has_no_such_tag_is_ready():
@@ -26,6 +28,8 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("no other implementation", {"tags": (SINGLE_REFERENCE,)}),
         ("fresh process", {"confirmed": 0}),
         ("only after others", {"alone": False}),
+        ("only after others", {"alone": False, "large": "it is not reduced"}),
+        ("not reduced", {"large": "it is not reduced"}),
     ],
 )
 def test_each_doubt_is_told_in_words(words, given):
@@ -51,3 +55,20 @@ def test_what_is_documented_of_the_value_that_decides_settles_a_shape():
     assert not stated(call, ("hidden_size=1",), wrong) and not stated(call, (), wrong)
     assert not stated(call, ("layout=1",), msgspec.structs.replace(wrong, symptom="value"))
     assert not stated(call, ("layout=1",), msgspec.structs.replace(wrong, details={"output": "Y_c"}))
+
+
+@pytest.mark.parametrize(
+    ("elements", "params", "finished", "says"),
+    [
+        (1, {}, None, ""),
+        (1, {"out": None}, None, ""),
+        (1, {"dim": 0}, None, "it is not reduced: `opera reduce F1` goes on"),
+        (SMALL + 1, {}, None, "it is not reduced: `opera reduce F1` goes on"),
+        (SMALL, {"dim": 0}, False, ""),
+        (SMALL + 1, {}, False, "it is not reduced to the end: `opera reduce F1` goes on"),
+        (SMALL + 1, {"dim": 0}, True, ""),
+    ],
+)
+def test_what_may_become_much_smaller_is_not_ready(elements, params, finished, says):
+    call = Instance("torch", "torch.sum", params, (Operand("x", Tensor.of(np.ones(elements, "f4"))),), ("y",), {})
+    assert too_large("F1", call, finished) == says

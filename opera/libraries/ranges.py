@@ -1,0 +1,123 @@
+"""Ranges that a library's documentation states of values, read out of its sentences.
+
+Such as "in the range `0 <= value < num_tokens`", "with value in [0, 1)", "must be non-negative". An end is a number, or one
+more than a parameter or another input is; what it says of letters that are explained elsewhere (`[0, C)`) is not read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from opera.programs.values import RandomTensor, Tensor, Value
+
+_MARKS = re.compile(r":(?:math|attr):|[`$]")
+_ENDS = r"([-+\w. ]+?)"
+_INTERVAL = re.compile(
+    rf"\b(?:range|interval|bounds|between|within|in)\b(?: (?:is|of|in|the|be))*:?\s?"
+    rf"(?P<low>[\[(]) ?{_ENDS} ?, ?{_ENDS} ?(?P<high>[\])])"
+)
+_CHAIN = re.compile(r"(?<![\w.])(-?\d+(?:\.\d+)?) ?(<=?) ?[a-z]\w+ ?(<=?) ?([-+\w.]+)")
+_BETWEEN = re.compile(r"\b(?:must|should|shall|have to) be between (-?\d+(?:\.\d+)?) and (-?\d+(?:\.\d+)?)\b")
+_LEAST = re.compile(
+    r"\b(?:must|should|shall|have to) be (?:(>=|non-?negative)|(>|positive|greater than))(?: (0)\b)?(?! \d| or)"
+)
+_OTHERWISE = re.compile(
+    r"\\cup\b|∪|\b(?:if|when|outside|most|may|can be|not)\b"
+    r"|\b(?:outputs?|outcomes?|returns?|results?|lie|re-?scale\w*|mapped|clamp\w*)\b",
+    re.I,
+)
+"""What is said of some cases, or of what is returned."""
+_ALL = re.compile(r"\ball (?:the )?inputs?\b", re.I)
+_END = re.compile(r"(-?)([A-Za-z_]\w*)(?: ?([+-]) ?(\d+))?")
+
+
+class End(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One end of a range: a number, or that much more than `sign` times what is given as `name`; `open`: itself not in it."""
+
+    number: float = 0.0
+    name: str = ""
+    sign: int = 1
+    open: bool = False
+
+
+class Range(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where the values of an input or a parameter lie; an end of which nothing is known is None."""
+
+    low: End | None = None
+    high: End | None = None
+
+
+def read(sentence: str, names: Collection[str]) -> Range | None:
+    """Return the range that a sentence states, None where it states none of numbers and of what has one of these names."""
+    text = _MARKS.sub("", sentence.replace(r"\leq", "<=").replace("``", ""))
+    if _OTHERWISE.search(text):
+        return None
+    if found := _INTERVAL.search(text):
+        ends = _end(found[2], names, open_=found["low"] == "("), _end(found[3], names, open_=found["high"] == ")")
+    elif found := _CHAIN.search(text):
+        ends = _end(found[1], names, open_=found[2] == "<"), _end(found[4], names, open_=found[3] == "<")
+    elif found := _BETWEEN.search(text):
+        ends = _end(found[1], names), _end(found[2], names)
+    elif (found := _LEAST.search(text)) and (found[3] or (found[0][-1].isalpha() and "than" not in found[0])):
+        ends = End(open=bool(found[2])), None
+    else:
+        return None
+    low, high = ends
+    reversed_ = high is not None and low is not None and not (low.name or high.name) and low.number > high.number
+    return None if low is None or reversed_ else Range(low, high)
+
+
+def subjects(sentence: str, own: str, inputs: Collection[str]) -> list[str]:
+    """Return what a sentence in the description of `own` is about: all inputs, another that it quotes, or itself."""
+    if _ALL.search(sentence):
+        return sorted(inputs)
+    quoted = [x for x in re.findall(r"['`](\w+)['`]", sentence) if x in inputs]
+    return quoted[:1] or [own]
+
+
+def holds(stated: Range, value: Value, given: Mapping[str, Value]) -> bool:
+    """Whether the numbers of a value lie in a range; of what has no numbers, or whose ends are not given, it does."""
+    numbers = _numbers(value)
+    if not numbers.size or not (isinstance(value, int | float | list | tuple) or numbers.dtype.kind in "iuf"):
+        return True
+    low, high = (_number(x, given) for x in (stated.low, stated.high))
+    least, most = float(numbers.min()), float(numbers.max())
+    return not (
+        least < low or most > high or (stated.low is not None and stated.low.open and least == low)
+        or (stated.high is not None and stated.high.open and most == high)
+    )  # fmt: skip
+
+
+def _end(text: str, names: Collection[str], *, open_: bool = False) -> End | None:
+    text = text.strip().rstrip(".")
+    if re.fullmatch(r"[-+]?\d+(?:\.\d+)?", text):
+        return End(float(text), open=open_)
+    found = _END.fullmatch(text)
+    if found is None or found[2] not in names:
+        return None
+    return End(float(f"{found[3] or ''}{found[4] or 0}"), found[2], -1 if found[1] else 1, open_)
+
+
+def _number(end: End | None, given: Mapping[str, Value]) -> float:
+    """Return where an end is; NaN, with which nothing compares, where that is not given."""
+    if end is None or not end.name:
+        return math.nan if end is None else end.number
+    numbers = _numbers(given.get(end.name))
+    return end.sign * float(numbers.reshape(-1)[0]) + end.number if numbers.size == 1 else math.nan
+
+
+def _numbers(value: Value) -> np.ndarray[Any, Any]:
+    """Return the numbers of a value as an array, none where it has no such."""
+    if isinstance(value, RandomTensor):
+        return np.asarray([value.low, value.high]) if math.prod(value.shape) else np.zeros(0)
+    if isinstance(value, Tensor):
+        return value.numbers() if re.match(r"u?int|b?float", value.dtype) else np.zeros(0)
+    items = value if isinstance(value, list | tuple) else [value]
+    plain = all(isinstance(x, int | float) and not isinstance(x, bool) for x in items)
+    return np.asarray(items, "f8") if plain else np.zeros(0)

@@ -1,0 +1,60 @@
+"""Who else runs the programs of a search: what nobody takes who took the first may be no program at all.
+
+A library does not check all that its specification says: an evaluator takes an index that is out of range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from opera.programs.program import Program
+from opera.programs.verdicts import PASS
+from opera.run.probe import Question
+from opera.store import verdicts as stored_verdicts
+from opera.store.rows import Verdict
+from opera.store.workspace import Workspace
+
+QUICK = 0.05
+"""Seconds that a frontend may take for a test, to be asked about every smaller program, too."""
+MOST = 2
+"""Of those that take longer so many are asked, the quickest first, about what a search ends with."""
+
+
+def beside(workspace: Workspace, verdict: Verdict) -> list[Question]:
+    """Return a question for each other frontend that has a verdict on a test."""
+    return [_question(x) for x in _verdicts(workspace, verdict) if x.frontend != verdict.frontend]
+
+
+def passing(workspace: Workspace, verdict: Verdict) -> tuple[Question | None, list[Question]]:
+    """Return the question of who passes a test in the least time, where that is little, and of others that pass it.
+
+    The same frontend by another variant counts where no other frontend passes it quickly.
+    """
+    found = [
+        (x.frontend == verdict.frontend, sum(x.outcome.seconds.values()), _question(x))
+        for x in _verdicts(workspace, verdict)
+        if x.outcome.verdict == PASS and (x.frontend, x.variant) != (verdict.frontend, verdict.variant)
+    ]
+    found.sort(key=lambda x: (*x[:2], x[2].frontend, x[2].variant))
+    quick = next((question for _, seconds, question in found if seconds < QUICK), None)
+    return quick, [question for own, _, question in found if not own and question != quick][:MOST]
+
+
+def lost(programs: Sequence[Program], passed: Callable[[Program], bool]) -> int:
+    """Return how many programs at the end are not passed, by bisection; the first one is known to be."""
+    if passed(programs[-1]):
+        return 0
+    good, bad = 0, len(programs) - 1
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if passed(programs[middle]) else (good, middle)
+    return len(programs) - bad
+
+
+def _verdicts(workspace: Workspace, verdict: Verdict) -> list[Verdict]:
+    superseded = workspace.superseded()
+    return [x for x in stored_verdicts.of_test(workspace, verdict.test) if x.environment not in superseded]
+
+
+def _question(x: Verdict) -> Question:
+    return Question(frontend=x.frontend, variant=x.variant, environment=x.environment)
