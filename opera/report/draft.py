@@ -161,7 +161,12 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     wanted = tracker or trackers.default(finding.frontend, told.blame.verdict if told.blame else "")
     by = blame.route(shown.verdict, told.blame)
     line = title(
-        _what(program, told, shown) + _trains(program, shown), outcome, shown.deciding, exporter=exporter, route=by
+        _what(program, told, shown) + _trains(program, shown),
+        outcome,
+        shown.deciding,
+        exporter=exporter,
+        route=by,
+        alike=shown.alike,
     )
     environment = workspace.environments()[finding.environment]
     script, trial, short = running.script(workspace, finding, chosen)

@@ -102,8 +102,8 @@ class Page(msgspec.Struct, frozen=True):
 def page(workspace: Workspace, finding: Finding) -> Page:
     """Return what is told of a finding; what its tests' folders would tell is left out where they were deleted."""
     members = list(causes.members(workspace, finding.id, finding.environment))
-    shown, member, reduced = choose(workspace, members) or Choice(members[0], members[0])
-    test = member.test
+    chosen = choose(workspace, members) or Choice(members[0], members[0])
+    shown, reduced, test = chosen.verdict, chosen.reduction, chosen.member.test
     program = reduced.program().program if reduced else workspace.instance(tests.test(workspace, shown.test).instance)
     directory = migrated.folder(workspace.tests_folder, shown.test)
     manifest = migrated.read_manifest(directory) if (directory / "manifest.json").is_file() else None

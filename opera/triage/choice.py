@@ -21,12 +21,14 @@ from opera.triage.reduction import Reduction
 class Choice(NamedTuple):
     """What shows a finding: the verdict on a member, or on the smallest program that a member was reduced to.
 
-    `reduction` is that of the program, None where the member itself is shown; `member` is the member.
+    `reduction` is that of the program, None where the member itself is shown; `member` is the member. `alike` are operators in
+    place of one of the program's with which the finding fails as well, the most frequent first.
     """
 
     verdict: Verdict
     member: Verdict
     reduction: Reduction | None = None
+    alike: tuple[str, ...] = ()
 
     @property
     def deciding(self) -> tuple[str, ...]:
@@ -67,7 +69,9 @@ def choose(
         )
         member = members[best.test, best.environment, best.variant]
         shown = msgspec.structs.replace(member, test=best.stored, outcome=best.outcome)
-        return Choice(_of_drawn(workspace, shown), member, _shared(best, reduced))
+        own = best.program().program.operators
+        alike = tuple(x for x in reduction.named(x for x in reduced if x.finished) if x not in own)
+        return Choice(_of_drawn(workspace, shown), member, _shared(best, reduced), alike)
     return next((Choice(_of_drawn(workspace, x), x) for x in candidates(workspace, verdicts)), None)
 
 

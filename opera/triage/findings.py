@@ -244,6 +244,7 @@ def _sentence(chosen: Choice, told: dict[str, Origin], known: _Known, laid: Blam
         chosen.deciding,
         exporter=compilers.exporter(name, library),
         route=blame.route(shown, laid),
+        alike=chosen.alike,
     )
 
 

@@ -103,6 +103,7 @@ def exhibited(workspace: Workspace, finding: str, chosen: Choice) -> tuple[Exhib
             outcome,
             chosen.deciding,
             exporter=compilers.exporter(environment["compiler"], manifest.library),
+            alike=chosen.alike,
         ),
         output=str(outcome.details.get("output", "")),
         came_from=f"{seen[0].test} ({seen[0].file})" if seen else "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -72,6 +72,7 @@ def sentence(
     *,
     exporter: bool = False,
     route: str = "",
+    alike: Sequence[str] = (),
 ) -> str:
     """Return what is wrong, on one line, without a full stop.
 
@@ -82,8 +83,9 @@ def sentence(
         deciding: Parameters without which it does not fail: `ceil_mode=True`.
         exporter: Whether an exporter is under test (`EXPORTER` of the frontend).
         route: How the model came to the compiler, where that matters (opera.triage.route).
+        alike: Operators in place of one of these with which it fails as well.
     """
-    what = _what(operator, outcome, deciding, route)
+    what = _what(operator, outcome, deciding, route, alike)
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
     match outcome.verdict:
         case verdicts.INCONSISTENT if drawn(outcome):
@@ -108,10 +110,16 @@ def sentence(
 
 
 def title(
-    operator: str, outcome: Outcome, deciding: Iterable[str] = (), *, exporter: bool = False, route: str = ""
+    operator: str,
+    outcome: Outcome,
+    deciding: Iterable[str] = (),
+    *,
+    exporter: bool = False,
+    route: str = "",
+    alike: Sequence[str] = (),
 ) -> str:
     """Return the title of an issue: operator, parameters that decide, symptom. Its readers know which compiler it is about."""
-    what = _what(operator, outcome, deciding, route)
+    what = _what(operator, outcome, deciding, route, alike)
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
     if exporter and outcome.verdict == verdicts.CRASH:
         made = {
@@ -123,10 +131,18 @@ def title(
     return f"{what}: {_symptom(outcome, verb, doing)}"
 
 
-def _what(operator: str, outcome: Outcome, deciding: Iterable[str], route: str) -> str:
-    """Say what is computed: the operator, what decides, and in brackets the route and what of it is meant."""
-    notes = ", ".join(filter(None, (_inner(operator, outcome.conversion_function), route)))
+def _what(operator: str, outcome: Outcome, deciding: Iterable[str], route: str, alike: Sequence[str]) -> str:
+    """Say what is computed: the operator, what decides, and in brackets the route, what of it is meant, and what else is so."""
+    own = set(map(_bare, operator.split(JOINED)))
+    others = list({_bare(x): x for x in reversed(alike) if _bare(x) not in own}.values())[::-1]
+    also = f"{', '.join(others[:NAMED])}{', …' if len(others) > NAMED else ''} alike" if others else ""
+    notes = ", ".join(filter(None, (_inner(operator, outcome.conversion_function), route, also)))
     return f"{brief(operator)}{_decided(deciding)}{f' ({notes})' if notes else ''}"
+
+
+def _bare(operator: str) -> str:
+    """Return the name of an operator in whatever form it is called: `torch.Tensor.add_` is `torch.add`."""
+    return operator.rpartition(".")[2].strip("_").lower()
 
 
 def _symptom(outcome: Outcome, verb: str, doing: str) -> str:

@@ -92,6 +92,14 @@ def test_relations_of_a_small_program_are_not_told():
         assert title("Col2Im", crash, [relation, "group=2"]).startswith("Col2Im with group=2: ")
 
 
+def test_operators_that_fail_alike_are_named_once_each_in_whatever_form():
+    crash = Outcome("crash", "load", "RuntimeError", "no")
+    assert title("Shape + Size", crash, alike=("Div", "Sub")) == "Shape + Size (Div, Sub alike): fails to load: no"
+    assert title("torch.add", crash, alike=("torch.Tensor.add_",)) == "torch.add: fails to load: no"
+    assert "(a, b, c, d, … alike)" in sentence("TVM", "x", crash, alike=tuple("abcde"), route="")
+    assert "(by its ONNX file, Sub alike)" in sentence("TVM", "x", crash, alike=("Sub",), route="by its ONNX file")
+
+
 def test_of_many_operators_the_first_and_the_last_are_named():
     crash = Outcome("crash", "load", "RuntimeError", "no", conversion_function="Scan@scan.cpp:189")
     many = " + ".join(["Shape"] * 30 + ["Scan"])
