@@ -18,8 +18,8 @@ from opera.store import verdicts as stored
 from opera.store.rows import Test, Verdict
 from opera.store.workspace import Workspace
 from opera.triage import deciding
+from opera.triage.asking import Asker, captured
 from opera.triage.belonging import wanted
-from opera.triage.reduce import Asker, captured
 from opera.triage.reduction import Reduction
 from opera.triage.smaller import Defaults
 

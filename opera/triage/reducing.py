@@ -18,8 +18,9 @@ from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import belonging, causes, hidden, kinship, reduction, scripts, smaller
+from opera.triage.asking import Budget
 from opera.triage.minimise import Spent
-from opera.triage.reduce import SEARCH, SECONDS, Budget, NotReduced, about, asker, innermost, reduce
+from opera.triage.reduce import SEARCH, SECONDS, NotReduced, about, asker, innermost, reduce
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import brief
 

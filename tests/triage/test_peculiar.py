@@ -12,7 +12,7 @@ from opera.programs.program import Instance, Operand
 from opera.programs.values import Message, Tensor
 from opera.programs.verdicts import INCONSISTENT, INVALID, PASS, Outcome
 from opera.run.probe import Probe, Question
-from opera.triage import deciding, peculiar, reduce
+from opera.triage import asking, deciding, peculiar
 
 F32, I64 = np.float32, np.int64
 
@@ -167,7 +167,7 @@ def test_openvino_looks_into_the_branch_that_is_not_taken() -> None:
     program = call("If", operands, 18, then_branch=branch("a", 2), else_branch=branch("b", 4))
     program.context["captured"] = ["x"]
     with Probe(workers=1) as probe:
-        ask = reduce.Asker(probe, Question(frontend="openvino-onnx"))
+        ask = asking.Asker(probe, Question(frontend="openvino-onnx"))
         [shown] = ask.look([program])
         ask.begin(program, probe.known("onnx", program), {})
         assert shown.verdict == "crash" and deciding.decided(ask, program, {}).besides[:1] == (peculiar.BRANCH,)

@@ -24,7 +24,7 @@ from opera.run import driver as stage
 from opera.run.probe import Probe, Question
 from opera.store import tests
 from opera.store.workspace import Workspace
-from opera.triage import circumstances, deciding, reduce, reducing, reduction, scripts
+from opera.triage import asking, circumstances, deciding, reduce, reducing, reduction, scripts
 from opera.triage.findings import findings
 from opera.triage.minimise import Spent
 from opera.triage.sentence import reads_as_refusal
@@ -347,7 +347,7 @@ def test_the_oldest_version_of_a_crash_computes_the_same_and_bounds_hold_in_it()
     program = msgspec.structs.replace(onnx("OneHot", operands), context={"opset": {"": 28}})
     with Probe(workers=1) as probe:
         beside = [Question(frontend="onnxruntime-onnx")]
-        ask = reduce.Asker(probe, Question(frontend="tvm-onnx", variant="constants"), None, beside)
+        ask = asking.Asker(probe, Question(frontend="tvm-onnx", variant="constants"), None, beside)
         known = probe.known("onnx", program)
         [ask.target] = ask.look([program])
         assert ask.target.verdict == CRASH
@@ -388,7 +388,7 @@ def test_a_newer_operator_is_tried_with_the_types_of_older_versions() -> None:
             program = onnx("BitShift", tensors, direction="RIGHT" if name == "RIGHT" else "LEFT")
             program = msgspec.structs.replace(program, context={"opset": {"": 28}})
             question = Question(frontend="openvino-onnx", screened=True)
-            ask = reduce.Asker(probe, question, None, [Question(frontend="onnxruntime-onnx")])
+            ask = asking.Asker(probe, question, None, [Question(frontend="onnxruntime-onnx")])
             [ask.target] = ask.look([program])
             assert NEWER in ask.target.details["tags"] and "BitShift 28" in ask.target.details["newer"]
             taken[name] = [x.instances()[0] for x in reduce._as_of_older(ask, program)]
@@ -431,7 +431,7 @@ def test_a_program_hides_something_if_other_values_make_a_right_output_wrong() -
             shown = Outcome(INCONSISTENT, details={"manner": said("wrong", "all", "finite>finite")})
             return [type("Answer", (), {"tag": x, "outcome": shown}) for x in tags]
 
-    ask: Any = reduce.Asker(Probing(), Question(frontend="f"))  # type: ignore[arg-type]
+    ask: Any = asking.Asker(Probing(), Question(frontend="f"))  # type: ignore[arg-type]
     equal, differing = (onnx("Add", {"A": Tensor.of(np.float32(x))}) for x in ([1, 1], [1, 2]))
     ask.target = Outcome(INCONSISTENT, details={"manner": said("right")})
     assert ask.hides(equal) and not ask.hides(differing)

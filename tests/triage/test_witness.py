@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from opera.programs.program import Instance, Program
 from opera.programs.verdicts import CRASH, PASS, Outcome
 from opera.run.probe import Question
-from opera.triage import reduce, witness
+from opera.triage import asking, witness
 
 PROGRAMS = [Instance("onnx", "Op", {"axis": n}, (), ("y",), {}) for n in range(40)]
 
@@ -25,7 +25,7 @@ def test_programs_at_the_end_that_are_not_passed_are_counted_by_few_questions(co
     assert witness.lost(programs, passed) == max(0, count - good) and len(asked) <= 7
 
 
-class Asker(reduce.Asker):
+class Asker(asking.Asker):
     """Of whom the slow witness passes programs up to an axis."""
 
     def __init__(self, passes: int, agreeing: str = "") -> None:
