@@ -14,6 +14,7 @@ EXPANDED = "expanded "
 """Before the name of an operator whose body of several others was converted, and none of them is known to be the one."""
 
 _DIMENSIONS = re.compile(r"_?(?<=[A-Za-z_])[123][dD](?=_|\b)")
+_INNER = re.compile(r"(?<=[a-z])[123]D(?=[A-Z])")
 _TRANSFORM = re.compile(r"(?<=fft)[2n](?=@|$)")
 _API = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _ATEN = re.compile(r"aten::(\w*?[a-z\d])_")
@@ -63,6 +64,14 @@ def canonical(location: str) -> str:
     while (shorter := _shortened(location)) != location:
         location = shorter
     return location
+
+
+def family(operator: str) -> str:
+    """Return the name that the forms of an operator share, those of one to three dimensions inside a name as well.
+
+    `Conv1DTranspose` and `Conv2DTranspose` are `ConvTranspose`. Signatures do not know it: what they tell apart keeps its ids.
+    """
+    return canonical(_INNER.sub("", operator))
 
 
 def _shortened(location: str) -> str:

@@ -334,7 +334,7 @@ def decisive(reduction: Reduction) -> list[Any]:
     placed = location.telling(signature.message) or "@" in signature.conversion_function
     placed |= shown.verdict in (CRASH, REFUSED) and location.names_converter(shown.conversion_function)
     known = placed or signature.operator == location.IN_PLACE
-    operators = [] if known else sorted({location.canonical(name) for name in program.program.operators})
+    operators = [] if known else sorted({location.family(name) for name in program.program.operators})
     given = (operand.value for operand in program.program.inputs)
     dtype = next((_kind(x.dtype) for x in given if isinstance(x, Tensor | RandomTensor)), "")
     needed = sorted({deciding.key(text) for text in reduction.deciding})

@@ -162,3 +162,10 @@ def test_an_id_is_that_of_the_version_that_first_had_its_fields() -> None:
         "tvm-onnx", "Conv", Outcome(CRASH, "load", "ValueError", "bad rank", conversion_function="f:Conv._impl")
     )
     assert kept.id == "F586cc45d" and kept.version == SIGNATURE_VERSION
+
+
+def test_a_family_is_of_one_to_three_dimensions_and_ids_do_not_know_it():
+    layers = [f"keras.layers.Conv{n}DTranspose" for n in (1, 2, 3)]
+    assert {location.family(x) for x in layers} == {"keras.layers.convtranspose"}
+    assert len({location.canonical(x) for x in layers}) == 3
+    assert location.family("torch.Tensor.add_") == "torch.add"
