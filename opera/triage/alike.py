@@ -1,12 +1,15 @@
-"""Whether two failures are alike: of two versions of a compiler, however each words it; of two programs or two compilers."""
+"""Whether failures are alike: of two versions of a compiler, of two programs or two compilers; whether two outputs are."""
 
 from __future__ import annotations
 
 import difflib
 import re
 
+import numpy as np
+
 from opera.oracle.messages import cause
 from opera.oracle.signature import normalise
+from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import CRASH, REFUSED, Outcome
 
 SIMILAR = 0.6
@@ -36,3 +39,13 @@ def alike(one: Outcome, other: Outcome) -> bool:
 def same_answer(one: Outcome, other: Outcome) -> bool:
     """Whether two inconsistent outcomes are one wrong answer, by their first differing element and how many there are."""
     return one.symptom == other.symptom and all(one.details.get(x) == other.details.get(x) for x in ANSWER)
+
+
+def same_values(ones: list[Value] | None, others: list[Value] | None) -> bool:
+    """Whether two lists of values are the same bits or the same numbers, whatever the dtypes."""
+    if ones is None or others is None or len(ones) != len(others):
+        return False
+    pairs = list(zip(ones, others, strict=True))
+    if not all(isinstance(x, Tensor) and isinstance(y, Tensor) and x.shape == y.shape for x, y in pairs):
+        return ones == others
+    return all(x.data == y.data or np.array_equal(x.array(), y.array()) for x, y in pairs)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage import deciding, peculiar, simpler, smaller
+from opera.triage.alike import same_values
 from opera.triage.deciding import Decided
 from opera.triage.minimise import Spent
 from opera.triage.near import counted, near, tensor, unstated
@@ -96,6 +97,9 @@ class Asking(deciding.Look, Protocol):
     def shapes(self, program: Program) -> list[tuple[int, ...]] | None:
         """Return the shapes of the expected outputs. Raises Spent."""
 
+    def reference(self, program: Program) -> list[Value] | None:
+        """Return what the library computes for a program, None where it rejects it. Raises Spent."""
+
 
 def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> Borne:
     """Return what near programs leave of what decides, and what else must be so; nobody is asked where chance has a part in it,
@@ -106,18 +110,31 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
             return Borne(decided)
     except Spent:
         return Borne(decided)
-    return borne_out(ask.label, program, defaults, decided, ask.seen(), ask.shapes)
+    moot = partial(_moot, ask, decided.parameters, defaults)
+    return borne_out(ask.label, program, defaults, decided, ask.seen(), ask.shapes, moot)
+
+
+def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool:
+    """Whether a library computes the same of a program without the parameters that decide: whether a compiler reads them does
+    not show there. So it is taken to be where there is no time left to ask.
+    """
+    made = deciding.lacking(program, parameters, defaults) if parameters else []
+    try:
+        return bool(made) and same_values(ask.reference(program), ask.reference(made[0]))
+    except Spent:
+        return True
 
 
 def borne_out(
     label: Label, program: Instance, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
-    shapes: Shapes | None = None,
+    shapes: Shapes | None = None, moot: Callable[[Program], bool] = lambda _: False,
 ) -> Borne:  # fmt: skip
     """Return what near programs leave of what decides, and what else must be so.
 
     Args:
         seen: What is known of programs already: the member that was reduced, and what a search has asked about.
         shapes: Tells of the outputs that are expected.
+        moot: Whether a program is right by itself without what decides; asked where an axis has length 1.
     """
     known = labelled(label, program, defaults, seen)
     failing, passing = ([x.program for x in known if x.fails is fails] for fails in (True, False))
@@ -126,6 +143,7 @@ def borne_out(
     told = [*parameters, *besides]
     related = any(map(is_relation, [x.says for x in told]))  # of numbers, which decide together
     having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
+    having = [x for x in having if not (_short(x, program) and moot(x))]
     candidates = [x for x in features(program, defaults) if all(map(x.holds, failing))] if having else []
     found = _simplest(candidates, having)
     having = [x for x in having if not _short(x, program)] if not found else having

@@ -153,12 +153,18 @@ def without(ask: Look, program: Program, says: str, defaults: Defaults) -> list[
     return [shown for x in known for shown in _shown(ask, program, x)] if known else None
 
 
-def without_all(ask: Look, program: Program, told: Iterable[str], defaults: Defaults) -> list[Shown]:
-    """Return what programs show that lack all of these conditions. Raises Spent."""
+def lacking(program: Program, told: Iterable[str], defaults: Defaults) -> list[Program]:
+    """Return programs that lack all of these conditions, a few."""
     made = [program]
     for says in told:
         found = ((x, y) for x in made for y in conditions(x, defaults) if is_of(y.says, says))
         made = [z for x, y in found for z in _made(x, y.others())][:TOGETHER]
+    return made
+
+
+def without_all(ask: Look, program: Program, told: Iterable[str], defaults: Defaults) -> list[Shown]:
+    """Return what programs show that lack all of these conditions. Raises Spent."""
+    made = lacking(program, told, defaults)
     return list(zip(made, ask.look(made), strict=True))
 
 

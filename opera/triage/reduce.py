@@ -8,13 +8,12 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from opera.oracle import manner
 from opera.oracle.comparison import conceals
 from opera.programs import migrated, values
 from opera.programs.program import Program, parse
-from opera.programs.values import Tensor, Value
+from opera.programs.values import Value
 from opera.programs.verdicts import (
     INCONSISTENT,
     OUT_OF_MEMORY,
@@ -28,7 +27,7 @@ from opera.run.probe import Probe, Question
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import choice, circumstances, deciding, smaller, witness
-from opera.triage.alike import same_answer
+from opera.triage.alike import same_answer, same_values
 from opera.triage.asking import Asker, Budget, captured
 from opera.triage.failure import alike
 from opera.triage.minimise import Spent, minimise
@@ -232,7 +231,7 @@ def _as_of_older(ask: Asker, program: Program) -> list[Program]:
         for made in _other_integers(program):
             forms = [parse(form) for form, _ in older(made)]
             failing = [x for x, fails in zip(forms, ask(forms), strict=True) if fails and not newer(ask.outcomes[x.id])]
-            if told := [x for x in failing if _equal(ask.reference(x), expected) and ask.agreed(x)]:
+            if told := [x for x in failing if same_values(ask.reference(x), expected) and ask.agreed(x)]:
                 return told[-1:]
     return found
 
@@ -242,16 +241,6 @@ def _other_integers(program: Program) -> Iterator[Program]:
     for dtype in sorted({x.dtype for x in smaller.leaves(program)} & INTEGERS.keys()):
         for other in sorted(INTEGERS.keys() - {dtype}, key=lambda x: (abs(INTEGERS[x] - INTEGERS[dtype]), x)):
             yield smaller.as_dtype(program, dtype, other)
-
-
-def _equal(ones: list[Value] | None, others: list[Value] | None) -> bool:
-    """Whether two lists of values are the same bits or the same numbers, whatever the dtypes."""
-    if ones is None or others is None or len(ones) != len(others):
-        return False
-    pairs = list(zip(ones, others, strict=True))
-    if not all(isinstance(x, Tensor) and isinstance(y, Tensor) and x.shape == y.shape for x, y in pairs):
-        return ones == others
-    return all(x.data == y.data or np.array_equal(x.array(), y.array()) for x, y in pairs)
 
 
 def _oldest(ask: Asker, program: Program, older: Sequence[tuple[dict[str, Any], bool]]) -> list[Program]:

@@ -153,6 +153,17 @@ def test_a_number_at_a_limit_is_told_and_not_that_others_are_equal():
     assert found.decided.besides == ("x1 just at a limit",)
 
 
+def test_that_a_parameter_does_nothing_where_an_axis_has_length_1_is_not_told():
+    """A layout that is not read shows in no batch of one; that of two channels one is right does show."""
+    program, told = call(np.ones((2, 3), F32), layout=1), Decided(("layout=1",))
+
+    def fails(x: Instance) -> bool | None:
+        return number(x, "layout", 0) == 1 and shape(x)[0] > 1
+
+    assert borne(program, fails, told, {"layout": 0}).circumstances == ("the first axis of x0 longer than 1",)
+    assert borne(program, fails, told, {"layout": 0}, moot=lambda x: shape(x)[0] == 1).circumstances == ()
+
+
 def test_what_is_shorter_hides_a_mistake_and_decides_nothing_more():
     """A transposed output is right where an axis of it has length 1."""
     found = borne(
