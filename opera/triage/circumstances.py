@@ -169,9 +169,9 @@ def _two(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[Feat
 
 
 def _short(other: Program, program: Program) -> bool:
-    """Whether an axis has length 1 that is longer in a program: most mistakes do not show there."""
-    pairs = zip(smaller.leaves(other), smaller.leaves(program), strict=False)
-    return any(x == 1 < y for one, two in pairs for x, y in zip(one.shape, two.shape, strict=False))
+    """Whether an axis has length 1 that is longer in a program, or there is no axis at all: most mistakes do not show there."""
+    pairs = [(x.shape, y.shape) for x, y in zip(smaller.leaves(other), smaller.leaves(program), strict=False)]
+    return any((two and not one) or any(x == 1 < y for x, y in zip(one, two, strict=False)) for one, two in pairs)
 
 
 # ---------------------------------------------------------------------- what programs have
@@ -201,8 +201,8 @@ def _ranks(program: Instance) -> Iterator[Feature]:
     if rank is None:
         return
     yield Feature(peculiar.of_rank(rank), lambda x: _rank(x) == rank)
-    yield Feature(f"{peculiar.RANK} {rank} or more", lambda x: (_rank(x) or 0) >= rank)
-    if rank > 1:
+    if rank > 1:  # without an axis nothing is computed along one
+        yield Feature(f"{peculiar.RANK} {rank} or more", lambda x: (_rank(x) or 0) >= rank)
         yield Feature(f"{peculiar.RANK} {rank} or less", lambda x: (_rank(x) or 0) <= rank)
 
 
