@@ -25,7 +25,8 @@ def expanded(instance: Instance) -> list[Instance]:
 
     Those that torch.export makes of the program come first, then those that the default decompositions leave, which compilers
     ask for. Where both leave the call as it is, those of PyTorch's own decomposition of it follow, if there is one: exporters
-    ask for that. Submodules and functions that PyTorch calls come last (opera.libraries.torch.inner). An operator without a
+    ask for that. Submodules and functions that PyTorch calls come last (opera.libraries.torch.inner); before all that is not
+    `documented`, which a documented function is never said to be made of: nobody calls that. An operator without a
     public name (`aten._softmax`) is left out. A public form may take its arguments otherwise: whoever runs the call computes
     its reference anew. Raises InvalidTest where PyTorch cannot export it, and calls nothing else inside.
     """
@@ -58,7 +59,17 @@ def expanded(instance: Instance) -> list[Instance]:
             raise InvalidTest(f"PyTorch does not export it: {torch_module.brief(error)}") from None
     told = [x for target, args, kwargs in seen for x in _instances(target, args, kwargs)]
     told = [x for x in told if x.operator != instance.operator][:MOST]
-    return list({x.id: x for x in (*told, *inner)}.values())
+    plain = sorted({x.id: x for x in (*told, *inner)}.values(), key=lambda x: not documented(x.operator))
+    return [x for x in plain if documented(x.operator)] if documented(instance.operator, modules=False) else plain
+
+
+def documented(operator: str, *, modules: bool = True) -> bool:
+    """Whether PyTorch says what an operator does: `torch.conv1d`, not `torch.convolution` that it calls. A module's call may
+    be made of calls that nobody documents (`modules`): they are plainer still.
+    """
+    known = torch_api.resolve(operator)
+    special = operator.rpartition(".")[2].startswith("__")
+    return (special or bool(getattr(known, "__doc__", None))) and (modules or not isinstance(known, type))
 
 
 def _kept(item: Any) -> Any:
