@@ -262,7 +262,9 @@ def every_axis(program: Program, name: str) -> Program | None:
         return None
     data = next((x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)), None)
     axes: Any = program.params.get(name)
-    if data is None or not isinstance(axes, list | tuple) or not {*axes} <= {*range(-len(data.shape), len(data.shape))}:
+    if data is None or not isinstance(axes, list | tuple):
+        return None
+    if not all(isinstance(x, int) and -len(data.shape) <= x < len(data.shape) for x in axes):
         return None
     made = smaller.without(program, name)
     for operand in program.inputs[1:] if made is not None else ():
