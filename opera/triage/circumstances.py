@@ -386,7 +386,7 @@ def _parameter(
         return None
     numbers, others = (list(filter(_number, x)) for x in ((own, *bad), (default, *good)))
     least: Any = max(others, default=None)
-    if len(numbers) > len(bad) and {*others} <= {default, 1} and others and min(numbers) > least:
+    if len(numbers) > len(bad) and all(x in (default, 1) for x in others) and others and min(numbers) > least:
         return Feature(f"{name} > {least}", partial(_beyond, name=name, known=known, least=least))
     stated = default is not None and default != NO_DEFAULT
     words = f"{name} other than {deciding.said(default)}" if stated else f"{name} given"

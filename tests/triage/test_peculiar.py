@@ -113,7 +113,9 @@ def test_all_axes_are_listed_in_their_order() -> None:
     found: Any = peculiar.every_axis(program, "axes")
     assert "axes" not in found.params and numbers(found, "sizes").tolist() == [4, 3, 7]
     assert peculiar.every_axis(call("Pad", {"X": np.ones(2, F32), "pads": I64([1])}, axes=[0]), "axes") is None
-    assert peculiar.every_axis(call("tensordot", {"X": np.ones(2, F32)}, dims=[[0], [0]]), "dims") is None  # of two inputs
+    assert (
+        peculiar.every_axis(call("tensordot", {"X": np.ones(2, F32)}, dims=[[0], [0]]), "dims") is None
+    )  # of two inputs
 
 
 @pytest.mark.parametrize(
