@@ -290,7 +290,8 @@ def _others(told: Page) -> list[str]:
             found.append(f"{trackers.called(*row.way.split(' ', 1))} {does}{f' ({row.remark})' if row.remark else ''}")
     for where, shown in told.elsewhere.items() if not told.asked else ():
         frontend, _, rest = where.partition(" ")
-        if does := _does(shown):
+        does = _does(shown)
+        if does and (does == CONFIRMS or not told.reduced):  # what else is wrong of the test may be another matter
             whole = " the test before it was reduced" if told.reduced else ""
             found.append(
                 f"{trackers.called(frontend.rpartition('-')[0], rest)} {does}{f', given{whole}' if whole else ''}"

@@ -58,8 +58,9 @@ SHORT = 90
 """Characters of a message that a title quotes."""
 LENGTH = 160
 """Characters of a message that a sentence quotes."""
-DENORMAL, FAR = 2.0**-126, 1e20
-"""The smallest number of float32's full precision; and how many times too large no rounding or wrong term makes a number."""
+DENORMAL, FAR, BITS = 2.0**-126, 1e20, 2**16
+"""The smallest number of float32's full precision; how many times too large no rounding or wrong term makes a number; and which
+integers a compiler may have taken for floats: sizes, above all."""
 DIGITS = 6
 """Digits of a number, where they are enough."""
 
@@ -252,7 +253,11 @@ def _got(outcome: Outcome, actual: str) -> str:
     if _zeros(outcome):
         return "is all zeros"
     seen = outcome.details
-    return "looks like unwritten memory" if unwritten(seen.get("expected"), seen.get("actual")) else f"is {actual}"
+    if not unwritten(seen.get("expected"), seen.get("actual")):
+        return f"is {actual}"
+    bits = abs(seen["actual"]) / DENORMAL * 2**23
+    whole = 0 < bits < BITS and bits.is_integer()
+    return f"holds the bits of the integer {bits:.0f}" if whole else "looks like unwritten memory"
 
 
 def _manner(outcome: Outcome) -> Collection[str]:

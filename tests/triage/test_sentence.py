@@ -185,6 +185,12 @@ def test_the_operator_of_tflite_is_named_where_it_is_another(operator, function,
     assert title(operator, outcome, route="by TFLite") == f"{operator}{wanted}: fails to load: TypeError: no bytes"
 
 
+def test_integers_that_were_read_as_floats_are_told():
+    details = {"output": "y", "index": "[0]", "expected": 0.5, "actual": 7 * 2.0**-149, "differing": 1, "elements": 1}
+    outcome = Outcome("inconsistent", "infer", "value", "", details=details)
+    assert title("Conv", outcome) == "Conv: wrong value, y[0] holds the bits of the integer 7 instead of 0.5"
+
+
 def test_numbers_of_unwritten_memory_are_not_told():
     details = {"expected": 0.5, "actual": 1.4e-45, "index": "[0]", "output": "y", "differing": 1, "elements": 1}
     outcome = Outcome(INCONSISTENT, "infer", "value", details=details)
