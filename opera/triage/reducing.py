@@ -24,6 +24,8 @@ from opera.triage.reduce import SEARCH, SECONDS, NotReduced, about, asker, inner
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import brief
 
+KIN = 0.1
+"""Share of the time of many reductions that is kept for asking which findings are one cause."""
 SHARE, LEAST = 0.5, 30.0
 """What the findings of a run may take, unless the user says so: a share of the run's seconds, and seconds at least."""
 ASKED = 16
@@ -62,9 +64,10 @@ def reduce_all(
         again: Whether further members that have a reduction are reduced once more, too.
     """
     found = scripts.members(workspace, names)
-    end, left, fresh, before = time.monotonic() + total, list(found), set[str](), causes.causes(workspace)
+    last, left, fresh, before = time.monotonic() + total, list(found), set[str](), causes.causes(workspace)
     if not left:
         return []
+    end = last - KIN * total
     with Probe.of(workspace, workers=workers) as probe:
         while left and time.monotonic() < end:
             finding = left.pop(0)
@@ -94,32 +97,66 @@ def reduce_all(
                 store(workspace, made)
                 tell(told(workspace, finding if verdict in found[finding] else verdict.finding, made))
         at = {(x.frontend, x.environment) for of in found.values() for x in of}
-        _kin(workspace, probe, at, min(seconds, end - time.monotonic()))
+        _kin(workspace, probe, min(max(seconds, KIN * total), last - time.monotonic()), at)
     causes.remember(workspace, before)
     return left
 
 
-def _kin(workspace: Workspace, probe: Probe, at: Collection[tuple[str, str]], seconds: float) -> None:
-    """Ask whether findings are one cause, of each two reductions once. Store it.
+def ask_kin(workspace: Workspace, seconds: float, workers: int = 2) -> None:
+    """Ask whether findings are one cause that nobody asked of yet, as far as `seconds` go."""
+    if _unasked(workspace):
+        with Probe.of(workspace, workers=workers) as probe:
+            _kin(workspace, probe, seconds)
+
+
+class _Unasked(NamedTuple):
+    """What is known of a reduction beside others, those that it was not asked about, and whether it may ignore a parameter."""
+
+    known: kinship.Kin
+    of: Reduction
+    others: list[Reduction]
+    unread: bool
+
+
+def _unasked(workspace: Workspace, at: Collection[tuple[str, str]] | None = None) -> list[_Unasked]:
+    """Return the reductions of which it is to be asked whether they are one cause with others.
 
     Args:
-        at: Frontends and environments.
-        seconds: What asking may take in all.
+        at: Frontends and environments; None: all.
     """
-    budget, called = Budget(seconds), causes.causes(workspace)
+    called = causes.causes(workspace)
     known = {(x.frontend, x.environment, x.of): x for x in kinship.stored(workspace)}
     of = [(called.of(finding, x.test), x) for finding, x in causes.reduced(workspace) if kinship.telling(x)]
-    for x, others, deciding in kinship.candidates([(name, x) for name, x in of if (x.frontend, x.environment) in at]):
+    found = []
+    for x, others, deciding in kinship.candidates(
+        [(name, x) for name, x in of if at is None or (x.frontend, x.environment) in at]
+    ):
         before = known.get((x.frontend, x.environment, x.stored)) or kinship.Kin(
             x.finding, x.environment, x.frontend, x.variant, x.test, x.stored
         )
         seen = {y.of for y in before.asked}
+        left = [y for y in others if y.stored not in seen]
+        if left or (deciding and not before.parameters):
+            found.append(_Unasked(before, x, left, deciding))
+    return found
+
+
+def _kin(workspace: Workspace, probe: Probe, seconds: float, at: Collection[tuple[str, str]] | None = None) -> None:
+    """Ask whether findings are one cause, of each two reductions once. Store it.
+
+    Args:
+        seconds: What asking may take in all.
+        at: Frontends and environments; None: all.
+    """
+    budget = Budget(seconds)
+    for x in _unasked(workspace, at):
         try:
-            made = _kin_of(probe, before, x, [y for y in others if y.stored not in seen], budget, unread=deciding)
-        except (Spent, OperaError):
+            made = _kin_of(probe, x.known, x.of, x.others, budget, unread=x.unread)
+        except Spent:
             return
-        if made != before:
-            known[x.frontend, x.environment, x.stored] = made
+        except OperaError:  # a test's folder is gone
+            continue
+        if made != x.known:
             kinship.save(workspace, made)
 
 
@@ -307,6 +344,8 @@ def show(workspace: Workspace, name: str, seconds: float, total: float, workers:
     else:
         wanted = [causes.named(workspace, name, found)]
     left = reduce_all(workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers, again=again)
+    if not wanted:  # the last time may have been over before it was asked
+        ask_kin(workspace, total, workers)
     scripts.write_all(workspace)  # of what reductions made findings of their own
     if left:
         print(f"{len(left)} findings are left: the time is over; the same command goes on")
