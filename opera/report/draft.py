@@ -43,7 +43,7 @@ from opera.triage.choice import Choice, choose
 from opera.triage.findings import Finding, findings
 from opera.triage.known import Entry, Known
 from opera.triage.scripts import Trial
-from opera.triage.sentence import said, title
+from opera.triage.sentence import drawn, said, title
 
 COMMON = frozenset(("float32", "int64", "bool"))
 """Dtypes that a title needs not name, but for truth values that come first: these are computed with."""
@@ -194,12 +194,12 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         origin=told.origin,
         file=_file(workspace, shown),
         quotes=tuple(_quotes(program, shown, outcome)),
-        others=tuple(_others(told)),
+        others=tuple(_others(told, outcome)),
         versions=trackers.versions(environment),
         system=_system(environment),
         opset=_opset(program, script),
         exporter=exporter,
-        blame="" if NEWER in finding.tags else _laid(told),
+        blame="" if NEWER in finding.tags else _laid(told, shown.verdict.test),
         members=len(finding.members),
         named=tuple(names[:LISTED]) if len(names) > 1 else (),
         claimed=str(outcome.details.get("claimed", "")),
@@ -282,11 +282,15 @@ def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
         yield f"{operator} fails in the same words"
 
 
-def _others(told: Page) -> list[str]:
-    """Return what others make of the same model, as blame asked of it; else, told so, of the test before it was reduced."""
+def _others(told: Page, outcome: Outcome) -> list[str]:
+    """Return what others make of the same model, as blame asked of it; else, told so, of the test before it was reduced.
+
+    That numbers which others draw are not the reference's says nothing.
+    """
     found = []
     for row in told.asked:
-        if does := _does(row.shows):
+        does = _does(row.shows)
+        if does and not (drawn(outcome) and row.shows.startswith(INCONSISTENT)):
             found.append(f"{trackers.called(*row.way.split(' ', 1))} {does}{f' ({row.remark})' if row.remark else ''}")
     for where, shown in told.elsewhere.items() if not told.asked else ():
         frontend, _, rest = where.partition(" ")
@@ -311,8 +315,9 @@ def _does(shown: str) -> str:
     return f"fails otherwise: {' '.join(rest.split())[:110]}" if kind == CRASH else words.get(kind, "")
 
 
-def _laid(told: Page) -> str:
-    if told.blame is None or told.blame.verdict == part.UNKNOWN:
+def _laid(told: Page, test: str) -> str:
+    """Return which part is wrong of this test; what was asked of another program, before a reduction, may be another."""
+    if told.blame is None or told.blame.verdict == part.UNKNOWN or told.blame.test != test:
         return ""
     return f"{told.blame.verdict}: {told.blame.because}"
 

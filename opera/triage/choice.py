@@ -11,11 +11,16 @@ import msgspec
 from opera.oracle import draws, location, randomness
 from opera.oracle.draws import Broken
 from opera.programs import migrated
+from opera.programs.values import Message
 from opera.programs.verdicts import INCONSISTENT, Outcome, newer
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import deciding, kinship, peculiar, reduction
 from opera.triage.reduction import Reduction
+from opera.triage.sentence import LIMIT
+
+BORNE_OUT = 3
+"""Near programs that pass at least, where it is told that a number is just at a limit: small programs have such by chance."""
 
 
 class Choice(NamedTuple):
@@ -34,7 +39,10 @@ class Choice(NamedTuple):
     def deciding(self) -> tuple[str, ...]:
         """What decides, as far as a reduction told: parameters, what else, and in which circumstances."""
         of = self.reduction
-        return (*of.deciding, *of.besides, *of.circumstances) if of else ()
+        if of is None:
+            return ()
+        known = of.explained and of.near[1] >= BORNE_OUT
+        return (*of.deciding, *(x for x in of.besides if known or not x.endswith(LIMIT)), *of.circumstances)
 
 
 def choose(
@@ -70,9 +78,15 @@ def choose(
         member = members[best.test, best.environment, best.variant]
         shown = msgspec.structs.replace(member, test=best.stored, outcome=best.outcome)
         own = best.program().program.operators
-        alike = tuple(x for x in reduction.named(x for x in reduced if x.finished) if x not in own)
+        plain = [x for x in reduced if x.finished and not _holds_bodies(x)]
+        alike = tuple(x for x in reduction.named([best, *plain]) if x not in own)
         return Choice(_of_drawn(workspace, shown), member, _shared(best, reduced), alike)
     return next((Choice(_of_drawn(workspace, x), x) for x in candidates(workspace, verdicts)), None)
+
+
+def _holds_bodies(found: Reduction) -> bool:
+    """Whether a reduced program holds others, any of which may be what fails: the branches of `If`."""
+    return any(isinstance(x, Message) for call in found.program().program.instances() for x in call.params.values())
 
 
 def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:

@@ -145,6 +145,10 @@ def borne_out(
     having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
     having = [x for x in having if not (_short(x, program) and moot(x))]
     candidates = [x for x in features(program, defaults) if all(map(x.holds, failing))] if having else []
+    elsewhere = [
+        x for x in having if not _all_one(x, program)
+    ]  # where another axis is longer: it is this one that matters
+    candidates = [x for x in candidates if not x.says.endswith(LONGER) or not all(map(x.holds, elsewhere))]
     found = _simplest(candidates, having)
     having = [x for x in having if not _short(x, program)] if not found else having
     candidates = [x for x in candidates if not x.says.endswith(LONGER)]
@@ -166,6 +170,12 @@ def _two(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[Feat
     """Return the first two features that no passing program has both of, if there are such programs."""
     pairs = itertools.combinations(candidates, 2) if passing else ()
     return next(([x, y] for x, y in pairs if not any(x.holds(of) and y.holds(of) for of in passing)), [])
+
+
+def _all_one(other: Program, program: Program) -> bool:
+    """Whether all axes have length 1 of an input that has a longer one in a program."""
+    pairs = [(x.shape, y.shape) for x, y in zip(smaller.leaves(other), smaller.leaves(program), strict=False)]
+    return any(max(one, default=1) == 1 < max(two, default=1) for one, two in pairs)
 
 
 def _short(other: Program, program: Program) -> bool:

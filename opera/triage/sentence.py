@@ -294,8 +294,8 @@ def brief(operator: str) -> str:
 
 
 def _decided(deciding: Iterable[str]) -> str:
-    """Say what decides, but for relations: they tell more of the small program than of the bug."""
-    named = [x for x in deciding if not is_relation(x)]
+    """Say what decides, but for lengths and equal elements: they tell more of the small program than of the bug."""
+    named = [x for x in deciding if not is_relation(x) or x.endswith(LIMIT)]
     fed = [x for x in named if x.endswith((NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE))]
     others = " and ".join(x for x in named if x not in fed)
     return (f" with {others}" if others else "") + (f" where {' and '.join(fed)}" if fed else "")

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
+from opera.programs.verdicts import Outcome
 from opera.triage import circumstances, deciding, smaller
+from opera.triage.choice import Choice
 from opera.triage.circumstances import Borne, Labelled, borne_out
 from opera.triage.deciding import Decided
 from opera.triage.minimise import Spent
+from opera.triage.reduction import Reduction
 
 F32 = np.float32
 NOTHING = Decided()
@@ -238,3 +241,21 @@ def test_nothing_that_is_told_is_contradicted_by_a_near_program(sizes, of, multi
 )  # fmt: skip
 def test_a_condition_is_known_again_however_widely_it_is_told(says, told, wanted):
     assert deciding.is_of(says, told) is wanted
+
+
+def test_a_longer_axis_is_told_only_where_another_one_is_not_enough():
+    """Scales [1, 2] and [2, 1] fail alike, [1, 1] passes: neither axis matters more."""
+    program, told = call(np.ones((1, 2), F32), layout=1), Decided(("layout=1",))
+
+    def fails(x: Instance) -> bool | None:
+        return number(x, "layout", 0) == 1 and max(shape(x), default=1) > 1
+
+    assert borne(program, fails, told, {"layout": 0}).circumstances == ()
+
+
+@pytest.mark.parametrize(("near", "explained", "wanted"), [((4, 3), True, 1), ((4, 2), True, 0), ((4, 9), False, 0)])
+def test_a_number_at_a_limit_is_in_the_sentence_where_near_programs_bear_it_out(near, explained, wanted):
+    found = Reduction(
+        "F", "e", "f", "v", "t", {}, Outcome("crash"), besides=("k just at a limit",), near=near, explained=explained
+    )
+    assert len(Choice(None, None, found).deciding) == wanted  # type: ignore[arg-type]
