@@ -293,6 +293,13 @@ def exporter(name: str, library: str) -> bool:
     return library in known and bool(getattr(frontend_of(get(name), library), "EXPORTER", False))
 
 
+def artefact(name: str, library: str, variant: str) -> str:
+    """Return what a variant of a frontend takes; empty for one that is not registered here, as a stored one may be."""
+    known = get(name).FRONTENDS if name in registered() else {}
+    variants = frontend_of(get(name), library).VARIANTS if library in known else ()
+    return next((x.artefact for x in variants if x.name == variant), "")
+
+
 def frontend(name: str, library: str) -> Frontend:
     """Return the frontend of the compiler called `name` for a library. Raises UsageError, or KeyError where it has none."""
     return frontend_of(get(name), library)

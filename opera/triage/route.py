@@ -28,7 +28,7 @@ def route(frontend: str, variant: str, shown: Mapping[str, str]) -> str:
         shown: Other variant of the frontend → what the same model showed by it (`passes`, `pass`, ...).
     """
     compiler, _, library = frontend.rpartition("-")
-    artefact = {x.name: x.artefact for x in compilers.frontend(compiler, library).VARIANTS}.get(variant, "")
+    artefact = compilers.artefact(compiler, library, variant)
     own = FILES.get(artefact, "") if library != artefact else ""
     right = [OWN[x][1] for x in OWN if x != variant and shown.get(x, "").startswith("pass")]
     by = own or (OWN.get(variant, ("", ""))[0] if right else "")

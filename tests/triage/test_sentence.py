@@ -170,6 +170,11 @@ def test_the_route_is_told_where_it_matters(frontend, variant, shown, wanted):
     assert route(frontend, variant, shown) == wanted
 
 
+@pytest.mark.parametrize("frontend", ["xla-onnx", "gone-torch"])
+def test_a_stored_frontend_that_is_not_here_has_no_route(frontend):
+    assert route(frontend, "live", {"onnx": "passes"}) == ""
+
+
 @pytest.mark.parametrize(
     ("operator", "function", "wanted"),
     [
