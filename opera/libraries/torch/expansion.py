@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -101,11 +102,13 @@ def _instances(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> It
 def _by_name(name: str, schema: list[str], args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return positional and named arguments of a public form, for those that an ATen operator was given by their place.
 
-    From the first on that has another place there (`reduction` of `cross_entropy`), they go by their names.
+    From the first on that has another place there (`reduction` of `cross_entropy`), they go by their names. So do those of an
+    overload that other arguments stand for in the first one (`dim` and `keepdim` of `prod`), for ATen's own functions know all.
     """
-    formals = torch_api.formals(name)
+    formals, native = torch_api.formals(name), not isinstance(torch_api.resolve(name), types.FunctionType | type)
     moved = (n for n, (one, other) in enumerate(zip(schema, formals, strict=False)) if one != other and one in formals)
-    first = next(moved, len(args))
+    unlike = (n for n, one in enumerate(schema) if n and formals[n : n + 1] != [one])
+    first = min(next(unlike, len(args)), len(args)) if native else next(moved, len(args))
     named = dict(zip(schema[first : len(args)], args[first:], strict=False))
     if isinstance(named.get("reduction"), int):
         named["reduction"] = REDUCTIONS[named["reduction"]]

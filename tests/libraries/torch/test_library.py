@@ -402,6 +402,11 @@ def test_what_the_exporter_makes_of_a_call_are_calls_that_run(tmp_path, operator
     assert ran >= len(found) / 2
 
 
+def test_arguments_of_an_overload_have_its_names():
+    found = library.expanded(torch_calls.instance("torch.Tensor.prod", (torch.ones(2, 3), 1, True), {}))
+    assert (found[0].operator, found[0].params) == ("torch.prod", {"dim": 1, "keepdim": True})
+
+
 def test_a_documented_function_is_made_of_no_call_that_nobody_documents():
     weights = torch.ones(1, 2, 2)
     assert (
