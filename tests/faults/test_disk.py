@@ -6,6 +6,7 @@ import os
 import resource
 import shlex
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -141,9 +142,13 @@ def test_two_commands_at_once_do_not_mix(tmp_path: Path, extracted: Path) -> Non
     while not (root / "opera.sqlite").is_file() or not (root / "lock").read_text():
         assert first.poll() is None
         time.sleep(0.02)
-    for command in (["extract", "onnx"], ["prioritize"], RUN, ["corpus", "import", __file__]):
-        second = opera(*command, "--workspace", root)
-        assert second.returncode == 2 and f"in use by another opera process (pid {first.pid})" in second.stderr
+    first.send_signal(signal.SIGSTOP)  # else it may be over before the others have begun
+    try:
+        for command in (["extract", "onnx"], ["prioritize"], RUN, ["corpus", "import", __file__]):
+            second = opera(*command, "--workspace", root)
+            assert second.returncode == 2 and f"in use by another opera process (pid {first.pid})" in second.stderr
+    finally:
+        first.send_signal(signal.SIGCONT)
     assert opera("report", "--workspace", root).returncode == 0, "a report works meanwhile"
     assert first.wait() == 0
     first.communicate()
