@@ -126,7 +126,9 @@ def test_who_confirms_is_told_of_the_model_that_is_shown_and_alike_everywhere(wo
         shown = page(workspace, finding)
         assert any(x.startswith(agrees) for x in shown.agreement) and not shown.elsewhere
         assert any("no other" in x for x in shown.agreement) == held
-        assert [stage.CONFIRMS in x for x in stage._others(shown)] == [not held]
+        assert [stage.CONFIRMS in x for x in stage._others(shown, seen)] == [not held]
+        drawn = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "x", "why": "y"})
+        assert not any("wrong" in x for x in stage._others(shown, drawn)), "who draws other numbers is not wrong"
     assert "no other implementation" in " ".join(stage.draft(workspace, FINDING).not_to_file)
 
 
