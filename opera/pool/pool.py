@@ -24,7 +24,6 @@ from typing import Any
 
 import msgspec
 
-from opera import processes
 from opera.pool import clock
 from opera.pool.forkserver import LOST_CONNECTION, Answer, Command, Event, Request, frame
 from opera.pool.workers import (
@@ -303,8 +302,8 @@ class Pool:
 
     def _look_at_server(self, server: Server, now: float) -> None:
         """Hold a fork server to the time that imports may take, and end one that a job has stopped."""
-        pid = server.process.pid if server.process is not None else 0
         if server.state == "starting":
+            pid = server.process.pid if server.process is not None else 0
             late = server.clock.look(pid) >= server.group.start_seconds
             if late or now >= server.deadline:
                 assert server.control is not None
@@ -313,10 +312,8 @@ class Pool:
                 seconds = server.group.start_seconds
                 why = "" if late else ", since the machine is busy with something else"
                 self._give_up(server, f"its imports took more than {seconds:g} s{why}\n{text}", busy=True)
-        elif server.process is not None and any(worker.task for worker in server.workers.values()):
-            found = processes.look(pid)
-            if found is not None and found.stopped:
-                server.process.kill()
+        elif any(worker.task for worker in server.workers.values()):
+            server.whole()
 
     def _kill(self, worker: Worker, reason: str) -> None:
         """Kill a worker for `reason`; its slot is free when it is gone."""

@@ -321,11 +321,22 @@ class Server:
             time.sleep(0.01)
 
     def eligible(self) -> bool:
-        """Whether its first job may begin: one that may have killed the last server runs with no other beside it."""
+        """Whether its first job may begin: one that may have killed the last server runs with no other beside it.
+
+        Nor on a server that an earlier one has killed or stopped: it would pay for that.
+        """
         if not self.queue or self.state != "ready":
             return False
         running = [worker.task for worker in self.workers.values() if worker.task is not None]
-        return not running or not (self.queue[0].suspect or any(task.suspect for task in running))
+        suspect = self.queue[0].suspect
+        return (not suspect or self.whole()) if not running else not (suspect or any(x.suspect for x in running))
+
+    def whole(self) -> bool:
+        """Whether it lives, and no job has stopped it; one that is stopped is killed, and will be heard of."""
+        found = processes.look(self.process.pid) if self.process is not None else None
+        if self.process is not None and found is not None and found.stopped:
+            self.process.kill()
+        return found is not None and not found.ended and not found.stopped
 
 
 def ending(code: int) -> str:

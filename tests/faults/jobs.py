@@ -124,6 +124,12 @@ def kill_server(_: None) -> None:
     time.sleep(60)
 
 
+def stop_server(seconds: float) -> None:
+    """Stop the server after a while, and answer."""
+    time.sleep(seconds)
+    os.kill(os.getppid(), signal.SIGSTOP)
+
+
 def signal_siblings(number_and_folder: list[Any]) -> None:
     """Send a signal to every other worker of the server, once, and then let those go on that wait for a file."""
     number, folder = number_and_folder

@@ -260,6 +260,15 @@ def test_a_job_that_kills_its_parent_pays_for_it(pool: Pool) -> None:
     assert one(pool, "double", 1).payload == 2
 
 
+def test_a_job_does_not_pay_for_a_server_that_was_stopped_before_it_began() -> None:
+    with Pool({"jobs": JOBS}, workers=3) as pool:
+        pool.submit("jobs", 0.5, seconds=20, call="faults.jobs:stop_server", tag="stops")
+        pool.submit("jobs", 0.5, seconds=20, call="faults.jobs:sleep", tag="bystander")
+        pool.submit("jobs", None, seconds=20, call="faults.jobs:kill_server", tag="kills")
+        found = {x.tag: (x.status, x.exit) for x in pool.results()}
+    assert found == {"stops": (DONE, ""), "bystander": (DONE, ""), "kills": (ABORT, "killed its parent")}
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGALRM, signal.SIGSTOP])
 def test_a_job_that_signals_the_others_harms_none(tmp_path: Path, number: int) -> None:
     with Pool({"jobs": JOBS}, workers=4) as pool:
