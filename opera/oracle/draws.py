@@ -89,6 +89,7 @@ class Broken(msgspec.Struct, frozen=True):
         place: Place of the output.
         share, slack: The share that should be, and how far it may be off.
         zeros: Whether draws are counted that are `at`, not at most it.
+        renewed: Whether what is the same from run to run is another now and then, as in the clock's next second.
     """
 
     why: str
@@ -101,6 +102,7 @@ class Broken(msgspec.Struct, frozen=True):
     low: float = -math.inf
     high: float = math.inf
     zeros: bool = False
+    renewed: bool = False
 
     def numbers(self) -> dict[str, Number]:
         """Return it as details of an outcome; what is infinite is left out, for JSON has no such number."""
@@ -115,6 +117,7 @@ class Broken(msgspec.Struct, frozen=True):
                 "zeros": self.zeros,
             },
             ELEMENT: {"element": self.element},
+            CONSTANT: {"renewed": True} if self.renewed else {},
         }
         more = told.get(self.kind, {})
         return {

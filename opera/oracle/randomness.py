@@ -6,8 +6,9 @@ does.
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -38,6 +39,12 @@ from each other. Of what libraries offer, Cauchy's distribution has the heaviest
 FAR_WHOLE = 100.0
 """The same, where all that the reference draws are whole numbers: what is offered (uniform, Bernoulli, Poisson, geometric,
 multinomial) has no heavy tail."""
+
+RENEWED = "renewed"
+"""Detail of an outcome: what is drawn was the same in all runs, and another in the clock's next second."""
+
+SELDOM = 8
+"""Of so many runs at most one may differ from the one before, that they are called the same."""
 
 ENOUGH = 8
 """Elements that two runs of a reference need to tell how often elements are alike by chance."""
@@ -104,8 +111,18 @@ def runs(held: list[Value], count: int) -> Runs:
     return Runs(tuple(found[1:]), found[0] if found else None)
 
 
-def repeating(drawn: list[list[Value]], first: list[Value], again: tuple[list[Value], ...]) -> Broken | None:
-    """Return which output is the same in every run of a compiled model, where the reference's runs differ; None where none is.
+def repeating(
+    drawn: list[list[Value]],
+    first: list[Value],
+    again: tuple[list[Value], ...],
+    inputs: Sequence[Value] = (),
+    *,
+    renewed: bool = False,
+) -> Broken | None:
+    """Return which output is the same from run to run of a compiled model, where the reference's runs differ; else None.
+
+    It may be another now and then, as one is whose state is seeded by the clock's second. What is an input unchanged is told
+    as that: nothing is drawn at all.
 
     Nothing is concluded where chance makes it so more often than CHANCE, by the share of the reference's runs that are like
     the one before (rule of succession).
@@ -113,18 +130,37 @@ def repeating(drawn: list[list[Value]], first: list[Value], again: tuple[list[Va
     Args:
         drawn: Outputs of runs of the reference.
         first, again: Outputs of the compiler's runs.
+        inputs: What the model was given.
+        renewed: Whether they were others in the clock's next second.
     """
     for place, got in enumerate(first):
-        if any(len(x) <= place or x[place] != got for x in again):
+        if any(len(x) <= place for x in again):
             continue
         known = [x[place] for x in drawn if place < len(x)]
-        pairs = len(known) - 1
-        alike = sum(one == other for one, other in pairwise(known))
-        if pairs > 0 and alike < pairs and ((alike + 1) / (pairs + 2)) ** len(again) < CHANCE:
-            told = f"{pairs - alike} of {pairs} runs of the reference differ from the one before"
-            told = f"output {place} is the same in all {len(again) + 1} runs of a compiled model; {told}"
-            return Broken(told, CONSTANT, place)
+        pairs, told_pairs = len(known) - 1, _changes(known)
+        changes = _changes([got, *(x[place] for x in again)])
+        differ = (told_pairs + 1) / (pairs + 2)
+        if not told_pairs or changes > len(again) / SELDOM or _at_most(changes, len(again), differ) >= CHANCE:
+            continue
+        same = "an input unchanged" if any(x == got for x in inputs) else "the same"
+        how = f"is {same} in all {len(again) + 1} runs of a compiled model"
+        how += " within a second, and another in the next" if renewed else ""
+        if changes:
+            times = "once" if changes == 1 else f"{changes} times"
+            how = f"changes only {times} in {len(again) + 1} runs of a compiled model"
+        told = f"{told_pairs} of {pairs} runs of the reference differ from the one before"
+        return Broken(f"output {place} {how}; {told}", CONSTANT, place, renewed=renewed or changes > 0)
     return None
+
+
+def _at_most(times: int, of: int, share: float) -> float:
+    """Return how likely something of that share happens at most so many times: the binomial distribution function."""
+    return sum(math.comb(of, x) * share**x * (1 - share) ** (of - x) for x in range(times + 1))
+
+
+def _changes(values: Sequence[Value]) -> int:
+    """Return how many of them differ from the one before."""
+    return sum(one != other for one, other in pairwise(values))
 
 
 def unvarying(inputs: list[Value], expected: list[Value], again: list[Value], actual: list[Value]) -> Broken | None:

@@ -167,9 +167,10 @@ def _random(
         why = f"with {seed}, two models compiled one after the other draw differently at once"
         return Screening("", {"why": why, "drawn": draws.SEED, "drawn_place": 0}, (draws.SEED,))
     repeated = bool(again) and all(x == actual for x in again)
-    if repeated and not seed:
+    if again and not seed:
         known = [expected, *_drawn(library, compiler, manifest, directory, inputs)]
-        if same := randomness.repeating(known, actual, again):
+        renewed = outcome.details.get(randomness.RENEWED) is True
+        if same := randomness.repeating(known, actual, again, inputs, renewed=renewed):
             return Screening("", same.numbers(), (draws.CONSTANT,))
     if same := _unvarying(library, compiler, manifest, directory, inputs, expected, actual, outcome):
         return Screening("", same.numbers(), (draws.CONSTANT,))

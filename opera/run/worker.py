@@ -55,6 +55,8 @@ DRAWN = 1 << 19
 """Elements that are drawn at most for that."""
 PATIENCE = 10.0
 """Seconds that this may take."""
+SECOND = 1.0
+"""What clocks count in: a state that is seeded by it lasts so long."""
 CPU_FEATURES = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_fp16", "avx512_vnni", "avx_vnni",
                 "amx_tile", "amx_bf16", "amx_int8", "asimd", "asimdhp", "asimddp", "bf16", "i8mm", "sve", "sve2")  # fmt: skip
 """Flags of /proc/cpuinfo that decide which kernels a compiler picks."""
@@ -199,8 +201,9 @@ def _compared(
         if len(data) <= SAVED_OUTPUTS:
             folders.here().file(job.save_outputs).write_bytes(data)
             if randomness.RANDOM in manifest.tags and again:
-                drawn = migrated.pack(_draws(frontend, compiled, case, actual, seconds))
-                folders.here().file(folders.drawn(job.save_outputs)).write_bytes(drawn)
+                drawn = _draws(frontend, compiled, case, actual, seconds)
+                details |= _renewed(frontend, compiled, case, actual, drawn)
+                folders.here().file(folders.drawn(job.save_outputs)).write_bytes(migrated.pack(drawn))
     hooks: dict[str, str] = {}
     where = _conversion_function(frontend, case, None, hooks)
     seen = Seen(identical=False, hooks=hooks)
@@ -378,6 +381,18 @@ def _draws(frontend: Frontend, compiled: Any, case: Case, first: list[Value], se
     finally:
         seconds["repeat"] = seconds.get("repeat", 0.0) + time.perf_counter() - begin
     return found
+
+
+def _renewed(frontend: Frontend, compiled: Any, case: Case, first: list[Value], drawn: list[Value]) -> dict[str, bool]:
+    """Say of what is the same in all runs whether it is another in the clock's next second: a seed of whole seconds."""
+    same = randomness.runs(drawn, len(first)).same
+    if not same or any(x != first for x in same):
+        return {}
+    time.sleep(SECOND - time.time() % SECOND)
+    try:
+        return {randomness.RENEWED: True} if _infer(frontend, compiled, case, {}) != first else {}
+    except _Stopped:
+        return {}
 
 
 def _conversion_function(frontend: Frontend, case: Case, error: BaseException | None, hooks: dict[str, str]) -> str:

@@ -161,7 +161,7 @@ def law(exhibit: Exhibit, manifest: Manifest, program: Program) -> dict[str, Any
     details = exhibit.drawn
     found = {
         name: details.get(f"drawn_{name}")
-        for name in ("place", "element", "at", "share", "slack", "low", "high", "zeros")
+        for name in ("place", "element", "at", "share", "slack", "low", "high", "zeros", "renewed")
     }
     kind = details.get("drawn", "form")
     slack = float(found["slack"] or 0.0)
@@ -173,7 +173,7 @@ def law(exhibit: Exhibit, manifest: Manifest, program: Program) -> dict[str, Any
         source["place"] = literals.literal(manifest.outputs.index(exhibit.output) if one else None)
     left = draws.kept(program) if kind == "kept" else None
     source["kept"] = literals.source(Tensor.of(np.asarray(left))) if left is not None else ""
-    return {**source, "kind": kind, "runs": runs, "equal": bool(found["zeros"])}
+    return {**source, "kind": kind, "runs": runs, "equal": bool(found["zeros"]), "renewed": bool(found["renewed"])}
 
 
 def _place(location: str, words: str) -> str:

@@ -174,7 +174,23 @@ def test_three_elements_that_never_change_are_a_finding():
     assert "the same in all 65 runs" in randomness.repeating(drawn, first, (first,) * 64).why
     assert not randomness.repeating(drawn, first, (first,) * 5), "chance may do that"
     assert not randomness.repeating(drawn[:1] * 9, first, (first,) * 64), "so is the reference"
-    assert not randomness.repeating(drawn, first, (*[first] * 63, values([1, 1, 1])))
+    assert "64 runs" not in randomness.repeating(drawn, first, (first,) * 64).why
+    assert "an input unchanged in all 65 runs" in randomness.repeating(drawn, first, (first,) * 64, first).why
+
+
+def test_what_is_seeded_by_the_second_is_a_finding_also_where_the_runs_take_seconds():
+    drawn = [values([x, 1, 2]) for x in (0, 1, 0, 0, 1, 1, 0, 1, 0)]
+    first, later = values([1, 1, 0]), values([1, 1, 1])
+    found = randomness.repeating(drawn, first, (first,) * 64, renewed=True)
+    assert (
+        found.renewed
+        and "the same in all 65 runs of a compiled model within a second, and another in the next" in found.why
+    )
+    crossed = randomness.repeating(drawn, first, (*[first] * 33, *[later] * 31))
+    assert crossed.renewed and "changes only once in 65 runs" in crossed.why
+    assert crossed.numbers()["drawn_renewed"] and crossed.kind == draws.CONSTANT
+    assert not randomness.repeating(drawn, first, (first, later) * 32), "so does the reference"
+    assert not randomness.repeating(drawn, first, (*[first] * 10, *[later] * 2)), "chance may do that"
 
 
 SEEDED = call("onnx", "Bernoulli", {"input": np.full(40, 0.5, np.float32)}, seed=3.0)
