@@ -12,6 +12,7 @@ from opera.compilers import APART, BODY, CONVERSION, DECLARED, KERNEL, LAWFUL, L
 from opera.compilers.shared.packing import Made, Unlawful
 from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, REFUSED, SCREENED, UNSUPPORTED, Outcome
 from opera.triage.alike import same_answer
+from opera.triage.sentence import CHECKED
 
 EXPORTER, LIBRARY, UNKNOWN = "exporter", "library", "unknown"
 AS_FOUND, ROUTE, OTHER, WITHOUT = "as found", "route", "other compiler", "without"
@@ -148,17 +149,13 @@ def decide(
     return UNKNOWN, f"what was tried does not tell{alike}"
 
 
-CHECKER = ("InferenceError", "ValidationError")
-"""What ONNX's checker raises."""
-
-
 def _written(now: Outcome, apart: Iterable[Tried]) -> str:
     """Say what an exporter does wrong: it stops by itself, or what it writes is no model, or gives something else."""
     if now.stage == "load":
         return "it raises while it exports" if now.verdict == CRASH else f"its own {now.verdict}"
     if now.verdict == INCONSISTENT:
         return "what it writes gives other outputs"
-    if now.symptom in CHECKER:
+    if now.symptom in CHECKED:
         return "it writes an invalid file: ONNX's checker refuses it"
     fails = f"it does not {'load' if now.stage == 'compile' else 'run'}"
     right = next((x.way for x in apart if x.right), "")

@@ -26,7 +26,7 @@ from opera.libraries.torch.hooks import watching
 Samples: TypeAlias = Callable[[], Iterator[Callable[[], object]]]
 """Makes the calls of one operator or module, one a sample."""
 SECONDS = 60
-"""An operator whose samples take longer than this loses the rest of them."""
+"""An operator whose samples take more CPU time than this loses the rest of them, however busy the machine is."""
 
 
 class _TooLong(BaseException):
@@ -64,7 +64,7 @@ def _run(recorder: Recorder, watched: Watching, samples: Samples) -> tuple[int, 
                 except Exception:
                     raised += 1
     except _TooLong:
-        recorder.left_out[f"samples that take more than {SECONDS} s"] += 1
+        recorder.left_out[f"samples that take more than {SECONDS} s of CPU"] += 1
     except Exception as error:
         recorder.left_out[f"samples cannot be made: {type(error).__name__}"] += 1
     return ran, raised
@@ -117,7 +117,7 @@ def _seed() -> None:
 
 @contextmanager
 def _limit() -> Iterator[None]:
-    """Raise _TooLong after SECONDS; signals reach the main thread only, elsewhere there is no limit."""
+    """Raise _TooLong after SECONDS of CPU time; signals reach the main thread only, elsewhere there is no limit."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -125,10 +125,10 @@ def _limit() -> Iterator[None]:
     def late(*_: object) -> None:
         raise _TooLong
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
