@@ -259,7 +259,13 @@ def missing(name: str, variant: Variant) -> bool:
     return bool(needed) and find_spec(needed) is None
 
 
-@pytest.mark.parametrize(("name", "library", "variant"), ROUTES)
+def _timely(route: Any) -> Any:
+    """Return a route, marked where all its programs take a minute; test_torch_recipes.py runs one script of it each time."""
+    slow = pytest.mark.full if "inductor" in route.values else ()
+    return pytest.param(*route.values, id=route.id, marks=slow)
+
+
+@pytest.mark.parametrize(("name", "library", "variant"), [_timely(x) for x in ROUTES])
 def test_outputs_and_failures_are_the_same(
     name: str, library: str, variant: Variant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
