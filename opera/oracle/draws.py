@@ -37,6 +37,8 @@ FEW = 64
 """Whole numbers among which each threshold is looked at by itself."""
 ROUNDING = {"float16": 2.0**-9, "bfloat16": 2.0**-6, "float32": 2.0**-20, "float64": 2.0**-40}
 """dtype → how far a number may be off relatively that is computed from what was drawn."""
+OUTSIDE = 1000.0
+"""So many times farther from 0 than any bound of a law no slip of a formula leads."""
 SEED = "seed"
 """Tag of a finding where a seed is given, and two compiled models draw differently."""
 CONSTANT, ELEMENT = "constant", "element"
@@ -251,7 +253,13 @@ def _range(draw: Draw, law: Law, given: Given, drawn: Array, dtype: str) -> Brok
     least, most = float(low.min()), float(high.max())
     bounds = _bounds(law, least, most)
     below = " (which is not among them)" if draw.exclusive and drawn[place] == most else ""
-    why = f"output 0 holds {drawn[place]:g}{below}; the documentation lets it draw {bounds}"
+    far = np.isfinite(drawn[place]) and abs(drawn[place]) > OUTSIDE * max(
+        1.0, *(abs(x) for x in (least, most) if math.isfinite(x))
+    )
+    held = (
+        "numbers far outside of what it may draw" if far else f"{drawn[place]:g}{below}"
+    )  # memory's rest is of one run
+    why = f"output 0 holds {held}; the documentation lets it draw {bounds}"
     outside = not least <= drawn[place] <= most
     return Broken(why, "range" if outside else "", low=least, high=most)
 

@@ -154,6 +154,13 @@ def test_declarations_name_laws_with_all_their_parameters(library):
         assert set(draw["parameters"]) == wanted, draw
 
 
+def test_the_rest_of_memory_is_told_without_its_numbers():
+    odd = call("onnx", "RandomUniformLike", EMPTY)
+    held = draws.broken(odd, [values(np.full((3, 4), -4e15, np.float32))])
+    assert held.why == "output 0 holds numbers far outside of what it may draw; the documentation lets it draw 0 to 1"
+    assert draws.broken(odd, [values(np.full((3, 4), 1.5, np.float32))]).why.startswith("output 0 holds 1.5;")
+
+
 # ---------------------------------------------------------------------- what runs show together
 
 
