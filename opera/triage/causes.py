@@ -30,6 +30,7 @@ from opera.programs.program import parse
 from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import CRASH, REFUSED, UNSTABLE, Outcome
 from opera.store import examined, tests, verdicts
+from opera.store.once import once
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import belonging, deciding, kinship, peculiar, reduction, uniting
@@ -99,6 +100,7 @@ class Reduced(NamedTuple):
     reduction: Reduction
 
 
+@once
 def causes(workspace: Workspace) -> Causes:
     """Return what the findings of a workspace are called."""
     renamed, found = examined.aliases(workspace), reduced(workspace)
@@ -111,7 +113,9 @@ def causes(workspace: Workspace) -> Causes:
     of = _members(workspace, several)
     told = features(workspace, {test for tests_of in of.values() for test in tests_of})
     empty = _of_nothing(workspace, {x.finding for x in found})
-    return conclude(found, of, told, verdicts.created(workspace), renamed, seen, kinship.stored(workspace), empty)
+    places = {x: str(msgspec.json.decode(told).get("conversion_function", "")) for x, told in signatures.items()}
+    kin, created = kinship.stored(workspace), verdicts.created(workspace)
+    return conclude(found, of, told, created, renamed, seen, kin, empty, places)
 
 
 def _within(own: Mapping[str, bytes], signature: bytes) -> bool:
@@ -144,6 +148,7 @@ def conclude(
     seen: Answers = NOTHING,
     kin: Iterable[Kin] = (),
     empty: Iterable[tuple[str, str, str]] = (),
+    places: Mapping[str, str] = MappingProxyType({}),
 ) -> Causes:
     """Return what findings are called.
 
@@ -156,6 +161,7 @@ def conclude(
         seen: What was seen of members that were asked themselves.
         kin: What was asked about reductions of several findings.
         empty: (finding, frontend, environment) of those without a reduction that compute nothing.
+        places: Finding → the conversion function of its signature. A reduction that failed in another one tells of no other.
     """
     kinds = kinds_of(found, seen)
     parts = {finding: own for finding, of in members.items() if (own := divide(finding, of, kinds, told, seen))}
@@ -164,7 +170,8 @@ def conclude(
     both = (
         key for key, of in seen.items() if belonging.OTHERWISE in of.values() and belonging.BELONGS not in of.values()
     )
-    return Causes({**once, **uniting.united(found, parts, created, kin, empty)}, parts, frozenset(both))
+    staying = [x for x in found if not kinship.elsewhere(places.get(x.finding, ""), x.reduction.outcome)]
+    return Causes({**once, **uniting.united(staying, parts, created, kin, empty)}, parts, frozenset(both))
 
 
 def remember(workspace: Workspace, before: Causes) -> None:
@@ -249,7 +256,8 @@ def _as_one(
     return {test: min(kinds[x] for x in group) for group in groups for test in group}
 
 
-def reduced(workspace: Workspace) -> list[Reduced]:
+@once
+def reduced(workspace: Workspace) -> Sequence[Reduced]:
     """Return the reductions whose members still fail, in the order of their findings, environments and members."""
     found = reduction.stored(workspace)
     failing = verdicts.failing(workspace, [x.test for x in found]) if found else {}
@@ -449,7 +457,9 @@ def distinct(workspace: Workspace, names: Iterable[str]) -> list[str]:
 def members(workspace: Workspace, finding: str, environment: str) -> Iterator[Verdict]:
     """Yield the verdicts that belong to a finding, as `causes` calls it, in the order in which they were found."""
     told = causes(workspace)
-    for verdict in verdicts.counted(workspace, environment=environment):
+    signatures = {finding, *(x for x in told.names if told.kept(x) == finding)}
+    signatures |= {x for x, of in told.parts.items() if any(told.kept(part) == finding for part in of.values())}
+    for verdict in verdicts.counted_as(workspace, signatures, environment):
         if told.of(verdict.finding, verdict.test) == finding:
             yield verdict
 

@@ -268,6 +268,25 @@ def test_two_routes_to_one_translator_may_fail_at_two_places(variant: str, trans
     found[0] = Reduced("F1", msgspec.structs.replace(found[0].reduction, variant="exported-program"))
     found[1] = Reduced("F2", msgspec.structs.replace(found[1].reduction, variant=variant))
     assert bool(concluded(found, {"F1": ["t1"], "F2": ["t2"]}).names) == one
+    found[1] = Reduced("F2", msgspec.structs.replace(found[1].reduction, besides=("a 0-d input",)))
+    assert not concluded(found, {"F1": ["t1"], "F2": ["t2"]}).names  # the one fails always, and the other of a scalar
+
+
+@pytest.mark.parametrize(
+    ("place", "stage", "one"),
+    [
+        ("importer:_any", "load", False),
+        ("importer:_sum", "load", True),
+        ("importer:_any", "compile", True),  # where its converter is not what raised it
+        ("importer:_any@shape_util.cpp:66", "load", False),
+        ("aten::any", "load", True),  # an operator, no function
+    ],
+)
+def test_a_reduction_that_left_its_converter_makes_no_finding_another(place: str, stage: str, one: bool) -> None:
+    crash = Outcome(CRASH, stage, "ValueError", "the axis is out of range", conversion_function="importer:_sum")
+    found = [reduced(name, f"t{name}", program("sum"), outcome=crash) for name in ("F1", "F2")]
+    told = conclude(found, {}, {}, {"F1": 1.0, "F2": 2.0}, {}, places={"F1": "importer:_sum", "F2": place})
+    assert (told.of("F2", "tF2") == "F1") is one
 
 
 @pytest.mark.parametrize(
