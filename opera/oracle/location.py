@@ -21,6 +21,7 @@ _ATEN = re.compile(r"aten::(\w*?[a-z\d])_")
 _CONVERTER = re.compile(r"(\w+:)(\w+)\._impl_v\d+")
 _RECURRENT = re.compile(r"(?i)((?:.*\.|aten::)?)(?:simple)?(?:rnn|lstm|gru)(?:_?cell|_tanh|_relu)?")
 _VARIANCE = re.compile(r"((?:.*\.|aten::)?)(?:var|std)(?:_?mean)?")
+_FUNCTION = re.compile(r"\w+:[A-Za-z_][\w.]*")
 _SHARED = re.compile(r"\[[\w.]+\]$")
 _WORD = re.compile(r"[A-Za-z]{3,}")
 TELLING = 3
@@ -46,6 +47,14 @@ def in_place(operator: str) -> bool:
 def shared(converter: str) -> str:
     """Return a converter without the operator that it was called for: `_binary_op[add.Tensor]` serves several."""
     return _SHARED.sub("", converter)
+
+
+def elsewhere(one: str, other: str) -> bool:
+    """Whether two conversion functions are two functions of the compiler, with no place (`@pool.cpp:35`) known below both."""
+    names = [_FUNCTION.match(shared(canonical(x))) for x in (one, other)]
+    places = {x.partition("@")[2] for x in (one, other)}
+    told = [x[0] for x in names if x]
+    return len(set(told)) == len(names) and (len(places) > 1 or places == {""})
 
 
 def telling(message: str) -> bool:

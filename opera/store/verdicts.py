@@ -102,6 +102,14 @@ def of_findings(workspace: Workspace, findings: Iterable[str]) -> Iterator[Verdi
     return workspace.verdicts("finding IN (SELECT value FROM json_each(?))", (names,))
 
 
+def counted_as(workspace: Workspace, findings: Iterable[str], environment: str) -> Iterator[Verdict]:
+    """Yield the verdicts of these findings' signatures that make findings in an environment."""
+    names = msgspec.json.encode(sorted(findings)).decode()
+    return workspace.verdicts(
+        f"{COUNTED} AND environment = ? AND finding IN (SELECT value FROM json_each(?))", (environment, names)
+    )
+
+
 def counted_of(workspace: Workspace, tests: Iterable[str]) -> Iterator[Verdict]:
     """Yield the verdicts that make findings, of these tests."""
     names = msgspec.json.encode(sorted(tests)).decode()

@@ -129,6 +129,10 @@ class Workspace:
         """Run one statement, inside a transaction of the caller's."""
         self._db.execute(sql, parameters)
 
+    def state(self) -> tuple[int, int]:
+        """Return what is another once anything may have been stored, by this process or by others."""
+        return self._db.total_changes, self.query("PRAGMA data_version")[0][0]
+
     def stream(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """Yield the rows of a query one by one."""
         with explained(self.root):

@@ -14,7 +14,8 @@ from typing import TypeAlias
 import msgspec
 
 from opera.oracle import location
-from opera.programs.program import Program
+from opera.programs.program import Operand, Program
+from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import CRASH, FAILURES, PASS, REFUSED
 from opera.store import examined
 from opera.store.workspace import Workspace
@@ -72,11 +73,13 @@ def answer(ask: Look, program: Program, defaults: Defaults, of: Reduction) -> st
     """Return whether a member fails for the reason that a reduction shows; its own failure is what `ask` looks for.
 
     Of wrong outputs the member must have all that decides; of a crash, whose words and place are the same, some of it will do.
-    Where nothing is known to decide, the operator does, with the inputs that the reduced program could not do without. Raises
-    Spent.
+    A dtype must be that of the same input. Where nothing is known to decide, the operator does, with the inputs that the
+    reduced program could not do without. Raises Spent.
     """
     reduced, told = of.program().program, wanted(of)
     if not _called(reduced) <= _called(program):
+        return LACKS
+    if any(not _holds(program, reduced, says) for says in told):
         return LACKS
     if not told:
         return UNTOLD if _given(reduced) <= _given(program) else LACKS
@@ -96,6 +99,21 @@ def answer(ask: Look, program: Program, defaults: Defaults, of: Reduction) -> st
 
 def _called(program: Program) -> set[str]:
     return {location.canonical(name) for name in program.operators}
+
+
+def _holds(program: Program, reduced: Program, says: str) -> bool:
+    """Whether a dtype that decides of a reduced program is one of the same input in a program: `float8_e5m2 inputs`, of which a
+    value is made in the one and may be given to the other. Whatever else decides holds here.
+    """
+    dtype, space, rest = says.partition(" ")
+    theirs, own = (
+        {x.name for call in y.instances() for x in call.inputs if _dtype(x) == dtype} for y in (reduced, program)
+    )
+    return (space, rest) != (" ", "inputs") or not theirs or bool(theirs & own)
+
+
+def _dtype(operand: Operand) -> str:
+    return operand.value.dtype if isinstance(operand.value, Tensor | RandomTensor) else ""
 
 
 def _given(program: Program) -> set[str]:

@@ -1,4 +1,5 @@
-"""Bugs that another one hides: what a member still fails of once what decides of its finding is taken away from it.
+"""Bugs that another one hides: what a member still fails of once what decides of its finding is taken away from it, and how
+else a reduced program fails by another route into its frontend, which its member may not have come to.
 
 That program becomes a test of its own, with the verdicts of all frontends that were asked about the member, so that it is
 a finding like any other: of its own signature, or a member of one that is known. It is no part of the corpus.
@@ -6,22 +7,33 @@ a finding like any other: of its own signature, or a member of one that is known
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
 import msgspec
 
+from opera import compilers
+from opera.errors import OperaError
+from opera.oracle import location
 from opera.oracle.signature import Signature
 from opera.programs.program import Program
-from opera.programs.verdicts import FAILURES, PASS, REFUSED
+from opera.programs.verdicts import FAILURES, PASS, REFUSED, Outcome
 from opera.run import plan
-from opera.run.probe import Question
+from opera.run.probe import Probe, Question
 from opera.store import examined, tests
 from opera.store import verdicts as stored
 from opera.store.rows import Test, Verdict
 from opera.store.workspace import Workspace
-from opera.triage import deciding
-from opera.triage.asking import Asker, captured
+from opera.triage import causes, deciding, failure, witness
+from opera.triage.asking import Asker, Budget, captured
 from opera.triage.belonging import wanted
+from opera.triage.minimise import Spent
+from opera.triage.reduce import about
 from opera.triage.reduction import Reduction
 from opera.triage.smaller import Defaults
+
+KEY = ("frontend", "variant", "environment")
+"""What tells the verdicts of a test apart."""
 
 
 def left(ask: Asker, member: Program, defaults: Defaults, of: Reduction) -> Program | None:
@@ -36,17 +48,67 @@ def left(ask: Asker, member: Program, defaults: Defaults, of: Reduction) -> Prog
     return next((x for x in other if ask.agreed(x)), None)
 
 
-def store(workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, of: Reduction) -> Verdict | None:
-    """Store a program that is left of a member, if it fails in a fresh process, as a test; return what it shows.
+def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: float) -> Iterator[Verdict]:
+    """Yield what a reduced program fails of by other routes into its frontend and that nobody knows of: tests of their own.
+
+    Args:
+        seconds: What each may take.
+    """
+    compiler, _, library = of.frontend.rpartition("-")
+    routes = (x.name for x in compilers.frontend(compiler, library).VARIANTS if x.after != "rejected")
+    verdicts = [x for x in stored.of_test(workspace, of.test) if all(getattr(x, y) == getattr(of, y) for y in KEY)]
+    known = [x for _, x in causes.reduced(workspace)]
+    for variant in routes:
+        if variant == of.variant or not verdicts:
+            continue
+        ask = about(probe, msgspec.structs.replace(of, variant=variant), Budget(seconds))
+        ask.beside = witness.beside(workspace, verdicts[0])
+        with suppress(Spent, OperaError):
+            if (program := otherwise(ask, of, known)) is not None:
+                found = store(
+                    workspace,
+                    ask,
+                    msgspec.structs.replace(verdicts[0], variant=variant),
+                    program,
+                    f"reduced, as {variant}",
+                )
+                yield from [found] if found is not None else []
+
+
+def otherwise(ask: Asker, of: Reduction, known: Iterable[Reduction]) -> Program | None:
+    """Return the program of a reduction where it fails by the route that is asked, and neither as by its own nor as any known
+    reduction of its frontend that calls the same, or stops at the same place. Raises Spent.
+    """
+    program = of.program().program
+    [shown] = ask.look([program])
+    if shown.verdict not in FAILURES or shown.verdict == REFUSED:
+        return None
+
+    def place(x: Outcome) -> str:
+        return x.conversion_function.partition("@")[2]
+
+    def called(x: Reduction) -> set[str]:
+        return {location.canonical(name) for name in x.program().program.operators}
+
+    here = [x for x in known if (x.frontend, x.environment) == (of.frontend, of.environment)]
+    same = (x for x in (of, *here) if failure.alike(of.frontend, x.outcome, shown, elsewhere=True))
+    told = any((place(shown) and place(x.outcome) == place(shown)) or called(x) == called(of) for x in same)
+    return None if told else program
+
+
+def store(workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, how: str) -> Verdict | None:
+    """Store a program that was made of a member, if it fails in a fresh process, as a test; return what it shows.
 
     What is stored of it is returned as it is.
+
+    Args:
+        how: What was done to the member: "without alpha".
     """
     exporter = plan.exporter_id(program.library)
     test = plan.test_id(program.id, exporter)
-    known = list(stored.of_test(workspace, test))
-    if known:
-        own = (verdict.frontend, verdict.environment)
-        return next((x for x in known if x.finding and (x.frontend, x.environment) == own), None)
+    for known in stored.of_test(workspace, test):
+        if all(getattr(known, x) == getattr(verdict, x) for x in KEY):
+            return known if known.finding else None
     question = msgspec.structs.replace(
         ask.question, program=captured(program), fresh=True, unpatched=True, limits=None, screened=True,
         keep=workspace.tests_folder,
@@ -60,11 +122,16 @@ def store(workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, 
     )
     others = [x for question in ask.beside if (x := _beside(ask, question, program, test)) is not None]
     origin = tests.origin(workspace, verdict.test)
-    told = f"{(origin and origin.test) or verdict.test} without {' and '.join(map(deciding.key, wanted(of)))}"
+    told = f"{(origin and origin.test) or verdict.test} {how}"
     examined.save_made(workspace, examined.Examined(verdict.finding, verdict.environment, test, told.encode()), program)
     workspace.save_tests(exporter, [Test(test, program.id, "valid")])
     workspace.save_verdicts(0, [found, *others], {signature.id: msgspec.json.encode(signature)})
     return found
+
+
+def lacking(of: Reduction) -> str:
+    """Return what `left` does to a member, in words."""
+    return f"without {' and '.join(map(deciding.key, wanted(of)))}"
 
 
 def _beside(ask: Asker, question: Question, program: Program, test: str) -> Verdict | None:

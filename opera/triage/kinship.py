@@ -188,13 +188,23 @@ def special(says: str) -> bool:
 
 
 def _say_the_same(one: _One, other: _One) -> bool:
-    """Whether two crashes are at one place, as far as it is known, and say the same but for words of the operators' names."""
+    """Whether two crashes are at one place, as far as it is known, and say the same but for words of the operators' names.
+
+    What each converter says by itself, though in the same words, is a line in each.
+    """
     both = (one.of.outcome, other.of.outcome)
+    if elsewhere(both[0].conversion_function, both[1]):
+        return False
     places = {x.conversion_function.partition("@")[2] for x in both} - {""}
     parts = {part.lower() for x in (one, other) for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", x.operator)}
     name = re.compile("|".join(sorted(map(re.escape, parts), key=len, reverse=True)))
     said = {name.sub("", normalise(cause(x.message)).lower()) for x in both}
     return len(places) < 2 and len(said) == 1 and location.telling(said.pop())
+
+
+def elsewhere(place: str, shown: Outcome) -> bool:
+    """Whether a model failed to load in another piece of the compiler's code than this conversion function."""
+    return shown.stage == "load" and location.elsewhere(place, shown.conversion_function)
 
 
 def _differing(one: Instance, other: Instance) -> list[str]:

@@ -10,7 +10,7 @@ import msgspec
 from opera.errors import UsageError
 from opera.store import tests, verdicts
 from opera.store.workspace import Workspace
-from opera.triage import causes
+from opera.triage import dividing
 from opera.triage.findings import Finding
 from opera.triage.known import FILE, FIXED, LISTS, Entry, checked, signature
 from opera.triage.known_edit import Document
@@ -32,7 +32,7 @@ class Recorder:
     """Makes entries of the findings of a workspace, which is read once for all of them."""
 
     def __init__(self, workspace: Workspace, found: Sequence[Finding]) -> None:
-        self._told = causes.features(workspace, {test for x in found for test in x.members})
+        self._told = dividing.features(workspace, {test for x in found for test in x.members})
         self._instances = tests.instances(workspace)
         self._confirmed = {
             (x.test, x.frontend, x.environment) for x in verdicts.counted(workspace) if x.confirmation == "confirmed"
@@ -54,7 +54,7 @@ class Recorder:
             told = [(test, self._told[test]) for test in x.members if test in self._told]
             confirmed = [y for y in told if (y[0], x.frontend, x.environment) in self._confirmed]
             members = confirmed + [y for y in told if y not in confirmed]
-            for test in causes.spread(members, TESTS):
+            for test in dividing.spread(members, TESTS):
                 if test in self._instances:
                     names.setdefault(self._instances[test], of[test])
         written = min(map(signature, found))

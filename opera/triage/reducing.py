@@ -17,7 +17,7 @@ from opera.store import examined
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import belonging, causes, hidden, kinship, reduction, scripts, smaller
+from opera.triage import belonging, causes, dividing, hidden, kinship, reduction, scripts, smaller
 from opera.triage.asking import Budget
 from opera.triage.minimise import Spent
 from opera.triage.reduce import SEARCH, SECONDS, NotReduced, about, asker, innermost, reduce
@@ -79,6 +79,10 @@ def reduce_all(
             store(workspace, made)
             fresh.add(made.test)
             tell(told(workspace, finding, made))
+            for other in hidden.by_other_routes(workspace, probe, made, seconds):
+                if other.finding not in found:
+                    found[other.finding] = [other]
+                    left.append(other.finding)
             script = workspace.root / REPRODUCERS / f"{finding}.py"
             try:
                 scripts.write(workspace, finding, found[finding], script)
@@ -184,8 +188,8 @@ def _others(
     """Yield further members of a finding to be reduced, which tell whether it is several; each is yielded once.
 
     First those that have an old reduction, if they are to be reduced anew. Then members are asked whether they have the cause
-    of a reduction; those that have not come next, then those of which it cannot be told and that call something else. What
-    a member fails of besides (opera.triage.hidden) is such a member, too.
+    of a reduction; those that have not come next, then those of which it cannot be told and that call something else, and one
+    of each form of which nobody knows. What a member fails of besides (opera.triage.hidden) is such a member, too.
 
     Args:
         seconds: What asking may take in all.
@@ -196,24 +200,27 @@ def _others(
         of = [x for x in verdicts if x.environment == environment and _held(workspace, x)]
         known = reduction.by_member(workspace, {x.test for x in of}) if fresh is not None else {}
         old = {x.test: x for x in of if x.test not in tried and any(_about(y, x) for y in known.get(x.test, ()))}
-        for verdict in list(old.values())[: causes.MOST]:
+        for verdict in list(old.values())[: dividing.MOST]:
             tried.add(verdict.test)
             yield verdict
-        group, besides = causes.diverse(workspace, of, ASKED), list[Verdict]()
+        group, besides = dividing.diverse(workspace, of, ASKED), list[Verdict]()
         group += [x for x in of if x not in group][: ASKED - len(group)]
-        for number in range(causes.MOST):
+        for number in range(dividing.MOST):
             seen = _asked(workspace, probe, group, budget, anew=fresh is not None and number == 0)
             if more := [x for x in seen.hidden if x.test not in {y.test for y in group}]:
-                besides += causes.diverse(workspace, more)
+                besides += dividing.diverse(workspace, more)
                 group += [x for x in besides if x not in group]
                 seen = _asked(workspace, probe, group, budget, anew=False)
             left = [x for x in group if x.test not in tried and (x.finding, x.test) not in seen.reduced]
             apart = [x for x in left if seen.apart(x)]
-            untold = [x for x in left if x in (*group[: causes.MOST], *besides) and seen.says(x) <= {belonging.UNTOLD}]
-            if not (apart or untold):
+            untold = [
+                x for x in left if x in (*group[: dividing.MOST], *besides) and seen.says(x) <= {belonging.UNTOLD}
+            ]
+            wanted = apart or untold or [x for x in dividing.unseen(workspace, of, seen.settled) if x.test not in tried]
+            if not wanted:
                 break
-            tried.add([*apart, *untold][0].test)
-            yield [*apart, *untold][0]
+            tried.add(wanted[0].test)
+            yield wanted[0]
 
 
 def _held(workspace: Workspace, verdict: Verdict) -> bool:
@@ -236,6 +243,10 @@ class _Seen(NamedTuple):
     def says(self, verdict: Verdict) -> set[str]:
         """Return what was seen of a member, whatever reduction it was asked about."""
         return set(self.answers.get((verdict.finding, verdict.test), {}).values())
+
+    def settled(self, verdict: Verdict) -> bool:
+        """Whether a member was reduced, or has the cause of a reduction."""
+        return (verdict.finding, verdict.test) in self.reduced or belonging.BELONGS in self.says(verdict)
 
     def apart(self, verdict: Verdict) -> bool:
         """Whether a member may have another cause than all that were reduced: none calls the same, or it fails without what
@@ -274,7 +285,7 @@ def _asked(workspace: Workspace, probe: Probe, group: Sequence[Verdict], budget:
         try:
             if not new:
                 continue
-            more, other = _answers(workspace, probe, verdict, list(new.values())[: causes.MOST], budget)
+            more, other = _answers(workspace, probe, verdict, list(new.values())[: dividing.MOST], budget)
         except Spent:
             break
         besides += other
@@ -302,7 +313,7 @@ def _answers(
     for x in of:
         asked.append(belonging.asked(x, belonging.answer(ask, kept[-1], defaults, x)))
         other = hidden.left(ask, kept[-1], defaults, x) if asked[-1].says == belonging.OTHERWISE else None
-        stored = hidden.store(workspace, ask, verdict, other, x) if other is not None else None
+        stored = hidden.store(workspace, ask, verdict, other, hidden.lacking(x)) if other is not None else None
         besides += [stored] if stored is not None else []
     return asked, besides
 

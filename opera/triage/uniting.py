@@ -37,7 +37,7 @@ def united(
     """Return finding or part → the one that was found first, of those that are one cause.
 
     Args:
-        found: Finding of the signature, and a reduction of one of its members.
+        found: Finding of the signature, and a reduction of one of its members that is still in its converter.
         parts: Finding → test → the part that this member belongs to, where it is not the finding itself.
         created: Finding → when it was found.
         kin: What was asked about reductions of several findings.
@@ -57,7 +57,8 @@ def united(
         translator = location.canonical(shown.conversion_function).partition("@")[0]
         says = "" if varies else normalise(shown.message)
         at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, kind)
-        alike[at].append(_Sight(name, x.variant, says, translator))
+        needs = frozenset(map(deciding.key, (*x.deciding, *x.besides)))
+        alike[at].append(_Sight(name, x.variant, says, translator, needs))
         for what in _common(x, program):
             shared[x.frontend, x.environment, what].add(name)
     for name, *where in empty:
@@ -166,33 +167,35 @@ class _Sight(NamedTuple):
     """How a finding fails with a reduced program, through one variant.
 
     Attributes:
-        message: Normalised; `translator`: the conversion function, without its line.
+        message: Normalised; `translator`: the conversion function, without its line; `needs`: what decides.
     """
 
     name: str
     variant: str
     message: str
     translator: str
+    needs: frozenset[str] = frozenset()
 
 
 def _same(sights: Sequence[_Sight]) -> Iterator[set[str]]:
     """Yield the findings that are one cause by sights of one program: they say the same, or are two routes to one translator.
 
-    Routes give the translator the same program in forms of their own, and so fail at different lines of it. A sight whose
-    translator is not known goes with all that came by another route.
+    Routes give the translator the same program in forms of their own, and so fail at different lines of it; but the same must
+    decide: what one route takes as soon as something is left out, and the other never does, are two. A sight whose translator
+    is not known goes with all that came by another route.
     """
     saying: dict[str, set[str]] = defaultdict(set)
-    routes: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    unknown: dict[str, set[str]] = defaultdict(set)
+    routes: dict[Hashable, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    unknown: dict[tuple[str, frozenset[str]], set[str]] = defaultdict(set)
     for x in sights:
         saying[x.message].add(x.name)
-        routes[x.translator][x.variant].add(x.name)
+        routes[x.translator, x.needs][x.variant].add(x.name)
         if location.is_api(x.translator):
-            unknown[x.variant].add(x.name)
+            unknown[x.variant, x.needs].add(x.name)
     yield from saying.values()
     yield from (set[str]().union(*by.values()) for by in routes.values() if len(by) > 1)
-    for variant, names in unknown.items():
-        others = {x.name for x in sights if x.variant != variant}
+    for (variant, needs), names in unknown.items():
+        others = {x.name for x in sights if x.variant != variant and x.needs == needs}
         if others:
             yield names | others
 

@@ -19,9 +19,10 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, PASS, UNSUPPOR
 from opera.run import driver as stage
 from opera.store import families, verdicts
 from opera.store.workspace import Workspace
-from opera.triage import belonging, causes, reducing, reduction, scripts
+from opera.triage import belonging, causes, dividing, reducing, reduction, scripts
 from opera.triage.belonging import BELONGS, LACKS, OTHERWISE, SAME, UNTOLD, Asked, Membership
-from opera.triage.causes import Called, Reduced, conclude
+from opera.triage.causes import conclude
+from opera.triage.dividing import Called, Reduced
 from opera.triage.findings import TWO_CAUSES, findings
 from opera.triage.reduction import Reduction
 
@@ -36,6 +37,12 @@ DEFAULTS = {"Resize": {"mode": "nearest", "antialias": 0}}
 def program(operator: str = "Resize", dtype: str = "float32", *more: str, **params: Any) -> Instance:
     inputs = [Operand(name, Tensor.of(np.ones(2, dtype))) for name in ("X", *more)]
     return Instance("onnx", operator, params, tuple(inputs), ("y",), {"opset": {"": 22}})
+
+
+def double(name: str) -> Instance:
+    """Return a program one of whose inputs is float64."""
+    inputs = [Operand(x, Tensor.of(np.ones(2, "float64" if x == name else "float32"))) for x in ("X", "scales")]
+    return Instance("onnx", "Resize", {}, tuple(inputs), ("y",), {"opset": {"": 22}})
 
 
 def reduced(
@@ -103,6 +110,9 @@ ANSWERS = [
     (msgspec.structs.replace(DOUBLE, outcome=CRASHES), program(antialias=1), lambda x: True, LACKS),
     (BARE, program("Resize", "float32", "scales", mode="cubic"), lambda x: True, UNTOLD),
     (BARE, program("Resize", "float32", "sizes"), lambda x: True, LACKS),
+    (reduced(program("Resize", "float64"), "float64 inputs"), program(), lambda x: True, LACKS),
+    (reduced(double("scales"), "float64 inputs"), double("X"), lambda x: first(x).dtype == "float64", LACKS),
+    (reduced(double("X"), "float64 inputs"), double("X"), lambda x: first(x).dtype == "float64", BELONGS),
     (reduced(program("Max")), program("Attention"), lambda x: True, LACKS),
     (reduced(program("RNN")), program("LSTM"), lambda x: True, UNTOLD),
     (reduced(program(), "length 1 of axis 0"), program(), lambda x: False, UNTOLD),
@@ -159,7 +169,7 @@ def test_the_order_of_what_is_stored_does_not_matter(some, said, random):
 def test_a_member_goes_with_the_reduction_whose_cause_it_has(some, said):
     seen = {("F1", test): {other: says} for test, other, says in said if test != other}
     result = concluded(found_of(some), seen)
-    counted = {x for of in causes.kinds_of(found_of(some), seen).values() for x in of}
+    counted = {x for of in dividing.kinds_of(found_of(some), seen).values() for x in of}
     for (_, test), of in seen.items():
         for other, says in of.items():
             if says == BELONGS and other in counted:
@@ -171,7 +181,7 @@ def test_without_questions_all_is_as_it_was(some):
     """What older workspaces hold is read as ever: parameters alone tell causes apart."""
     found = found_of(some)
     bare = [Reduced(x.finding, msgspec.structs.replace(x.reduction, besides=())) for x in found]
-    assert causes.kinds_of(found) == causes.kinds_of(bare)
+    assert dividing.kinds_of(found) == dividing.kinds_of(bare)
 
 
 def two(says: str, **more: Any) -> causes.Causes:
@@ -231,7 +241,7 @@ def test_a_member_that_needs_what_another_does_without_has_another_cause():
     found = [Reduced("F1", plain), Reduced("F1", more)]
     for back, kinds in ((LACKS, 2), (UNTOLD, 1)):
         seen = {("F1", "t1"): {"t0": BELONGS}, ("F1", "t0"): {"t1": back}}
-        assert len(set(causes.kinds_of(found, seen)["F1"].values())) == kinds
+        assert len(set(dividing.kinds_of(found, seen)["F1"].values())) == kinds
 
 
 def test_what_was_asked_of_an_earlier_reduction_counts_no_more(workspace: Workspace):

@@ -19,8 +19,9 @@ from opera.report import show
 from opera.store import verdicts
 from opera.store.rows import Test as MigratedTest
 from opera.store.workspace import Workspace
-from opera.triage import across, belonging, causes, reduction, scripts, uniting
-from opera.triage.causes import Called, Causes, Reduced, conclude, divide
+from opera.triage import across, belonging, causes, dividing, reduction, scripts, uniting
+from opera.triage.causes import Causes, conclude
+from opera.triage.dividing import Called, Reduced, divide
 from opera.triage.findings import findings
 from opera.triage.reduction import Reduction
 from opera.triage.uniting import joined, outline
@@ -134,14 +135,14 @@ def test_members_that_another_parameter_decides_are_another_finding() -> None:
 
 def test_one_form_of_an_operator_does_not_go_with_a_piece_of_another_unasked() -> None:
     """A maximum in what Attention is expanded to is no reason why the Attention that is converted as one is wrong."""
-    own = causes.kinds_of([reduced("F", "expanded", program("ReduceMax"))])
-    body = frozenset({(causes.EXPANDED, "")})
+    own = dividing.kinds_of([reduced("F", "expanded", program("ReduceMax"))])
+    body = frozenset({(dividing.EXPANDED, "")})
     whole, expanded = Called(("Attention",), frozenset()), Called(("Attention",), body)
     told = {"expanded": expanded, "another": expanded, "whole": whole, "maximum": Called(("ReduceMax",), frozenset())}
     parts = divide("F", [*told, "other", "unknown"], own, {**told, "other": Called(("Conv",), frozenset())})
     assert list(parts) == ["whole"]
     assert not divide("F", list(told), own, told, {("F", "whole"): {"expanded": belonging.BELONGS}}), "it was asked"
-    attention = causes.kinds_of([reduced("F", "expanded", program("Attention"))])
+    attention = dividing.kinds_of([reduced("F", "expanded", program("Attention"))])
     assert not divide("F", list(told), attention, told), "it calls what was reduced"
 
 
@@ -181,7 +182,7 @@ def test_operators_that_one_place_refuses_are_named_the_most_frequent_first() ->
     ],
 )
 def test_what_divides(one: Reduced, other: Reduced, several: bool) -> None:
-    parts = divide("F", ["a", "b"], causes.kinds_of([one, other]), {})
+    parts = divide("F", ["a", "b"], dividing.kinds_of([one, other]), {})
     assert bool(parts) == several
 
 
@@ -194,7 +195,7 @@ def test_a_crash_whose_assertion_is_known_is_one_whatever_operator_and_dtype_rea
         reduced("F", "a", program("Conv"), outcome=crash),
         reduced("F", "b", program("ConvTranspose", value=double), outcome=crash),
     ]
-    assert not divide("F", ["a", "b"], causes.kinds_of(both), {})
+    assert not divide("F", ["a", "b"], dividing.kinds_of(both), {})
 
 
 @pytest.mark.parametrize(
@@ -207,7 +208,7 @@ def test_a_crash_in_a_named_converter_is_one_whichever_operator_holds_the_node(c
         reduced("F", "a", program("Constant", value_floats=[1.0]), outcome=crash),
         reduced("F", "b", program("If", value=tensor(1, dtype="bool")), outcome=crash),
     ]
-    assert bool(divide("F", ["a", "b"], causes.kinds_of(both), {})) != one
+    assert bool(divide("F", ["a", "b"], dividing.kinds_of(both), {})) != one
 
 
 # ---------------------------------------------------------------------- several findings, one cause
@@ -268,6 +269,25 @@ def test_two_routes_to_one_translator_may_fail_at_two_places(variant: str, trans
     found[0] = Reduced("F1", msgspec.structs.replace(found[0].reduction, variant="exported-program"))
     found[1] = Reduced("F2", msgspec.structs.replace(found[1].reduction, variant=variant))
     assert bool(concluded(found, {"F1": ["t1"], "F2": ["t2"]}).names) == one
+    found[1] = Reduced("F2", msgspec.structs.replace(found[1].reduction, besides=("a 0-d input",)))
+    assert not concluded(found, {"F1": ["t1"], "F2": ["t2"]}).names  # the one fails always, and the other of a scalar
+
+
+@pytest.mark.parametrize(
+    ("place", "stage", "one"),
+    [
+        ("importer:_any", "load", False),
+        ("importer:_sum", "load", True),
+        ("importer:_any", "compile", True),  # where its converter is not what raised it
+        ("importer:_any@shape_util.cpp:66", "load", False),
+        ("aten::any", "load", True),  # an operator, no function
+    ],
+)
+def test_a_reduction_that_left_its_converter_makes_no_finding_another(place: str, stage: str, one: bool) -> None:
+    crash = Outcome(CRASH, stage, "ValueError", "the axis is out of range", conversion_function="importer:_sum")
+    found = [reduced(name, f"t{name}", program("sum"), outcome=crash) for name in ("F1", "F2")]
+    told = conclude(found, {}, {}, {"F1": 1.0, "F2": 2.0}, {}, places={"F1": "importer:_sum", "F2": place})
+    assert (told.of("F2", "tF2") == "F1") is one
 
 
 @pytest.mark.parametrize(
@@ -390,13 +410,13 @@ def test_a_reduction_of_what_does_not_fail_any_more_says_nothing(workspace: Work
 
 def test_members_worth_reducing_differ_in_operator_or_options(workspace: Workspace) -> None:
     environment = fill(workspace)["tvm"]
-    found = causes.diverse(workspace, causes.members(workspace, "Faaaaaaaa", environment))
+    found = dividing.diverse(workspace, causes.members(workspace, "Faaaaaaaa", environment))
     assert [x.test for x in found] == ["t0", "t2"]
     workspace.save_tests("exporter", [MigratedTest(f"n{n}", instance_of(0), "valid") for n in range(20)])
     more = [judged(f"n{n}", "tvm-onnx", "inputs", environment, "crash", "load", finding="Faaaaaaaa") for n in range(20)]
     workspace.save_verdicts(2, more, {})
-    assert len(causes.diverse(workspace, causes.members(workspace, "Faaaaaaaa", environment))) == 2
-    assert len(causes.diverse(workspace, causes.members(workspace, "Faaaaaaaa", environment), most=1)) == 1
+    assert len(dividing.diverse(workspace, causes.members(workspace, "Faaaaaaaa", environment))) == 2
+    assert len(dividing.diverse(workspace, causes.members(workspace, "Faaaaaaaa", environment), most=1)) == 1
 
 
 def test_every_failing_verdict_belongs_to_exactly_one_finding(workspace: Workspace) -> None:
@@ -475,7 +495,7 @@ def test_one_equal_reduction_is_enough_however_many_members_there_are(workspace:
 
 def test_two_that_need_parameters_which_nobody_knows_are_one_if_their_operator_is() -> None:
     one, other = reduced("F", "a", program("Conv"), nondefault=1), reduced("F", "b", program("Conv"), nondefault=2)
-    assert not divide("F", ["a", "b"], causes.kinds_of([one, other]), {})
+    assert not divide("F", ["a", "b"], dividing.kinds_of([one, other]), {})
 
 
 def test_what_is_computed_of_nothing_is_one_cause_whether_it_varies_or_not() -> None:

@@ -143,6 +143,24 @@ def test_twins_fail_as_the_other_does_with_its_operator() -> None:
     assert asked(lambda x: x.operators == ("ReduceMax",)) == APART
 
 
+@pytest.mark.parametrize(
+    ("stage", "places", "asked"),
+    [
+        ("load", ("importer:_any", "importer:_sum"), False),
+        ("load", ("importer:_any[a]", "importer:_any[b]"), True),
+        ("compile", ("importer:_any", "importer:_sum"), True),
+        ("load", ("importer:_any@core.cpp:6", "importer:_sum@core.cpp:6"), True),
+    ],
+)
+def test_what_two_converters_say_alike_is_a_line_in_each(stage: str, places: tuple[str, str], asked: bool) -> None:
+    def shown(operator: str, place: str) -> Reduction:
+        outcome = Outcome(CRASH, stage, "ValueError", "the input axis is out of range", conversion_function=place)
+        return reduced(call(operator), outcome=outcome)
+
+    found = [("F1", shown("Any", places[0])), ("F2", shown("Sum", places[1]))]
+    assert bool(list(candidates(found))) is asked
+
+
 OTHER = reduced(call("ReduceMin"), outcome=crash("Cannot allocate a buffer of this type"))
 ANTIALIAS = reduced(call("Resize", antialias=1), "antialias=1")
 DECIDED = reduced(call("Resize", mode="linear"), "mode='linear'")
