@@ -19,6 +19,10 @@ CONSTANTS, INPUTS = "constants", "inputs"
 """Shapes, axes and the like as constants where they were inputs when it failed; and the other way round."""
 
 
+GONE = "it does not fail as it did"
+"""How it is told that a program passes now, or is not supported."""
+
+
 class Tried(msgspec.Struct, frozen=True):
     """One question and what came of it.
 
@@ -87,7 +91,8 @@ def decide(
     now = next((x.outcome for x in by[AS_FOUND]), seen)
     now = seen if drawn and now.verdict == UNSUPPORTED else now
     if not _still(now, seen):
-        return UNKNOWN, f"it does not fail as it did: {shows(now)}"
+        gone = now.verdict in (PASS, SCREENED, UNSUPPORTED)
+        return UNKNOWN, f"{GONE if gone else 'it fails otherwise now'}: {shows(now)}"
     same = [x.way for x in by[OTHER] if x.wrong and same_answer(x.outcome, now)]
     if len(same) > 1 and not any(x.right for x in by[OTHER]):
         return LIBRARY, f"{' and '.join(same)} give the same other answer, and none the expected one"
@@ -205,6 +210,8 @@ def at_output(outcome: Outcome, seen: Outcome, *, drawn: bool = False) -> Outcom
     return Outcome(PASS, message=f"its output {name!r} is right")
 
 
+DREW = "of numbers that are drawn it tells nothing"
+"""What is told of an answer to a random program that the screens said nothing of."""
 ONE = ("range", "kept")
 """What is wrong with numbers drawn at random that each of them shows by itself (opera.oracle.draws.Broken)."""
 
@@ -217,11 +224,8 @@ def _at_drawn(outcome: Outcome, seen: Outcome) -> Outcome:
         if kinds[0] in ONE and kinds[1] not in ONE:
             return Outcome(PASS, message="each of its numbers may be drawn")
         return outcome
-    return (
-        Outcome(UNSUPPORTED, outcome.stage, message="of numbers that are drawn it tells nothing")
-        if (outcome.verdict in (INCONSISTENT, SCREENED, PASS))
-        else outcome
-    )
+    tells = outcome.verdict not in (INCONSISTENT, SCREENED, PASS)
+    return outcome if tells else Outcome(UNSUPPORTED, outcome.stage, message=DREW)
 
 
 RETURNED = re.compile(r" (?:is|are) expected, (.*?) (?:was|were) returned")
