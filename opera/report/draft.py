@@ -157,8 +157,12 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     shown = chosen or Choice(of[0], of[0])
     outcome, library = shown.verdict.outcome, finding.frontend.rpartition("-")[2]
     program = workspace.instance(tests.test(workspace, shown.verdict.test).instance)
-    exporter = compilers.exporter(finding.frontend.rpartition("-")[0], library)
-    wanted = tracker or trackers.default(finding.frontend, told.blame.verdict if told.blame else "")
+    runtime = blame.runtime(finding.frontend, told.blame)
+    exporter = compilers.exporter(finding.frontend.rpartition("-")[0], library) and not runtime
+    wanted = tracker or trackers.default(
+        compilers.frontend_name(runtime, library) if runtime else finding.frontend,
+        told.blame.verdict if told.blame else "",
+    )
     by = blame.route(shown.verdict, told.blame)
     line = title(
         _what(program, told, shown) + _trains(program, shown),
@@ -176,7 +180,9 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         finding=finding.id,
         tracker=wanted,
         form=trackers.named(wanted).form,
-        title=running.hide(trackers.prefix(wanted, finding.frontend) + line, hidden),
+        title=running.hide(
+            (trackers.named(wanted).title if runtime else trackers.prefix(wanted, finding.frontend)) + line, hidden
+        ),
         sentence=re.sub(r"(?<!\.)\.$", "", running.hide(told.sentence, hidden)),
         library=trackers.TITLES.get(library, library),
         frontend=finding.frontend,

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from opera import compilers
-from opera.compilers import BODY, DECLARED, LAWFUL, LESS, LOWERED, MADE, Way
+from opera.compilers import BODY, DECLARED, KERNEL, LAWFUL, LESS, LOWERED, MADE, OPTIMISATION, Way
 from opera.oracle.randomness import FORMS, RANDOM
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
@@ -113,7 +113,16 @@ def route(failed: Verdict, laid: Blame | None) -> str:
     """Return the route that what is shown fails by (opera.triage.route): others are known to be right where blame asked."""
     asked = laid.evidence if laid is not None else ()
     shown = {x.way.rpartition(" ")[2]: x.shows for x in asked if x.kind == ROUTE}
+    if runtime(failed.frontend, laid):
+        return routes.FILES["onnx"]
     return routes.route(failed.frontend, failed.variant, shown)
+
+
+def runtime(frontend: str, laid: Blame | None) -> str:
+    """Return the compiler that does not run rightly what an exporter under test wrote rightly; empty where that is not so."""
+    compiler, _, library = frontend.rpartition("-")
+    right = laid is not None and laid.verdict in (KERNEL, OPTIMISATION)
+    return compilers.runtime(compiler, library) if right else ""
 
 
 def save(workspace: Workspace, found: Blame) -> None:

@@ -263,14 +263,15 @@ def _sentence(chosen: Choice, told: dict[str, Origin], known: _Known, laid: Blam
     """Say what is wrong, of the program that the script shows."""
     shown, of = chosen.verdict, chosen.reduction
     name, _, library = shown.frontend.rpartition("-")
-    compiler = compilers.title(known.environments.get(shown.environment, {}).get("compiler", shown.frontend))
+    runtime = blame.runtime(shown.frontend, laid)
+    compiler = compilers.title(runtime or known.environments.get(shown.environment, {}).get("compiler", shown.frontend))
     operator = told[chosen.member.test].operator if of is None else of.program().program.operator
     return sentence(
         compiler,
         operator,
         shown.outcome,
         chosen.deciding,
-        exporter=compilers.exporter(name, library),
+        exporter=compilers.exporter(name, library) and not runtime,
         route=blame.route(shown, laid),
         alike=chosen.alike,
     )

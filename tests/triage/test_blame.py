@@ -7,11 +7,11 @@ import pytest
 from drafted import ABOUT, FINDING, drafted
 from faults.onnx_faults import Silent
 
-from opera.compilers import APART, BODY, DECLARED, LAWFUL, LESS, MADE, OWN
+from opera.compilers import APART, BODY, DECLARED, FILE, LAWFUL, LESS, MADE, OWN
 from opera.compilers.onnxruntime import PLACES
 from opera.compilers.shared.packing import Made, Unlawful
 from opera.libraries.onnx import library
-from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, SCREENED, UNSUPPORTED, Outcome
+from opera.programs.verdicts import AGREES, CRASH, ERROR, INCONSISTENT, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.run import driver
 from opera.run.probe import Probe
 from opera.store import examined, verdicts
@@ -107,7 +107,7 @@ def test_an_exporter_is_to_blame_for_its_files_and_not_for_who_runs_them() -> No
         (crash("load"), NOTHING, "raises while it exports"),
         (crash("compile"), crash("infer"), "writes an invalid file: it does not load"),
         (crash("infer"), crash("infer"), "writes an invalid file: it does not run"),
-        (crash("compile"), RIGHT, "does not load, though this is right"),
+        (crash("compile"), RIGHT, "writes an invalid file: it does not load"),
         (Outcome(CRASH, "compile", "InferenceError"), RIGHT, "writes an invalid file: ONNX's checker refuses it"),
         (WRONG, NOTHING, "gives other outputs"),
     ],
@@ -115,6 +115,34 @@ def test_an_exporter_is_to_blame_for_its_files_and_not_for_who_runs_them() -> No
 def test_an_exporter_that_writes_a_bad_file_does_not_crash_itself(seen: Outcome, apart: Outcome, says: str) -> None:
     verdict, because = part.decide(seen, [Tried(APART, "reference", apart)], {}, exporter=True)
     assert verdict == "exporter" and says in because, because
+
+
+ROUNDED = msgspec.structs.replace(WRONG, details=WRONG.details | {"expected": 0.3666094, "actual": 0.3666093})
+
+
+@pytest.mark.parametrize(
+    ("seen", "evaluator", "compiler", "verdict"),
+    [
+        (crash("infer"), crash("infer"), RIGHT, "kernel"),
+        (crash("compile"), NOTHING, RIGHT, "kernel"),
+        (crash("compile"), RIGHT, crash("compile"), "exporter"),  # the evaluator asks nothing of types
+        (crash("load"), NOTHING, RIGHT, "exporter"),
+        (Outcome(CRASH, "compile", "InferenceError"), NOTHING, RIGHT, "exporter"),  # ONNX's checker does not take it
+        (WRONG, NOTHING, RIGHT, "kernel"),
+        (WRONG, RIGHT, ANOTHER, "kernel"),
+        (WRONG, RIGHT, WRONG, "exporter"),  # two that run it agree against the library
+        (WRONG, ANOTHER, NOTHING, "exporter"),
+        (ROUNDED, RIGHT, NOTHING, "exporter"),  # by chance
+        (ROUNDED, RIGHT, ANOTHER, "exporter"),
+        (ROUNDED, NOTHING, RIGHT, "exporter"),
+    ],
+)
+def test_a_file_that_another_runtime_runs_rightly_is_the_first_ones_fault(
+    seen: Outcome, evaluator: Outcome, compiler: Outcome, verdict: str
+) -> None:
+    tried = [Tried(APART, "the evaluator", evaluator), Tried(FILE, "OpenVINO", compiler)]
+    found, because = part.decide(seen, tried, {}, exporter=True)
+    assert found == verdict, because
 
 
 def form(symptom: str, expected: str, actual: str, output: str = "y") -> Outcome:
@@ -165,6 +193,8 @@ def test_of_drawn_numbers_only_the_screens_tell() -> None:
         (told, False, True),
         (WRONG, False, False),
         (RIGHT, False, False),
+        (Outcome(PASS, details={AGREES: True}), True, False),  # the screens looked at what it draws besides
+        (msgspec.structs.replace(told, details={**told.details, AGREES: True}), False, True),
     ):
         found = Tried(OTHER, "x", part.at_output(outcome, WRONG, drawn=True))
         assert (found.right, found.wrong) == (right, wrong), outcome
