@@ -28,6 +28,7 @@ __all__ = [
     "BODY",
     "CONVERSION",
     "DECLARED",
+    "FILE",
     "KERNEL",
     "LAWFUL",
     "LESS",
@@ -74,7 +75,7 @@ class Variant(msgspec.Struct, frozen=True):
 
 
 LESS, APART, OWN, DECLARED, MADE = "optimisation", "ir", "own", "declared", "made"
-LAWFUL, BODY, LOWERED = "lawful", "body", "lowered"
+LAWFUL, BODY, LOWERED, FILE = "lawful", "body", "lowered", "file"
 """Kinds of ways: see Way."""
 CONVERSION, OPTIMISATION, KERNEL = "conversion", "optimisation", "kernel"
 """Parts of a compiler: what a frontend's PLACES lead to."""
@@ -95,7 +96,8 @@ class Way(msgspec.Struct, frozen=True):
             an operator is none that can be lowered, a number is none of the dtype. BODY: an operator that the compiler has
             no kernel of is what the library's definition makes of it, written out, run by the library's reference or by the
             compiler itself; a Refusal where it has kernels of all. LOWERED: as MADE, but the names of the operators that the
-            model is of once it came to the compiler, as conversion_function has them.
+            model is of once it came to the compiler, as conversion_function has them. FILE: what an exporter wrote, run by
+            another compiler that reads such files.
         about: In words.
         stage: The first that differs: what fails before it fails alike.
     """
@@ -183,6 +185,7 @@ class Frontend(Protocol):
     PLACES: Regular expression → CONVERSION, OPTIMISATION or KERNEL: whose a failure is that names such a place in the
         compiler's sources; the first that is found counts.
     EXPORTER: True where it is the exporter that is under test, and what runs its files only shows whether they are right.
+    RUNTIME: The compiler that runs an exporter's files: whose fault it is where these are right.
     NATIVE: True where the artefact is in the compiler's own representation: no importer changes what is run.
     MAKES: Artefact of the library that it is the exporter of (`onnx`): a test whose file computes something else is run on
         it too, by runs that did not ask for it.
@@ -291,6 +294,11 @@ def exporter(name: str, library: str) -> bool:
     """Whether an exporter is what a frontend tests; False for one that is not registered here."""
     known = get(name).FRONTENDS if name in registered() else {}
     return library in known and bool(getattr(frontend_of(get(name), library), "EXPORTER", False))
+
+
+def runtime(name: str, library: str) -> str:
+    """Return the compiler that runs what an exporter under test writes; empty where a frontend tests none, or has no other."""
+    return str(getattr(frontend_of(get(name), library), "RUNTIME", "")) if exporter(name, library) else ""
 
 
 def artefact(name: str, library: str, variant: str) -> str:

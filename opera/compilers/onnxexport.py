@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import traceback
 import warnings
@@ -10,10 +11,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from opera import precision
-from opera.compilers import APART, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way, onnxruntime
+import msgspec
+
+from opera import compilers, precision
+from opera.compilers import APART, FILE, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way, onnxruntime
 from opera.compilers.shared import keras_live, messages, onnx_bodies, torch_live, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.shared.packing import Refusal
 from opera.programs.values import Tensor, Value
 
 NAME = "onnxexport"
@@ -24,7 +28,11 @@ PACKAGES = ("torch", "keras", "tensorflow", "tf2onnx", "onnxscript", "onnx_ir", 
 """Whose failures are an exporter's, or of the runtime that judges what it wrote."""
 
 REFERENCE = Way("reference", APART, "the exported file on ONNX's reference evaluator")
-WAYS = (onnxruntime.UNOPTIMISED, REFERENCE)
+ON = {
+    name: Way(name, FILE, f"the exported file on {title}") for name, title in (("openvino", "OpenVINO"), ("tvm", "TVM"))
+}
+"""Others that read ONNX, where they are installed beside the runtime: what they make of the very file."""
+WAYS = (onnxruntime.UNOPTIMISED, REFERENCE, *ON.values())
 
 UNSUPPORTED = messages.table("onnxexport", "exporter")
 """The words of the exporters; those of ONNX Runtime about what they wrote are its own module's."""
@@ -58,7 +66,7 @@ class Torch:
         ),
     )
     PACKAGES = PACKAGES
-    EXPORTER, MAKES = True, "onnx"
+    EXPORTER, MAKES, RUNTIME = True, "onnx", onnxruntime.NAME
     WAYS = WAYS
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
     """torch.onnx.export decomposes, and builds its registry."""
@@ -119,7 +127,7 @@ class Keras:
 
     VARIANTS = (Variant("live", "live", preload=(keras_live.BACKEND,), exports="model.onnx"),)
     PACKAGES = PACKAGES
-    EXPORTER, MAKES = True, "onnx"
+    EXPORTER, MAKES, RUNTIME = True, "onnx", onnxruntime.NAME
     WAYS = WAYS
 
     def export(self, case: Case, path: Path) -> None:
@@ -166,20 +174,47 @@ def _infer(involved: Involved) -> str:
 
 
 def _checked(model: Path, way: str) -> Any:
-    """Check the model as onnx does, and have ONNX Runtime load it."""
+    """Check the model as onnx does, and have ONNX Runtime load it, or who is asked about it by a way."""
     from opera.compilers.recipes import onnxexport as recipe
 
     if way == REFERENCE.name:
         return onnx_bodies.evaluator(model)
+    if way in ON:
+        return _On(way, model)
     if way:
         return onnxruntime.unoptimised(model)
     return recipe.check_and_load(str(model))
+
+
+class _On:
+    """An exported file that the checker takes, as another compiler's reader of ONNX compiles and runs it."""
+
+    def __init__(self, name: str, model: Path) -> None:
+        import onnx
+
+        compiler = compilers.get(name)
+        try:
+            for module in compiler.PRELOAD:
+                importlib.import_module(module)
+        except ImportError:
+            raise Refusal(f"{name} is not installed beside the exporter") from None
+        onnx.checker.check_model(model.read_bytes(), full_check=True)
+        outputs = tuple(x.name for x in onnx.load(model).graph.output)
+        compiler.prepare()
+        self.frontend = compilers.frontend(name, "onnx")
+        self.case = Case("onnx", "", model, {}, outputs, self.frontend.VARIANTS[0].name, "onnx")
+        self.compiled = self.frontend.compile(self.frontend.load(self.case), self.case)
+
+    def run(self, feeds: Mapping[str, Value]) -> list[Value]:
+        return self.frontend.infer(self.compiled, msgspec.structs.replace(self.case, feeds=dict(feeds)))
 
 
 def _ran(session: Any, feeds: Mapping[str, Value]) -> list[Value]:
     """Return the outputs in the file's order: Keras's exporter does not let them be named."""
     from opera.compilers.recipes import onnxexport as recipe
 
+    if isinstance(session, _On):
+        return session.run(feeds)
     if not hasattr(session, "get_outputs"):  # ONNX's reference evaluator
         return onnx_bodies.evaluated(session, feeds)
     outputs = [item.name for item in session.get_outputs()]

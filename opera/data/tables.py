@@ -21,7 +21,7 @@ from opera.store import tables as stored
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import unpack
 from opera.store.workspace import Workspace
-from opera.triage import blame, causes
+from opera.triage import causes
 from opera.triage.findings import Finding, findings
 
 TEXT, CATEGORY, VERDICT = "text", "category", "verdict"
@@ -146,7 +146,6 @@ def _findings(workspace: Workspace, query: Query) -> Generator[Values]:
     places, kinds = set(wanted.places(workspace, query)), wanted.statuses(query, FAILURES)
     operators = wanted.operators(workspace, query)
     environments, created = workspace.environments(), stored_verdicts.created(workspace)
-    blamed = {(x.finding, x.environment): x for x in blame.stored(workspace)}
     for x in _found(workspace, query.environments):
         if (
             stored.Place(x.frontend, x.environment) not in places
@@ -155,13 +154,12 @@ def _findings(workspace: Workspace, query: Query) -> Generator[Values]:
         ):
             continue
         about, names = environments[x.environment], (x.id, *x.aliases)
-        asked = next((blamed[name, x.environment] for name in names if (name, x.environment) in blamed), None)
         began = min((created[name] for name in names if name in created), default=None)
         yield (
             x.id, about["library"], x.operator, x.frontend, about["compiler"], x.compiler_version, x.environment, x.verdict,
             x.stage or None, x.symptom or None, x.conversion_function or None, x.sentence or None, x.message or None,
             len(x.members), x.confirmed, x.first_found, began and datetime.datetime.fromtimestamp(began, datetime.UTC),
-            asked and asked.verdict, asked and asked.because, " ".join(x.tags) or None, x.reproducer,
+            x.blame or None, x.because or None, " ".join(x.tags) or None, x.reproducer,
             " ".join(x.aliases) or None,
         )  # fmt: skip
 

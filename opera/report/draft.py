@@ -157,8 +157,12 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     shown = chosen or Choice(of[0], of[0])
     outcome, library = shown.verdict.outcome, finding.frontend.rpartition("-")[2]
     program = workspace.instance(tests.test(workspace, shown.verdict.test).instance)
-    exporter = compilers.exporter(finding.frontend.rpartition("-")[0], library)
-    wanted = tracker or trackers.default(finding.frontend, told.blame.verdict if told.blame else "")
+    runtime = blame.runtime(finding.frontend, told.blame)
+    exporter = compilers.exporter(finding.frontend.rpartition("-")[0], library) and not runtime
+    wanted = tracker or trackers.default(
+        compilers.frontend_name(runtime, library) if runtime else finding.frontend,
+        told.blame.verdict if told.blame else "",
+    )
     by = blame.route(shown.verdict, told.blame)
     line = title(
         _what(program, told, shown) + _trains(program, shown),
@@ -176,7 +180,9 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         finding=finding.id,
         tracker=wanted,
         form=trackers.named(wanted).form,
-        title=running.hide(trackers.prefix(wanted, finding.frontend) + line, hidden),
+        title=running.hide(
+            (trackers.named(wanted).title if runtime else trackers.prefix(wanted, finding.frontend)) + line, hidden
+        ),
         sentence=re.sub(r"(?<!\.)\.$", "", running.hide(told.sentence, hidden)),
         library=trackers.TITLES.get(library, library),
         frontend=finding.frontend,
@@ -199,7 +205,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         system=_system(environment),
         opset=_opset(program, script),
         exporter=exporter,
-        blame="" if NEWER in finding.tags else _laid(told, shown.verdict.test),
+        blame="" if NEWER in finding.tags else _laid(told),
         members=len(finding.members),
         named=tuple(names[:LISTED]) if len(names) > 1 else (),
         claimed=str(outcome.details.get("claimed", "")),
@@ -283,7 +289,7 @@ def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
 
 
 def _others(told: Page, outcome: Outcome) -> list[str]:
-    """Return what others make of the same model, as blame asked of it; else, told so, of the test before it was reduced.
+    """Return what others make of the same model, as blame asked of it; else what they showed of the test, if it is not reduced.
 
     That numbers which others draw are not the reference's says nothing.
     """
@@ -292,14 +298,10 @@ def _others(told: Page, outcome: Outcome) -> list[str]:
         does = _does(row.shows)
         if does and not (drawn(outcome) and row.shows.startswith(INCONSISTENT)):
             found.append(f"{trackers.called(*row.way.split(' ', 1))} {does}{f' ({row.remark})' if row.remark else ''}")
-    for where, shown in told.elsewhere.items() if not told.asked else ():
+    for where, shown in told.elsewhere.items():
         frontend, _, rest = where.partition(" ")
-        does = _does(shown)
-        if does and (does == CONFIRMS or not told.reduced):  # what else is wrong of the test may be another matter
-            whole = " the test before it was reduced" if told.reduced else ""
-            found.append(
-                f"{trackers.called(frontend.rpartition('-')[0], rest)} {does}{f', given{whole}' if whole else ''}"
-            )
+        if does := _does(shown):
+            found.append(f"{trackers.called(frontend.rpartition('-')[0], rest)} {does}")
     return found
 
 
@@ -315,9 +317,9 @@ def _does(shown: str) -> str:
     return f"fails otherwise: {' '.join(rest.split())[:110]}" if kind == CRASH else words.get(kind, "")
 
 
-def _laid(told: Page, test: str) -> str:
-    """Return which part is wrong of this test; what was asked of another program, before a reduction, may be another."""
-    if told.blame is None or told.blame.verdict == part.UNKNOWN or told.blame.test != test:
+def _laid(told: Page) -> str:
+    """Return which part is wrong, where that is known."""
+    if told.blame is None or told.blame.verdict == part.UNKNOWN:
         return ""
     return f"{told.blame.verdict}: {told.blame.because}"
 

@@ -68,7 +68,7 @@ class Page(msgspec.Struct, frozen=True):
         says: What the compiler says of a crash, its boilerplate cut.
         agreement: Who agrees with whom, a line each.
         variants: Variant of the frontend → what the test showed.
-        elsewhere: Frontend and version → what the same test showed there, where nobody was asked about the very model.
+        elsewhere: Frontend and version → what the test showed there, where it is shown itself, and nobody was asked since.
         asked: What other compilers make of the very model that is shown, as blame asked them.
         blame: Which part is wrong, where it was asked.
         since: Since which release it fails, and until which, where `opera bisect` asked.
@@ -109,9 +109,8 @@ def page(workspace: Workspace, finding: Finding) -> Page:
     manifest = migrated.read_manifest(directory) if (directory / "manifest.json").is_file() else None
     origin = tests.origin(workspace, test)
     names = (finding.id, *finding.aliases)
-    asked = [x for name in names for x in blame.stored(workspace, name) if x.environment == finding.environment]
-    laid = asked[0] if asked else None
-    others = tuple(blame.others(laid)) if laid is not None and laid.test == shown.test else ()
+    laid = blame.of((x for name in names for x in blame.stored(workspace, name)), shown)
+    others = tuple(blame.others(laid)) if laid is not None else ()
     outcome = shown.outcome
     return Page(
         sentence=finding.sentence,
@@ -127,7 +126,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         says=said(outcome, SAYS) if outcome.verdict not in (INCONSISTENT, UNSTABLE) else "",
         agreement=tuple(_agreement(outcome, manifest, others)),
         variants={x.variant: told(x.outcome) for x in _of_test(workspace, test) if _here(x, finding)},
-        elsewhere={} if others else _elsewhere(workspace, test, finding),
+        elsewhere={} if others or reduced is not None else _elsewhere(workspace, test, finding),
         asked=others,
         blame=laid,
         since=next((x.sentence for x in reversed(since.stored(workspace, names))), ""),

@@ -155,7 +155,8 @@ def with_screens(outcome: Outcome, reply: ScreenReply) -> Outcome:
     tags = [*own, *(reply.tags if reply.status != ERROR else ["unscreened"])]
     told = detailed(outcome, **{"screen": reply.reason, "tags": tags, **reply.numbers})
     if outcome.details.get(AGREES) and reply.status in (SCREENED, ERROR):
-        return Outcome(PASS, seconds=outcome.seconds)  # and nothing is known against what it draws else
+        legal = {AGREES: True} if reply.status == SCREENED else {}  # else nothing is known of what it draws besides
+        return Outcome(PASS, seconds=outcome.seconds, details=legal)
     return msgspec.structs.replace(told, verdict=SCREENED) if reply.status == SCREENED else told
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from opera import compilers
-from opera.compilers import BODY, DECLARED, LAWFUL, LESS, LOWERED, MADE, Way
+from opera.compilers import BODY, DECLARED, KERNEL, LAWFUL, LESS, LOWERED, MADE, OPTIMISATION, Way
 from opera.oracle.randomness import FORMS, RANDOM
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
@@ -37,6 +37,8 @@ from opera.triage.choice import choose
 from opera.triage.part import (
     AS_FOUND,
     CONSTANTS,
+    DREW,
+    GONE,
     INPUTS,
     OTHER,
     ROUTE,
@@ -51,13 +53,15 @@ from opera.triage.part import (
 )
 
 NOWHERE = Provenance("blame", "", "")
+RULES = 2
+"""Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
     """One thing that was tried: `way` in words (`graph optimisations off`), and what came of it (`passes`).
 
     Attributes:
-        kind: As in opera.triage.part.Tried; empty for a second opinion, and where it was stored when none was told.
+        kind: As in opera.triage.part.Tried; empty for a second opinion.
     """
 
     way: str
@@ -76,7 +80,8 @@ class Blame(msgspec.Struct, frozen=True):
     Attributes:
         verdict: CONVERSION, OPTIMISATION, KERNEL, EXPORTER, LIBRARY or UNKNOWN.
         because: One sentence.
-        test: The member, or the stored test of its reduction, that was asked about.
+        test: The member, or the stored test of its reduction, that was asked about: it tells of no other.
+        rules: RULES when it was laid.
     """
 
     finding: str
@@ -86,33 +91,53 @@ class Blame(msgspec.Struct, frozen=True):
     because: str
     evidence: tuple[Evidence, ...] = ()
     seconds: float = 0.0
+    rules: int = 0
+
+    @property
+    def gone(self) -> str:
+        """What was seen instead, where its program did not fail any more when it was asked; else nothing."""
+        return self.because if self.because.startswith(GONE) else ""
+
+
+def of(known: Iterable[Blame], shown: Verdict) -> Blame | None:
+    """Return what was laid of the very program that a finding shows, which may have been reduced since; else None."""
+    return next((x for x in known if (x.test, x.environment) == (shown.test, shown.environment)), None)
 
 
 def others(found: Blame) -> list[Evidence]:
     """Return what other compilers made of the model that was asked about: by these it is told who confirms what is expected."""
-    if any(row.kind for row in found.evidence):
-        return [row for row in found.evidence if row.kind == OTHER]
-    names = compilers.registered()
-    return [row for row in found.evidence if re.fullmatch(r"(\S+) \d.*", row.way) and row.way.split(" ")[0] in names]
+    return [row for row in found.evidence if row.kind == OTHER]
 
 
 def route(failed: Verdict, laid: Blame | None) -> str:
     """Return the route that what is shown fails by (opera.triage.route): others are known to be right where blame asked."""
-    asked = laid.evidence if laid is not None and laid.test == failed.test else ()
+    asked = laid.evidence if laid is not None else ()
     shown = {x.way.rpartition(" ")[2]: x.shows for x in asked if x.kind == ROUTE}
+    if runtime(failed.frontend, laid):
+        return routes.FILES["onnx"]
     return routes.route(failed.frontend, failed.variant, shown)
 
 
+def runtime(frontend: str, laid: Blame | None) -> str:
+    """Return the compiler that does not run rightly what an exporter under test wrote rightly; empty where that is not so."""
+    compiler, _, library = frontend.rpartition("-")
+    right = laid is not None and laid.verdict in (KERNEL, OPTIMISATION)
+    return compilers.runtime(compiler, library) if right else ""
+
+
 def save(workspace: Workspace, found: Blame) -> None:
-    """Store a verdict, in place of an earlier one of the same test."""
+    """Store a verdict by today's rules, in place of an earlier one of the finding."""
     examined.forget(workspace, examined.BLAME, found.finding, found.environment)
-    document = msgspec.json.encode(found)
+    document = msgspec.json.encode(msgspec.structs.replace(found, rules=RULES))
     examined.save(workspace, examined.BLAME, examined.Examined(found.finding, found.environment, found.test, document))
 
 
 def stored(workspace: Workspace, finding: str = "") -> list[Blame]:
-    """Return what is stored of a finding, of all findings where none is given."""
-    return [msgspec.json.decode(x.document, type=Blame) for x in examined.documents(workspace, examined.BLAME, finding)]
+    """Return what today's rules laid of a finding, of all findings where none is given."""
+    found = (
+        msgspec.json.decode(x.document, type=Blame) for x in examined.documents(workspace, examined.BLAME, finding)
+    )
+    return [x for x in found if x.rules == RULES]
 
 
 WORST = (*FAILURES, *(x for x in VERDICTS if x not in FAILURES))
@@ -127,14 +152,6 @@ def _evidence(tried: Tried) -> str:
     return shows(stated)
 
 
-def line(workspace: Workspace, finding: str, environment: str = "") -> str:
-    """Return one line that says whose fault a finding is, empty where nobody looked: for show, report and drafts."""
-    known = [x for x in stored(workspace, finding) if environment in ("", x.environment)]
-    if not known:
-        return ""
-    return f"{known[-1].verdict}: {known[-1].because}"
-
-
 # ---------------------------------------------------------------------- asking
 
 
@@ -143,7 +160,7 @@ class Subject(msgspec.Struct, frozen=True):
 
     Attributes:
         program: What the test computes.
-        drawn: Whether it is about numbers that are drawn at random.
+        random: Whether its program draws numbers at random; `drawn`: whether the finding is about these.
         constants: What is fed to the variant that failed, and is a constant where such a variant is there.
     """
 
@@ -156,6 +173,7 @@ class Subject(msgspec.Struct, frozen=True):
     deciding: tuple[str, ...] = ()
     program: Program | None = None
     constants: tuple[str, ...] = ()
+    random: bool = False
     drawn: bool = False
 
     def question(self, **more: Any) -> Question:
@@ -165,7 +183,7 @@ class Subject(msgspec.Struct, frozen=True):
 
     def judged(self, **more: Any) -> Question:
         """Return the same question; numbers that are drawn are judged as a run does it, for no other number is expected."""
-        if not self.drawn or self.program is None:
+        if not self.random or self.program is None:
             return self.question(**more)
         return self.question(**more, test="", program=Captured(self.program, NOWHERE), screened=True)
 
@@ -181,6 +199,7 @@ def subject(workspace: Workspace, finding: str, verdicts: list[Verdict]) -> Subj
         finding, x.environment, x.frontend, x.variant, x.test, x.outcome, chosen.deciding,
         program=chosen.reduction.program().program if chosen.reduction else workspace.instance(manifest.instance),
         constants=_constants(manifest),
+        random=RANDOM in manifest.tags,
         drawn=RANDOM in manifest.tags and x.outcome.verdict == INCONSISTENT and x.outcome.symptom not in FORMS,
     )  # fmt: skip
 
@@ -206,7 +225,7 @@ def questions(workspace: Workspace, about: Subject) -> list[Ask]:
     compiler, _, library = about.frontend.rpartition("-")
     frontend = compilers.frontend(compiler, library)
     route = next((x for x in frontend.VARIANTS if x.name == about.variant), frontend.VARIANTS[0])
-    found = [Ask(AS_FOUND, "as it was found", about.judged())]
+    found = [Ask(AS_FOUND, "as it was found", about.judged(insist=about.seen.verdict == UNSTABLE))]
     early = about.seen.stage == "load"
     ways = [x for x in compilers.ways(frontend) if not early or x.stage == "load"]
     found += [Ask(x.kind, x.about, _by(about, x)) for x in ways if x.kind not in (MADE, LOWERED)]
@@ -278,7 +297,7 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     exporter, native = (bool(getattr(frontend, name, False)) for name in ("EXPORTER", "NATIVE"))
     verdict, because = decide(about.seen, tried, places, exporter=exporter, native=native, drawn=about.drawn)
     now = next((x.outcome for x in tried if x.kind == AS_FOUND), about.seen)
-    shown = [x for x in tried if x.kind not in (MADE, WITHOUT) and not _missing(x.outcome) and not _silent(x)]
+    shown = [x for x in tried if x.kind not in (MADE, WITHOUT) and not _missing(x.outcome) and not _silent(x, about)]
     rows = [_row(x, about, now) for x in shown]
     rows += _alike(tried)
     rows += _opinions(about.seen, {x.way.partition(" ")[0] for x in shown if x.kind == OTHER})
@@ -299,10 +318,17 @@ def _missing(outcome: Outcome) -> bool:
     return outcome.verdict == ERROR and outcome.symptom == LookupError.__name__
 
 
-def _silent(tried: Tried) -> bool:
-    """Whether a way had nothing to say: no rule is broken, no operator runs by a body."""
+def _silent(tried: Tried, about: Subject) -> bool:
+    """Whether a way had nothing to say: no rule is broken, no operator runs by a body, other numbers were drawn."""
     of_body = tried.kind == BODY and not (tried.right or tried.wrong)
-    return of_body or (tried.kind == LAWFUL and not is_unlawful(tried.outcome))
+    drew = tried.kind not in (AS_FOUND, DECLARED) and _named(tried, about).message == DREW
+    return of_body or drew or (tried.kind == LAWFUL and not is_unlawful(tried.outcome))
+
+
+def _named(tried: Tried, about: Subject) -> Outcome:
+    """Return what was seen of the output that the finding names. Numbers that others draw are not the reference's."""
+    drew = about.random and tried.kind == OTHER and tried.wrong and tried.outcome.symptom not in FORMS
+    return at_output(tried.outcome, about.seen, drawn=about.drawn or drew)
 
 
 def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
@@ -311,7 +337,7 @@ def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
         return Evidence(tried.way, _evidence(tried), kind=tried.kind)
     if tried.kind == LAWFUL:
         return Evidence(tried.way, "breaks a rule", tried.outcome.message, tried.kind)
-    named = msgspec.structs.replace(tried, outcome=at_output(tried.outcome, about.seen, drawn=about.drawn))
+    named = msgspec.structs.replace(tried, outcome=_named(tried, about))
     if named.right:
         return Evidence(tried.way, shows(named.outcome), named.outcome.message, tried.kind)
     same = "the same answer" if same_answer(named.outcome, at_output(now, about.seen)) else "another answer"
@@ -339,14 +365,14 @@ def _heard(seen: Outcome) -> list[Evidence]:
 def examine(
     workspace: Workspace, names: Iterable[str], probe: Probe, *, budget: float | None = None, again: bool = False
 ) -> Iterator[Blame]:
-    """Lay the blame of findings, and store each verdict; without `again`, of those alone that have none.
+    """Lay the blame of findings, and store each verdict; without `again`, of those alone whose program has none.
 
     Those that fail only after other tests are passed over.
     """
-    known = set() if again else {x.finding for x in stored(workspace)}
-    members = scripts.members(workspace, names)
-    found = (subject(workspace, name, verdicts) for name, verdicts in members.items() if name not in known)
-    for verdict in ask(workspace, (about for about in found if about is not None), probe, budget=budget):
+    known = set() if again else {(x.finding, x.environment, x.test) for x in stored(workspace)}
+    found = (subject(workspace, name, verdicts) for name, verdicts in scripts.members(workspace, names).items())
+    new = (x for x in found if x is not None and (x.finding, x.environment, x.test) not in known)
+    for verdict in ask(workspace, new, probe, budget=budget):
         save(workspace, verdict)
         yield verdict
 
@@ -395,9 +421,11 @@ def show(workspace: Workspace, name: str, *, budget: float | None, again: bool, 
     if name == "all":
         names = list(scripts.members(workspace))
     else:
-        names = [causes.named(workspace, name, scripts.members(workspace))]
-        if not again and (known := stored(workspace, names[0])):
-            print(table(known[-1]))
+        members = scripts.members(workspace)
+        names = [causes.named(workspace, name, members)]
+        shown = choose(workspace, members[names[0]])
+        if not again and shown and (known := of(stored(workspace, names[0]), shown.verdict)):
+            print(table(known))
             return
     counts: Counter[str] = Counter()
     with Probe.of(workspace, workers=workers) as probe:

@@ -26,7 +26,7 @@ UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
 
 
 def doubts(
-    tags: Collection[str], confirmed: int, needs: str, *, alone: bool, settled: bool, large: str = ""
+    tags: Collection[str], confirmed: int, needs: str, *, alone: bool, settled: bool, large: str = "", gone: str = ""
 ) -> Iterator[str]:
     """Yield what speaks against filing a finding, a clause each.
 
@@ -37,6 +37,7 @@ def doubts(
         alone: Whether a member fails without others before it.
         settled: Whether something besides the library's reference shows that what is expected is right.
         large: What its program being larger than it need be says against it (`too_large`), or nothing.
+        gone: What blame saw of its program, where that does not fail any more, or nothing.
     """
     if not alone:
         yield "no test shows it alone: it fails only after others in the same process"
@@ -49,6 +50,8 @@ def doubts(
         yield f"it needs {newer}: that is a feature not yet there, no bug"
     elif SINGLE_REFERENCE in tags and not settled:
         yield "no other implementation confirms the expected outputs: check them by hand against the documentation first"
+    if gone:
+        yield f"asked again, {gone}"
     if large and alone:
         yield large
 

@@ -50,6 +50,8 @@ class Finding(msgspec.Struct, frozen=True):
         location: Last line of the compiler's own code in the traceback of the first member, if any.
         known: What the file of known issues says of it (opera.triage.known), None where it is not in it or none was read.
         doubts: What speaks against filing it as it stands (opera.triage.doubts); empty where nothing is known that does.
+        blame: Which part is wrong (opera.triage.blame) of the program that its script shows, and `because` what says so; empty
+            where that was not asked.
     """
 
     id: str
@@ -76,6 +78,8 @@ class Finding(msgspec.Struct, frozen=True):
     location: str = ""
     known: Mark | None = None
     doubts: tuple[str, ...] = ()
+    blame: str = ""
+    because: str = ""
 
     @property
     def new(self) -> bool:
@@ -92,15 +96,15 @@ class _Known(msgspec.Struct):
     partners: partners.Told
     order: dict[tuple[str, str], dict[str, int]]
     aliases: dict[str, list[str]]
-    laid: dict[tuple[str, str], Blame]
+    laid: dict[str, list[Blame]]
     both: frozenset[tuple[str, str]]
     chosen: dict[tuple[str, str], Choice]
     unreduced: dict[str, Program]
 
-    def blame(self, finding: str, environment: str) -> Blame | None:
-        """Return what was found out of a finding, under this or another name of it."""
+    def blame(self, finding: str, shown: Verdict) -> Blame | None:
+        """Return what was found out of a finding as it is shown, under this or another name of it."""
         names = (finding, *self.aliases.get(finding, ()))
-        return next((self.laid[x, environment] for x in names if (x, environment) in self.laid), None)
+        return blame.of((x for name in names for x in self.laid.get(name, ())), shown)
 
 
 def findings(workspace: Workspace, frontend: str = "", environment: str = "", only: str = "") -> list[Finding]:
@@ -118,6 +122,9 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         if verdict.environment not in superseded and (not only or name == only):
             groups[name, verdict.environment].append(verdict)
     reductions = reduction.by_member(workspace)
+    laid: dict[str, list[Blame]] = defaultdict(list)
+    for x in blame.stored(workspace):
+        laid[x.finding].append(x)
     chosen = {key: choose(workspace, group, reductions) or Choice(group[0], group[0]) for key, group in groups.items()}
     unreduced = tests.documents(workspace, {x.member.test for x in chosen.values() if x.reduction is None})
     known = _Known(
@@ -127,7 +134,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         partners.tags(workspace),
         first_tests(workspace),
         called.aliases(),
-        {(x.finding, x.environment): x for x in blame.stored(workspace)},
+        laid,
         called.both,
         chosen,
         dict(_programs(unreduced)),
@@ -190,7 +197,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     if reads_as_refusal(chosen.verdict.outcome):
         tags.add(READS_AS_REFUSAL)
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
-    script, laid = f"{REPRODUCERS}/{name}.py", known.blame(name, first.environment)
+    script, laid = f"{REPRODUCERS}/{name}.py", known.blame(name, chosen.verdict)
     settled = SINGLE_REFERENCE in tags and (_agreed(workspace, chosen, laid) or _settled(chosen))
     confirmed = len({x.test for x in group if x.confirmation == "confirmed"})
     needs = str(chosen.verdict.outcome.details.get("newer", ""))
@@ -221,13 +228,25 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         aliases=tuple(known.aliases.get(name, ())),
         sentence=_sentence(chosen, dict(zip(members, told, strict=True)), known, laid),
         location=shown.location,
-        doubts=tuple(doubts(tags, seen, needs, alone=any(map(alone, group)), settled=settled, large=large)),
+        doubts=tuple(
+            doubts(
+                tags,
+                seen,
+                needs,
+                alone=any(map(alone, group)),
+                settled=settled,
+                large=large,
+                gone=laid.gone if laid else "",
+            )
+        ),
+        blame=laid.verdict if laid else "",
+        because=laid.because if laid else "",
     )
 
 
 def _agreed(workspace: Workspace, chosen: Choice, laid: Blame | None) -> bool:
     """Whether another compiler gives the expected outputs: of the model that is shown, if asked, else of the member's."""
-    if laid is not None and laid.test == chosen.verdict.test:
+    if laid is not None:
         return any(x.right for x in blame.others(laid))
     own = chosen.member.frontend
     return any(x.frontend != own and x.outcome.verdict == PASS for x in verdicts.of_test(workspace, chosen.member.test))
@@ -244,14 +263,15 @@ def _sentence(chosen: Choice, told: dict[str, Origin], known: _Known, laid: Blam
     """Say what is wrong, of the program that the script shows."""
     shown, of = chosen.verdict, chosen.reduction
     name, _, library = shown.frontend.rpartition("-")
-    compiler = compilers.title(known.environments.get(shown.environment, {}).get("compiler", shown.frontend))
+    runtime = blame.runtime(shown.frontend, laid)
+    compiler = compilers.title(runtime or known.environments.get(shown.environment, {}).get("compiler", shown.frontend))
     operator = told[chosen.member.test].operator if of is None else of.program().program.operator
     return sentence(
         compiler,
         operator,
         shown.outcome,
         chosen.deciding,
-        exporter=compilers.exporter(name, library),
+        exporter=compilers.exporter(name, library) and not runtime,
         route=blame.route(shown, laid),
         alike=chosen.alike,
     )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from opera.compilers import APART, BODY, CONVERSION, DECLARED, KERNEL, LAWFUL, LESS, MADE, OPTIMISATION, OWN
+from opera.compilers import APART, BODY, CONVERSION, DECLARED, FILE, KERNEL, LAWFUL, LESS, MADE, OPTIMISATION, OWN
 from opera.compilers.shared.packing import Made, Unlawful
-from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, REFUSED, SCREENED, UNSUPPORTED, Outcome
+from opera.oracle.randomness import RANDOM
+from opera.programs.verdicts import AGREES, CRASH, INCONSISTENT, PASS, REFUSED, SCREENED, UNSUPPORTED, Outcome
 from opera.triage.alike import same_answer
-from opera.triage.sentence import CHECKED
 
 EXPORTER, LIBRARY, UNKNOWN = "exporter", "library", "unknown"
 AS_FOUND, ROUTE, OTHER, WITHOUT = "as found", "route", "other compiler", "without"
@@ -20,12 +21,16 @@ CONSTANTS, INPUTS = "constants", "inputs"
 """Shapes, axes and the like as constants where they were inputs when it failed; and the other way round."""
 
 
+GONE = "it does not fail as it did"
+"""How it is told that a program passes now, or is not supported."""
+
+
 class Tried(msgspec.Struct, frozen=True):
     """One question and what came of it.
 
     Attributes:
-        kind: LESS, APART, OWN, DECLARED, MADE, LAWFUL or BODY (opera.compilers.Way); AS_FOUND, ROUTE, CONSTANTS or INPUTS:
-            the same frontend; WITHOUT: as MADE, of the program without something that decides; OTHER: another compiler.
+        kind: LESS, APART, FILE, OWN, DECLARED, MADE, LAWFUL or BODY (opera.compilers.Way); AS_FOUND, ROUTE, CONSTANTS or
+            INPUTS: the same frontend; WITHOUT: as MADE, of the program without something that decides; OTHER: another compiler.
         way: In words.
         names: Of CONSTANTS what is a constant then; of WITHOUT what is left out.
     """
@@ -56,11 +61,14 @@ def decide(
     """Return which part is wrong, and why: the first of these that holds.
 
     1. It does not fail any more as it did: UNKNOWN.
-    2. Two other compilers give the same other answer, and none the expected one: LIBRARY (or its test). So it is where the
-       compiler has no kernel of the operator, and the library's definition, written out, gives that answer on the reference and
-       wherever else it is run; where that is right, it is the CONVERSION.
+    2. Two other compilers give the same other answer, and none the expected one: LIBRARY (or its test), unless numbers are
+       drawn, for compilers are alike in drawing none. So it is where the compiler has no kernel of the operator,
+       and the library's definition, written out, gives that answer on the reference and wherever else it is run; where
+       that is right, it is the CONVERSION.
     3. It passes with optimisations off: OPTIMISATION.
-    4. An exporter is under test: EXPORTER; KERNEL where its file is right on another implementation.
+    4. An exporter is under test: EXPORTER; KERNEL, of the runtime, where ONNX's checker takes the file, another implementation
+       computes it rightly, and none gives the runtime's answer. The reference evaluator asks nothing of types, so what does
+       not run must be run by a compiler; and where float32 rounds as much as is wrong, it is right by chance.
     5. It fails in words, and what the importer made breaks a rule of the compiler's own: CONVERSION. So it is where it passes
        with constants for the shapes, axes and the like that the failing model has as inputs, and what the importer made of
        these is not right when it is run apart; and where the importer makes the same of the program as of the one without what
@@ -88,9 +96,10 @@ def decide(
     now = next((x.outcome for x in by[AS_FOUND]), seen)
     now = seen if drawn and now.verdict == UNSUPPORTED else now
     if not _still(now, seen):
-        return UNKNOWN, f"it does not fail as it did: {shows(now)}"
+        gone = now.verdict in (PASS, SCREENED, UNSUPPORTED)
+        return UNKNOWN, f"{GONE if gone else 'it fails otherwise now'}: {shows(now)}"
     same = [x.way for x in by[OTHER] if x.wrong and same_answer(x.outcome, now)]
-    if len(same) > 1 and not any(x.right for x in by[OTHER]):
+    if len(same) > 1 and not drawn and not any(x.right for x in by[OTHER]):
         return LIBRARY, f"{' and '.join(same)} give the same other answer, and none the expected one"
     if body := [x for x in by[BODY] if x.right or x.wrong]:
         if all(x.wrong and same_answer(x.outcome, now) for x in body):
@@ -103,9 +112,7 @@ def decide(
     apart = [x for x in by[APART] if x.right or x.wrong]
     wrong = [x.way for x in apart if x.wrong]
     if exporter:
-        if apart and not wrong and now.stage == "infer":
-            return KERNEL, f"what was exported is right: {apart[0].way}"
-        return EXPORTER, f"what was exported is wrong: {wrong[0]}" if wrong else _written(now, by[APART])
+        return _exported(now, [*apart, *(x for x in by[FILE] if x.right or x.wrong)])
     for found in by[LAWFUL]:
         if now.verdict != INCONSISTENT and is_unlawful(found.outcome):
             return CONVERSION, f"what the importer made breaks a rule: {found.outcome.message}"
@@ -149,17 +156,42 @@ def decide(
     return UNKNOWN, f"what was tried does not tell{alike}"
 
 
-def _written(now: Outcome, apart: Iterable[Tried]) -> str:
-    """Say what an exporter does wrong: it stops by itself, or what it writes is no model, or gives something else."""
+CHECKER = ("InferenceError", "ValidationError")
+"""What ONNX's checker raises."""
+ROUNDING = 2.0**-19
+"""How far from the expected number, relative to it, the rounding of a few steps takes one of float32 (epsilon 2**-23)."""
+
+
+def _exported(now: Outcome, apart: list[Tried]) -> tuple[str, str]:
+    """Return whose fault it is that what an exporter wrote fails, or that it writes nothing, by who ran the very file.
+
+    The exporter stops by itself, or writes what is no model, or what gives something else wherever it is run.
+    """
     if now.stage == "load":
-        return "it raises while it exports" if now.verdict == CRASH else f"its own {now.verdict}"
+        return EXPORTER, "it raises while it exports" if now.verdict == CRASH else f"its own {now.verdict}"
+    if now.symptom in CHECKER:
+        return EXPORTER, "it writes an invalid file: ONNX's checker refuses it"
+    tells = not _rounded(now) if now.verdict == INCONSISTENT else None
+    right = [x.way for x in apart if x.right and (x.kind == FILE if tells is None else tells)]
+    wrong = [x.way for x in apart if x.wrong]
+    same = [x.way for x in apart if x.wrong and same_answer(x.outcome, now)]
+    if same:
+        return EXPORTER, f"what was exported is wrong: {same[0]} gives the same answer"
+    if right:
+        return KERNEL, f"what was exported is right: {listed(right)}"
+    if wrong:
+        return EXPORTER, f"what was exported is wrong: {wrong[0]}"
     if now.verdict == INCONSISTENT:
-        return "what it writes gives other outputs"
-    if now.symptom in CHECKED:
-        return "it writes an invalid file: ONNX's checker refuses it"
-    fails = f"it does not {'load' if now.stage == 'compile' else 'run'}"
-    right = next((x.way for x in apart if x.right), "")
-    return f"{fails}, though this is right: {right}" if right else f"it writes an invalid file: {fails}"
+        return EXPORTER, "what it writes gives other outputs"
+    return EXPORTER, f"it writes an invalid file: it does not {'load' if now.stage == 'compile' else 'run'}"
+
+
+def _rounded(outcome: Outcome) -> bool:
+    """Whether a wrong number is no farther from the expected one than float32 rounds: others may be right by chance."""
+    expected, actual = (outcome.details.get(x) for x in ("expected", "actual"))
+    if outcome.symptom != "value" or not isinstance(expected, float) or not isinstance(actual, float):
+        return False
+    return abs(actual - expected) <= ROUNDING * abs(expected) < math.inf
 
 
 def _still(now: Outcome, seen: Outcome) -> bool:
@@ -202,23 +234,23 @@ def at_output(outcome: Outcome, seen: Outcome, *, drawn: bool = False) -> Outcom
     return Outcome(PASS, message=f"its output {name!r} is right")
 
 
+DREW = "of numbers that are drawn it tells nothing"
+"""What is told of an answer to a random program that the screens said nothing of."""
 ONE = ("range", "kept")
 """What is wrong with numbers drawn at random that each of them shows by itself (opera.oracle.draws.Broken)."""
 
 
 def _at_drawn(outcome: Outcome, seen: Outcome) -> Outcome:
-    if outcome.verdict == SCREENED and outcome.details.get("screen") == "nondeterministic":
+    legal = outcome.verdict == SCREENED and outcome.details.get("screen") == RANDOM
+    if legal or (outcome.verdict == PASS and AGREES in outcome.details):
         return Outcome(PASS, message="its numbers are drawn as they may be")
     if outcome.verdict == INCONSISTENT and "drawn" in outcome.details:
         kinds = tuple(x.details.get("drawn") for x in (seen, outcome))
         if kinds[0] in ONE and kinds[1] not in ONE:
             return Outcome(PASS, message="each of its numbers may be drawn")
         return outcome
-    return (
-        Outcome(UNSUPPORTED, outcome.stage, message="of numbers that are drawn it tells nothing")
-        if (outcome.verdict in (INCONSISTENT, SCREENED, PASS))
-        else outcome
-    )
+    tells = outcome.verdict not in (INCONSISTENT, SCREENED, PASS)
+    return outcome if tells else Outcome(UNSUPPORTED, outcome.stage, message=DREW)
 
 
 RETURNED = re.compile(r" (?:is|are) expected, (.*?) (?:was|were) returned")

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 from commands import opera
-from drafted import FINDING, WRONG, drafted
+from drafted import ABOUT, FINDING, WRONG, drafted
 
 from opera import compilers, resources
 from opera.errors import UsageError
@@ -24,6 +24,7 @@ from opera.report import draft as stage
 from opera.report import running, trackers
 from opera.report.draft import Draft
 from opera.report.page import page
+from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.triage import blame
 from opera.triage.blame import Blame
@@ -112,7 +113,6 @@ def test_who_confirms_is_told_of_the_model_that_is_shown_and_alike_everywhere(wo
     [finding] = findings(workspace)
     for kind, told, agrees, held in (
         ("other compiler", ("passes", ""), "tvm 0.27.0 agrees with them", False),
-        ("", ("passes", ""), "tvm 0.27.0 agrees with them", False),  # of a blame that is stored without kinds
         (
             "other compiler",
             ("inconsistent: infer value: 1 of 3", "another answer"),
@@ -167,9 +167,10 @@ def test_the_tracker_is_whose_part_is_wrong(workspace):
         trackers.default("planted-onnx", "")
     with pytest.raises(UsageError, match="no form for a tracker called 'jira'"):
         stage.draft(workspace, FINDING, "jira")
-    environment = next(iter(workspace.environments()))
-    blame.save(workspace, Blame(FINDING, environment, "t", LIBRARY, "openvino and tvm give the same other answer"))
-    assert stage.draft(workspace, FINDING).tracker == "onnx"
+    environment, [test] = next(iter(workspace.environments())), findings(workspace)[0].members
+    for of, tracker in (("another", "onnxruntime"), (test, "onnx")):  # blame of what it was before says nothing
+        blame.save(workspace, Blame(FINDING, environment, of, LIBRARY, "openvino and tvm give the same other answer"))
+        assert stage.draft(workspace, FINDING).tracker == tracker
     named = {path.name.partition(".")[0] for path in resources.content("templates/issues").glob("*.md.j2")}
     assert named == {x.template or name for name, x in trackers.trackers().items()} and set(trackers.trackers()) == set(
         HEADINGS
@@ -467,3 +468,25 @@ def test_a_short_script_shows_the_output_and_the_symptom_of_the_finding_or_nothi
     exhibit = Exhibit("F1", "f", "c", {}, "onnx", INCONSISTENT, "infer", symptom, "it differs", output="y")
     trial = Trial("F1", 1, f"y: got [1.0]\nTraceback (most recent call last):\n{said}")
     assert running.fails_so(exhibit, trial) == shown
+
+
+def test_a_runtime_that_fails_on_a_right_file_is_who_is_told(workspace, monkeypatch):
+    """The exporter is under test, and its file is not at fault; no script is made, for the test is none of PyTorch's."""
+    monkeypatch.setattr(running, "script", lambda *_: ("", None, True))
+    seen = Outcome(CRASH, "infer", "Fail", "Non-zero status code returned while running ConvTranspose node")
+    about = ABOUT | {"compiler": "onnxexport", "library": "torch"}
+    test = drafted(workspace, seen)
+    environment = workspace.save_environment(about)
+    [verdict] = stored.of_test(workspace, test)
+    changed = msgspec.structs.replace(
+        verdict, frontend="onnxexport-torch", environment=environment, finding="F89abcdef"
+    )
+    workspace.save_verdicts(workspace.start_run({"workers": 1}), [changed], {"F89abcdef": b"{}"})
+    for part, tracker, says in (
+        ("exporter", "pytorch", "The ONNX exporter makes of"),
+        ("kernel", "onnxruntime", "ONNX Runtime cannot run"),
+    ):
+        blame.save(workspace, Blame("F89abcdef", environment, test, part, "so"))
+        found = stage.draft(workspace, "F89abcdef")
+        assert found.tracker == tracker and says in found.sentence
+        assert ("by its ONNX file" in found.title) == (part == "kernel") and not found.title.startswith("[PyTorch]")

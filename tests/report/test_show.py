@@ -135,9 +135,12 @@ def test_a_finding_shows_its_reduction_and_who_is_to_blame(workspace, environmen
     known = ("Fbbbbbbbb", environments["tvm"])
     smallest = Reduction(*known, "tvm-onnx", "inputs", "t1", line, outcome, "reduced", ("mode='wrap'",))
     reduction.save(workspace, smallest)
+    blame.save(workspace, Blame(*known, "t1", CONVERSION, "of the test before", (Evidence("tvm 1", "fails"),)))
+    before = shown(capsys, workspace, "Fbbbbbbbb")
+    assert "Blame" not in before and "of the test" not in before, "nothing is told of another program"
     blame.save(
         workspace,
-        Blame(*known, "t1", CONVERSION, "the module before any pass is wrong", (Evidence("no passes", "fails"),)),
+        Blame(*known, "reduced", CONVERSION, "the module before any pass is wrong", (Evidence("no passes", "fails"),)),
     )
     text = shown(capsys, workspace, "Fbbbbbbbb")
     parts = (

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from drafted import ABOUT, drafted
+from drafted import ABOUT, FINDING, drafted
 from faults.onnx_faults import Silent
 
-from opera.compilers import APART, BODY, DECLARED, LAWFUL, LESS, MADE, OWN
+from opera.compilers import APART, BODY, DECLARED, FILE, LAWFUL, LESS, MADE, OWN
 from opera.compilers.onnxruntime import PLACES
 from opera.compilers.shared.packing import Made, Unlawful
 from opera.libraries.onnx import library
-from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, SCREENED, UNSUPPORTED, Outcome
+from opera.programs.verdicts import AGREES, CRASH, ERROR, INCONSISTENT, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.run import driver
 from opera.run.probe import Probe
-from opera.store import verdicts
+from opera.store import examined, verdicts
 from opera.store.workspace import Workspace
 from opera.triage import blame, part
-from opera.triage.blame import Subject
+from opera.triage.blame import Blame, Subject
+from opera.triage.findings import findings
 from opera.triage.part import AS_FOUND, CONSTANTS, INPUTS, OTHER, ROUTE, WITHOUT, Tried
 
 WRONG = Outcome(
@@ -106,7 +107,7 @@ def test_an_exporter_is_to_blame_for_its_files_and_not_for_who_runs_them() -> No
         (crash("load"), NOTHING, "raises while it exports"),
         (crash("compile"), crash("infer"), "writes an invalid file: it does not load"),
         (crash("infer"), crash("infer"), "writes an invalid file: it does not run"),
-        (crash("compile"), RIGHT, "does not load, though this is right"),
+        (crash("compile"), RIGHT, "writes an invalid file: it does not load"),
         (Outcome(CRASH, "compile", "InferenceError"), RIGHT, "writes an invalid file: ONNX's checker refuses it"),
         (WRONG, NOTHING, "gives other outputs"),
     ],
@@ -114,6 +115,34 @@ def test_an_exporter_is_to_blame_for_its_files_and_not_for_who_runs_them() -> No
 def test_an_exporter_that_writes_a_bad_file_does_not_crash_itself(seen: Outcome, apart: Outcome, says: str) -> None:
     verdict, because = part.decide(seen, [Tried(APART, "reference", apart)], {}, exporter=True)
     assert verdict == "exporter" and says in because, because
+
+
+ROUNDED = msgspec.structs.replace(WRONG, details=WRONG.details | {"expected": 0.3666094, "actual": 0.3666093})
+
+
+@pytest.mark.parametrize(
+    ("seen", "evaluator", "compiler", "verdict"),
+    [
+        (crash("infer"), crash("infer"), RIGHT, "kernel"),
+        (crash("compile"), NOTHING, RIGHT, "kernel"),
+        (crash("compile"), RIGHT, crash("compile"), "exporter"),  # the evaluator asks nothing of types
+        (crash("load"), NOTHING, RIGHT, "exporter"),
+        (Outcome(CRASH, "compile", "InferenceError"), NOTHING, RIGHT, "exporter"),  # ONNX's checker does not take it
+        (WRONG, NOTHING, RIGHT, "kernel"),
+        (WRONG, RIGHT, ANOTHER, "kernel"),
+        (WRONG, RIGHT, WRONG, "exporter"),  # two that run it agree against the library
+        (WRONG, ANOTHER, NOTHING, "exporter"),
+        (ROUNDED, RIGHT, NOTHING, "exporter"),  # by chance
+        (ROUNDED, RIGHT, ANOTHER, "exporter"),
+        (ROUNDED, NOTHING, RIGHT, "exporter"),
+    ],
+)
+def test_a_file_that_another_runtime_runs_rightly_is_the_first_ones_fault(
+    seen: Outcome, evaluator: Outcome, compiler: Outcome, verdict: str
+) -> None:
+    tried = [Tried(APART, "the evaluator", evaluator), Tried(FILE, "OpenVINO", compiler)]
+    found, because = part.decide(seen, tried, {}, exporter=True)
+    assert found == verdict, because
 
 
 def form(symptom: str, expected: str, actual: str, output: str = "y") -> Outcome:
@@ -164,6 +193,8 @@ def test_of_drawn_numbers_only_the_screens_tell() -> None:
         (told, False, True),
         (WRONG, False, False),
         (RIGHT, False, False),
+        (Outcome(PASS, details={AGREES: True}), True, False),  # the screens looked at what it draws besides
+        (msgspec.structs.replace(told, details={**told.details, AGREES: True}), False, True),
     ):
         found = Tried(OTHER, "x", part.at_output(outcome, WRONG, drawn=True))
         assert (found.right, found.wrong) == (right, wrong), outcome
@@ -221,8 +252,7 @@ def test_an_expectation_that_all_compilers_contradict_is_the_librarys_or_its_tes
         assert sum(row.remark == "the same answer" for row in rows.values()) >= 4, blame.table(told)
         assert any(way.startswith(other) for way in rows) and len(rows) >= 1 + ways + 2
     blame.save(workspace, told)
-    assert blame.stored(workspace, "F1") == [told]
-    assert blame.line(workspace, "F1").startswith("library: ") and blame.line(workspace, "F2") == ""
+    assert [x.verdict for x in blame.stored(workspace, "F1")] == ["library"]
 
 
 def test_of_stated_types_the_values_are_not_told():
@@ -232,3 +262,40 @@ def test_of_stated_types_the_values_are_not_told():
     both = msgspec.structs.replace(zeros, details={"others": ["output 'Z': value: expected 1.0, got 0.0", other]})
     assert blame._evidence(Tried(DECLARED, "stated", both)) == f"inconsistent; {other}"
     assert "expected 1.0" in blame._evidence(Tried(LESS, "plain", zeros))
+
+
+def test_what_older_rules_laid_or_was_laid_of_another_program_is_told_nobody(workspace: Workspace) -> None:
+    test = drafted(workspace)
+    [found] = findings(workspace)
+    known = (FINDING, found.environment)
+    blame.save(workspace, Blame(*known, test, "kernel", "so"))
+    assert findings(workspace)[0].blame == "kernel"
+    blame.save(workspace, Blame(*known, "what it was before", "kernel", "so"))
+    assert findings(workspace)[0].blame == ""
+    old = msgspec.json.encode(Blame(*known, test, "kernel", "so"))
+    examined.save(workspace, examined.BLAME, examined.Examined(*known, test, old))
+    assert [x.test for x in blame.stored(workspace)] == ["what it was before"]
+    with Probe.of(workspace, workers=1) as probe:
+        [now] = blame.examine(workspace, [FINDING], probe)
+        assert (now.test, now.verdict) == (test, "kernel")
+        assert not list(blame.examine(workspace, [FINDING], probe)), "it is asked no more than once"
+
+
+def test_a_program_that_does_not_fail_any_more_is_doubtful(workspace: Workspace) -> None:
+    test = drafted(workspace, crash("load"))
+    environment = findings(workspace)[0].environment
+    about = Subject(FINDING, environment, "onnxruntime-onnx", "inputs", test, crash("load"))
+    for now, doubt in ((RIGHT, True), (NOTHING, True), (crash("infer"), False), (crash("load"), False)):
+        blame.save(workspace, blame.laid(about, [Tried(AS_FOUND, "as it was found", now)], 0.0))
+        assert any("does not fail as it did" in x for x in findings(workspace)[0].doubts) == doubt, now
+
+
+def test_other_numbers_of_a_random_program_are_no_wrong_answer() -> None:
+    about = Subject("F1", "e", "openvino-onnx", "inputs", "t", crash("load"), random=True)
+    legal = Outcome(SCREENED, "infer", "value", details={"screen": "nondeterministic", "output": "y"})
+    form = Outcome(INCONSISTENT, "infer", "dtype", "float32")
+    answers = {"a 1": legal, "b 1": WRONG, "c 1": RIGHT, "d 1": form}
+    found = blame.laid(about, [Tried(OTHER, *x) for x in answers.items()], 0.0)
+    assert [(x.way, x.shows.partition(":")[0]) for x in blame.others(found)] == [
+        ("a 1", "passes"), ("c 1", "passes"), ("d 1", "inconsistent"),
+    ]  # fmt: skip
