@@ -84,6 +84,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             ask.find_witness(kept[-1])
         first = len(kept) - 1
         minimise(kept[-1], defaults, ask, kept.append)
+        if _shortened(ask, defaults, kept):
+            minimise(kept[-1], defaults, ask, kept.append)
         if ask.withdraw(kept, first):
             minimise(kept[-1], defaults, ask, kept.append)
         _spare(ask, defaults, kept)
@@ -185,6 +187,22 @@ def _piece(ask: Asker, program: Program, forms: Iterable[dict[str, Any]]) -> Pro
             if fails:
                 return piece
     return None
+
+
+def _shortened(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> bool:
+    """Append programs with less in what their calls hold that fail so, too, the smallest first; return whether one does."""
+    begun = len(kept)
+    while smaller.holds(kept[-1]):
+        size = smaller.measure(kept[-1], defaults)
+        made = map(parse, ask.probe.known(kept[-1].library, kept[-1]).shortened)
+        left = sorted((pair for x in made if (pair := (smaller.measure(x, defaults), x))[0] < size), key=lambda x: x[0])
+        count = len(kept)
+        while left and len(kept) == count:
+            batch, left = [x for _, x in left[: ask.batch]], left[ask.batch :]
+            kept += [x for x, fails in zip(batch, ask(batch), strict=True) if fails and ask.stands(x)][:1]
+        if len(kept) == count:
+            break
+    return len(kept) > begun
 
 
 def _spare(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> None:
