@@ -130,6 +130,13 @@ class Versioned(Library, Protocol):
         """
 
 
+class Nesting(Library, Protocol):
+    """What a library has beside that if its calls hold programs: the branches of `If`."""
+
+    def shortened(self, program: Program) -> list[Program]:
+        """Return programs with less in what a call holds, each once; none where none holds any. They may mean nothing."""
+
+
 class Embedding(Library, Protocol):
     """What a library has beside that if a model may hold, or make, what it is given else."""
 

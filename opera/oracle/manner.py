@@ -30,6 +30,8 @@ FOR = ">"
 """Stands between two kinds of numbers: `-inf>largest` is the largest finite number for minus infinity."""
 LARGEST = (448.0, 57344.0, 65504.0, 2.0**128 * (1 - 2.0**-8), 2.0**128 * (1 - 2.0**-24), sys.float_info.max)
 """The largest finite numbers of dtypes, which stand for an infinity where one is replaced."""
+DENORMAL = float(np.finfo("float32").tiny)
+"""What is smaller, and not 0, is what bits of integers, and unwritten memory, read as floats are."""
 SEVERAL = 3
 """So many wrong numbers are no chance: fewer are often one constant apart, or the same ones in another order."""
 MOST = 1 << 20
@@ -100,7 +102,7 @@ def tells(found: Mapping[str, list[str]]) -> tuple[int, int]:
 def special(found: Mapping[str, list[str]]) -> frozenset[str]:
     """Return which number stands for which, where one of them is NaN, an infinity or the largest finite one: `-inf>largest`."""
     pairs = {x for said in found.values() for x in said if FOR in x}
-    return frozenset(x for x in pairs if not set(x.split(FOR)) <= {"finite", "zero"})
+    return frozenset(x for x in pairs if not set(x.split(FOR)) <= {"finite", "zero", "denormal"})
 
 
 ODD = ("not_finite", "nothing")
@@ -115,12 +117,15 @@ def odd(expected: Iterable[Value]) -> dict[str, bool]:
 
 
 def kind(number: float) -> str:
-    """Return what kind of number this is: `nan`, `inf`, `-inf`, `largest` (finite of its dtype, either sign) or `finite`.
+    """Return what kind of number this is: `nan`, `inf`, `-inf`, `largest` (finite of its dtype, either sign), `denormal` (of
+    float32) or `finite`.
 
     In the words on outputs 0 of a floating-point dtype is `zero`.
     """
     if not math.isfinite(number):
         return str(float(number))
+    if 0 < abs(number) < DENORMAL:
+        return "denormal"
     return "largest" if any(abs(abs(number) - x) <= 1e-6 * x for x in LARGEST) else "finite"
 
 
@@ -173,8 +178,9 @@ def _codes(numbers: Array) -> Array:
     """Return a number for each kind of number."""
     size = np.abs(numbers)
     largest = np.any([np.abs(size - x) <= 1e-6 * x for x in LARGEST], axis=0)
+    denormal = (size > 0) & (size < DENORMAL)
     return np.select(
-        [np.isnan(numbers), np.isposinf(numbers), np.isneginf(numbers), largest, numbers == 0], range(1, 6), 0
+        [np.isnan(numbers), np.isposinf(numbers), np.isneginf(numbers), largest, numbers == 0, denormal], range(1, 7), 0
     )
 
 

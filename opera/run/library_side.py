@@ -136,6 +136,7 @@ class Known(msgspec.Struct, frozen=True):
         why: Why there are no pieces though there should be.
         older: Forms of the program as of older versions of its operators, the newest first, and whether these say the same.
         bounds: Operator → input → what the documentation says of its rank, size and values, of operators as in `defaults`.
+        shortened: Forms of the program with less in the programs that its calls hold.
     """
 
     defaults: dict[str, dict[str, Any]]
@@ -143,6 +144,7 @@ class Known(msgspec.Struct, frozen=True):
     why: str = ""
     older: tuple[tuple[dict[str, Any], bool], ...] = ()
     bounds: dict[str, dict[str, Bound]] = {}
+    shortened: tuple[dict[str, Any], ...] = ()
 
 
 def known(payload: KnowRequest) -> Known:
@@ -158,7 +160,9 @@ def known(payload: KnowRequest) -> Known:
     encoded = {name: {key: encode(x) for key, x in table.items()} for name, table in defaults.items()}
     older = cast(libraries.Versioned, library).older(program) if hasattr(library, "older") else []
     forms = tuple((x.program.form(), x.same) for x in older)
-    return Known(encoded, tuple(x.form() for x in found), why, forms, _bounds(library, [program, *found]))
+    less = cast(libraries.Nesting, library).shortened(program) if hasattr(library, "shortened") else []
+    said = _bounds(library, [program, *found])
+    return Known(encoded, tuple(x.form() for x in found), why, forms, said, tuple(x.form() for x in less))
 
 
 def _bounds(library: libraries.Library, programs: list[Program]) -> dict[str, dict[str, Bound]]:

@@ -112,9 +112,18 @@ class Asker:
         wanted = [program for program, fails in zip(programs, failed, strict=True) if fails]
         self._ask(wanted, self.witness, self._witnessed)
         return [
-            fails and self._witnessed[program.id].verdict == PASS
-            for program, fails in zip(programs, failed, strict=True)
+            fails and self._witnesses(program, self.witness) for program, fails in zip(programs, failed, strict=True)
         ]
+
+    def _witnesses(self, program: Program, witness: Question) -> bool:
+        """Whether the witness passes a program; where its variant has nothing to run (what is of the oldest opset has no form
+        in an older one), whether its frontend does by another.
+        """
+        shown = self._witnessed[program.id]
+        if shown.verdict != ERROR:
+            return shown.verdict == PASS
+        own = (x for x in self.beside if x.frontend == witness.frontend and x.variant != witness.variant)
+        return any(self._one(program, x).verdict == PASS for x in own)
 
     def begin(self, program: Program, known: Known, defaults: smaller.Defaults) -> None:
         """Take a program that was asked about for the target, and what its library says of it for what binds all others."""

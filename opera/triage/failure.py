@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from opera.oracle import manner
+from opera.oracle import location, manner
 from opera.oracle.comparison import conceals
 from opera.oracle.signature import DTYPE, Signature
 from opera.programs.verdicts import CRASH, DEATHS, INCONSISTENT, REFUSED, UNSTABLE, Outcome
@@ -43,6 +43,18 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
     ):  # what varies is wrong in another manner each time
         return False
     return one.symptom != "value" or _severity(other) >= min(_severity(one), GROSS)
+
+
+def moved(one: Outcome, other: Outcome, operators: Collection[str]) -> bool:
+    """Whether a call inside a program fails at another place than the program, whose own place is told: it was converted as a
+    whole, and what its library makes of it never came to the compiler.
+
+    Args:
+        operators: Of the program; where its place is only their name, nothing is told.
+    """
+    places = [location.canonical(location.shared(x.conversion_function)) for x in (one, other)]
+    told = all(map(location.names_converter, places)) and one.conversion_function.partition("@")[0] not in operators
+    return told and places[0] != places[1]
 
 
 def as_wrong(one: Outcome, other: Outcome) -> bool:

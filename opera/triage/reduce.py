@@ -17,6 +17,8 @@ from opera.programs.values import Value
 from opera.programs.verdicts import (
     INCONSISTENT,
     OUT_OF_MEMORY,
+    TIMEOUT,
+    UNSTABLE,
     Limits,
     Outcome,
     newer,
@@ -26,10 +28,10 @@ from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import choice, circumstances, deciding, smaller, witness
+from opera.triage import choice, circumstances, deciding, ordinary, smaller, witness
 from opera.triage.alike import same_answer, same_values
 from opera.triage.asking import Asker, Budget, captured
-from opera.triage.failure import alike
+from opera.triage.failure import alike, moved
 from opera.triage.minimise import Spent, minimise
 from opera.triage.reduction import Reduction
 
@@ -82,10 +84,13 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             ask.find_witness(kept[-1])
         first = len(kept) - 1
         minimise(kept[-1], defaults, ask, kept.append)
+        if _shortened(ask, defaults, kept):
+            minimise(kept[-1], defaults, ask, kept.append)
         if ask.withdraw(kept, first):
             minimise(kept[-1], defaults, ask, kept.append)
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
+        kept += _ordinary(ask, kept[-1])
         kept += _as_of_older(ask, kept[-1])
     except Spent:
         finished = False
@@ -154,7 +159,7 @@ def innermost(ask: Asker, kept: list[Program], defaults: dict[str, Mapping[str, 
     """
     known = ask.probe.known(kept[-1].library, kept[-1])
     defaults.update({name: {key: values.decode(x) for key, x in of.items()} for name, of in known.defaults.items()})
-    while (piece := _piece(ask, known.pieces)) is not None:
+    while (piece := _piece(ask, kept[-1], known.pieces)) is not None:
         kept.append(piece)
         ask.target = ask.outcomes[piece.id]
         known = ask.probe.known(piece.library, piece)
@@ -168,17 +173,36 @@ def _patient(limits: Limits, outcome: Outcome) -> Limits:
     return msgspec.structs.replace(limits, seconds=min(limits.seconds, PATIENCE))
 
 
-def _piece(ask: Asker, forms: Iterable[dict[str, Any]]) -> Program | None:
-    """Return the first of the programs that one is made of which fails so; which call is wrong is what we want to know."""
-    target = ask.target
+def _piece(ask: Asker, program: Program, forms: Iterable[dict[str, Any]]) -> Program | None:
+    """Return the first of the programs that one is made of which fails so, at the same place as far as places are told; which
+    call is wrong is what we want to know.
+    """
+    target, called = ask.target, set(program.operators)
     pieces = [parse(form) for form in forms]
     while pieces and target is not None:
         batch, pieces = pieces[: ask.batch], pieces[ask.batch :]
-        failed = [ask.fails(outcome, elsewhere=True) for outcome in ask.look(batch)]
+        shown = ask.look(batch)
+        failed = [ask.fails(x, elsewhere=True) and not moved(target, x, called) for x in shown]
         for piece, fails in zip(batch, ask.passed(batch, failed), strict=True):
             if fails:
                 return piece
     return None
+
+
+def _shortened(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> bool:
+    """Append programs with less in what their calls hold that fail so, too, the smallest first; return whether one does."""
+    begun = len(kept)
+    while smaller.holds(kept[-1]):
+        size = smaller.measure(kept[-1], defaults)
+        made = map(parse, ask.probe.known(kept[-1].library, kept[-1]).shortened)
+        left = sorted((pair for x in made if (pair := (smaller.measure(x, defaults), x))[0] < size), key=lambda x: x[0])
+        count = len(kept)
+        while left and len(kept) == count:
+            batch, left = [x for _, x in left[: ask.batch]], left[ask.batch :]
+            kept += [x for x, fails in zip(batch, ask(batch), strict=True) if fails and ask.stands(x)][:1]
+        if len(kept) == count:
+            break
+    return len(kept) > begun
 
 
 def _spare(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> None:
@@ -211,6 +235,18 @@ def _revealing(ask: Asker, program: Program) -> list[Program]:
 def _tells_more(before: Outcome, now: Outcome) -> bool:
     said = [manner.tells(x.details.get("manner") or {}) for x in (before, now)]
     return conceals(now.details, before.details) or said[1] > said[0]
+
+
+def _ordinary(ask: Asker, program: Program) -> list[Program]:
+    """Return the program with numbers that differ, and then with axes longer than 1, as far as these fail so, too."""
+    shown = ask.outcomes[program.id]
+    if shown.verdict in (UNSTABLE, TIMEOUT, OUT_OF_MEMORY) or "drawn" in shown.details:
+        return []
+    found: list[Program] = []
+    for made in (ordinary.counted, ordinary.sized):
+        tried = list(made((found or [program])[-1]))
+        found += [x for x, fails in zip(tried, ask(tried), strict=True) if fails and ask.stands(x)][:1]
+    return found
 
 
 def _as_of_older(ask: Asker, program: Program) -> list[Program]:

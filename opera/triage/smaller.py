@@ -385,6 +385,11 @@ def axes_kept(program: Program, made: Program) -> Program:
     return with_values(made, [now.value if axes_input(before) is None else before.value for before, now in pairs])
 
 
+def holds(program: Program) -> bool:
+    """Whether a call of a program holds another one: a branch, the body of a loop."""
+    return any(_bulk(x) for call in program.instances() for x in call.params.values())
+
+
 def _bulk(value: Value) -> int:
     """Return the bytes of messages: subgraphs, expanded bodies."""
     match value:

@@ -27,6 +27,7 @@ def words(want: Any, got: Any, *inputs: Any, dtype: str = "f4") -> list[str]:
         ([1, 2, 3, 5], [2, 3, 4, 6], ["wrong", "all", "finite>finite", "offset"]),
         ([1, 2, 4, 8], [2, 8, 1, 4], ["wrong", "all", "finite>finite", "permuted"]),
         ([-np.inf, 2], [-3.4028234663852886e38, 2], ["wrong", "some", "-inf>largest", "permuted?", "offset?"]),
+        ([5, 6], [1e-45, 7], ["wrong", "all", "finite>denormal", "finite>finite"]),
         ([5], [np.nan], ["wrong", "all", "finite>nan", "constant?"]),
         ([1, 2], [1, 2, 3], ["form"]),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE, Outcome
-from opera.triage.failure import alike
+from opera.triage.failure import alike, moved
 
 WRONG, RIGHT = ["wrong", "some", "finite>finite"], ["right"]
 
@@ -45,3 +45,28 @@ def test_the_same_words_of_another_node_are_another_crash(nodes: tuple[str, ...]
         )
 
     assert alike("f", crash("Add"), crash(*nodes, expects=expects)) is same
+
+
+@pytest.mark.parametrize(
+    ("place", "then", "operator", "other"),
+    [
+        ("base:Importer._norm", "base:Importer._sum", "torch.linalg.vector_norm", True),
+        ("aten::any@shape_util.cpp:66", "aten::sum@shape_util.cpp:66", "torch.any", True),
+        ("base:Importer._binary_op[mm.default]", "base:Importer._binary_op[mul.Tensor]", "torch.addmm", False),
+        ("expanded Attention", "MatMul", "Attention", False),  # nobody knows which of several it was
+        (
+            "LinearAttention@reference.cpp:36",
+            "Scan@reference.cpp:36",
+            "LinearAttention",
+            False,
+        ),  # so called for want of more
+        ("torch.amin", "torch.min", "torch.amin", False),  # what was called, not what converts it
+        ("base:Importer._norm", "torch.sum", "torch.norm", False),
+    ],
+)
+def test_a_call_inside_another_fails_where_that_does_if_that_is_told(
+    place: str, then: str, operator: str, other: bool
+) -> None:
+    one, inside = (Outcome(CRASH, "load", "ValueError", "no", conversion_function=x) for x in (place, then))
+    assert moved(one, inside, {operator}) is other
+    assert not moved(one, one, {operator})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from opera.programs.program import Instance, Program
-from opera.programs.verdicts import CRASH, PASS, Outcome
+from opera.programs.verdicts import CRASH, ERROR, PASS, Outcome
 from opera.run.probe import Question
 from opera.triage import asking, witness
 
@@ -23,6 +25,22 @@ def test_programs_at_the_end_that_are_not_passed_are_counted_by_few_questions(co
         return programs.index(program) < good
 
     assert witness.lost(programs, passed) == max(0, count - good) and len(asked) <= 7
+
+
+def test_a_witness_with_nothing_to_run_is_asked_by_its_other_variant() -> None:
+    """What is of the oldest opset has no form in an older one."""
+
+    class Answers(asking.Asker):
+        def _ask(self, programs: Sequence[Program], question: Question, known: dict[str, Outcome]) -> int:
+            known.update((x.id, Outcome(ERROR if x in PROGRAMS[:2] else CRASH)) for x in programs)
+            return len(programs)
+
+        def _one(self, program: Program, question: Question) -> Outcome:
+            return Outcome(PASS if program != PROGRAMS[1] and question.frontend == "w" else CRASH)
+
+    beside = [Question(frontend="w", variant=x) for x in ("oldest", "plain")] + [Question(frontend="v")]
+    ask = Answers(None, Question(frontend="f"), beside[0], beside)  # type: ignore[arg-type]
+    assert ask.passed(PROGRAMS[:3], [True] * 3) == [True, False, False]
 
 
 class Asker(asking.Asker):

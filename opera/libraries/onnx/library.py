@@ -266,6 +266,13 @@ def older(program: Program) -> list[Older]:
     ]
 
 
+def shortened(program: Program) -> list[Program]:
+    """Return programs with less in a subgraph of a call, see `opera.libraries.Nesting`."""
+    from opera.libraries.onnx import subgraphs
+
+    return subgraphs.shortened(program)
+
+
 def embedded(call: Instance, name: str) -> list[Program]:
     """Return the call after a node that states an input, or makes it: a sequence of what it holds.
 

@@ -124,17 +124,31 @@ def written_for(program: Program, version: int) -> Program:
 
 
 def value_types(model: Any) -> dict[str, str]:
-    """Return the name of a value → its type, as schemas write it, for all of a ModelProto's that type inference tells."""
+    """Return the name of a value → its type, as schemas write it, for all of a ModelProto's that type inference tells.
+
+    Those of subgraphs as well; a name that is of two types in two of them is left out.
+    """
     import onnx
 
     graph = model.graph
-    if len(graph.node) > 1:
+    if len(graph.node) > 1 or any(_subgraphs(node) for node in graph.node):
         # A test's own word outweighs an inference that finds fault with it: what lies between is not known then.
         with suppress(onnx.shape_inference.InferenceError, ValueError, RuntimeError):
             graph = onnx.shape_inference.infer_shapes(model).graph
-    stated = {x.name: codec.schema_type(x.type) for x in (*graph.input, *graph.value_info, *graph.output)}
-    constants = {x.name: codec.element_type(x.data_type) for x in graph.initializer}
-    return {name: kind for name, kind in {**constants, **stated}.items() if kind}
+    found: dict[str, set[str]] = {}
+    graphs = [graph]
+    for each in graphs:
+        graphs += [inner for node in each.node for inner in _subgraphs(node)]
+        for x in each.initializer:
+            found.setdefault(x.name, set()).add(codec.element_type(x.data_type))
+        for x in (*each.input, *each.value_info, *each.output):
+            found.setdefault(x.name, set()).add(codec.schema_type(x.type))
+    kinds = {name: {kind for kind in of if kind} for name, of in found.items()}
+    return {name: min(of) for name, of in kinds.items() if len(of) == 1}
+
+
+def _subgraphs(node: Any) -> list[Any]:
+    return [graph for x in node.attribute for graph in (*x.graphs, *([x.g] if x.HasField("g") else []))]
 
 
 def _alike(node: Any, version: int, domain: str, types: Mapping[str, str]) -> int:
