@@ -28,7 +28,7 @@ from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import choice, circumstances, deciding, ordinary, smaller, witness
+from opera.triage import choice, circumstances, deciding, readable, smaller, witness
 from opera.triage.alike import same_answer, same_values
 from opera.triage.asking import Asker, Budget, captured
 from opera.triage.failure import alike, moved
@@ -243,7 +243,7 @@ def _ordinary(ask: Asker, program: Program) -> list[Program]:
     if shown.verdict in (UNSTABLE, TIMEOUT, OUT_OF_MEMORY) or "drawn" in shown.details:
         return []
     found: list[Program] = []
-    for made in (ordinary.counted, ordinary.sized):
+    for made in (readable.counted, readable.sized):
         tried = list(made((found or [program])[-1]))
         found += [x for x, fails in zip(tried, ask(tried), strict=True) if fails and ask.stands(x)][:1]
     return found

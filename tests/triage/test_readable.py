@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as arrays
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
 from opera.programs.verdicts import INCONSISTENT, UNSTABLE, Outcome
-from opera.triage import ordinary, reduce, simpler, smaller
+from opera.triage import readable, reduce, simpler, smaller
 
 SHAPES = arrays.array_shapes(min_dims=0, max_dims=5, min_side=1, max_side=3)
 
@@ -29,19 +29,19 @@ def test_ordinary_programs_are_small_and_only_axes_of_1_and_no_indices_grow(
     one: tuple[int, ...], other: tuple[int, ...], kind: str
 ) -> None:
     program = add(np.ones(one, "f4"), np.ones(other, kind))
-    made = ordinary.sized(program)
-    assert len({x.id for x in made} | {program.id}) == len(made) + 1 <= ordinary.TRIED + 1
+    made = readable.sized(program)
+    assert len({x.id for x in made} | {program.id}) == len(made) + 1 <= readable.TRIED + 1
     for x in made:
         shapes = [leaf.shape for leaf in smaller.leaves(x)]
-        assert max(map(math.prod, shapes)) <= ordinary.MOST
+        assert max(map(math.prod, shapes)) <= readable.MOST
         assert all(b in (a, 2, 3) if a == 1 else a == b for a, b in zip((*one, *other), sum(shapes, ()), strict=True))
         assert kind != "i8" or x.inputs[1] == program.inputs[1]
 
 
 def test_one_number_goes_on_and_numbers_differ_from_those_of_other_tensors() -> None:
-    [first, *_] = ordinary.sized(add(np.float32([[1.5]])))
+    [first, *_] = readable.sized(add(np.float32([[1.5]])))
     assert simpler.numbers(smaller.leaves(first)[0]).tolist() == [[1.5, 2.5, 3.5], [4.5, 5.5, 6.5]]
-    every, alone = ordinary.counted(add(np.ones(2, "f4"), np.ones(2, "f4")))
+    every, alone = readable.counted(add(np.ones(2, "f4"), np.ones(2, "f4")))
     assert [x.array().tolist() for x in smaller.leaves(every)] == [[1, 2], [2, 3]]
     assert [x.array().tolist() for x in smaller.leaves(alone)] == [[1, 2], [1, 1]]
 
