@@ -247,10 +247,17 @@ def features(program: Program, defaults: Defaults) -> Iterator[Feature]:
     for several in (1, 2):
         for group in itertools.combinations(names, several):
             yield Feature(f"{' or '.join(group)} left out", partial(_left_out, names=group))
+    if _asks_for_more(program):
+        yield Feature("an output beside the first", _asks_for_more)
     yield from _ranks(program)
     yield from _axes(program) if isinstance(program, Instance) else ()
     yield from _kinds(program)
     yield from _lengths(program)
+
+
+def _asks_for_more(program: Program) -> bool:
+    """Whether a program may return something beside its first output: what a library does not name is all returned."""
+    return any(program.outputs[1:]) or not any(program.outputs)
 
 
 def _left_out(program: Program, names: Iterable[str]) -> bool:
