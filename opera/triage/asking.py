@@ -29,8 +29,8 @@ from opera.run import plan
 from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
 from opera.triage import smaller, witness
-from opera.triage.circumstances import Labelled
 from opera.triage.failure import alike, as_wrong
+from opera.triage.labels import Labelled
 from opera.triage.minimise import Spent
 from opera.triage.neighbours import Neighbours
 

@@ -21,35 +21,18 @@ from opera.programs.verdicts import INCONSISTENT
 from opera.triage import deciding, peculiar, simpler, smaller
 from opera.triage.alike import same_values
 from opera.triage.deciding import Decided
+from opera.triage.labels import Label, Labelled, labelled
 from opera.triage.minimise import Spent
-from opera.triage.near import alone, counted, near, tensor, unstated
-from opera.triage.ordinary import between, comparable, given_names
+from opera.triage.near import tensor, unstated
+from opera.triage.ordinary import given_names
 from opera.triage.sentence import EQUAL, LENGTH_ONE, LIMIT, is_relation
 from opera.triage.smaller import Defaults
 
-Label: TypeAlias = Callable[[Sequence[Program]], list[bool | None]]
-"""Tells of programs whether they fail alike; None where they neither do so nor pass. Raises Spent."""
 Shapes: TypeAlias = Callable[[Program], "list[tuple[int, ...]] | None"]
 """Returns the shapes of the outputs that a library computes, None where it computes none. Raises Spent."""
 LONGER = " longer than 1"
-NEAR, OUTPUTS = 60, 24
-"""Near programs that are asked about; and those of which outputs are asked for."""
-SILENT = 4
-"""A row of so many programs of which nothing is said is asked on when the others have ended."""
-
-
-class Labelled(NamedTuple):
-    """A program, and whether it fails alike; if not, it passes."""
-
-    program: Program
-    fails: bool
-
-
-class Row:
-    """Near programs that differ in one kind of thing, and how many of the last ones said nothing."""
-
-    def __init__(self, programs: Iterator[Program | None]) -> None:
-        self.programs, self.silent = programs, 0
+OUTPUTS = 24
+"""Near programs of which outputs are asked for."""
 
 
 class Feature(NamedTuple):
@@ -76,45 +59,6 @@ class Borne(NamedTuple):
     exact: bool = True
 
 
-def labelled(label: Label, program: Program, defaults: Defaults, seen: Iterable[Labelled]) -> list[Labelled]:
-    """Return near programs with their labels, what was `seen` before first, as many as there is time to ask about.
-
-    Rows of programs are asked in turn, those of which nothing is said again and again when the others have ended: of a layer
-    whose parameters state sizes no other size is valid. Passing tests of another version of the operator lie on no row's other
-    side, but programs between them and this one do.
-    """
-    known = [x for x in seen if x.program.operator == program.operator]
-    found = {x.program.id: x for x in known if x.fails or comparable(x.program, program)}
-    done, asked = {program.id, *found}, 0
-
-    def ask(programs: Sequence[Program]) -> list[bool | None]:
-        labels = label(programs)
-        found.update((x.id, Labelled(x, fails)) for x, fails in zip(programs, labels, strict=True) if fails is not None)
-        return labels
-
-    def new(programs: Iterable[Program | None]) -> Program | None:
-        made = next((x for x in programs if x is not None and x.id not in done), None)
-        done.update([made.id] if made is not None else [])
-        return made
-
-    try:
-        base = program
-        for change in (alone, counted):
-            if (made := new([change(base)])) is not None and ask([made]) == [True]:
-                base = made  # else its numbers, or its other outputs, matter
-        rows = [Row(x) for x in (between(base, [x.program for x in known if not x.fails]), *near(base, defaults))]
-        while rows and asked < NEAR:
-            turn = [x for x in rows if x.silent < SILENT] or rows
-            batch = {x: made for x in turn if (made := new(x.programs)) is not None}
-            rows = [x for x in rows if x in batch or x not in turn]
-            for row, fails in zip(batch, ask(list(batch.values())), strict=True):
-                row.silent = row.silent + 1 if fails is None else 0
-            asked += len(batch)
-    except Spent:
-        pass  # those that were asked about tell what they tell
-    return [x for x in found.values() if x.program.id != program.id]
-
-
 class Asking(deciding.Look, Protocol):
     """Tells what programs show, and whether they fail alike."""
 
@@ -134,8 +78,8 @@ class Asking(deciding.Look, Protocol):
 def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> Borne:
     """Return what near programs leave of what decides, and what else must be so.
 
-    What is drawn, or varies, passes where it does so in several processes, and by the law that is declared of it. Of wrong
-    outputs a program tells nothing that does not ask for all.
+    What is drawn, or varies, passes where it does so in several processes, and by the law that is declared of it. That a
+    program passes which does not ask for the wrong output tells nothing.
     """
     try:
         chance = deciding.by_chance(ask, program)
@@ -151,8 +95,8 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
         return [None if fails is False and not tells(x) else fails for x, fails in zip(programs, found, strict=True)]
 
     def tells(x: Program) -> bool:
-        wanted = set(filter(None, program.outputs))
-        return shown.verdict != INCONSISTENT or not x.outputs or (bool(wanted) and wanted <= set(x.outputs))
+        wrong = shown.details.get("output") if shown.verdict == INCONSISTENT else None
+        return wrong is None or not x.outputs or wrong in x.outputs
 
     seen = [x for x in ask.seen() if x.fails or (tells(x.program) and not chance)]
     known = defaults.get(program.operator, {})
