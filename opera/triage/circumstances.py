@@ -96,7 +96,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
 
     def tells(x: Program) -> bool:
         wrong = shown.details.get("output") if shown.verdict == INCONSISTENT else None
-        return wrong is None or not x.outputs or wrong in x.outputs
+        return wrong is None or x.outputs in ((), program.outputs) or wrong in x.outputs
 
     seen = [x for x in ask.seen() if x.fails or (tells(x.program) and not chance)]
     known = defaults.get(program.operator, {})
