@@ -304,6 +304,8 @@ def _sizes(program: Program) -> Iterator[Program | None]:
 
 
 def tensor(program: Program, name: str) -> Leaf | None:
-    """Return the tensor that an input of this name is, None where it is none."""
+    """Return the tensor that an input of a call is, None where it is none; what several calls name tells nobody."""
+    if not isinstance(program, Instance):
+        return None
     value = next((x.value for x in program.inputs if x.name == name), None)
     return value if isinstance(value, Tensor | RandomTensor) else None
