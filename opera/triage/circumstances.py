@@ -13,32 +13,26 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
+from opera.programs.verdicts import INCONSISTENT
 from opera.triage import deciding, peculiar, simpler, smaller
 from opera.triage.alike import same_values
 from opera.triage.deciding import Decided
+from opera.triage.labels import Label, Labelled, labelled
 from opera.triage.minimise import Spent
-from opera.triage.near import counted, near, tensor, unstated
+from opera.triage.near import tensor, unstated
+from opera.triage.ordinary import given_names
 from opera.triage.sentence import EQUAL, LENGTH_ONE, LIMIT, is_relation
 from opera.triage.smaller import Defaults
 
-Label: TypeAlias = Callable[[Sequence[Program]], list[bool | None]]
-"""Tells of programs whether they fail alike; None where they neither do so nor pass. Raises Spent."""
 Shapes: TypeAlias = Callable[[Program], "list[tuple[int, ...]] | None"]
 """Returns the shapes of the outputs that a library computes, None where it computes none. Raises Spent."""
 LONGER = " longer than 1"
-NEAR, AT_A_TIME, OUTPUTS = 48, 8, 24
-"""Near programs that are asked about, at a time; and those of which outputs are asked for."""
-
-
-class Labelled(NamedTuple):
-    """A program, and whether it fails alike; if not, it passes."""
-
-    program: Instance
-    fails: bool
+OUTPUTS = 24
+"""Near programs of which outputs are asked for."""
 
 
 class Feature(NamedTuple):
@@ -65,26 +59,6 @@ class Borne(NamedTuple):
     exact: bool = True
 
 
-def labelled(label: Label, program: Instance, defaults: Defaults, seen: Iterable[Labelled]) -> list[Labelled]:
-    """Return near programs with their labels, what was `seen` before first, as many as there is time to ask about."""
-    found = {x.program.id: x for x in seen if x.program.operator == program.operator}
-
-    def ask(programs: Sequence[Instance]) -> None:
-        for made, fails in zip(programs, label(programs), strict=True):
-            if fails is not None:
-                found[made.id] = Labelled(made, fails)
-
-    try:
-        ask([made := counted(program)])
-        base = made if made.id in found and found[made.id].fails else program  # else its numbers matter
-        left = itertools.islice((x for x in near(base, defaults) if x.id not in found), NEAR)
-        while batch := list(itertools.islice(left, AT_A_TIME)):
-            ask(batch)
-    except Spent:
-        pass  # those that were asked about tell what they tell
-    return [x for x in found.values() if x.program.id != program.id]
-
-
 class Asking(deciding.Look, Protocol):
     """Tells what programs show, and whether they fail alike."""
 
@@ -102,16 +76,34 @@ class Asking(deciding.Look, Protocol):
 
 
 def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> Borne:
-    """Return what near programs leave of what decides, and what else must be so; nobody is asked where chance has a part in it,
-    nor of several calls.
+    """Return what near programs leave of what decides, and what else must be so.
+
+    What is drawn, or varies, passes where it does so in several processes, and by the law that is declared of it. That a
+    program passes which does not ask for the wrong output tells nothing.
     """
     try:
-        if not isinstance(program, Instance) or deciding.by_chance(ask, program):
-            return Borne(decided)
+        chance = deciding.by_chance(ask, program)
+        [shown] = ask.look([program])
     except Spent:
         return Borne(decided)
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        found = ask.label(programs)
+        if chance:
+            pairs = zip(programs, ask.look(programs), found, strict=True)
+            found = [fails or (False if deciding.right(ask, x, now, chance) else None) for x, now, fails in pairs]
+        return [None if fails is False and not tells(x) else fails for x, fails in zip(programs, found, strict=True)]
+
+    def tells(x: Program) -> bool:
+        wrong = shown.details.get("output") if shown.verdict == INCONSISTENT else None
+        return wrong is None or x.outputs in ((), program.outputs) or wrong in x.outputs
+
+    seen = [x for x in ask.seen() if x.fails or (tells(x.program) and not chance)]
+    known = defaults.get(program.operator, {})
+    inputs = dict.fromkeys(given_names(x.program for x in seen if not x.fails))
+    defaults = {**defaults, program.operator: {**inputs, **known}}
     moot = partial(_moot, ask, decided.parameters, defaults)
-    return borne_out(ask.label, program, defaults, decided, ask.seen(), ask.shapes, moot)
+    return borne_out(label, program, defaults, decided, seen, ask.shapes, moot)
 
 
 def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool:
@@ -126,7 +118,7 @@ def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: P
 
 
 def borne_out(
-    label: Label, program: Instance, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
+    label: Label, program: Program, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
     shapes: Shapes | None = None, moot: Callable[[Program], bool] = lambda _: False,
 ) -> Borne:  # fmt: skip
     """Return what near programs leave of what decides, and what else must be so.
@@ -137,9 +129,10 @@ def borne_out(
         moot: Whether a program is right by itself without what decides; asked where an axis has length 1.
     """
     known = labelled(label, program, defaults, seen)
-    failing, passing = ([x.program for x in known if x.fails is fails] for fails in (True, False))
-    parameters = _kept(decided.parameters, program, defaults, failing, passing)
-    besides = _kept(decided.besides, program, defaults, failing, passing)
+    failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
+    of_call = cast(Instance, program)  # of several calls, what decides is of one of them
+    parameters = _kept(decided.parameters, of_call, defaults, failing, passing)
+    besides = _kept(decided.besides, of_call, defaults, failing, passing)
     told = [*parameters, *besides]
     related = any(map(is_relation, [x.says for x in told]))  # of numbers, which decide together
     having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
@@ -187,17 +180,28 @@ def _short(other: Program, program: Program) -> bool:
 # ---------------------------------------------------------------------- what programs have
 
 
-def features(program: Instance, defaults: Defaults) -> Iterator[Feature]:
+def features(program: Program, defaults: Defaults) -> Iterator[Feature]:
     """Yield what a program has that may be told, in the order of preference."""
     known = defaults.get(program.operator, {})
-    names = [x for x in unstated(program, known) if x in known or x in program.params]
+    names = (
+        [x for x in unstated(program, known) if x in known or x in program.params]
+        if isinstance(program, Instance)
+        else []
+    )
     for several in (1, 2):
         for group in itertools.combinations(names, several):
             yield Feature(f"{' or '.join(group)} left out", partial(_left_out, names=group))
+    if _asks_for_more(program):
+        yield Feature("an output beside the first", _asks_for_more)
     yield from _ranks(program)
-    yield from _axes(program)
+    yield from _axes(program) if isinstance(program, Instance) else ()
     yield from _kinds(program)
     yield from _lengths(program)
+
+
+def _asks_for_more(program: Program) -> bool:
+    """Whether a program may return something beside its first output: what a library does not name is all returned."""
+    return any(program.outputs[1:]) or not any(program.outputs)
 
 
 def _left_out(program: Program, names: Iterable[str]) -> bool:
@@ -206,7 +210,7 @@ def _left_out(program: Program, names: Iterable[str]) -> bool:
     return any(x not in given and call.params.get(x) is None for x in names)
 
 
-def _ranks(program: Instance) -> Iterator[Feature]:
+def _ranks(program: Program) -> Iterator[Feature]:
     rank = _rank(program)
     if rank is None:
         return
@@ -221,7 +225,7 @@ def _rank(program: Program) -> int | None:
     return len(found[0].shape) if found else None
 
 
-def _kinds(program: Instance) -> Iterator[Feature]:
+def _kinds(program: Program) -> Iterator[Feature]:
     """Yield of which dtype the first input is: a float, an integer, this one; and which others are floats or integers."""
     own = _first_dtype(program)
     for says, part in (("floating-point inputs", "float"), (deciding.INTEGER, "int")):
@@ -270,7 +274,7 @@ def _names(program: Program, name: str, holds: Callable[[set[int], int], bool]) 
     return rank > 0 and bool(axes) and holds({x % rank for x in axes}, rank)
 
 
-def _lengths(program: Instance) -> Iterator[Feature]:
+def _lengths(program: Program) -> Iterator[Feature]:
     """Yield that an axis has length 1, or more, counted from either end: a small program has other lengths by chance."""
     for operand in program.inputs:
         held = tensor(program, operand.name)
@@ -419,8 +423,9 @@ def _at_limit(other: Program, program: Instance, name: str, known: Mapping[str, 
 
 
 def _value(program: Program, name: str, known: Mapping[str, Value]) -> Value:
-    """Return the value of a parameter or input; of what is left out its default."""
-    call = program.instances()[0]
+    """Return the value of a parameter or input, of the first call that has such; of what is left out its default."""
+    calls = program.instances()
+    call = next((x for x in calls if name in x.params or name in {y.name for y in x.inputs}), calls[0])
     held = next((x.value for x in call.inputs if x.name == name), None)
     return held if held is not None else call.params.get(name, smaller.default(known, name))
 
