@@ -107,7 +107,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
 def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator[set[str]]:
     """Yield the findings that are one cause by what compilers were asked (opera.triage.kinship).
 
-    Two programs fail alike with all that tells them apart; one parameter of an operator is not read in either; or of all that
+    Two programs fail alike with all that tells them apart; one parameter or input is not read in either; or of all that
     an operator has none is read. One of several that is not read is a feature of its own.
     """
     of: dict[tuple[str, str, str], set[str]] = defaultdict(set)
@@ -130,7 +130,7 @@ def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator
     for where, found in ignored.items():
         yield from found.values()
         if parameters[where] and found.keys() >= parameters[where]:
-            yield set[str]().union(*found.values())
+            yield set[str]().union(*(found[name] for name in parameters[where]))
 
 
 def _place(x: Reduction) -> Hashable:
