@@ -87,7 +87,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     whole = shown.verdict == UNSTABLE or isinstance(program, Instance)
     if whole and shown.symptom in UNWRITTEN and of_nothing(program):
         yield NOTHING
-    if where := _place(x):
+    for where in _places(x):
         yield shown.verdict, shown.stage, shown.symptom, where
     if not isinstance(program, Instance):
         return
@@ -133,16 +133,15 @@ def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator
             yield set[str]().union(*(found[name] for name in parameters[where]))
 
 
-def _place(x: Reduction) -> Hashable:
-    """Return where a crash is, and what it takes to get there, whatever operator leads there: a `file:line`, the names of the
-    parameters that decide, and the shapes of inputs. Nothing where no parameter decides, for a place alone may check much.
+def _places(x: Reduction) -> Iterator[Hashable]:
+    """Yield where a crash is and what it takes to get there, whatever operator leads there: a `file:line`, shapes of inputs,
+    and each of the parameters that decide. Nothing where none does, for a place alone may check much.
     """
     place = x.outcome.conversion_function.partition("@")[2]
-    if x.outcome.verdict != CRASH or not place or not x.deciding:
-        return None
-    given = (operand.value for operand in x.program().program.inputs)
-    shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)
-    return place, frozenset(map(deciding.key, x.deciding)), shapes
+    if x.outcome.verdict == CRASH and place:
+        given = (operand.value for operand in x.program().program.inputs)
+        shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)
+        yield from ((place, deciding.key(says), shapes) for says in x.deciding)
 
 
 def _unwritten(program: Program) -> Hashable:

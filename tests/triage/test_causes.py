@@ -295,6 +295,7 @@ def test_a_reduction_that_left_its_converter_makes_no_finding_another(place: str
     [
         ("any", "shape_util.cpp:66", ["keepdim=True"], (), True),
         ("any", "shape_util.cpp:66", ["keepdim=1"], (), True),
+        ("any", "shape_util.cpp:66", ["dim=0", "keepdim=1"], (), True),  # who takes dim away, has another operator
         ("any", "shape_util.cpp:66", ["dim=0"], (), False),
         ("any", "shape_util.cpp:66", [], (), False),
         ("any", "shape_util.cpp:67", ["keepdim=True"], (), False),
