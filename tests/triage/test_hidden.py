@@ -7,11 +7,16 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 import pytest
+from faults.onnx_faults import Silent, relu
 
 from opera.programs.program import Captured, Instance, Operand, Program, Provenance
 from opera.programs.values import Tensor
-from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, REFUSED, UNSUPPORTED, Outcome
-from opera.triage import hidden
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, REFUSED, UNSUPPORTED, Limits, Outcome
+from opera.run import driver as stage
+from opera.store import verdicts
+from opera.store.workspace import Workspace
+from opera.triage import hidden, reducing
+from opera.triage.findings import findings
 from opera.triage.reduction import Reduction
 
 VALUE = Outcome(INCONSISTENT, "infer", "value", "output 'Y': 1 of 1 elements", details={"max_rel": 1.0})
@@ -64,3 +69,21 @@ def test_another_route_fails_otherwise_than_anybody_knows(
     found = reduced("sum", own)
     made = hidden.otherwise(Route(shown), found, known)  # type: ignore[arg-type]
     assert made == (found.program().program if new else None)
+
+
+@pytest.mark.full
+def test_what_its_member_did_not_come_to_is_a_finding_with_its_own_reduction(workspace: Workspace) -> None:
+    pytest.importorskip("onnx")
+    workspace.add_captured([relu(1, "LeakyRelu")])
+    stage.run(
+        workspace, stage.Options(compilers=("faults.onnx_faults:routes",), workers=1, limits=Limits(20.0)), Silent()
+    )
+    before = {x.symptom: x for x in findings(workspace)}
+    assert {x: before[x].variants for x in before} == {"value": ("first",), "RuntimeError": ("second",)}
+    told = list[str]()
+    reducing.reduce_all(workspace, [before["value"].id], 60.0, 600.0, told.append, workers=1)
+    by = {x.symptom: x for x in findings(workspace)}
+    assert by.keys() == {*before, "shape"} and by["shape"].variants == ("second",)
+    assert by["shape"].origins == ("LeakyRelu1 reduced, as second",)
+    assert sum(by["shape"].id in x for x in told) == 1, "it is reduced itself, and tells of no third"
+    assert len({x.test for x in verdicts.shown(workspace)}) == 1, "it is no part of the corpus"
