@@ -37,7 +37,7 @@ def united(
     """Return finding or part → the one that was found first, of those that are one cause.
 
     Args:
-        found: Finding of the signature, and a reduction of one of its members that is still in its converter.
+        found: Finding of the signature, and a reduction of one of its members.
         parts: Finding → test → the part that this member belongs to, where it is not the finding itself.
         created: Finding → when it was found.
         kin: What was asked about reductions of several findings.
