@@ -81,9 +81,8 @@ def causes(workspace: Workspace) -> Causes:
     of, wrong = _members(workspace, several)
     told = features(workspace, {test for tests_of in of.values() for test in tests_of})
     empty = _of_nothing(workspace, {x.finding for x in found})
-    places = {x: str(msgspec.json.decode(told).get("conversion_function", "")) for x, told in signatures.items()}
     kin, created = kinship.stored(workspace), verdicts.created(workspace)
-    return conclude(found, of, told, created, renamed, seen, kin, empty, places, wrong)
+    return conclude(found, of, told, created, renamed, seen, kin, empty, wrong)
 
 
 def _within(own: Mapping[str, bytes], signature: bytes) -> bool:
@@ -116,7 +115,6 @@ def conclude(
     seen: Answers = NOTHING,
     kin: Iterable[Kin] = (),
     empty: Iterable[tuple[str, str, str]] = (),
-    places: Mapping[str, str] = MappingProxyType({}),
     wrong: Mapping[str, Mapping[str, Wrong]] = MappingProxyType({}),
 ) -> Causes:
     """Return what findings are called.
@@ -130,7 +128,6 @@ def conclude(
         seen: What was seen of members that were asked themselves.
         kin: What was asked about reductions of several findings.
         empty: (finding, frontend, environment) of those without a reduction that compute nothing.
-        places: Finding → the conversion function of its signature. A reduction that failed in another one tells of no other.
         wrong: Finding → test → which special number stands for which, of the members.
     """
     kinds, made = kinds_of(found, seen), defaultdict[str, dict[str, Wrong]](dict)
@@ -146,8 +143,7 @@ def conclude(
     both = (
         key for key, of in seen.items() if belonging.OTHERWISE in of.values() and belonging.BELONGS not in of.values()
     )
-    staying = [x for x in found if not kinship.elsewhere(places.get(x.finding, ""), x.reduction.outcome)]
-    return Causes({**once, **uniting.united(staying, parts, created, kin, empty)}, parts, frozenset(both))
+    return Causes({**once, **uniting.united(found, parts, created, kin, empty)}, parts, frozenset(both))
 
 
 def remember(workspace: Workspace, before: Causes) -> None:
@@ -164,11 +160,19 @@ def remember(workspace: Workspace, before: Causes) -> None:
 
 @once
 def reduced(workspace: Workspace) -> Sequence[Reduced]:
-    """Return the reductions whose members still fail, in the order of their findings, environments and members."""
+    """Return the reductions whose members still fail, in the order of their findings, environments and members.
+
+    One that fails to load in another converter than its member is none: it tells of another piece of code.
+    """
     found = reduction.stored(workspace)
     failing = verdicts.failing(workspace, [x.test for x in found]) if found else {}
     keys = ((x.test, x.frontend, x.variant, x.environment) for x in found)
-    return [Reduced(failing[key], x) for key, x in zip(keys, found, strict=True) if key in failing]
+    own = {
+        x: msgspec.json.decode(told).get("conversion_function", "")
+        for x, told in verdicts.signatures(workspace).items()
+    }
+    told = [Reduced(failing[key], x) for key, x in zip(keys, found, strict=True) if key in failing]
+    return [x for x in told if not kinship.elsewhere(own.get(x.finding, ""), x.reduction.outcome)]
 
 
 # ---------------------------------------------------------------------- names

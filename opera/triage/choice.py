@@ -61,7 +61,9 @@ def choose(
         x
         for name in names
         for x in found.get(name, ())
-        if (x.test, x.environment, x.variant) in members and migrated.folder(workspace.tests_folder, x.stored).is_dir()
+        if (member := members.get((x.test, x.environment, x.variant)))
+        and not kinship.elsewhere(member.outcome.conversion_function, x.outcome)
+        and migrated.folder(workspace.tests_folder, x.stored).is_dir()
     ]
     if reduced:
         best = min(

@@ -155,7 +155,10 @@ def divide(
     def free(test: str) -> dict[str, bytes]:
         return {x: kind for x, kind in own.items() if kind not in barred.get(test, ())}
 
-    like = {test: _kind_seen(seen.get((finding, test), {}), free(test)) for test in tests}
+    def of_its_kind(test: str) -> set[str]:
+        return {x for x in own if test not in told or x not in told or told[x].kind == told[test].kind}
+
+    like = {test: _kind_seen(seen.get((finding, test), {}), free(test), of_its_kind(test)) for test in tests}
     sure = {test: kind for test in tests if (kind := own.get(test) or like[test])}
     known = [(told[test], kind) for test, kind in sure.items() if test in told]
     found = dict(sure)
@@ -183,16 +186,16 @@ def unlike(own: Mapping[str, bytes], made: Mapping[str, Wrong], shown: Mapping[s
     }
 
 
-def _kind_seen(seen: Mapping[str, str], own: Mapping[str, bytes]) -> bytes:
+def _kind_seen(seen: Mapping[str, str], own: Mapping[str, bytes], of_its_kind: Collection[str]) -> bytes:
     """Return what decides the reductions whose cause a member was seen to have, the least of several; or of the only kind that
-    is left where it was seen not to have that of another; else nothing.
+    is left where it was seen not to have that of another, and that has a reduction of such a first tensor; else nothing.
     """
     kinds = {
         wanted: {own[x] for x, says in seen.items() if says == wanted and x in own} for wanted in set(seen.values())
     }
     if belongs := kinds.get(belonging.BELONGS):
         return min(belongs)
-    left = kinds.get(belonging.UNTOLD, set())
+    left = {own[x] for x, says in seen.items() if says == belonging.UNTOLD and x in own and x in of_its_kind}
     return min(left) if len(left) == 1 and any(kinds.get(x) for x in belonging.APART) else b""
 
 

@@ -1,7 +1,8 @@
 """Whether two findings of one frontend are one cause: the compiler is asked, of their reduced programs.
 
-- Is a parameter that decides *not read*? Then the compiler does with it what it does without: it computes what the library
-  computes without it, or stops as it stops without it.
+- Is a parameter or input that decides *not read*, or the fraction of a scale? Then the compiler does with it what it does
+  without: it computes what the library computes without it, or stops as it stops without it.
+- Are they two outputs of *one model* that are wrong at once, and of which the same decides?
 - Do two reduced programs fail alike *whatever tells them apart*? Each is asked about with the other's operator, and with the
   other's value of each parameter: what both fail with does not tell them apart.
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -27,6 +28,7 @@ from opera.store import examined
 from opera.store.workspace import Workspace
 from opera.triage import deciding, peculiar, smaller
 from opera.triage.deciding import Look
+from opera.triage.failure import as_wrong
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import is_relation
 from opera.triage.smaller import Defaults
@@ -61,9 +63,10 @@ class Kin(msgspec.Struct, frozen=True):
     Attributes:
         finding, environment, frontend, variant, test: As of the reduction.
         of: Id of the test that was made of the reduced program.
-        unread: Parameters that decide, and that the compiler does not read.
+        unread: What decides and the compiler does not read.
         parameters: All that the operator has.
         asked: About other reductions.
+        names: What was asked whether it is read.
     """
 
     finding: str
@@ -75,8 +78,11 @@ class Kin(msgspec.Struct, frozen=True):
     unread: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
     asked: tuple[Asked, ...] = ()
+    names: tuple[str, ...] = ()
 
 
+INPUT = "input "
+"""Begins what tells that an input decides which may be left out."""
 SMALL = 100
 """Elements of all tensors at most of a reduction that is not finished, and is asked about."""
 
@@ -89,19 +95,34 @@ def telling(of: Reduction) -> bool:
 # ---------------------------------------------------------------------- what is not read
 
 
-def unread(ask: Stating, of: Reduction, defaults: Defaults) -> tuple[str, ...]:
-    """Return the parameters that decide of a reduced program and are not read.
+def readable(of: Reduction) -> tuple[str, ...]:
+    """Return what decides and might not be read: parameters, inputs that may be left out, fractions of scales; sorted."""
+    also = (x for x in of.besides if x.startswith(INPUT) or x == peculiar.FRACTION)
+    return tuple(sorted(set(map(deciding.key, (*of.deciding, *also)))))
 
-    A wrong answer must be, all of it, the library's answer to the program without the parameter; a crash must be the crash of
-    that program, though a library may reject it. Raises Spent.
+
+def unread(ask: Stating, of: Reduction, defaults: Defaults) -> tuple[str, ...]:
+    """Return what decides of a reduced program (`readable`) and is not read.
+
+    A wrong answer must be, all of it, the library's answer to the program without it; a crash must be the crash of that
+    program, though a library may reject it. Raises Spent.
     """
-    program, found = of.program().program, list[str]()
-    names = {deciding.key(says) for says in of.deciding}
+    program, names = of.program().program, readable(of)
+    without = _without(program, names, defaults)
+    return tuple(dict.fromkeys(name for name, bare in without if _same_without(ask, program, bare, of.outcome)))
+
+
+def _without(program: Program, names: Collection[str], defaults: Defaults) -> Iterator[tuple[str, Program]]:
+    """Yield what a program is without each of these, computing on the same numbers."""
     for trait in smaller.traits(program, defaults):
-        bare = smaller.applied(trait.without, program) if trait.kind == "param" and trait.name in names else None
-        if bare is not None and _same_without(ask, program, bare, of.outcome):
-            found.append(trait.name)
-    return tuple(found)
+        name = {"param": trait.name, "input": f"{INPUT}{trait.name}"}.get(trait.kind, "")
+        bare = smaller.applied(trait.without, program) if name in names else None
+        if bare is not None:
+            yield name, bare
+    for bare in deciding.lacking(program, [peculiar.FRACTION], defaults) if peculiar.FRACTION in names else ():
+        if isinstance(program, Instance) and isinstance(bare, Instance):
+            first = next(x for x in program.inputs if isinstance(x.value, Tensor))
+            yield peculiar.FRACTION, peculiar.with_input(bare, first.name, first.value)
 
 
 def _same_without(ask: Stating, program: Program, bare: Program, shown: Outcome) -> bool:
@@ -136,14 +157,15 @@ def candidates(found: Iterable[tuple[str, Reduction]]) -> Iterator[tuple[Reducti
     decided: dict[Hashable, set[str]] = defaultdict(set)
     like: dict[Hashable, list[_One]] = defaultdict(list)
     for one in told:
-        if one.of.deciding:
+        if readable(one.of):
             decided[one.of.frontend, one.of.environment, one.operator].add(one.name)
     for one in told:
         group = like[_kind(one)]
         others = {x.of.stored: x.of for x in group if x.name != one.name and _comparable(one, x)}
-        others |= {x.of.stored: x.of for x in told if x.name != one.name and _composed(one.of, x.of)}
+        more = (x for x in told if x.name != one.name and (_composed(one.of, x.of) or _too(one.of, x.of)))
+        others |= {x.of.stored: x.of for x in more}
         group.append(one)
-        several = len(decided[one.of.frontend, one.of.environment, one.operator]) > 1 and bool(one.of.deciding)
+        several = len(decided[one.of.frontend, one.of.environment, one.operator]) > 1 and bool(readable(one.of))
         if others or several:
             yield one.of, list(others.values()), several
 
@@ -254,11 +276,44 @@ def _holds(ask: Stating, program: Instance, other: tuple[Look, Reduction], anoth
     return ALIKE if changed == another or ask_other.fails(ask_other.look([changed])[0]) else APART
 
 
+def _too(one: Reduction, other: Reduction) -> bool:
+    """Whether of a model, beside its output that is wrong, that is wrong too which is so in the other, of the same operator,
+    and it has all parameters that decide of that.
+    """
+    both, names, program = (one, other), set(map(deciding.key, other.deciding)), one.program().program
+    if not names or not isinstance(program, Instance) or not names <= program.params.keys():
+        return False
+    operators = {location.canonical(x.program().program.operator) for x in both}
+    at = {(x.frontend, x.environment, x.outcome.verdict) for x in both}
+    outputs = [str(x.outcome.details.get("output", "")) for x in both]
+    shown = (one.outcome.details.get("manner") or {}).get(outputs[1], [""])
+    alike = len(at) == len(operators) == 1 and one.outcome.verdict == INCONSISTENT
+    return alike and outputs[0] != outputs[1] and shown[0] == "wrong"
+
+
+def _at_once(ask: Look, program: Instance, other: tuple[Look, Reduction], another: Instance) -> str:
+    """Return whether both outputs of a model are right without what decides of the other program, and the other's alone is
+    wrong in it as there, with all that tells them apart.
+    """
+    (ask_other, theirs) = other
+    needed = set(map(deciding.key, theirs.deciding))
+    own = msgspec.structs.replace(program, outputs=another.outputs)
+    made = exchanged(own, another)
+    if made is None:
+        return UNTOLD
+    bare = msgspec.structs.replace(program, params={x: y for x, y in program.params.items() if x not in needed})
+    seen = ask_other.look([own, *made])
+    if ask.look([bare])[0].verdict == PASS and all(as_wrong(theirs.outcome, x) for x in seen):
+        return ALIKE
+    return APART if all(x.verdict == PASS or x.verdict in FAILURES for x in seen) else UNTOLD
+
+
 def answer(one: tuple[Stating, Reduction], other: tuple[Stating, Reduction]) -> str:
     """Return whether two reduced programs fail alike with all that tells them apart.
 
     Each is what its own `Look` looks for. With the other's operator a program has to fail as the other does. One that is made
-    of several operators fails alike if it holds the other's (`_holds`). Raises Spent.
+    of several operators fails alike if it holds the other's (`_holds`), one that has the other's output wrong, too, if that is
+    one failure (`_at_once`). Raises Spent.
     """
     says = ALIKE
     for (ask, of), (ask_other, theirs) in ((one, other), (other, one)):
@@ -267,6 +322,8 @@ def answer(one: tuple[Stating, Reduction], other: tuple[Stating, Reduction]) -> 
             return UNTOLD
         if _composed(of, theirs):
             return _holds(ask, program, (ask_other, theirs), another)
+        if _too(of, theirs):
+            return _at_once(ask, program, (ask_other, theirs), another)
         if (made := exchanged(program, another)) is None:
             return UNTOLD
         for x, shown in zip(made, ask.look(made), strict=True):

@@ -114,7 +114,7 @@ def ask_kin(workspace: Workspace, seconds: float, workers: int = 2) -> None:
 
 
 class _Unasked(NamedTuple):
-    """What is known of a reduction beside others, those that it was not asked about, and whether it may ignore a parameter."""
+    """What is known of a reduction beside others, those that it was not asked about, and whether to ask what is not read."""
 
     known: kinship.Kin
     of: Reduction
@@ -140,8 +140,9 @@ def _unasked(workspace: Workspace, at: Collection[tuple[str, str]] | None = None
         )
         seen = {y.of for y in before.asked}
         left = [y for y in others if y.stored not in seen]
-        if left or (deciding and not before.parameters):
-            found.append(_Unasked(before, x, left, deciding))
+        new = deciding and before.names != kinship.readable(x)
+        if left or new:
+            found.append(_Unasked(before, x, left, new))
     return found
 
 
@@ -171,7 +172,7 @@ def _kin_of(
     ask = about(probe, x, budget)
     asked = [kinship.Asked(y.stored, kinship.answer((ask, x), (about(probe, y, budget), y))) for y in others]
     made = msgspec.structs.replace(before, asked=(*before.asked, *asked))
-    if not unread or before.parameters:
+    if not unread:
         return made
     program = x.program().program
     defaults = {
@@ -179,7 +180,9 @@ def _kin_of(
         for name, of in probe.known(program.library, program).defaults.items()
     }
     parameters = tuple(sorted(defaults.get(program.operator, {})))
-    return msgspec.structs.replace(made, unread=kinship.unread(ask, x, defaults), parameters=parameters)
+    return msgspec.structs.replace(
+        made, unread=kinship.unread(ask, x, defaults), names=kinship.readable(x), parameters=parameters
+    )
 
 
 def _others(

@@ -37,7 +37,7 @@ def united(
     """Return finding or part → the one that was found first, of those that are one cause.
 
     Args:
-        found: Finding of the signature, and a reduction of one of its members that is still in its converter.
+        found: Finding of the signature, and a reduction of one of its members.
         parts: Finding → test → the part that this member belongs to, where it is not the finding itself.
         created: Finding → when it was found.
         kin: What was asked about reductions of several findings.
@@ -87,7 +87,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     whole = shown.verdict == UNSTABLE or isinstance(program, Instance)
     if whole and shown.symptom in UNWRITTEN and of_nothing(program):
         yield NOTHING
-    if where := _place(x):
+    for where in _places(x):
         yield shown.verdict, shown.stage, shown.symptom, where
     if not isinstance(program, Instance):
         return
@@ -107,7 +107,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
 def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator[set[str]]:
     """Yield the findings that are one cause by what compilers were asked (opera.triage.kinship).
 
-    Two programs fail alike with all that tells them apart; one parameter of an operator is not read in either; or of all that
+    Two programs fail alike with all that tells them apart; one parameter or input is not read in either; or of all that
     an operator has none is read. One of several that is not read is a feature of its own.
     """
     of: dict[tuple[str, str, str], set[str]] = defaultdict(set)
@@ -130,19 +130,18 @@ def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator
     for where, found in ignored.items():
         yield from found.values()
         if parameters[where] and found.keys() >= parameters[where]:
-            yield set[str]().union(*found.values())
+            yield set[str]().union(*(found[name] for name in parameters[where]))
 
 
-def _place(x: Reduction) -> Hashable:
-    """Return where a crash is, and what it takes to get there, whatever operator leads there: a `file:line`, the names of the
-    parameters that decide, and the shapes of inputs. Nothing where no parameter decides, for a place alone may check much.
+def _places(x: Reduction) -> Iterator[Hashable]:
+    """Yield where a crash is and what it takes to get there, whatever operator leads there: a `file:line`, shapes of inputs,
+    and each of the parameters that decide. Nothing where none does, for a place alone may check much.
     """
     place = x.outcome.conversion_function.partition("@")[2]
-    if x.outcome.verdict != CRASH or not place or not x.deciding:
-        return None
-    given = (operand.value for operand in x.program().program.inputs)
-    shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)
-    return place, frozenset(map(deciding.key, x.deciding)), shapes
+    if x.outcome.verdict == CRASH and place:
+        given = (operand.value for operand in x.program().program.inputs)
+        shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)
+        yield from ((place, deciding.key(says), shapes) for says in x.deciding)
 
 
 def _unwritten(program: Program) -> Hashable:

@@ -204,6 +204,19 @@ class Second(Planted):
         return outputs
 
 
+class Routes(Planted):
+    """Wrong by its first variant where alpha is stated; the second takes no two numbers, and gives one an axis more."""
+
+    VARIANTS = (Variant("first", "onnx"), Variant("second", "onnx"))
+
+    def infer(self, compiled: Any, case: Case) -> list[Value]:
+        alpha = any(node.attribute for node in compiled.proto_.graph.node if node.op_type == self.operator)
+        outputs = compiled.run(None, {name: value.array() for name, value in case.feeds.items()})
+        if case.variant == "second":
+            return [of_numpy(x[None]) for x in outputs if x.size == 1 or fail(RuntimeError("it takes no two numbers"))]
+        return [of_numpy(x + 1 if alpha else x) for x in outputs]
+
+
 class Patched(Planted):
     """opera runs it with patches, unless the environment says otherwise."""
 
@@ -232,6 +245,7 @@ fails_otherwise = Planted(
 leaks_through_second = Second(
     "leaks-through-second", lambda outputs, runs: [x + 1 for x in outputs] if runs > 1 else outputs
 )
+routes = Routes("routes", lambda outputs, runs: outputs)
 patched = Patched("patched", _patched)
 speechless = Speechless("speechless", _raise)
 kills_parent = Planted("kills-parent", _kill_parent)

@@ -19,7 +19,7 @@ from opera.report import show
 from opera.store import verdicts
 from opera.store.rows import Test as MigratedTest
 from opera.store.workspace import Workspace
-from opera.triage import across, belonging, causes, dividing, reduction, scripts, uniting
+from opera.triage import across, belonging, causes, dividing, kinship, reduction, scripts, uniting
 from opera.triage.causes import Causes, conclude
 from opera.triage.dividing import Called, Reduced, divide
 from opera.triage.findings import findings
@@ -274,20 +274,37 @@ def test_two_routes_to_one_translator_may_fail_at_two_places(variant: str, trans
 
 
 @pytest.mark.parametrize(
-    ("place", "stage", "one"),
+    ("place", "stage", "left"),
     [
-        ("importer:_any", "load", False),
-        ("importer:_sum", "load", True),
-        ("importer:_any", "compile", True),  # where its converter is not what raised it
-        ("importer:_any@shape_util.cpp:66", "load", False),
-        ("aten::any", "load", True),  # an operator, no function
+        ("importer:_any", "load", True),
+        ("importer:_sum", "load", False),
+        ("importer:_sum[sum.default]", "load", False),
+        ("importer:_any", "compile", False),  # where its converter is not what raised it
+        ("importer:_any@shape_util.cpp:66", "load", True),
+        ("aten::any", "load", False),  # an operator, no function
+        ("", "load", False),
     ],
 )
-def test_a_reduction_that_left_its_converter_makes_no_finding_another(place: str, stage: str, one: bool) -> None:
-    crash = Outcome(CRASH, stage, "ValueError", "the axis is out of range", conversion_function="importer:_sum")
-    found = [reduced(name, f"t{name}", program("sum"), outcome=crash) for name in ("F1", "F2")]
-    told = conclude(found, {}, {}, {"F1": 1.0, "F2": 2.0}, {}, places={"F1": "importer:_sum", "F2": place})
-    assert (told.of("F2", "tF2") == "F1") is one
+def test_a_failure_that_left_its_converter(place: str, stage: str, left: bool) -> None:
+    shown = Outcome(CRASH, stage, "ValueError", "the axis is out of range", conversion_function="importer:_sum")
+    assert kinship.elsewhere(place, shown) is left
+    there = msgspec.structs.replace(shown, conversion_function="importer:_sum@core.cpp:6")
+    assert not kinship.elsewhere("importer:_any@core.cpp:6", there), "one place is below both"
+
+
+def test_a_reduction_that_left_its_converter_is_none(workspace: Workspace) -> None:
+    environment = fill(workspace)["tvm"]
+    crash = {"stage": "load", "symptom": "KeyError", "message": "no such key", "finding": "F99999999"}
+    member = judged("t3", "tvm-onnx", "inputs", environment, CRASH, **crash)
+    workspace.save_verdicts(0, [member], {"F99999999": b'{"conversion_function": "onnx_frontend:Conv._impl_v1"}'})
+    for at, kept in (
+        ("onnx_frontend:Pad._impl_v1", 0),
+        ("onnx_frontend:Conv._impl_v11", 0),
+        ("onnx_frontend:Conv._impl_v1", 1),
+    ):
+        shown = Outcome(CRASH, "load", "KeyError", "no such key", conversion_function=at)
+        store(workspace, reduced("F99999999", "t3", program(), outcome=shown, environment=environment))
+        assert len(causes.reduced(workspace)) == kept
 
 
 @pytest.mark.parametrize(
@@ -295,6 +312,7 @@ def test_a_reduction_that_left_its_converter_makes_no_finding_another(place: str
     [
         ("any", "shape_util.cpp:66", ["keepdim=True"], (), True),
         ("any", "shape_util.cpp:66", ["keepdim=1"], (), True),
+        ("any", "shape_util.cpp:66", ["dim=0", "keepdim=1"], (), True),  # who takes dim away, has another operator
         ("any", "shape_util.cpp:66", ["dim=0"], (), False),
         ("any", "shape_util.cpp:66", [], (), False),
         ("any", "shape_util.cpp:67", ["keepdim=True"], (), False),

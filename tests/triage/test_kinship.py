@@ -17,7 +17,7 @@ from opera.programs.values import Message, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, NEWER, PASS, Limits, Outcome
 from opera.run import driver as stage
 from opera.store.workspace import Workspace
-from opera.triage import choice, kinship, reducing, reduction, scripts, uniting
+from opera.triage import choice, kinship, peculiar, reducing, reduction, scripts, uniting
 from opera.triage.findings import findings
 from opera.triage.kinship import ALIKE, APART, UNTOLD, Kin, answer, candidates, exchanged, unread
 from opera.triage.reduction import Reduction
@@ -90,6 +90,58 @@ def test_what_stops_as_without_a_parameter_does_not_read_it() -> None:
     found = reduced(call(axes=[1]), "axes=[1]", outcome=stops)
     assert unread(Compiler(stops, lambda _: True), found, {}) == ("axes",)
     assert not unread(Compiler(stops, lambda x: "axes" in x.instances()[0].params), found, {})
+
+
+def test_an_input_and_a_fraction_of_scales_may_not_be_read_either() -> None:
+    """The program without it computes on the same numbers."""
+    x, scales = Tensor.of(np.array([1, 8], np.float32)), Tensor.of(np.array([0.6], np.float32))
+    inputs = (Operand("X", x), Operand("scales", scales))
+    found = reduced(Instance("onnx", "Resize", {}, inputs, ("Y",), {"opset": {"": 19}}), besides=(peculiar.FRACTION,))
+    asked = list[Program]()
+
+    class Rounding(Compiler):
+        def reference(self, program: Program) -> list[Value] | None:
+            asked.append(program)
+            return [ONE]
+
+    assert unread(Rounding(WRONG, lambda _: True, [ONE]), found, {}) == (peculiar.FRACTION,)
+    [bare] = asked
+    assert [operand.value for operand in bare.instances()[0].inputs] == [x, Tensor.of(np.array([0.5], np.float32))]
+    shift = Instance("onnx", "Clip", {}, (Operand("X", x), Operand("min", ONE)), ("Y",), {"opset": {"": 19}})
+    clipped = reduced(shift, besides=("input min",))
+    assert unread(Rounding(WRONG, lambda _: True, [ONE]), clipped, {}) == ("input min",)
+    assert not unread(Rounding(WRONG, lambda _: True, [TWO]), clipped, {})
+    assert (
+        any(several for _, _, several in candidates([("F1", found), ("F2", reduced(found.program().program))])) is False
+    )
+    assert all(several for _, _, several in candidates([("F1", found), ("F2", found)]))
+
+
+SCORES, WEIGHTS = (Instance("onnx", "Attention", {"causal": 1, "mode": 2}, (Operand("Q", ONE),), x, {}) for x in (
+    ("Y", "scores"), ("Y",),
+))  # fmt: skip
+BOTH_WRONG = reduced(SCORES, outcome=Outcome(
+    INCONSISTENT, "infer", "nan-mask", "", details={"output": "scores", "manner": {"Y": ["wrong"], "scores": ["wrong"]}}
+))  # fmt: skip
+ONE_WRONG = reduced(
+    msgspec.structs.replace(WEIGHTS, params={"causal": 1}), "causal=1",
+    outcome=Outcome(INCONSISTENT, "infer", "value", "", details={"output": "Y", "max_rel": 0.5}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("shows", "says"),
+    [
+        (lambda x: "causal" in x.params, ALIKE),
+        (lambda x: True, APART),  # what decides of one does not of the other
+        (lambda x: "mode" in x.params and "causal" in x.params, APART),
+        (lambda x: "causal" in x.params and ("mode" in x.params or INVALID), UNTOLD),
+    ],
+)
+def test_two_outputs_of_one_model_are_wrong_for_one_reason(shows: Any, says: str) -> None:
+    asked = [(x.finding, others) for x, others, _ in candidates([("F1", BOTH_WRONG), ("F2", ONE_WRONG)])]
+    assert (asked[0][1] if asked else []) == [ONE_WRONG]
+    assert answer(*((Compiler(x.outcome, shows), x) for x in (BOTH_WRONG, ONE_WRONG))) == says
 
 
 # ---------------------------------------------------------------------- what does not tell two apart
