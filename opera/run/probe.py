@@ -393,9 +393,11 @@ class Probe:
         return with_screens(outcome, ScreenReply(ERROR, f"{result.status} {result.message}".strip()))
 
     def _outputs(self, asked: Asked) -> str:
-        """Return the name by which a worker leaves outputs that are not the expected ones, beside the tests."""
-        way = f"-{asked.question.way}" if asked.question.way else ""
-        return f"{asked.test}-{asked.question.frontend}-{self.variant(asked.question).name}{way}.msgpack"
+        """Return the name by which a worker leaves outputs that are not the expected ones, beside the tests.
+
+        It is of this question alone: two may ask the same at a time, and what one left goes with its answer.
+        """
+        return f"{asked.test}-{id(asked.question):x}.msgpack"
 
     def _left(self, asked: Asked, stage: str, result: Result) -> None:
         """Answer that the library's side did not come to it: the machine did not serve it, or it cannot be started."""

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from opera import compilers
-from opera.compilers import BODY, DECLARED, KERNEL, LAWFUL, LESS, LOWERED, MADE, OPTIMISATION, Way
+from opera.compilers import APART, BODY, DECLARED, KERNEL, LAWFUL, LESS, LOWERED, MADE, OPTIMISATION, Way
 from opera.oracle.randomness import FORMS, RANDOM
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
@@ -256,8 +256,11 @@ def questions(workspace: Workspace, about: Subject) -> list[Ask]:
 
 
 def _by(about: Subject, way: Way) -> Question:
-    """Return the question of a way. Where the same model is run, one run tells nothing of numbers that are drawn, or vary."""
-    if way.kind not in (LESS, BODY):
+    """Return the question of a way. Where a model is run, one run tells nothing of numbers that are drawn, or vary.
+
+    Another compiler is asked once: that it draws nothing either says nothing of the file that it was given.
+    """
+    if way.kind not in (LESS, BODY, APART):
         return about.question(way=way.name)
     return about.judged(way=way.name, insist=about.seen.verdict == UNSTABLE)
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -270,3 +271,10 @@ def test_openvino_is_given_modules_in_the_mode_that_they_are_in():
         loaded = recipe.load_traced(recipe.trace(module, (x,)), (x,), {"x": x})
         compiled, _ = runtime.compile_model(loaded)
         torch.testing.assert_close(torch.from_numpy(compiled([x.numpy()])[0]), copy.deepcopy(module)(x))
+
+
+@pytest.mark.parametrize("way", sorted(onnxexport.ON))
+def test_an_exported_file_is_run_by_others_that_read_onnx(way, make, run):
+    case, expected = make("live", "torch.exp", X)
+    stage, outputs = run(onnxexport, msgspec.structs.replace(case, way=way))
+    assert stage == "done" and compare(expected, outputs, case.outputs, None, None).symptom == "", outputs

@@ -19,7 +19,7 @@ from opera.programs.program import Captured, Provenance
 from opera.programs.verdicts import Limits
 from opera.run import driver as stage
 from opera.run.groups import groups
-from opera.run.probe import Answer, Probe, Question
+from opera.run.probe import Answer, Asked, Probe, Question
 from opera.store.folders import Folders
 from opera.store.workspace import Workspace
 from opera.triage import scripts
@@ -220,3 +220,10 @@ def test_an_artefact_that_is_only_offered_is_made_first(operator: str, verdict: 
         log = (Path(probe.files.roots[0]) / "exports.log").read_text()
     assert [(x.outcome.verdict, x.outcome.symptom) for x in answers] == [(verdict, symptom)] * 2
     assert log == f"{operator} file\n", "one export serves both questions"
+
+
+def test_what_two_equal_questions_leave_to_be_screened_lies_apart() -> None:
+    """One is answered, and its outputs go, while the other's are looked at."""
+    ones = [Question(frontend="tvm-onnx", test="t", screened=True) for _ in range(2)]
+    probe = Probe()
+    assert ones[0] == ones[1] and len({probe._outputs(Asked(x, "t")) for x in ones}) == 2

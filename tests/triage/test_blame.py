@@ -7,6 +7,7 @@ import pytest
 from drafted import ABOUT, FINDING, drafted
 from faults.onnx_faults import Silent
 
+from opera import compilers
 from opera.compilers import APART, BODY, DECLARED, FILE, LAWFUL, LESS, MADE, OWN
 from opera.compilers.onnxruntime import PLACES
 from opera.compilers.shared.packing import Made, Unlawful
@@ -299,3 +300,12 @@ def test_other_numbers_of_a_random_program_are_no_wrong_answer() -> None:
     assert [(x.way, x.shows.partition(":")[0]) for x in blame.others(found)] == [
         ("a 1", "passes"), ("c 1", "passes"), ("d 1", "inconsistent"),
     ]  # fmt: skip
+
+
+def test_what_an_importer_made_of_a_random_program_is_run_as_often_as_a_run_does() -> None:
+    """So that what draws nothing any more is told from what drew the expected number by chance."""
+    program = library.canaries()[0].program
+    about = Subject("F1", "e", "tvm-onnx", "inputs", "t", WRONG, program=program, random=True, drawn=True)
+    asked = {x.kind: blame._by(about, x) for x in compilers.ways(compilers.frontend("tvm", "onnx"))}
+    assert asked[APART].screened and asked[LESS].screened and asked[APART].program is not None
+    assert not asked[DECLARED].screened and asked[DECLARED].test == "t"
