@@ -131,6 +131,17 @@ def test_a_passing_test_of_the_operator_is_a_near_program_and_programs_between_a
     assert found == []
 
 
+def test_that_a_parameter_has_its_default_is_told_where_another_value_alone_passes():
+    program, test = call(F32([[1.0]])), call(np.int64([[1, 2]]), fmod=1)
+
+    def shows(x: Program) -> Outcome:
+        return FAILS if "float" in smaller.leaves(x)[0].dtype and not x.instances()[0].params.get("fmod") else RIGHT
+
+    ask = Asking(shows, [Labelled(test, fails=False)])
+    found = circumstances.of(ask, program, {program.operator: {"fmod": 0}}, Decided())
+    assert found.circumstances == ("floating-point inputs", "fmod=0")
+
+
 def test_programs_of_several_calls_have_near_ones():
     calls = (
         Call("torch.abs", {}, (Argument("input", "x"),), ("a",), {}),
