@@ -164,6 +164,14 @@ def test_numbers_in_and_out_of_ranges_are_tried_where_numbers_are_converted():
     assert list(near._magnitudes(call(F32([np.inf]), operator="torch.abs")))
 
 
+def test_an_axis_less_takes_its_entry_along():
+    made = [
+        x for row in near.near(call(np.ones((2, 3, 1), F32), np.int64([4, 5, 6])), {}) for x in row if x is not None
+    ]
+    held = [[x.array().tolist() if n else x.shape for n, x in enumerate(smaller.leaves(x))] for x in made]  # type: ignore[union-attr]
+    assert [(2, 3), [4, 5]] in held
+
+
 def simple(program: Program | None) -> float:
     assert program is not None
     [held] = smaller.leaves(program)
