@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from opera.programs.program import Instance, Program
@@ -24,7 +25,7 @@ from opera.triage.deciding import Decided
 from opera.triage.labels import Label, Labelled, labelled
 from opera.triage.minimise import Spent
 from opera.triage.near import tensor, unstated
-from opera.triage.ordinary import given_names
+from opera.triage.ordinary import differing, given_names
 from opera.triage.sentence import EQUAL, LENGTH_ONE, LIMIT, is_relation
 from opera.triage.smaller import Defaults
 
@@ -137,7 +138,8 @@ def borne_out(
     related = any(map(is_relation, [x.says for x in told]))  # of numbers, which decide together
     having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
     having = [x for x in having if not (_short(x, program) and moot(x))]
-    candidates = [x for x in features(program, defaults) if all(map(x.holds, failing))] if having else []
+    have = chain(features(program, defaults), _as_left(of_call, defaults, passing))
+    candidates = [x for x in have if all(map(x.holds, failing))] if having else []
     elsewhere = [
         x for x in having if not _all_one(x, program)
     ]  # where another axis is longer: it is this one that matters
@@ -197,6 +199,22 @@ def features(program: Program, defaults: Defaults) -> Iterator[Feature]:
     yield from _axes(program) if isinstance(program, Instance) else ()
     yield from _kinds(program)
     yield from _lengths(program)
+
+
+def _as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield the defaults of parameters of which another value alone makes a program pass: floats are refused with `fmod=0`."""
+    known = defaults.get(program.operator, {})
+    for x in passing:
+        alike = [y.shape for y in smaller.leaves(x)] == [y.shape for y in smaller.leaves(program)]
+        names = differing(program, x) if alike and isinstance(x, Instance) else []
+        plain = smaller.default(known, names[0]) if len(names) == 1 else NO_DEFAULT
+        if plain not in (None, NO_DEFAULT) and smaller.same(_value(program, names[0], known), plain):
+            same = partial(_has_value, name=names[0], value=plain, known=known)
+            yield Feature(f"{names[0]}={deciding.said(plain)}", same)
+
+
+def _has_value(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:
+    return smaller.same(_value(program, name, known), value)
 
 
 def _asks_for_more(program: Program) -> bool:

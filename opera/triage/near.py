@@ -17,7 +17,7 @@ import numpy as np
 
 from opera.programs.program import Instance, Operand, Program, with_params
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.triage import simpler, smaller
+from opera.triage import shapes, simpler, smaller
 from opera.triage.peculiar import changed
 from opera.triage.smaller import Defaults, Leaf
 
@@ -56,7 +56,9 @@ def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]
     """Return several rows of programs near one, valid and invalid ones, the most telling of each first."""
     ordinary = next((x for x in _ordinary(program) if x is not None), program)
     parameters = chain(_parameters(program, defaults), _parameters(ordinary, defaults))
-    rows = [_ordinary(program), _dtypes(program), _ranks(program), _magnitudes(program), parameters]
+    lower = (smaller.applied(step, program) for step in shapes.ranks(program, defaults))
+    ranks = chain(lower, _ranks(program))
+    rows = [_ordinary(program), _dtypes(program), ranks, _magnitudes(program), parameters]
     if isinstance(program, Instance) and isinstance(ordinary, Instance):
         known = defaults.get(program.operator, {})
         rows += [_given(program, known), chain(_axes(ordinary), _axes(program))]

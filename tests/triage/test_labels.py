@@ -131,6 +131,17 @@ def test_a_passing_test_of_the_operator_is_a_near_program_and_programs_between_a
     assert found == []
 
 
+def test_that_a_parameter_has_its_default_is_told_where_another_value_alone_passes():
+    program, test = call(F32([[1.0]])), call(np.int64([[1, 2]]), fmod=1)
+
+    def shows(x: Program) -> Outcome:
+        return FAILS if "float" in smaller.leaves(x)[0].dtype and not x.instances()[0].params.get("fmod") else RIGHT
+
+    ask = Asking(shows, [Labelled(test, fails=False)])
+    found = circumstances.of(ask, program, {program.operator: {"fmod": 0}}, Decided())
+    assert found.circumstances == ("floating-point inputs", "fmod=0")
+
+
 def test_programs_of_several_calls_have_near_ones():
     calls = (
         Call("torch.abs", {}, (Argument("input", "x"),), ("a",), {}),
@@ -151,6 +162,14 @@ def test_numbers_in_and_out_of_ranges_are_tried_where_numbers_are_converted():
     assert 1e300 in map(simple, near._magnitudes(call(np.float64([1.0]), operator="torch.Tensor.to")))
     assert list(near._magnitudes(call(F32([1.0]), operator="torch.abs"))) == []
     assert list(near._magnitudes(call(F32([np.inf]), operator="torch.abs")))
+
+
+def test_an_axis_less_takes_its_entry_along():
+    made = [
+        x for row in near.near(call(np.ones((2, 3, 1), F32), np.int64([4, 5, 6])), {}) for x in row if x is not None
+    ]
+    held = [[x.array().tolist() if n else x.shape for n, x in enumerate(smaller.leaves(x))] for x in made]  # type: ignore[union-attr]
+    assert [(2, 3), [4, 5]] in held
 
 
 def simple(program: Program | None) -> float:
