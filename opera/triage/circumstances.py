@@ -11,6 +11,7 @@ ESEC/FSE 2020, and Gopinath et al., Abstracting Failure-Inducing Inputs (DDSet),
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -18,13 +19,13 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage import deciding, simpler, smaller
+from opera.triage import deciding, peculiar, simpler, smaller
 from opera.triage.alike import same_values
 from opera.triage.deciding import Decided
 from opera.triage.features import LONGER, Feature, either, features, left_out, of_outputs, value_of
 from opera.triage.minimise import Spent
-from opera.triage.near import counted, near, tensor
-from opera.triage.sentence import EQUAL, LENGTH_ONE, LIMIT, is_relation
+from opera.triage.near import TENSORS, counted, near, shaped, tensor
+from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit, is_relation
 from opera.triage.smaller import Defaults, Leaf
 
 Label: TypeAlias = Callable[[Sequence[Program]], list[bool | None]]
@@ -33,7 +34,7 @@ Outputs: TypeAlias = Callable[[Program], "list[Value] | None"]
 """Returns the outputs that a library computes, None where it computes none. Raises Spent."""
 NEAR, AT_A_TIME, OUTPUTS = 48, 8, 24
 """Near programs that are asked about, at a time; and those of which outputs are asked for."""
-ROUNDS, RIVALS, BASES, POOL, TRIALS = 2, 24, 6, 400, 2
+ROUNDS, RIVALS, BASES, POOL, TRIALS, LACKING = 3, 24, 6, 600, 2, 6
 """How often what is told is put to the test; what else is compared with it, of so many programs near as many labelled ones."""
 
 
@@ -184,11 +185,13 @@ class Learner:
         self.program, self.defaults, self.decided = program, defaults, decided
         self.outputs, self.moot = outputs, moot
         self._outputs: dict[str, list[Value] | None] = {}
+        self._asks = 0
         self._moot: dict[str, bool] = {}
+        self._lack: dict[str, tuple[str, str]] = {}
 
     def told(self, known: Sequence[Labelled]) -> Told:
         """Return what is told of labelled programs."""
-        program = self.program
+        program, known = self.program, self._apart(known)
         failing, passing = ([x.program for x in known if x.fails is fails] for fails in (True, False))
         parameters, besides = (
             _kept(x, program, self.defaults, failing, passing) for x in (self.decided.parameters, self.decided.besides)
@@ -210,6 +213,7 @@ class Learner:
             candidates = [x for x in candidates if not x.says.endswith(LONGER)]
             rivals = _separating(candidates, having) or _pairs(candidates, having)
         if having and not rivals:
+            having = [x for x in having if not self._short_output(x)]
             candidates += [x for x in self._of_outputs(failing, having) if all(map(x.holds, failing))]
             rivals = _separating(candidates, having) or _pairs(candidates, having)
         found = rivals[0] if rivals else []
@@ -243,38 +247,77 @@ class Learner:
         made = [x.dtype for x in self._returned(self.program) if isinstance(x, Tensor) and x.dtype not in held]
         return [*dict.fromkeys(made), *(["float32"] if "float64" in held else [])]
 
+    def _short_output(self, other: Program) -> bool:
+        """Whether less comes out of a program, where most mistakes do not show: nothing, one element, an axis of length 1."""
+        own, shape = (
+            next((y.shape for y in self._returned(x) if isinstance(y, Tensor)), None) for x in (self.program, other)
+        )
+        if own is None or shape is None:
+            return False
+        one, two = math.prod(shape), math.prod(own)
+        return one < two and (one <= 1 or any(x == 1 < y for x, y in zip(shape, own, strict=False)))
+
     def _of_outputs(self, failing: Sequence[Program], passing: Sequence[Program]) -> list[Feature]:
-        shapes = {}
         for x in (self.program, *failing[:OUTPUTS], *passing[:OUTPUTS]):
-            if found := [y.shape for y in self._returned(x) if isinstance(y, Tensor)]:
-                shapes[x.id] = found
-        return of_outputs(self.program, shapes)
+            self._returned(x)
+        self._asks = len(self._outputs) + OUTPUTS  # so many of those that are asked about later
+
+        def shape(x: Program) -> tuple[int, ...] | None:
+            found = self._returned(x) if len(self._outputs) < self._asks or x.id in self._outputs else []
+            return next((y.shape for y in found if isinstance(y, Tensor)), None)
+
+        return of_outputs(self.program, shape)
 
     def in_doubt(self, known: Sequence[Labelled], told: Told) -> Iterator[Instance]:
-        """Yield programs near labelled ones about which what is told and what could be say different things."""
+        """Yield programs near labelled ones: those that should fail and pass, with other numbers; and those about which what is
+        told and what could be say different things.
+        """
+        asked = {x.program.id for x in known} | {self.program.id}
         own = [*told.parameters, *told.besides, *told.found]
+        failing = [x.program for x in known if x.fails]
+        failing = failing[:: len(failing) // LACKING + 1]
+        right = (
+            renumbered(x.program) for x in known if not x.fails and all(of.holds(x.program) for of in told.besides)
+        )
+        for made in itertools.chain(self._lacking(failing), itertools.islice(right, BASES)):
+            if isinstance(made, Instance) and made.id not in asked:
+                asked.add(made.id)
+                yield made
         without = [[x for x in own if x is not left] for left in own]
         rivals = [own, *without, *([*told.parameters, *told.besides, *x] for x in told.rivals[1:RIVALS])]
-        if len(rivals) < 2 or not told.exact:
-            return
-        passing = [x.program for x in known if not x.fails and all(of.holds(x.program) for of in told.besides)]
-        yield from (x for x in map(renumbered, passing[:BASES]) if isinstance(x, Instance))
-        asked, seen = {x.program.id for x in known} | {self.program.id}, Counter[tuple[bool, ...]]()
-        for made in itertools.islice(self._varied(known, own), POOL):
+        seen = Counter[tuple[bool, ...]]()
+        for made in itertools.islice(self._varied(known), POOL) if told.exact and own else ():
             says = tuple(all(x.holds(made) for x in rival) for rival in rivals)
             if len(set(says)) > 1 and seen[says] < TRIALS and made.id not in asked:
                 seen[says] += 1
                 asked.add(made.id)
                 yield made
 
-    def _varied(self, known: Sequence[Labelled], told: Sequence[Feature]) -> Iterator[Instance]:
-        """Yield programs near labelled ones, some of each, those first that lack what decided."""
+    def _varied(self, known: Sequence[Labelled]) -> Iterator[Instance]:
+        """Yield programs near labelled ones, some of each: with other lengths, and with anything else changed."""
         failing, passing = ([x.program for x in known if x.fails is fails] for fails in (True, False))
-        lacking = (y for x in failing[:BASES] for of in told for y in deciding.lacking(x, [of.says], self.defaults))
-        yield from (x for x in lacking if isinstance(x, Instance))
         bases = [x for pair in itertools.zip_longest(failing[:BASES], passing[:BASES]) for x in pair if x is not None]
-        nearer = [near(x, self.defaults) for x in bases]
-        yield from (x for several in itertools.zip_longest(*nearer) for x in several if x is not None)
+        for several in (map(_lengths, bases), (near(x, self.defaults) for x in bases)):
+            yield from (x for turn in itertools.zip_longest(*several) for x in turn if isinstance(x, Instance))
+
+    def _lacking(self, failing: Sequence[Instance]) -> Iterator[Instance]:
+        """Yield programs that fail without something that decided."""
+        for x, says in itertools.product(failing, (*self.decided.parameters, *self.decided.besides)):
+            for made in deciding.lacking(x, [says], self.defaults):
+                if isinstance(made, Instance):
+                    self._lack[made.id] = x.id, says
+                    yield made
+
+    def _apart(self, known: Sequence[Labelled]) -> list[Labelled]:
+        """Return the labelled programs without those that fail of something else: as they do without what decides, while most
+        others pass then.
+        """
+        fails = {x.program.id: x.fails for x in known}
+        asked = [(says, of, name) for name, (of, says) in self._lack.items() if name in fails and fails.get(of)]
+        passed = Counter(says for says, _, name in asked if not fails[name])
+        failed = Counter(says for says, _, name in asked if fails[name])
+        odd = {x for says, *both in asked if fails[both[1]] and passed[says] >= 2 * failed[says] for x in both}
+        return [x for x in known if x.program.id not in odd]
 
     def borne(self, known: Sequence[Labelled], told: Told) -> Borne:
         """Return what is told in the end."""
@@ -282,6 +325,20 @@ class Learner:
         more = tuple(x.says for x in told.found if x.says not in left.besides)
         failing = sum(x.fails for x in known)
         return Borne(left, more, failing, len(known) - failing, exact=told.exact)
+
+
+def _lengths(program: Instance) -> Iterator[Program | None]:
+    """Yield programs with an axis of 1, 2 or 3: of one tensor alone, and of all in which it is as long."""
+    for place, leaf in enumerate(smaller.leaves(program)[:TENSORS]):
+        for (axis, size), target in itertools.product(enumerate(leaf.shape), (1, 2, 3)):
+
+            def change(x: Leaf, axis: int = axis, size: int = size, target: int = target) -> Leaf:
+                if axis >= len(x.shape) or x.shape[axis] != size or smaller.states(x):
+                    return x
+                return shaped(x, (*x.shape[:axis], target, *x.shape[axis + 1 :]))
+
+            yield smaller.applied(smaller.at(place, change), program)
+            yield peculiar.changed(change, program)
 
 
 def renumbered(program: Program) -> Program:
@@ -330,9 +387,7 @@ def _kept(
         made = _feature(says, program, defaults, failing, passing)
         if made is not None and made.holds(program) and all(map(made.holds, failing)):
             found.append(made)
-    limits = any(
-        x.says.endswith(LIMIT) for x in found
-    )  # a number that differs from an equal one changes what comes of them
+    limits = any(at_limit(x.says) for x in found)  # a number that differs from an equal one changes what comes of them
     return [x for x in found if not (limits and x.says == EQUAL)]
 
 
@@ -346,8 +401,8 @@ def _feature(
     if says == EQUAL:
         names = [x.name for x in program.inputs if _equal(program, x.name)]
         return Feature(says, lambda x: any(_equal(x, y) for y in names))
-    if says.endswith(LIMIT):
-        name = says.removesuffix(LIMIT).strip()
+    if at_limit(says):
+        name = says.removesuffix(LIMIT).removeprefix(EQUAL_TO).strip()
         return Feature(says, partial(_at_limit, program=program, name=name, known=known))
     if "=" in says:
         return _parameter(says, name, program, known, failing, passing)

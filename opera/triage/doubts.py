@@ -26,7 +26,14 @@ UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
 
 
 def doubts(
-    tags: Collection[str], confirmed: int, needs: str, *, alone: bool, settled: bool, large: str = ""
+    tags: Collection[str],
+    confirmed: int,
+    needs: str,
+    *,
+    alone: bool,
+    settled: bool,
+    large: str = "",
+    unexplained: tuple[int, int] | None = None,
 ) -> Iterator[str]:
     """Yield what speaks against filing a finding, a clause each.
 
@@ -37,6 +44,7 @@ def doubts(
         alone: Whether a member fails without others before it.
         settled: Whether something besides the library's reference shows that what is expected is right.
         large: What its program being larger than it need be says against it (`too_large`), or nothing.
+        unexplained: How many near programs fail, and pass, where nothing that is told separates them; else None.
     """
     if not alone:
         yield "no test shows it alone: it fails only after others in the same process"
@@ -51,6 +59,10 @@ def doubts(
         yield "no other implementation confirms the expected outputs: check them by hand against the documentation first"
     if large and alone:
         yield large
+    if unexplained is not None:
+        yield "what decides is not known: {} near programs fail, {} pass, and nothing that is told separates them".format(
+            *unexplained
+        )
 
 
 def too_large(finding: str, program: Program, finished: bool | None) -> str:

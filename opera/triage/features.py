@@ -20,6 +20,7 @@ from opera.programs.values import CONTAINERS, LOW_PRECISION, NO_DEFAULT, Value, 
 from opera.triage import deciding, peculiar, smaller
 from opera.triage.near import tensor, unstated
 from opera.triage.peculiar import Array
+from opera.triage.sentence import EMPTY
 from opera.triage.smaller import Defaults
 
 LONGER = " longer than 1"
@@ -53,8 +54,9 @@ def features(
     yield from _axes(program)
     yield from _kinds(program, failing)
     yield from _specials(program, made)
-    yield from _lengths(program)
+    yield from _sized(program)
     yield from _compared(program)
+    yield from _lengths(program)
     yield from _numbers(program, known)
 
 
@@ -228,33 +230,44 @@ def _finite(dtype: str) -> Array:
 # ---------------------------------------------------------------------- lengths
 
 
+def _sized(program: Instance) -> Iterator[Feature]:
+    """Yield whether something is empty, or a tensor has one element, or more."""
+    for name in _measured(program):
+        shape = _shape(program, name) or ()
+        if 0 in shape:
+            yield Feature(EMPTY, lambda x: any(0 in y.shape for y in smaller.leaves(x)))
+        else:
+            several = math.prod(shape) > 1
+            words = f"more than one element in {name}" if several else f"one element in {name}"
+            yield Feature(words, partial(_has_elements, name=name, several=several))
+
+
+def _has_elements(program: Program, name: str, several: bool) -> bool:
+    shape = _shape(program, name)
+    return shape is not None and (math.prod(shape) > 1 if several else math.prod(shape) == 1)
+
+
+def _measured(program: Instance) -> list[str]:
+    """Return the inputs whose lengths say something: not those that state the lengths of others."""
+    held = {x.name: leaf for x in program.inputs if (leaf := tensor(program, x.name)) is not None}
+    alone = len(smaller.leaves(program)) == 1
+    return [name for name, leaf in held.items() if alone or not smaller.states(leaf)]
+
+
 def _lengths(program: Instance) -> Iterator[Feature]:
     """Yield that an axis has length 1, or more, counted from either end: a small program has other lengths by chance."""
-    for operand in program.inputs:
-        held = tensor(program, operand.name)
-        if held is None or (smaller.states(held) and len(smaller.leaves(program)) > 1):
-            continue
-        name, of = operand.name, partial(tensor, name=operand.name)
-        if 0 in held.shape:
-            yield Feature(peculiar.EMPTY, lambda x: any(0 in y.shape for y in smaller.leaves(x)))
-        if 1 in held.shape:
+    for name in _measured(program):
+        shape = _shape(program, name) or ()
+        of = partial(tensor, name=name)
+        if 1 in shape:
             yield Feature(f"an axis of length 1 of {name}", lambda x, of=of: 1 in getattr(of(x), "shape", ()))  # type: ignore[misc]
-        if (size := math.prod(held.shape)) > 0:
-            several = size > 1
-            words = f"more than one element in {name}" if several else f"one element in {name}"
-            yield Feature(words, partial(_sized, name=name, several=several))
-        for axis in range(len(held.shape)):
-            for at in (axis, axis - len(held.shape)):
-                length, where = held.shape[axis], axis_at(at)
+        for axis, length in enumerate(shape):
+            for at in (axis, axis - len(shape)):
+                where = axis_at(at)
                 if length == 1:
                     yield Feature(f"{where} of {name} of length 1", partial(_has_length, of=of, at=at, least=1, most=1))
                 elif length > 1:
                     yield Feature(f"{where} of {name}{LONGER}", partial(_has_length, of=of, at=at, least=2))
-
-
-def _sized(program: Program, name: str, several: bool) -> bool:
-    shape = _shape(program, name)
-    return shape is not None and (math.prod(shape) > 1 if several else math.prod(shape) == 1)
 
 
 def axis_at(at: int) -> str:
@@ -348,24 +361,22 @@ def _not_below(program: Program, one: str, other: str, known: Mapping[str, Value
 # ---------------------------------------------------------------------- outputs
 
 
-def of_outputs(program: Program, known: Mapping[str, Sequence[Lengths]]) -> list[Feature]:
+def of_outputs(program: Program, shape: Callable[[Program], Lengths | None]) -> list[Feature]:
     """Return what the first output of a program has: no elements, one, an axis of length 1.
 
-    `known`: id of a program → shapes of the outputs that are expected; of one that is not there nothing is known.
+    `shape` returns that of the first output that is expected; None where it is not known: then it may have all of these.
     """
 
     def has(of: Callable[[Lengths], bool]) -> Callable[[Program], bool]:
-        return lambda x: (held := known.get(x.id)) is None or any(map(of, held[:1]))
+        return lambda x: (held := shape(x)) is None or of(held)
 
-    first = next(iter(known.get(program.id, ())), ())
     told = [Feature("an output without elements", has(lambda x: 0 in x)), Feature("a 0-d output", has(lambda x: not x))]
     told += [
         Feature("an output axis of length 1", has(lambda x: 1 in x)),
         Feature("an output axis of length 1 after the first two", has(lambda x: 1 in x[2:])),
         Feature("an output of one element", has(lambda x: math.prod(x) == 1)),
-        Feature("an output of several elements", has(lambda x: math.prod(x) > 1)),
     ]
-    for axis in range(len(first)):
+    for axis in range(len(shape(program) or ())):
         told.append(Feature(f"axis {axis} of the output of length 1", has(partial(_one_at, at=axis))))
     return [x for x in told if x.holds(program)]
 

@@ -197,6 +197,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     of = chosen.reduction
     program = known.unreduced.get(chosen.member.test) if of is None else of.program().program
     large = too_large(name, program, None if of is None else of.finished) if program is not None else ""
+    unexplained = None if of is None or of.explained else of.near
     seen = confirmed + (chosen.reduction is not None)  # a reduction is stored once it failed in a fresh process
     return Finding(
         id=name,
@@ -221,7 +222,11 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         aliases=tuple(known.aliases.get(name, ())),
         sentence=_sentence(chosen, dict(zip(members, told, strict=True)), known, laid),
         location=shown.location,
-        doubts=tuple(doubts(tags, seen, needs, alone=any(map(alone, group)), settled=settled, large=large)),
+        doubts=tuple(
+            doubts(
+                tags, seen, needs, alone=any(map(alone, group)), settled=settled, large=large, unexplained=unexplained
+            )
+        ),
     )
 
 

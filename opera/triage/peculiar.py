@@ -16,14 +16,14 @@ import numpy as np
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import CONTAINERS, Message, RandomTensor, Tensor, Value
 from opera.triage import simpler, smaller
-from opera.triage.sentence import BRANCH, EQUAL, LENGTH_ONE, LIMIT
+from opera.triage.sentence import BRANCH, EMPTY, EQUAL, LENGTH_ONE, LIMIT
 from opera.triage.smaller import Leaf
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Peculiar: TypeAlias = tuple[str, list[Program | None]]
 """How it is told, and the programs that lack it and are the same else."""
 
-EMPTY, SCALAR, RANK = "an empty input", "a 0-d input", "an input of rank"
+SCALAR, RANK = "a 0-d input", "an input of rank"
 FAR, LOST = "a shift not below the width", "bits that are shifted out"
 MASKED, SHORT = "a fully masked row", "a mask shorter than the keys"
 PART, FRACTION = "a part of size 0 that is not the last", "scales that give no whole size"
