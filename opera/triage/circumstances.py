@@ -34,7 +34,7 @@ Outputs: TypeAlias = Callable[[Program], "list[Value] | None"]
 """Returns the outputs that a library computes, None where it computes none. Raises Spent."""
 NEAR, AT_A_TIME, OUTPUTS = 48, 8, 24
 """Near programs that are asked about, at a time; and those of which outputs are asked for."""
-ROUNDS, RIVALS, BASES, POOL, TRIALS, LACKING = 3, 24, 6, 600, 2, 6
+ROUNDS, RIVALS, BASES, POOL, TRIALS, LACKING = 3, 24, 6, 400, 2, 6
 """How often what is told is put to the test; what else is compared with it, of so many programs near as many labelled ones."""
 
 
@@ -438,6 +438,7 @@ def _parameter(
         return Feature(says, lambda x: smaller.same(value_of(x, name, known), own))
     if any(smaller.same(x, default) for x in bad):
         return None
+    good = [x for x in good if x not in bad and x != own]  # it passes with these for another reason
     numbers, others = (list(filter(_number, x)) for x in ((own, *bad), (default, *good)))
     least: Any = max(others, default=None)
     if len(numbers) > len(bad) and all(x in (default, 1) for x in others) and others and min(numbers) > least:

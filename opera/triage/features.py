@@ -208,8 +208,7 @@ def inexact(numbers: Array, dtype: str) -> Array:
     fits = np.where(lost(numbers, dtype), np.nan, numbers.astype("float64"))
     if dtype in LOW:
         return ~np.isin(fits, _finite(dtype))
-    with np.errstate(invalid="ignore"):
-        return np.asarray(fits.astype(dtype).astype("float64") != fits)
+    return np.asarray((fits.astype(dtype).astype("float64") if "float" in dtype else np.trunc(fits)) != fits)
 
 
 LOW = frozenset({*LOW_PRECISION, "float8_e8m0fnu"})
@@ -221,10 +220,14 @@ def _finite(dtype: str) -> Array:
     """Return the finite numbers of a dtype in order, of those that numpy has the least and the largest alone."""
     if dtype in LOW:
         kind = np.dtype(CONTAINERS[dtype])
-        held = widen(np.arange(2 ** (8 * kind.itemsize)).astype(kind), dtype).astype("float64")
+        codes = np.arange(16 if "float4" in dtype else 2 ** (8 * kind.itemsize))
+        with np.errstate(invalid="ignore"):
+            held = widen(codes.astype(f"uint{8 * kind.itemsize}"), dtype).astype("float64")
         return np.unique(held[np.isfinite(held)])
-    known = np.finfo(dtype) if "float" in dtype else np.iinfo(dtype)
-    return np.array([known.min, known.max], "float64")
+    if "float" in dtype:
+        return np.array([np.finfo(dtype).min, np.finfo(dtype).max], "float64")
+    bits = int(dtype.lstrip("uint"))
+    return np.array([0.0, 2.0**bits - 1] if dtype.startswith("u") else [-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1])
 
 
 # ---------------------------------------------------------------------- lengths
