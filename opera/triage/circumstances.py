@@ -22,7 +22,7 @@ from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage import deciding, peculiar, simpler, smaller
 from opera.triage.alike import same_values
 from opera.triage.deciding import Decided
-from opera.triage.features import LONGER, Feature, either, features, left_out, of_outputs, value_of
+from opera.triage.features import ALL, LONGER, Feature, either, features, left_out, of_outputs, value_of
 from opera.triage.minimise import Spent
 from opera.triage.near import TENSORS, counted, near, shaped, tensor
 from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit, is_relation
@@ -321,7 +321,9 @@ class Learner:
 
     def borne(self, known: Sequence[Labelled], told: Told) -> Borne:
         """Return what is told in the end."""
-        left = Decided(tuple(x.says for x in told.parameters), tuple(x.says for x in told.besides))
+        all_of_rank = any(x.says.startswith(ALL) for x in told.found)  # then one of them is no news
+        besides = tuple(x.says for x in told.besides if not (all_of_rank and peculiar.is_rank(x.says)))
+        left = Decided(tuple(x.says for x in told.parameters), besides)
         more = tuple(x.says for x in told.found if x.says not in left.besides)
         failing = sum(x.fails for x in known)
         return Borne(left, more, failing, len(known) - failing, exact=told.exact)

@@ -23,7 +23,7 @@ from opera.triage.peculiar import Array
 from opera.triage.sentence import EMPTY
 from opera.triage.smaller import Defaults
 
-LONGER = " longer than 1"
+LONGER, ALL = " longer than 1", ("both inputs of rank ", "all inputs of rank ")
 FEW = 3
 """Tensors whose lengths are compared; dtypes that are told one by one."""
 Lengths = tuple[int, ...]
@@ -95,8 +95,8 @@ def _ranks(program: Instance) -> Iterator[Feature]:
         return
     shapes = [_shape(program, x) for x in names]
     if len(names) > 1 and all(x is not None and len(x) == rank for x in shapes):
-        many = "both" if len(names) == 2 else "all"
-        yield Feature(f"{many} inputs of rank {rank}", partial(_all_of_rank, names=names, rank=rank))
+        many = ALL[0] if len(names) == 2 else ALL[1]
+        yield Feature(f"{many}{rank}", partial(_all_of_rank, names=names, rank=rank))
     named = f"{names[0]} of rank" if len(names) > 1 else peculiar.RANK
     yield Feature(f"{named} {rank}" if len(names) > 1 else peculiar.of_rank(rank), lambda x: _rank(x) == rank)
     if rank > 1:  # without an axis nothing is computed along one

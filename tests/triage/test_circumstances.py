@@ -346,6 +346,12 @@ def test_a_parameter_is_told_to_be_beyond_a_number_though_one_beyond_passes_for_
     assert found.decided.parameters == ("multiplier > 1",)
 
 
+def test_that_one_input_is_of_a_rank_is_not_told_beside_that_both_are():
+    fails = MORE[[x[3] for x in MORE].index(["both inputs of rank 2"])][1]
+    found = borne(call(*SQUARES), fails, Decided((), ("an input of rank 2",)))
+    assert (found.decided, found.circumstances) == (NOTHING, ("both inputs of rank 2",))
+
+
 def test_a_longer_axis_is_told_only_where_another_one_is_not_enough():
     """Scales [1, 2] and [2, 1] fail alike, [1, 1] passes: neither axis matters more."""
     program, told = call(np.ones((1, 2), F32), layout=1), Decided(("layout=1",))
