@@ -70,8 +70,8 @@ LISTED = 5
 """Tests that are named."""
 TRAINS = frozenset(("training", "train", "call.training"))
 """Parameters by which a call trains."""
-DECIDES = re.compile(r"(?:input )?(\w+)(?: just at a limit| left out| is .*)?")
-"""What decides, of an input or a parameter that has no value: `input P`, `iou_threshold just at a limit`, `min left out`."""
+DECIDES = re.compile(r"(?:input |a number equal to )?(\w+)(?: just at a limit| left out| is .*)?")
+"""What decides, of an input or a parameter that has no value: `input P`, `a number equal to iou_threshold`, `min left out`."""
 TYPES = re.compile(r"dtype|data ?type|element type|precision|\b(?:b?float|u?int|bool)\d*\b", re.IGNORECASE)
 """Words of a crash that is about a dtype."""
 

@@ -18,7 +18,7 @@ from opera.oracle import manner
 from opera.pool import clock
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Program, Provenance
-from opera.programs.values import Tensor, Value
+from opera.programs.values import Value
 from opera.programs.verdicts import (
     ERROR,
     INCONSISTENT,
@@ -174,11 +174,6 @@ class Asker:
         failed = [(x, self.fails(self.outcomes[x.id])) for x in self._within(known)]
         asked = [Labelled(x, fails) for x, fails in failed if fails or (not hidden and self.vanished(x))]
         return [*asked, *(Labelled(x, fails=False) for x in self.ordinary)]
-
-    def shapes(self, program: Program) -> list[tuple[int, ...]] | None:
-        """Return the shapes of the outputs that the library computes, None where it computes none. Raises Spent."""
-        found = self.reference(program)
-        return [x.shape for x in found if isinstance(x, Tensor)] if found is not None else None
 
     def _within(self, programs: Sequence[Program]) -> list[Program]:
         return [x for x in programs if bounds.broken(self.bounds, x) <= self.broken]

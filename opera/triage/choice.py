@@ -17,7 +17,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import deciding, kinship, peculiar, reduction
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import LIMIT
+from opera.triage.sentence import at_limit
 
 BORNE_OUT = 3
 """Near programs that pass at least, where it is told that a number is just at a limit: small programs have such by chance."""
@@ -42,7 +42,7 @@ class Choice(NamedTuple):
         if of is None:
             return ()
         known = of.explained and of.near[1] >= BORNE_OUT
-        return (*of.deciding, *(x for x in of.besides if known or not x.endswith(LIMIT)), *of.circumstances)
+        return (*of.deciding, *(x for x in of.besides if known or not at_limit(x)), *of.circumstances)
 
 
 def choose(

@@ -11,10 +11,11 @@ ESEC/FSE 2020, and Gopinath et al., Abstracting Failure-Inducing Inputs (DDSet),
 from __future__ import annotations
 
 import itertools
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
@@ -22,25 +23,20 @@ from opera.programs.verdicts import INCONSISTENT
 from opera.triage import deciding, peculiar, simpler, smaller
 from opera.triage.alike import same_values
 from opera.triage.deciding import Decided
+from opera.triage.features import ALL, LONGER, Feature, either, features, left_out, of_outputs, value_of
 from opera.triage.labels import Label, Labelled, labelled
 from opera.triage.minimise import Spent
-from opera.triage.near import tensor, unstated
+from opera.triage.near import TENSORS, near, shaped, tensor
 from opera.triage.ordinary import differing, given_names
-from opera.triage.sentence import EQUAL, LENGTH_ONE, LIMIT, is_relation
-from opera.triage.smaller import Defaults
+from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit, is_relation
+from opera.triage.smaller import Defaults, Leaf
 
-Shapes: TypeAlias = Callable[[Program], "list[tuple[int, ...]] | None"]
-"""Returns the shapes of the outputs that a library computes, None where it computes none. Raises Spent."""
-LONGER = " longer than 1"
-OUTPUTS = 24
-"""Near programs of which outputs are asked for."""
-
-
-class Feature(NamedTuple):
-    """Something that a program has or has not, and how it is told."""
-
-    says: str
-    holds: Callable[[Program], bool]
+Outputs: TypeAlias = Callable[[Program], "list[Value] | None"]
+"""Returns the outputs that a library computes, None where it computes none. Raises Spent."""
+AT_A_TIME, OUTPUTS = 8, 24
+"""Programs in doubt that are asked about at a time; near ones of which outputs are asked for."""
+ROUNDS, RIVALS, BASES, POOL, TRIALS, LACKING = 3, 24, 6, 400, 2, 6
+"""How often what is told is put to the test; what else is compared with it, of so many programs near as many labelled ones."""
 
 
 class Borne(NamedTuple):
@@ -68,9 +64,6 @@ class Asking(deciding.Look, Protocol):
 
     def seen(self) -> list[Labelled]:
         """Return what is known of programs already: the member that was reduced, and what a search has asked about."""
-
-    def shapes(self, program: Program) -> list[tuple[int, ...]] | None:
-        """Return the shapes of the expected outputs. Raises Spent."""
 
     def reference(self, program: Program) -> list[Value] | None:
         """Return what the library computes for a program, None where it rejects it. Raises Spent."""
@@ -104,7 +97,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
     inputs = dict.fromkeys(given_names(x.program for x in seen if not x.fails))
     defaults = {**defaults, program.operator: {**inputs, **known}}
     moot = partial(_moot, ask, decided.parameters, defaults)
-    return borne_out(label, program, defaults, decided, seen, ask.shapes, moot)
+    return borne_out(label, program, defaults, decided, seen, ask.reference, moot)
 
 
 def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool:
@@ -120,51 +113,254 @@ def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: P
 
 def borne_out(
     label: Label, program: Program, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
-    shapes: Shapes | None = None, moot: Callable[[Program], bool] = lambda _: False,
+    outputs: Outputs = lambda _: None, moot: Callable[[Program], bool] = lambda _: False,
 ) -> Borne:  # fmt: skip
     """Return what near programs leave of what decides, and what else must be so.
 
+    What explains them all is put to the test: programs near these are asked about where it and others that explain them as well
+    say different things, or where it alone says that they pass (Alhazen's refinement).
+
     Args:
         seen: What is known of programs already: the member that was reduced, and what a search has asked about.
-        shapes: Tells of the outputs that are expected.
-        moot: Whether a program is right by itself without what decides; asked where an axis has length 1.
+        outputs: Returns the outputs that are expected.
+        moot: Whether a program is right by itself without what decides.
     """
     known = labelled(label, program, defaults, seen)
-    failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
-    of_call = cast(Instance, program)  # of several calls, what decides is of one of them
-    parameters = _kept(decided.parameters, of_call, defaults, failing, passing)
-    besides = _kept(decided.besides, of_call, defaults, failing, passing)
-    told = [*parameters, *besides]
-    related = any(map(is_relation, [x.says for x in told]))  # of numbers, which decide together
-    having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
-    having = [x for x in having if not (_short(x, program) and moot(x))]
-    have = chain(features(program, defaults), _as_left(of_call, defaults, passing))
-    candidates = [x for x in have if all(map(x.holds, failing))] if having else []
-    elsewhere = [
-        x for x in having if not _all_one(x, program)
-    ]  # where another axis is longer: it is this one that matters
-    candidates = [x for x in candidates if not x.says.endswith(LONGER) or not all(map(x.holds, elsewhere))]
-    found = _simplest(candidates, having)
-    having = [x for x in having if not _short(x, program)] if not found else having
-    candidates = [x for x in candidates if not x.says.endswith(LONGER)]
-    found = found or _simplest(candidates, having) or _two(candidates, having)
-    if having and not found and shapes is not None:
-        candidates += _of_outputs(program, failing, having, shapes)
-        found = _simplest(candidates, having) or _two(candidates, having)
-    left = Decided(tuple(x.says for x in parameters), tuple(x.says for x in besides))
-    more = tuple(x.says for x in found if x.says not in left.besides)
-    return Borne(left, more, len(failing), len(passing), exact=bool(found) or not having)
+    made = Learner(program, defaults, decided, outputs, moot)
+    told = made.told(known)
+    try:
+        for _ in range(ROUNDS):
+            more = list(itertools.islice(made.in_doubt(known, told), AT_A_TIME))
+            labels = zip(more, label(more), strict=True)
+            known += (asked := [Labelled(x, fails) for x, fails in labels if fails is not None])
+            if not asked:
+                break
+            told = made.told(known)
+    except Spent:
+        pass  # what was asked about tells what it tells
+    return made.borne(known, told)
 
 
-def _simplest(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[Feature]:
-    """Return the first feature that no passing program has, if there are such programs."""
-    return next(([x] for x in candidates if passing and not any(map(x.holds, passing))), [])
+class Told(NamedTuple):
+    """What is told of labelled programs.
+
+    Attributes:
+        parameters, besides: What decided before, and still does.
+        found: What else all that fail have.
+        rivals: What else could be told in its place.
+        exact: Whether all that have all of it fail.
+    """
+
+    parameters: list[Feature]
+    besides: list[Feature]
+    found: list[Feature]
+    rivals: list[list[Feature]]
+    exact: bool
 
 
-def _two(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[Feature]:
-    """Return the first two features that no passing program has both of, if there are such programs."""
-    pairs = itertools.combinations(candidates, 2) if passing else ()
-    return next(([x, y] for x, y in pairs if not any(x.holds(of) and y.holds(of) for of in passing)), [])
+class Learner:
+    """Tells what labelled programs have in common.
+
+    Attributes:
+        program, defaults, decided: What is told of, and what decided before near programs were asked.
+        outputs, moot: As `borne_out` has them.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        defaults: Defaults,
+        decided: Decided,
+        outputs: Outputs,
+        moot: Callable[[Program], bool],
+    ) -> None:
+        self.program, self.defaults, self.decided = program, defaults, decided
+        self.outputs, self.moot = outputs, moot
+        self._outputs: dict[str, list[Value] | None] = {}
+        self._asks = 0
+        self._moot: dict[str, bool] = {}
+        self._lack: dict[str, tuple[str, str]] = {}
+
+    def told(self, known: Sequence[Labelled]) -> Told:
+        """Return what is told of labelled programs."""
+        program, known = self.program, self._apart(known)
+        failing, passing = ([x.program for x in known if x.fails is fails] for fails in (True, False))
+        parameters, besides = (
+            _kept(x, program, self.defaults, failing, passing) for x in (self.decided.parameters, self.decided.besides)
+        )
+        told = [*parameters, *besides]
+        related = any(map(is_relation, [x.says for x in told]))  # of numbers, which decide together
+        having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
+        failed = {x.id for x in failing}
+        having = [x for x in having if not self._hides(x, bool(parameters)) and renumbered(x).id not in failed]
+        every = itertools.chain(
+            features(program, self.defaults, failing, self._made()), _as_left(program, self.defaults, passing)
+        )
+        candidates = [x for x in every if all(map(x.holds, failing))] if having else []
+        elsewhere = [
+            x for x in having if not _all_one(x, program)
+        ]  # where another axis is longer: it is this one that matters
+        fitting = [x for x in candidates if not x.says.endswith(LONGER) or not all(map(x.holds, elsewhere))]
+        rivals = _separating(fitting, having)
+        if not rivals:
+            having = [x for x in having if not _short(x, program)]
+            candidates = [x for x in candidates if not x.says.endswith(LONGER)]
+            rivals = _separating(candidates, having) or _pairs(candidates, having)
+        if having and not rivals:
+            having = [x for x in having if not self._short_output(x)]
+            candidates += [x for x in self._of_outputs(failing, having) if all(map(x.holds, failing))]
+            rivals = _separating(candidates, having) or _pairs(candidates, having)
+        found = rivals[0] if rivals else []
+        return Told(parameters, besides, found, rivals, bool(found) or not having)
+
+    def _hides(self, other: Program, parameters: bool) -> bool:
+        """Whether a program that passes may do so for another reason: nothing is computed that could be wrong, or a compiler
+        that does not read what decides is right by itself.
+        """
+        empty = any(0 in x.shape for x in smaller.leaves(other))
+        if empty and not any(0 in x.shape for x in smaller.leaves(self.program)):
+            return True
+        if not parameters and not _short(other, self.program):
+            return False
+        if (name := other.id) not in self._moot:
+            self._moot[name] = self.moot(other)
+        return self._moot[name]
+
+    def _returned(self, program: Program) -> list[Value]:
+        """Return the expected outputs of a program, none where there are none, or is no time to ask."""
+        if (name := program.id) not in self._outputs:
+            try:
+                self._outputs[name] = self.outputs(program)
+            except Spent:
+                return []
+        return self._outputs[name] or []
+
+    def _made(self) -> list[str]:
+        """Return the dtypes in which something is computed: of outputs, and float32, for compilers compute float64 in it."""
+        held = {x.dtype for x in smaller.leaves(self.program)}
+        made = [x.dtype for x in self._returned(self.program) if isinstance(x, Tensor) and x.dtype not in held]
+        return [*dict.fromkeys(made), *(["float32"] if "float64" in held else [])]
+
+    def _short_output(self, other: Program) -> bool:
+        """Whether less comes out of a program, where most mistakes do not show: nothing, one element, an axis of length 1."""
+        own, shape = (
+            next((y.shape for y in self._returned(x) if isinstance(y, Tensor)), None) for x in (self.program, other)
+        )
+        if own is None or shape is None:
+            return False
+        one, two = math.prod(shape), math.prod(own)
+        return one < two and (one <= 1 or any(x == 1 < y for x, y in zip(shape, own, strict=False)))
+
+    def _of_outputs(self, failing: Sequence[Program], passing: Sequence[Program]) -> list[Feature]:
+        for x in (self.program, *failing[:OUTPUTS], *passing[:OUTPUTS]):
+            self._returned(x)
+        self._asks = len(self._outputs) + OUTPUTS  # so many of those that are asked about later
+
+        def shape(x: Program) -> tuple[int, ...] | None:
+            found = self._returned(x) if len(self._outputs) < self._asks or x.id in self._outputs else []
+            return next((y.shape for y in found if isinstance(y, Tensor)), None)
+
+        return of_outputs(self.program, shape)
+
+    def in_doubt(self, known: Sequence[Labelled], told: Told) -> Iterator[Program]:
+        """Yield programs near labelled ones: those that should fail and pass, with other numbers; and those about which what is
+        told and what could be say different things.
+        """
+        asked = {x.program.id for x in known} | {self.program.id}
+        own = [*told.parameters, *told.besides, *told.found]
+        failing = [x.program for x in known if x.fails]
+        failing = failing[:: len(failing) // LACKING + 1]
+        right = (
+            renumbered(x.program) for x in known if not x.fails and all(of.holds(x.program) for of in told.besides)
+        )
+        for made in itertools.chain(self._lacking(failing), itertools.islice(right, BASES)):
+            if made is not None and made.id not in asked:
+                asked.add(made.id)
+                yield made
+        without = [[x for x in own if x is not left] for left in own]
+        rivals = [own, *without, *([*told.parameters, *told.besides, *x] for x in told.rivals[1:RIVALS])]
+        seen = Counter[tuple[bool, ...]]()
+        for made in itertools.islice(self._varied(known), POOL) if told.exact and own else ():
+            says = tuple(all(x.holds(made) for x in rival) for rival in rivals)
+            if len(set(says)) > 1 and seen[says] < TRIALS and made.id not in asked:
+                seen[says] += 1
+                asked.add(made.id)
+                yield made
+
+    def _varied(self, known: Sequence[Labelled]) -> Iterator[Program]:
+        """Yield programs near labelled ones, some of each: with other lengths, and with anything else changed."""
+        failing, passing = ([x.program for x in known if x.fails is fails] for fails in (True, False))
+        bases = [x for pair in itertools.zip_longest(failing[:BASES], passing[:BASES]) for x in pair if x is not None]
+        for several in (map(_lengths, bases), (_in_turn(near(x, self.defaults)) for x in bases)):
+            yield from (x for turn in itertools.zip_longest(*several) for x in turn if x is not None)
+
+    def _lacking(self, failing: Sequence[Program]) -> Iterator[Program]:
+        """Yield programs that fail without something that decided."""
+        for x, says in itertools.product(failing, (*self.decided.parameters, *self.decided.besides)):
+            for made in deciding.lacking(x, [says], self.defaults):
+                if made is not None:
+                    self._lack[made.id] = x.id, says
+                    yield made
+
+    def _apart(self, known: Sequence[Labelled]) -> list[Labelled]:
+        """Return the labelled programs without those that fail of something else: as they do without what decides, while most
+        others pass then.
+        """
+        fails = {x.program.id: x.fails for x in known}
+        asked = [(says, of, name) for name, (of, says) in self._lack.items() if name in fails and fails.get(of)]
+        passed = Counter(says for says, _, name in asked if not fails[name])
+        failed = Counter(says for says, _, name in asked if fails[name])
+        odd = {x for says, *both in asked if fails[both[1]] and passed[says] >= 2 * failed[says] for x in both}
+        return [x for x in known if x.program.id not in odd]
+
+    def borne(self, known: Sequence[Labelled], told: Told) -> Borne:
+        """Return what is told in the end."""
+        all_of_rank = any(x.says.startswith(ALL) for x in told.found)  # then one of them is no news
+        besides = tuple(x.says for x in told.besides if not (all_of_rank and peculiar.is_rank(x.says)))
+        left = Decided(tuple(x.says for x in told.parameters), besides)
+        more = tuple(x.says for x in told.found if x.says not in left.besides)
+        failing = sum(x.fails for x in known)
+        return Borne(left, more, failing, len(known) - failing, exact=told.exact)
+
+
+def _in_turn(rows: Iterable[Iterator[Program | None]]) -> Iterator[Program | None]:
+    return itertools.chain.from_iterable(itertools.zip_longest(*rows))
+
+
+def _lengths(program: Program) -> Iterator[Program | None]:
+    """Yield programs with an axis of 1, 2 or 3: of one tensor alone, and of all in which it is as long."""
+    for place, leaf in enumerate(smaller.leaves(program)[:TENSORS]):
+        for (axis, size), target in itertools.product(enumerate(leaf.shape), (1, 2, 3)):
+
+            def change(x: Leaf, axis: int = axis, size: int = size, target: int = target) -> Leaf:
+                if axis >= len(x.shape) or x.shape[axis] != size or smaller.states(x):
+                    return x
+                return shaped(x, (*x.shape[:axis], target, *x.shape[axis + 1 :]))
+
+            yield smaller.applied(smaller.at(place, change), program)
+            yield peculiar.changed(change, program)
+
+
+def renumbered(program: Program) -> Program:
+    """Return a program with other floating-point numbers, each tensor with its own: equal ones may hide what is wrong."""
+    first = itertools.count(2)
+
+    def change(leaf: Leaf) -> Leaf:
+        return simpler.counted(leaf, next(first)) if "float" in leaf.dtype else leaf
+
+    return smaller.mapped(program, change)
+
+
+def _separating(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
+    """Return the features that no passing program has, each, if there are such programs."""
+    return [[x] for x in candidates if passing and not any(map(x.holds, passing))]
+
+
+def _pairs(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
+    """Return each two features that no passing program has both of, if there are such programs."""
+    has = [{n for n, of in enumerate(passing) if x.holds(of)} for x in candidates]
+    pairs = itertools.combinations(range(len(candidates)), 2) if passing else ()
+    return [[candidates[x], candidates[y]] for x, y in pairs if not has[x] & has[y]]
 
 
 def _all_one(other: Program, program: Program) -> bool:
@@ -179,183 +375,31 @@ def _short(other: Program, program: Program) -> bool:
     return any((two and not one) or any(x == 1 < y for x, y in zip(one, two, strict=False)) for one, two in pairs)
 
 
-# ---------------------------------------------------------------------- what programs have
-
-
-def features(program: Program, defaults: Defaults) -> Iterator[Feature]:
-    """Yield what a program has that may be told, in the order of preference."""
-    known = defaults.get(program.operator, {})
-    names = (
-        [x for x in unstated(program, known) if x in known or x in program.params]
-        if isinstance(program, Instance)
-        else []
-    )
-    for several in (1, 2):
-        for group in itertools.combinations(names, several):
-            yield Feature(f"{' or '.join(group)} left out", partial(_left_out, names=group))
-    if _asks_for_more(program):
-        yield Feature("an output beside the first", _asks_for_more)
-    yield from _ranks(program)
-    yield from _axes(program) if isinstance(program, Instance) else ()
-    yield from _kinds(program)
-    yield from _lengths(program)
-
-
-def _as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -> Iterator[Feature]:
+def _as_left(program: Program, defaults: Defaults, passing: Sequence[Program]) -> Iterator[Feature]:
     """Yield the defaults of parameters of which another value alone makes a program pass: floats are refused with `fmod=0`."""
     known = defaults.get(program.operator, {})
     for x in passing:
         alike = [y.shape for y in smaller.leaves(x)] == [y.shape for y in smaller.leaves(program)]
-        names = differing(program, x) if alike and isinstance(x, Instance) else []
+        names = differing(program, x) if alike and isinstance(x, Instance) and isinstance(program, Instance) else []
         plain = smaller.default(known, names[0]) if len(names) == 1 else NO_DEFAULT
-        if plain not in (None, NO_DEFAULT) and smaller.same(_value(program, names[0], known), plain):
+        if plain not in (None, NO_DEFAULT) and smaller.same(value_of(program, names[0], known), plain):
             same = partial(_has_value, name=names[0], value=plain, known=known)
             yield Feature(f"{names[0]}={deciding.said(plain)}", same)
 
 
+def _hasvalue_of(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:
+    return smaller.same(value_of(program, name, known), value)
+
+
 def _has_value(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:
-    return smaller.same(_value(program, name, known), value)
-
-
-def _asks_for_more(program: Program) -> bool:
-    """Whether a program may return something beside its first output: what a library does not name is all returned."""
-    return any(program.outputs[1:]) or not any(program.outputs)
-
-
-def _left_out(program: Program, names: Iterable[str]) -> bool:
-    call = program.instances()[0]
-    given = {x.name for x in call.inputs if x.value is not None}
-    return any(x not in given and call.params.get(x) is None for x in names)
-
-
-def _ranks(program: Program) -> Iterator[Feature]:
-    rank = _rank(program)
-    if rank is None:
-        return
-    yield Feature(peculiar.of_rank(rank), lambda x: _rank(x) == rank)
-    if rank > 1:  # without an axis nothing is computed along one
-        yield Feature(f"{peculiar.RANK} {rank} or more", lambda x: (_rank(x) or 0) >= rank)
-        yield Feature(f"{peculiar.RANK} {rank} or less", lambda x: (_rank(x) or 0) <= rank)
-
-
-def _rank(program: Program) -> int | None:
-    found = smaller.leaves(program)
-    return len(found[0].shape) if found else None
-
-
-def _kinds(program: Program) -> Iterator[Feature]:
-    """Yield of which dtype the first input is: a float, an integer, this one; and which others are floats or integers."""
-    own = _first_dtype(program)
-    for says, part in (("floating-point inputs", "float"), (deciding.INTEGER, "int")):
-        if part in own:
-            yield Feature(says, lambda x, part=part: part in _first_dtype(x))  # type: ignore[misc]
-    if own:
-        yield Feature(f"{own} inputs", lambda x: _first_dtype(x) == own)
-    for name in [x.name for x in program.inputs[1:]]:
-        for says, part in ((f"a floating-point {name}", "float"), (f"an integer {name}", "int")):
-            if part in getattr(tensor(program, name), "dtype", ""):
-                yield Feature(says, partial(_has_kind, name=name, part=part))
-
-
-def _has_kind(program: Program, name: str, part: str) -> bool:
-    return part in getattr(tensor(program, name), "dtype", "")
-
-
-def _first_dtype(program: Program) -> str:
-    return next((x.dtype for x in smaller.leaves(program)), "")
-
-
-def _axes(program: Instance) -> Iterator[Feature]:
-    for name in dict.fromkeys(_axes_named(program)):
-        for says, holds in NAMED.items():
-            feature = Feature(f"{name} {says}", partial(_names, name=name, holds=holds))
-            if feature.holds(program):
-                yield feature
-
-
-NAMED: Mapping[str, Callable[[set[int], int], bool]] = {
-    "naming all axes": lambda axes, rank: axes == set(range(rank)),
-    "naming the first axis": lambda axes, _: axes == {0},
-    "naming the last axis": lambda axes, rank: axes == {rank - 1},
-}
-"""Which axes a parameter names."""
-
-
-def _axes_named(program: Instance) -> list[str]:
-    return [x for x in program.params if smaller.is_axes(x)] + [x.name for x in program.inputs if smaller.axes_input(x)]
-
-
-def _names(program: Program, name: str, holds: Callable[[set[int], int], bool]) -> bool:
-    call, rank = program.instances()[0], _rank(program) or 0
-    held = next((listed for x in call.inputs if x.name == name and (listed := smaller.axes_input(x))), None)
-    axes = held.array().tolist() if held is not None else smaller.integers(call.params.get(name))
-    return rank > 0 and bool(axes) and holds({x % rank for x in axes}, rank)
-
-
-def _lengths(program: Program) -> Iterator[Feature]:
-    """Yield that an axis has length 1, or more, counted from either end: a small program has other lengths by chance."""
-    for operand in program.inputs:
-        held = tensor(program, operand.name)
-        if held is None or (smaller.states(held) and len(smaller.leaves(program)) > 1):
-            continue
-        name, of = operand.name, partial(tensor, name=operand.name)
-        if 0 in held.shape:
-            yield Feature(peculiar.EMPTY, lambda x: any(0 in y.shape for y in smaller.leaves(x)))
-        if 1 in held.shape:
-            yield Feature(f"an axis of length 1 of {name}", lambda x, of=of: 1 in getattr(of(x), "shape", ()))  # type: ignore[misc]
-        for axis in range(len(held.shape)):
-            for at in (axis, axis - len(held.shape)):
-                size, where = held.shape[axis], _axis(at)
-                if size == 1:
-                    yield Feature(f"{where} of {name} of length 1", partial(_has_length, of=of, at=at, least=1, most=1))
-                elif size > 1:
-                    yield Feature(f"{where} of {name}{LONGER}", partial(_has_length, of=of, at=at, least=2))
-
-
-def _axis(at: int) -> str:
-    return {-1: "the last axis", 0: "the first axis", -2: "the last axis but one"}.get(at, f"axis {at}")
-
-
-def _has_length(program: Program, of: Callable[[Program], object], at: int, least: int, most: int = 1 << 40) -> bool:
-    shape = getattr(of(program), "shape", ())
-    return -len(shape) <= at < len(shape) and least <= shape[at] <= most
-
-
-def _one_at(shape: tuple[int, ...], at: int) -> bool:
-    return shape[at : at + 1] == (1,)
-
-
-def _of_outputs(
-    program: Program, failing: Sequence[Program], passing: Sequence[Program], shapes: Shapes
-) -> list[Feature]:
-    """Return what the outputs have that are expected of a program and of all that fail: no elements, an axis of length 1."""
-    known: dict[str, list[tuple[int, ...]]] = {}
-    try:
-        for x in (program, *failing[:OUTPUTS], *passing[:OUTPUTS]):
-            if (found := shapes(x)) is not None:
-                known[x.id] = found
-    except Spent:
-        return []
-
-    def has(of: Callable[[tuple[int, ...]], bool]) -> Callable[[Program], bool]:
-        return lambda x: x.id not in known or any(map(of, known[x.id][:1]))
-
-    first = known.get(program.id, [()])[0]
-    told = [Feature("an output without elements", has(lambda x: 0 in x)), Feature("a 0-d output", has(lambda x: not x))]
-    told += [
-        Feature("an output axis of length 1", has(lambda x: 1 in x)),
-        Feature("an output axis of length 1 after the first two", has(lambda x: 1 in x[2:])),
-    ]
-    for axis in range(len(first)):
-        told.append(Feature(f"axis {axis} of the output of length 1", has(partial(_one_at, at=axis))))
-    return [x for x in told if x.holds(program) and all(map(x.holds, failing))]
+    return smaller.same(value_of(program, name, known), value)
 
 
 # ---------------------------------------------------------------------- what decided before
 
 
 def _kept(
-    told: Iterable[str], program: Instance, defaults: Defaults, failing: Sequence[Instance], passing: Sequence[Instance]
+    told: Iterable[str], program: Program, defaults: Defaults, failing: Sequence[Program], passing: Sequence[Program]
 ) -> list[Feature]:
     """Return what of it all failing programs have, told more widely where they differ in it."""
     found = []
@@ -363,14 +407,12 @@ def _kept(
         made = _feature(says, program, defaults, failing, passing)
         if made is not None and made.holds(program) and all(map(made.holds, failing)):
             found.append(made)
-    limits = any(
-        x.says.endswith(LIMIT) for x in found
-    )  # a number that differs from an equal one changes what comes of them
+    limits = any(at_limit(x.says) for x in found)  # a number that differs from an equal one changes what comes of them
     return [x for x in found if not (limits and x.says == EQUAL)]
 
 
 def _feature(
-    says: str, program: Instance, defaults: Defaults, failing: Sequence[Instance], passing: Sequence[Instance]
+    says: str, program: Program, defaults: Defaults, failing: Sequence[Program], passing: Sequence[Program]
 ) -> Feature | None:
     name = deciding.key(says)
     known = defaults.get(program.operator, {})
@@ -379,8 +421,8 @@ def _feature(
     if says == EQUAL:
         names = [x.name for x in program.inputs if _equal(program, x.name)]
         return Feature(says, lambda x: any(_equal(x, y) for y in names))
-    if says.endswith(LIMIT):
-        name = says.removesuffix(LIMIT).strip()
+    if at_limit(says):
+        name = says.removesuffix(LIMIT).removeprefix(EQUAL_TO).strip()
         return Feature(says, partial(_at_limit, program=program, name=name, known=known))
     if "=" in says:
         return _parameter(says, name, program, known, failing, passing)
@@ -393,7 +435,7 @@ def _feature(
         others = [x for x in (x for x, y in known.items() if y is None) if x != unset]
         for unstated_ones in ((unset,), *((unset, x) for x in others)):
             feature = Feature(
-                f"{' or '.join(unstated_ones)}{deciding.LEFT_OUT}", partial(_left_out, names=unstated_ones)
+                f"{' or '.join(unstated_ones)}{deciding.LEFT_OUT}", partial(left_out, names=unstated_ones)
             )
             if all(map(feature.holds, failing)):
                 return feature
@@ -404,25 +446,26 @@ def _feature(
 def _parameter(
     says: str,
     name: str,
-    program: Instance,
+    program: Program,
     known: Mapping[str, Value],
-    failing: Sequence[Instance],
-    passing: Sequence[Instance],
+    failing: Sequence[Program],
+    passing: Sequence[Program],
 ) -> Feature | None:
     """Return the narrowest words for the values of a parameter with which near programs fail: its own, or beyond a number."""
-    default, own = smaller.default(known, name), _value(program, name, known)
-    bad, good = ([_value(x, name, known) for x in of] for of in (failing, passing))
+    default, own = smaller.default(known, name), value_of(program, name, known)
+    bad, good = ([value_of(x, name, known) for x in of] for of in (failing, passing))
     if all(smaller.same(x, own) for x in bad):
-        return Feature(says, lambda x: smaller.same(_value(x, name, known), own))
+        return Feature(says, lambda x: smaller.same(value_of(x, name, known), own))
     if any(smaller.same(x, default) for x in bad):
         return None
+    good = [x for x in good if x not in bad and x != own]  # it passes with these for another reason
     numbers, others = (list(filter(_number, x)) for x in ((own, *bad), (default, *good)))
     least: Any = max(others, default=None)
     if len(numbers) > len(bad) and all(x in (default, 1) for x in others) and others and min(numbers) > least:
         return Feature(f"{name} > {least}", partial(_beyond, name=name, known=known, least=least))
     stated = default is not None and default != NO_DEFAULT
     words = f"{name} other than {deciding.said(default)}" if stated else f"{name} given"
-    return Feature(words, lambda x: not smaller.same(_value(x, name, known), default))
+    return Feature(words, lambda x: not smaller.same(value_of(x, name, known), default))
 
 
 def _number(value: Any) -> bool:
@@ -430,25 +473,17 @@ def _number(value: Any) -> bool:
 
 
 def _beyond(program: Program, name: str, known: Mapping[str, Value], least: float) -> bool:
-    value: Any = _value(program, name, known)
+    value: Any = value_of(program, name, known)
     return _number(value) and value > least
 
 
-def _at_limit(other: Program, program: Instance, name: str, known: Mapping[str, Value]) -> bool:
+def _at_limit(other: Program, program: Program, name: str, known: Mapping[str, Value]) -> bool:
     """Whether a program may have a number at a limit, as another has: not, if nothing but this number differs."""
     left = [[x for x in of.instances()[0].inputs if x.name != name] for of in (other, program)]
-    return _value(other, name, known) == _value(program, name, known) or left[0] != left[1]
+    return value_of(other, name, known) == value_of(program, name, known) or left[0] != left[1]
 
 
-def _value(program: Program, name: str, known: Mapping[str, Value]) -> Value:
-    """Return the value of a parameter or input, of the first call that has such; of what is left out its default."""
-    calls = program.instances()
-    call = next((x for x in calls if name in x.params or name in {y.name for y in x.inputs}), calls[0])
-    held = next((x.value for x in call.inputs if x.name == name), None)
-    return held if held is not None else call.params.get(name, smaller.default(known, name))
-
-
-def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: Sequence[Instance]) -> Feature | None:
+def _dtype(says: str, program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Feature | None:
     """Return how it is told with which dtypes of inputs near programs fail."""
     own = says.partition(" ")[0]
     ours = deciding.INTEGERS if own == "integer" else (own,)
@@ -466,8 +501,7 @@ def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: S
         return Feature(says, lambda x: "int" in of(x))
     if len(bad) > 3 or (bad >= {"float32"}):
         return Feature("non-float32 inputs", lambda x: of(x) != "float32") if good == {"float32"} else None
-    *some, last = sorted(bad, key=lambda x: (x.rstrip("0123456789"), len(x), x))
-    return Feature(f"{', '.join(some)} or {last} inputs" if some else f"{last} inputs", lambda x: of(x) in bad)
+    return Feature(f"{either(bad)} inputs", lambda x: of(x) in bad)
 
 
 def _equal(program: Program, name: str) -> bool:

@@ -34,7 +34,7 @@ from opera.programs.verdicts import (
 from opera.triage import peculiar, simpler, smaller
 from opera.triage.minimise import Spent
 from opera.triage.peculiar import changed
-from opera.triage.sentence import GRAPH_INPUT, NO_ATTRIBUTE, NO_CONSTANT
+from opera.triage.sentence import EQUAL_TO, GRAPH_INPUT, LIMIT, NO_ATTRIBUTE, NO_CONSTANT
 from opera.triage.smaller import Defaults, Leaf
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -441,8 +441,12 @@ def relations(ask: Look, program: Program) -> Iterator[str]:
     except Spent:
         return
     for says, others in peculiar.relations(program):
-        if _passes(ask, _made(program, others)):
-            yield says
+        made = _made(program, others)
+        if _passes(ask, made):
+            both = (
+                says.endswith(LIMIT) and len(made) > 1 and all(_passes(ask, [x]) for x in made)
+            )  # a little more, and less
+            yield f"{EQUAL_TO}{says.removesuffix(LIMIT).strip()}" if both else says
 
 
 # ---------------------------------------------------------------------- changed tensors

@@ -26,7 +26,15 @@ UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
 
 
 def doubts(
-    tags: Collection[str], confirmed: int, needs: str, *, alone: bool, settled: bool, large: str = "", gone: str = ""
+    tags: Collection[str],
+    confirmed: int,
+    needs: str,
+    *,
+    alone: bool,
+    settled: bool,
+    large: str = "",
+    gone: str = "",
+    unexplained: tuple[int, int] | None = None,
 ) -> Iterator[str]:
     """Yield what speaks against filing a finding, a clause each.
 
@@ -38,6 +46,7 @@ def doubts(
         settled: Whether something besides the library's reference shows that what is expected is right.
         large: What its program being larger than it need be says against it (`too_large`), or nothing.
         gone: What blame saw of its program, where that does not fail any more, or nothing.
+        unexplained: How many near programs fail, and pass, where nothing that is told separates them; else None.
     """
     if not alone:
         yield "no test shows it alone: it fails only after others in the same process"
@@ -54,6 +63,10 @@ def doubts(
         yield f"asked again, {gone}"
     if large and alone:
         yield large
+    if unexplained is not None:
+        yield "what decides is not known: {} near programs fail, {} pass, and nothing that is told separates them".format(
+            *unexplained
+        )
 
 
 def too_large(finding: str, program: Program, finished: bool | None) -> str:

@@ -204,6 +204,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     of = chosen.reduction
     program = known.unreduced.get(chosen.member.test) if of is None else of.program().program
     large = too_large(name, program, None if of is None else of.finished) if program is not None else ""
+    unexplained = None if of is None or of.explained else of.near
     seen = confirmed + (chosen.reduction is not None)  # a reduction is stored once it failed in a fresh process
     return Finding(
         id=name,
@@ -237,6 +238,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                 settled=settled,
                 large=large,
                 gone=laid.gone if laid else "",
+                unexplained=unexplained,
             )
         ),
         blame=laid.verdict if laid else "",

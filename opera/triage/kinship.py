@@ -30,7 +30,7 @@ from opera.triage import deciding, peculiar, smaller
 from opera.triage.deciding import Look
 from opera.triage.failure import as_wrong
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import is_relation
+from opera.triage.sentence import EMPTY, is_relation
 from opera.triage.smaller import Defaults
 
 ALIKE, APART, UNTOLD = "alike", "apart", "untold"
@@ -206,7 +206,7 @@ def conditions(of: Reduction) -> frozenset[str]:
 
 def special(says: str) -> bool:
     """Whether what decides is a special number, or that there is none: `NaN in an input`, `an empty input`."""
-    return says.endswith(" in an input") or says == peculiar.EMPTY
+    return says.endswith(" in an input") or says == EMPTY
 
 
 def _say_the_same(one: _One, other: _One) -> bool:

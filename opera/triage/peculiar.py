@@ -16,14 +16,14 @@ import numpy as np
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import CONTAINERS, Message, RandomTensor, Tensor, Value
 from opera.triage import simpler, smaller
-from opera.triage.sentence import BRANCH, EQUAL, LENGTH_ONE, LIMIT
+from opera.triage.sentence import BRANCH, EMPTY, EQUAL, LENGTH_ONE, LIMIT
 from opera.triage.smaller import Leaf
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Peculiar: TypeAlias = tuple[str, list[Program | None]]
 """How it is told, and the programs that lack it and are the same else."""
 
-EMPTY, SCALAR, RANK = "an empty input", "a 0-d input", "an input of rank"
+SCALAR, RANK = "a 0-d input", "an input of rank"
 FAR, LOST = "a shift not below the width", "bits that are shifted out"
 MASKED, SHORT = "a fully masked row", "a mask shorter than the keys"
 PART, FRACTION = "a part of size 0 that is not the last", "scales that give no whole size"
@@ -58,7 +58,7 @@ def values(program: Program) -> Iterator[Peculiar]:
             if made is not None:
                 yield says, [made]
     for says, where in SPECIAL.items():
-        if any(_has(x, where) for x in found):
+        if any(has(x, where) for x in found):
             yield f"{says} in an input", [changed(partial(_plain, where=where), program)]
     if any(0 in x.shape for x in found):
         yield EMPTY, [changed(_filled, program)]
@@ -150,10 +150,15 @@ def _kept(program: Instance) -> Program | None:
     operand, far, width = found
     first = next(x for x in program.inputs if isinstance(x.value, Tensor))
     held = first.value.array() if isinstance(first.value, Tensor) and first is not operand else None
-    if held is None or held.shape != far.shape or held.dtype != far.dtype or ((far < 0) | (far >= width)).any():
+    if held is None or held.dtype != far.dtype or ((far < 0) | (far >= width)).any():
         return None
-    lost = (held << far) >> far != held
-    return _with(program, first.name, np.where(lost, 0, held)) if lost.any() else None
+    try:
+        lost = np.asarray((held << far) >> far != held)
+    except ValueError:  # shapes that do not go together
+        return None
+    if not lost.any():
+        return None
+    return _with(program, first.name, np.where(lost, 0, held) if lost.shape == held.shape else np.zeros_like(held))
 
 
 def _unmasked(program: Instance) -> Program | None:
@@ -390,5 +395,6 @@ def _plain(leaf: Leaf, where: Callable[[Array], Array]) -> Leaf:
     return Tensor.of(np.where(found, one, leaf.array()), leaf.dtype)
 
 
-def _has(leaf: Leaf, where: Callable[[Array], Array]) -> bool:
+def has(leaf: Leaf, where: Callable[[Array], Array]) -> bool:
+    """Whether a tensor holds such a number."""
     return _plain(leaf, where) != leaf

@@ -44,12 +44,21 @@ READS_AS_REFUSAL = "reads-as-refusal"
 """Tag of a crash whose message has such words: it asks for a feature, if the documentation does not promise it."""
 NAMED = 4
 """Operators of a program that are all named."""
-LENGTH_ONE, EQUAL, LIMIT = "length 1 of axis", "equal elements in an input", "just at a limit"
+LENGTH_ONE, EQUAL, LIMIT, EQUAL_TO = (
+    "length 1 of axis",
+    "equal elements in an input",
+    "just at a limit",
+    "a number equal to ",
+)
 """How numbers and sizes stand to each other where a failure needs that (opera.triage.deciding.relations)."""
 NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE = "is no constant", "is a graph input", "is an input"
 """How an input comes to the model where a failure needs that: it passes where the model holds it, makes it itself, or states it
 as the attribute that an older version of the operator has for it."""
+EMPTY, RANKED = "an empty input", re.compile(r"an? ((?:\d-d )?input(?: of rank .*)?)$")
+"""How it is told that a tensor has no elements; how many axes it has."""
 BRANCH = "what stands in the branch that is not taken"
+TITLED = 2
+"""Conditions that a title has room for, beside how inputs come to the model."""
 TELLS = 3
 """Words of a line that says something by itself."""
 LONG = re.compile(r"\([^()]{24,}\)|\[[^\[\]]{24,}\]")
@@ -120,7 +129,7 @@ def title(
     alike: Sequence[str] = (),
 ) -> str:
     """Return the title of an issue: operator, parameters that decide, symptom. Its readers know which compiler it is about."""
-    what = _what(operator, outcome, deciding, route, alike)
+    what = _what(operator, outcome, deciding, route, alike, most=TITLED)
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
     if exporter and outcome.verdict == verdicts.CRASH:
         made = {
@@ -132,13 +141,15 @@ def title(
     return f"{what}: {_symptom(outcome, verb, doing)}"
 
 
-def _what(operator: str, outcome: Outcome, deciding: Iterable[str], route: str, alike: Sequence[str]) -> str:
+def _what(
+    operator: str, outcome: Outcome, deciding: Iterable[str], route: str, alike: Sequence[str], most: int | None = None
+) -> str:
     """Say what is computed: the operator, what decides, and in brackets the route, what of it is meant, and what else is so."""
     own = set(map(_bare, operator.split(JOINED)))
     others = list({_bare(x): x for x in reversed(alike) if _bare(x) not in own}.values())[::-1]
     also = f"{', '.join(others[:NAMED])}{', …' if len(others) > NAMED else ''} alike" if others else ""
     notes = ", ".join(filter(None, (_inner(operator, outcome.conversion_function), route, also)))
-    return f"{brief(operator)}{_decided(deciding)}{f' ({notes})' if notes else ''}"
+    return f"{brief(operator)}{_decided(deciding, most)}{f' ({notes})' if notes else ''}"
 
 
 def _bare(operator: str) -> str:
@@ -293,17 +304,36 @@ def brief(operator: str) -> str:
     return f"{names[0]} + … + {names[-1]} ({len(names)} operators)"
 
 
-def _decided(deciding: Iterable[str]) -> str:
+def _decided(deciding: Iterable[str], most: int | None = None) -> str:
     """Say what decides, but for lengths and equal elements: they tell more of the small program than of the bug."""
-    named = [x for x in deciding if not is_relation(x) or x.endswith(LIMIT)]
+    named = [x for x in deciding if not is_relation(x) or at_limit(x)]
     fed = [x for x in named if x.endswith((NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE))]
-    others = " and ".join(x for x in named if x not in fed)
+    others = listed(together([x for x in named if x not in fed])[:most])
     return (f" with {others}" if others else "") + (f" where {' and '.join(fed)}" if fed else "")
+
+
+def together(told: Sequence[str]) -> list[str]:
+    """Return what is told with what is of one tensor as one phrase: that it is empty, and its rank."""
+    rank = next((x for x in told if RANKED.match(x)), "")
+    if EMPTY not in told or not rank:
+        return list(told)
+    return [RANKED.sub(r"an empty \1", rank) if x == EMPTY else x for x in told if x != rank]
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return several things as one: `a, b and c`."""
+    *some, last = words or [""]
+    return f"{', '.join(some)} and {last}" if some else last
 
 
 def is_relation(says: str) -> bool:
     """Whether what decides is how numbers or sizes stand to each other."""
-    return any(words in says for words in (LENGTH_ONE, EQUAL, LIMIT))
+    return at_limit(says) or any(words in says for words in (LENGTH_ONE, EQUAL))
+
+
+def at_limit(says: str) -> bool:
+    """Whether what decides is that a number is just so large: as another, or as some limit."""
+    return says.endswith(LIMIT) or says.startswith(EQUAL_TO)
 
 
 LOWERED = re.compile(r"[\w.]*:(?:\w+\.)*convert_(\w+)|[\w.]*:[\w.]+\[([A-Z\d_]+)\]|([A-Z][A-Z\d_]+)")

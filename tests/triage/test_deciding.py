@@ -101,8 +101,8 @@ def test_a_parameter_decides_where_the_default_passes_and_a_size_never_does():
 RELATIONS = [
     (call(np.ones((2, 1), F32)), lambda x: first(x).shape == (2, 1), ["length 1 of axis 1"]),
     (call(F32([2, 2])), lambda x: len(np.unique(first(x).numbers())) == 1, ["equal elements in an input"]),
-    (call(F32([2, 3]), F32([0.5])), lambda x: x.inputs[-1].value.numbers()[0] == 0.5, ["x1 just at a limit"]),
-    (call(F32([2, 3]), limit=0.5), lambda x: x.params["limit"] == 0.5, ["limit just at a limit"]),
+    (call(F32([2, 3]), F32([0.5])), lambda x: x.inputs[-1].value.numbers()[0] == 0.5, ["a number equal to x1"]),
+    (call(F32([2, 3]), limit=0.5), lambda x: x.params["limit"] == 0.5, ["a number equal to limit"]),
     (call(F32([2, 3]), limit=0.5), lambda x: True, []),
 ]
 

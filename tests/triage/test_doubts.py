@@ -12,8 +12,8 @@ from opera.triage.doubts import SMALL, doubts, right_as_float32, stated, too_lar
 from opera.triage.sentence import READS_AS_REFUSAL
 
 
-def told(*tags: str, confirmed=1, needs="", alone=True, settled=False, large="") -> list[str]:
-    return list(doubts(tags, confirmed, needs, alone=alone, settled=settled, large=large))
+def told(*tags: str, confirmed=1, needs="", alone=True, settled=False, large="", unexplained=None) -> list[str]:
+    return list(doubts(tags, confirmed, needs, alone=alone, settled=settled, large=large, unexplained=unexplained))
 
 
 def test_what_was_confirmed_and_has_no_such_tag_is_ready():
@@ -30,6 +30,7 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("only after others", {"alone": False}),
         ("only after others", {"alone": False, "large": "it is not reduced"}),
         ("not reduced", {"large": "it is not reduced"}),
+        ("59 near programs fail, 2 pass", {"unexplained": (59, 2)}),
     ],
 )
 def test_each_doubt_is_told_in_words(words, given):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from opera.programs.verdicts import ABORT, CRASH, FAILURES, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, Outcome
 from opera.triage.route import route
-from opera.triage.sentence import SHORT, apart, reads_as_refusal, sentence, title, unwritten
+from opera.triage.sentence import SHORT, apart, reads_as_refusal, sentence, title, together, unwritten
 
 VALUE = {"differing": 3, "elements": 4, "index": "[0, 1]", "expected": 2.875, "actual": 2.6666665077, "output": "Y"}
 SHAPE = {"expected": "(1, 2)", "actual": "(1, 3)", "output": "Y"}
@@ -240,3 +240,27 @@ def test_a_name_that_is_looked_up_in_vain_is_no_operator():
     assert sentence("TVM", "Dense", outcome).endswith("KeyError: 'arith.constant', the name of a tensor, is not found")
     other = msgspec.structs.replace(outcome, message="'num_heads'", location="onnx_frontend.py:_impl_v1")
     assert sentence("TVM", "Attention", other).endswith("KeyError: 'num_heads'")
+
+
+def test_what_is_of_one_tensor_is_one_phrase_and_a_title_has_room_for_two():
+    outcome = Outcome(CRASH, "load", "KeyError", "'axes'")
+    both = ("an empty input", "a 1-d input")
+    assert sentence("TVM", "Concat", outcome, both).startswith("TVM cannot load Concat with an empty 1-d input: ")
+    assert together(["an empty input", "an input of rank 2 or more"]) == ["an empty input of rank 2 or more"]
+    assert together(["a 1-d input", "bool inputs"]) == ["a 1-d input", "bool inputs"]
+    many = ("dim given", "keepdim=True", "a 0-d input", "k is an input")
+    assert "Sum with dim given, keepdim=True and a 0-d input where k is an input:" in sentence(
+        "TVM", "Sum", outcome, many
+    )
+    assert title("Sum", outcome, many).startswith("Sum with dim given and keepdim=True where k is an input: ")
+
+
+@given(
+    st.lists(
+        st.sampled_from(["an empty input", "a 0-d input", "an input of rank 3", "bool inputs", "axis=2"]), unique=True
+    )
+)
+def test_nothing_that_is_told_is_lost_where_phrases_are_joined(told):
+    joined = together(told)
+    assert all(x in joined or x.split()[1] in " ".join(joined) for x in told)
+    assert len(told) - len(joined) in (0, 1)
