@@ -35,8 +35,9 @@ def script(workspace: Workspace, finding: Finding, chosen: Choice | None) -> tup
     if chosen is None:
         return "", None, False
     python = workspace.interpreter(finding.environment)
-    shown = scripts.exhibited(workspace, finding.id, chosen)
-    exhibit = shown[0]
+    exhibit, manifest, directory, program = scripts.exhibited(workspace, finding.id, chosen)
+    exhibit = msgspec.structs.replace(exhibit, sentence=finding.sentence)  # which knows whose fault it is
+    shown = exhibit, manifest, directory, program
     if exhibit.verdict in (CRASH, REFUSED, ABORT, INCONSISTENT) and (short := brief.brief(*shown)) is not None:
         text = short.script(exhibit)
         trial = run(text, finding.id, python)

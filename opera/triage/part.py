@@ -107,7 +107,7 @@ def decide(
         if all(x.right for x in body):
             return CONVERSION, f"the compiler has no kernel of it, and it is right by {body[0].way}"
     for found in by[LESS]:
-        if found.right:
+        if found.right and found.outcome.message != LEGAL:
             return OPTIMISATION, f"it passes with {found.way}"
     apart = [x for x in by[APART] if x.right or x.wrong]
     wrong = [x.way for x in apart if x.wrong]
@@ -236,6 +236,8 @@ def at_output(outcome: Outcome, seen: Outcome, *, drawn: bool = False) -> Outcom
 
 DREW = "of numbers that are drawn it tells nothing"
 """What is told of an answer to a random program that the screens said nothing of."""
+LEGAL = "each of its numbers may be drawn"
+"""What is told of numbers that are no longer out of range, but wrong in another way: memory that nobody wrote may hold such."""
 ONE = ("range", "kept")
 """What is wrong with numbers drawn at random that each of them shows by itself (opera.oracle.draws.Broken)."""
 
@@ -247,7 +249,7 @@ def _at_drawn(outcome: Outcome, seen: Outcome) -> Outcome:
     if outcome.verdict == INCONSISTENT and "drawn" in outcome.details:
         kinds = tuple(x.details.get("drawn") for x in (seen, outcome))
         if kinds[0] in ONE and kinds[1] not in ONE:
-            return Outcome(PASS, message="each of its numbers may be drawn")
+            return Outcome(PASS, message=LEGAL)
         return outcome
     tells = outcome.verdict not in (INCONSISTENT, SCREENED, PASS)
     return outcome if tells else Outcome(UNSUPPORTED, outcome.stage, message=DREW)

@@ -202,6 +202,8 @@ def test_of_drawn_numbers_only_the_screens_tell() -> None:
     seen = msgspec.structs.replace(WRONG, details={**WRONG.details, "drawn": "kept"})
     assert part.at_output(told, seen, drawn=True).verdict == PASS  # always the same number, but one that may be drawn
     assert part.at_output(seen, seen, drawn=True) == seen
+    same = [Tried(AS_FOUND, "now", seen), Tried(LESS, "plain", told)]
+    assert part.decide(seen, same, {}, exporter=False, drawn=True)[0] == "unknown", "it is wrong in another way"
     mask = [Tried(OTHER, "a", WRONG), Tried(OTHER, "b", WRONG)]
     assert part.decide(WRONG, mask, {}, exporter=False)[0] == "library"
     assert part.decide(WRONG, mask, {}, exporter=False, drawn=True)[0] == "unknown"
