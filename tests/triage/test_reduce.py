@@ -24,7 +24,7 @@ from opera.run import driver as stage
 from opera.run.probe import Probe, Question
 from opera.store import tests
 from opera.store.workspace import Workspace
-from opera.triage import asking, circumstances, deciding, ordinary, reduce, reducing, reduction, scripts
+from opera.triage import asking, circumstances, deciding, readable, reduce, reducing, reduction, scripts
 from opera.triage.alike import same_values
 from opera.triage.findings import findings
 from opera.triage.minimise import Spent
@@ -128,7 +128,7 @@ def test_openvino_counts_windows_that_begin_in_the_padding(workspace: Workspace)
     run(workspace, "openvino", pool)
     found = reduced(workspace)["MaxPool"]
     program = found.program().program
-    assert found.outcome.symptom == "shape" and found.elements <= ordinary.MOST
+    assert found.outcome.symptom == "shape" and found.elements <= readable.MOST
     assert "ceil_mode=1" in found.deciding and "dilations" not in program.instances()[0].params
 
 
@@ -143,7 +143,7 @@ def test_the_call_that_is_wrong_is_found_among_several(workspace: Workspace) -> 
     graph = Graph("onnx", (Operand("x", f32(1, 2, 6, 6)),), newer, ("y",))
     run(workspace, "openvino", graph)
     found = reduced(workspace)["MaxPool"]
-    assert len(found.program().program.instances()) == 1 and found.elements <= ordinary.MOST
+    assert len(found.program().program.instances()) == 1 and found.elements <= readable.MOST
 
 
 def test_another_message_is_another_failure_though_the_signature_forgives_names() -> None:
