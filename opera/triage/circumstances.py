@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.programs.verdicts import INCONSISTENT
+from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
 from opera.triage import deciding, peculiar, simpler, smaller
 from opera.triage.alike import same_values
 from opera.triage.deciding import Decided
@@ -90,9 +90,12 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
 
     def label(programs: Sequence[Program]) -> list[bool | None]:
         found = ask.label(programs)
-        if chance:
+        if chance:  # what draws nothing (a rate of 1) is right anyway
             pairs = zip(programs, ask.look(programs), found, strict=True)
-            found = [fails or (False if deciding.right(ask, x, now, chance) else None) for x, now, fails in pairs]
+            drawn = [(x, now, fails, chance == UNSTABLE or now.verdict != PASS) for x, now, fails in pairs]
+            found = [
+                fails or (False if of and deciding.right(ask, x, now, chance) else None) for x, now, fails, of in drawn
+            ]
         return [None if fails is False and not tells(x) else fails for x, fails in zip(programs, found, strict=True)]
 
     def tells(x: Program) -> bool:
