@@ -32,8 +32,8 @@ from opera.triage.smaller import Defaults
 Shapes: TypeAlias = Callable[[Program], "list[tuple[int, ...]] | None"]
 """Returns the shapes of the outputs that a library computes, None where it computes none. Raises Spent."""
 LONGER = " longer than 1"
-OUTPUTS = 24
-"""Near programs of which outputs are asked for."""
+OUTPUTS, MOOT = 24, 8
+"""Near programs of which outputs are asked for, and passing ones of which it is asked whether what decides does anything."""
 
 
 class Feature(NamedTuple):
@@ -110,27 +110,28 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
     return borne_out(label, program, defaults, decided, seen, ask.shapes, moot)
 
 
-def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool:
+def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool | None:
     """Whether a library computes the same of a program without the parameters that decide: whether a compiler reads them does
-    not show there. So it is taken to be where there is no time left to ask.
+    not show there. None where there is no time left to ask.
     """
     made = deciding.lacking(program, parameters, defaults) if parameters else []
     try:
         return bool(made) and same_values(ask.reference(program), ask.reference(made[0]))
     except Spent:
-        return True
+        return None
 
 
 def borne_out(
     label: Label, program: Program, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
-    shapes: Shapes | None = None, moot: Callable[[Program], bool] = lambda _: False,
+    shapes: Shapes | None = None, moot: Callable[[Program], bool | None] = lambda _: False,
 ) -> Borne:  # fmt: skip
     """Return what near programs leave of what decides, and what else must be so.
 
     Args:
         seen: What is known of programs already: the member that was reduced, and what a search has asked about.
         shapes: Tells of the outputs that are expected.
-        moot: Whether a program is right by itself without what decides; asked where an axis has length 1.
+        moot: Whether a program is right by itself without what decides, None where nobody has time to tell; asked of a few,
+            and wherever an axis has length 1.
     """
     known = labelled(label, program, defaults, seen)
     failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
@@ -140,7 +141,9 @@ def borne_out(
     told = [*parameters, *besides]
     related = any(map(is_relation, [x.says for x in told]))  # of numbers, which decide together
     having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
-    having = [x for x in having if not (_short(x, program) and moot(x))]
+    asked = [x for n, x in enumerate(having) if n < MOOT or _short(x, program)]
+    idle = {x.id for x in asked if (says := moot(x)) or (says is None and _short(x, program))}
+    having = [x for x in having if x.id not in idle]
     have = chain(features(program, defaults), _as_left(of_call, defaults, passing))
     candidates = [x for x in have if all(map(x.holds, failing))] if having else []
     elsewhere = [
