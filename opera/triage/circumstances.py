@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.programs.verdicts import INCONSISTENT
+from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
 from opera.triage import deciding, peculiar, simpler, smaller
 from opera.triage.alike import same_values
 from opera.triage.deciding import Decided
@@ -83,9 +83,12 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
 
     def label(programs: Sequence[Program]) -> list[bool | None]:
         found = ask.label(programs)
-        if chance:
+        if chance:  # what draws nothing (a rate of 1) is right anyway
             pairs = zip(programs, ask.look(programs), found, strict=True)
-            found = [fails or (False if deciding.right(ask, x, now, chance) else None) for x, now, fails in pairs]
+            drawn = [(x, now, fails, chance == UNSTABLE or now.verdict != PASS) for x, now, fails in pairs]
+            found = [
+                fails or (False if of and deciding.right(ask, x, now, chance) else None) for x, now, fails, of in drawn
+            ]
         return [None if fails is False and not tells(x) else fails for x, fails in zip(programs, found, strict=True)]
 
     def tells(x: Program) -> bool:
@@ -100,20 +103,20 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
     return borne_out(label, program, defaults, decided, seen, ask.reference, moot)
 
 
-def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool:
+def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool | None:
     """Whether a library computes the same of a program without the parameters that decide: whether a compiler reads them does
-    not show there. So it is taken to be where there is no time left to ask.
+    not show there. None where there is no time left to ask.
     """
     made = deciding.lacking(program, parameters, defaults) if parameters else []
     try:
         return bool(made) and same_values(ask.reference(program), ask.reference(made[0]))
     except Spent:
-        return True
+        return None
 
 
 def borne_out(
     label: Label, program: Program, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
-    outputs: Outputs = lambda _: None, moot: Callable[[Program], bool] = lambda _: False,
+    outputs: Outputs = lambda _: None, moot: Callable[[Program], bool | None] = lambda _: False,
 ) -> Borne:  # fmt: skip
     """Return what near programs leave of what decides, and what else must be so.
 
@@ -123,7 +126,7 @@ def borne_out(
     Args:
         seen: What is known of programs already: the member that was reduced, and what a search has asked about.
         outputs: Returns the outputs that are expected.
-        moot: Whether a program is right by itself without what decides.
+        moot: Whether a program is right by itself without what decides, None where nobody has time to tell.
     """
     known = labelled(label, program, defaults, seen)
     made = Learner(program, defaults, decided, outputs, moot)
@@ -172,7 +175,7 @@ class Learner:
         defaults: Defaults,
         decided: Decided,
         outputs: Outputs,
-        moot: Callable[[Program], bool],
+        moot: Callable[[Program], bool | None],
     ) -> None:
         self.program, self.defaults, self.decided = program, defaults, decided
         self.outputs, self.moot = outputs, moot
@@ -223,7 +226,8 @@ class Learner:
         if not parameters and not _short(other, self.program):
             return False
         if (name := other.id) not in self._moot:
-            self._moot[name] = self.moot(other)
+            says = self.moot(other)
+            self._moot[name] = _short(other, self.program) if says is None else says
         return self._moot[name]
 
     def _returned(self, program: Program) -> list[Value]:
