@@ -108,7 +108,7 @@ def reduce_all(
 
 def ask_kin(workspace: Workspace, seconds: float, workers: int = 2) -> None:
     """Ask whether findings are one cause that nobody asked of yet, as far as `seconds` go."""
-    if _unasked(workspace):
+    if seconds > 0 and _unasked(workspace):
         with Probe.of(workspace, workers=workers) as probe:
             _kin(workspace, probe, seconds)
 
@@ -357,9 +357,12 @@ def show(workspace: Workspace, name: str, seconds: float, total: float, workers:
         wanted = [x for x in found if x not in done]
     else:
         wanted = [causes.named(workspace, name, found)]
+    begun = time.monotonic()
     left = reduce_all(workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers, again=again)
-    if not wanted:  # the last time may have been over before it was asked
-        ask_kin(workspace, total, workers)
+    if (
+        name == "all"
+    ):  # of frontends of which nothing is left, too; the last time may have been over before it was asked
+        ask_kin(workspace, total - (time.monotonic() - begun), workers)
     scripts.write_all(workspace)  # of what reductions made findings of their own
     if left:
         print(f"{len(left)} findings are left: the time is over; the same command goes on")

@@ -407,7 +407,7 @@ def test_a_finding_is_shown_by_its_own_verdict_and_not_by_another_of_the_same_te
     first = Outcome(INCONSISTENT, "infer", "value", "output 'C': 1 of 3 elements", details=WRONG)
     run, name = workspace.start_run({"workers": 1}), next(iter(workspace.environments()))
     verdict = Verdict(test, "onnxruntime-onnx", "inputs", name, first, FINDING, "confirmed")
-    workspace.save_verdicts(run, [verdict], {FINDING: b"{1}"})
+    workspace.save_verdicts(run, [verdict], {FINDING: b"{}"})
     for finding, said in ((FINDING, ""), ("F89abcdef", "the second")):
         [found] = findings(workspace, only=finding)
         assert page(workspace, found).says == said

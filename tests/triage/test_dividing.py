@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
-from filled import fill
+from filled import fill, judged
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
-from opera.programs.verdicts import INCONSISTENT, NEWER, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, Outcome
 from opera.store.workspace import Workspace
-from opera.triage import causes, dividing
+from opera.triage import causes, choice, dividing
 from opera.triage.dividing import Called, Reduced, divide, kinds_of, unlike
 from opera.triage.reduction import Reduction
 
@@ -75,3 +77,23 @@ def test_one_member_of_each_form_that_nobody_looked_at_is_unseen(
     assert [x.test for x in found] == ["t1"][:left]
     crashes = causes.members(workspace, "Faaaaaaaa", environment)
     assert dividing.unseen(workspace, crashes, lambda _: False) == [], "a place tells these apart"
+
+
+def test_what_is_shown_is_confirmed_and_in_the_place_of_its_member(workspace: Workspace) -> None:
+    def of(stored: str, elements: int, outcome: Outcome) -> Reduction:
+        migrated.folder(workspace.tests_folder, stored).mkdir(parents=True)
+        return msgspec.structs.replace(reduced("t1").reduction, stored=stored, elements=elements, outcome=outcome)
+
+    def shown(*some: Reduction, outcome: Outcome) -> str:
+        member = judged("t1", "a-onnx", "inputs", "e", outcome.verdict)
+        found = choice.choose(workspace, [msgspec.structs.replace(member, outcome=outcome)], {"t1": list(some)})
+        assert found is not None
+        return found.verdict.test
+
+    wrong = Outcome(INCONSISTENT, "infer", "value", "output 'y'")
+    small, agreed = of("aa", 1, wrong), of("bb", 2, msgspec.structs.replace(wrong, details={"agreeing": "onnxruntime"}))
+    assert shown(small, agreed, outcome=wrong) == "bb"
+    crash = Outcome(CRASH, "load", "ValueError", "the axis is out of range", conversion_function="importer:_any")
+    left = of("cc", 1, msgspec.structs.replace(crash, conversion_function="importer:_sum"))
+    stayed = of("dd", 2, crash)
+    assert shown(left, stayed, outcome=crash) == "dd"

@@ -401,3 +401,15 @@ def test_an_operator_none_of_whose_attributes_is_read_is_one_finding(workspace: 
     assert {x.unread for x in kinship.stored(workspace)} == {("detect_negative",), ("detect_positive",)}
     [found] = findings(workspace)
     assert len(found.members) == 2 and len(found.aliases) == 1
+
+
+def test_all_are_asked_about_though_a_finding_cannot_be_reduced(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is left for good, and findings of other frontends are nobody's who reduces it."""
+    asked = list[Workspace]()
+    monkeypatch.setattr(reducing, "reduce_all", lambda *_, **__: ["F1"])
+    monkeypatch.setattr(reducing, "ask_kin", lambda of, *_: asked.append(of))
+    monkeypatch.setattr(scripts, "members", lambda *_: {"F1": []})
+    reducing.show(workspace, "all", 1.0, 50.0, 1)
+    assert asked == [workspace]
