@@ -243,9 +243,9 @@ class Learner:
 
     def _made(self) -> list[str]:
         """Return the dtypes in which something is computed: of outputs, and float32, for compilers compute float64 in it."""
-        held = {x.dtype for x in smaller.leaves(self.program)}
-        made = [x.dtype for x in self._returned(self.program) if isinstance(x, Tensor) and x.dtype not in held]
-        return [*dict.fromkeys(made), *(["float32"] if "float64" in held else [])]
+        own = next((x.dtype for x in smaller.leaves(self.program)), "")  # others may only tell a dtype
+        made = [x.dtype for x in self._returned(self.program) if isinstance(x, Tensor) and x.dtype != own]
+        return [*dict.fromkeys(made), *(["float32"] if own == "float64" else [])]
 
     def _short_output(self, other: Program) -> bool:
         """Whether less comes out of a program, where most mistakes do not show: nothing, one element, an axis of length 1."""
