@@ -228,6 +228,19 @@ def of_operator(workspace: Workspace, library: str, operator: str) -> list[Shown
     return [Shown(*row) for row in rows]
 
 
+def passed(workspace: Workspace, verdict: Verdict, library: str, operator: str, most: int) -> list[bytes]:
+    """Return the programs (JSON) of the tests of an operator that pass where a verdict is from: on its frontend, by its
+    variant, in its environment. At most so many, those that take least to write down first.
+    """
+    rows = workspace.query(
+        "SELECT i.document FROM instances i JOIN tests t ON t.instance = i.id JOIN verdicts v ON v.test = t.id"
+        " WHERE i.library = ? AND i.operator = ? AND v.frontend = ? AND v.variant = ? AND v.environment = ? AND v.verdict = ?"
+        " ORDER BY length(i.document), i.id LIMIT ?",
+        (library, operator, verdict.frontend, verdict.variant, verdict.environment, PASS, most),
+    )
+    return [unpack(document) for (document,) in rows]
+
+
 def of_instances(workspace: Workspace) -> Iterator[OfInstance]:
     """Yield every verdict in brief, with the instance of its test."""
     rows = workspace.stream(

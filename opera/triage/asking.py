@@ -29,8 +29,8 @@ from opera.run import plan
 from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
 from opera.triage import smaller, witness
-from opera.triage.circumstances import Labelled
 from opera.triage.failure import alike, as_wrong
+from opera.triage.labels import Labelled
 from opera.triage.minimise import Spent
 from opera.triage.neighbours import Neighbours
 
@@ -71,6 +71,7 @@ class Asker:
         asked: Programs that were asked about.
         outcomes, programs: Id of a program → what it showed, and the program.
         neighbours: What passes beside the target.
+        ordinary: Tests of the operator that pass where the target fails.
         bounds, broken: What the library says of the size of inputs, and what of it does not hold of the target itself.
     """
 
@@ -85,6 +86,7 @@ class Asker:
         self.bounds: bounds.Bounds = {}
         self.broken: bounds.Broken = frozenset()
         self.neighbours: Neighbours | None = None
+        self.ordinary: Sequence[Program] = ()
         self._masked = False
         self.outcomes: dict[str, Outcome] = {}
         self.programs: dict[str, Program] = {}
@@ -156,13 +158,13 @@ class Asker:
         return [found.get(x.id) for x in programs]
 
     def seen(self) -> list[Labelled]:
-        """Return the programs of one call that were asked about and fail, or pass where no values hide that it is wrong."""
+        """Return programs that were asked about and fail, or pass where no values hide that it is wrong; tests that pass."""
         target = self.target
         hidden = target is None or (target.verdict == INCONSISTENT and target.symptom in ("value", "nan-mask"))
         known = [x for name, x in self.programs.items() if name in self.outcomes]
-        asked = [x for x in self._within(known) if isinstance(x, Instance)]
-        failed = [(x, self.fails(self.outcomes[x.id])) for x in asked]
-        return [Labelled(x, fails) for x, fails in failed if fails or (not hidden and self.vanished(x))]
+        failed = [(x, self.fails(self.outcomes[x.id])) for x in self._within(known)]
+        asked = [Labelled(x, fails) for x, fails in failed if fails or (not hidden and self.vanished(x))]
+        return [*asked, *(Labelled(x, fails=False) for x in self.ordinary)]
 
     def _within(self, programs: Sequence[Program]) -> list[Program]:
         return [x for x in programs if bounds.broken(self.bounds, x) <= self.broken]

@@ -15,34 +15,28 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
+from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
 from opera.triage import deciding, peculiar, simpler, smaller
 from opera.triage.alike import same_values
 from opera.triage.deciding import Decided
-from opera.triage.features import ALL, LONGER, Feature, either, features, left_out, of_outputs, value_of
+from opera.triage.features import ALL, LONGER, Feature, as_left, either, features, left_out, of_outputs, value_of
+from opera.triage.labels import Label, Labelled, labelled
 from opera.triage.minimise import Spent
-from opera.triage.near import TENSORS, counted, near, shaped, tensor
+from opera.triage.near import TENSORS, near, shaped, tensor
+from opera.triage.ordinary import given_names
 from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit, is_relation
 from opera.triage.smaller import Defaults, Leaf
 
-Label: TypeAlias = Callable[[Sequence[Program]], list[bool | None]]
-"""Tells of programs whether they fail alike; None where they neither do so nor pass. Raises Spent."""
 Outputs: TypeAlias = Callable[[Program], "list[Value] | None"]
 """Returns the outputs that a library computes, None where it computes none. Raises Spent."""
-NEAR, AT_A_TIME, OUTPUTS = 48, 8, 24
-"""Near programs that are asked about, at a time; and those of which outputs are asked for."""
+AT_A_TIME, OUTPUTS = 8, 24
+"""Near programs that are asked about at a time, and of which outputs are asked for."""
 ROUNDS, RIVALS, BASES, POOL, TRIALS, LACKING = 3, 24, 6, 400, 2, 6
 """How often what is told is put to the test; what else is compared with it, of so many programs near as many labelled ones."""
-
-
-class Labelled(NamedTuple):
-    """A program, and whether it fails alike; if not, it passes."""
-
-    program: Instance
-    fails: bool
 
 
 class Borne(NamedTuple):
@@ -62,26 +56,6 @@ class Borne(NamedTuple):
     exact: bool = True
 
 
-def labelled(label: Label, program: Instance, defaults: Defaults, seen: Iterable[Labelled]) -> list[Labelled]:
-    """Return near programs with their labels, what was `seen` before first, as many as there is time to ask about."""
-    found = {x.program.id: x for x in seen if x.program.operator == program.operator}
-
-    def ask(programs: Sequence[Instance]) -> None:
-        for made, fails in zip(programs, label(programs), strict=True):
-            if fails is not None:
-                found[made.id] = Labelled(made, fails)
-
-    try:
-        ask([made := counted(program)])
-        base = made if made.id in found and found[made.id].fails else program  # else its numbers matter
-        left = itertools.islice((x for x in near(base, defaults) if x.id not in found), NEAR)
-        while batch := list(itertools.islice(left, AT_A_TIME)):
-            ask(batch)
-    except Spent:
-        pass  # those that were asked about tell what they tell
-    return [x for x in found.values() if x.program.id != program.id]
-
-
 class Asking(deciding.Look, Protocol):
     """Tells what programs show, and whether they fail alike."""
 
@@ -96,32 +70,53 @@ class Asking(deciding.Look, Protocol):
 
 
 def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> Borne:
-    """Return what near programs leave of what decides, and what else must be so; nobody is asked where chance has a part in it,
-    nor of several calls.
+    """Return what near programs leave of what decides, and what else must be so.
+
+    What is drawn, or varies, passes where it does so in several processes, and by the law that is declared of it. That a
+    program passes which does not ask for the wrong output tells nothing.
     """
     try:
-        if not isinstance(program, Instance) or deciding.by_chance(ask, program):
-            return Borne(decided)
+        chance = deciding.by_chance(ask, program)
+        [shown] = ask.look([program])
     except Spent:
         return Borne(decided)
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        found = ask.label(programs)
+        if chance:  # what draws nothing (a rate of 1) is right anyway
+            pairs = zip(programs, ask.look(programs), found, strict=True)
+            drawn = [(x, now, fails, chance == UNSTABLE or now.verdict != PASS) for x, now, fails in pairs]
+            found = [
+                fails or (False if of and deciding.right(ask, x, now, chance) else None) for x, now, fails, of in drawn
+            ]
+        return [None if fails is False and not tells(x) else fails for x, fails in zip(programs, found, strict=True)]
+
+    def tells(x: Program) -> bool:
+        wrong = shown.details.get("output") if shown.verdict == INCONSISTENT else None
+        return wrong is None or x.outputs in ((), program.outputs) or wrong in x.outputs
+
+    seen = [x for x in ask.seen() if x.fails or (tells(x.program) and not chance)]
+    known = defaults.get(program.operator, {})
+    inputs = dict.fromkeys(given_names(x.program for x in seen if not x.fails))
+    defaults = {**defaults, program.operator: {**inputs, **known}}
     moot = partial(_moot, ask, decided.parameters, defaults)
-    return borne_out(ask.label, program, defaults, decided, ask.seen(), ask.reference, moot)
+    return borne_out(label, program, defaults, decided, seen, ask.reference, moot)
 
 
-def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool:
+def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool | None:
     """Whether a library computes the same of a program without the parameters that decide: whether a compiler reads them does
-    not show there. So it is taken to be where there is no time left to ask.
+    not show there. None where there is no time left to ask.
     """
     made = deciding.lacking(program, parameters, defaults) if parameters else []
     try:
         return bool(made) and same_values(ask.reference(program), ask.reference(made[0]))
     except Spent:
-        return True
+        return None
 
 
 def borne_out(
-    label: Label, program: Instance, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
-    outputs: Outputs = lambda _: None, moot: Callable[[Program], bool] = lambda _: False,
+    label: Label, program: Program, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
+    outputs: Outputs = lambda _: None, moot: Callable[[Program], bool | None] = lambda _: False,
 ) -> Borne:  # fmt: skip
     """Return what near programs leave of what decides, and what else must be so.
 
@@ -134,7 +129,7 @@ def borne_out(
         moot: Whether a program is right by itself without what decides.
     """
     known = labelled(label, program, defaults, seen)
-    made = Learner(program, defaults, decided, outputs, moot)
+    made = Learner(cast(Instance, program), defaults, decided, outputs, moot)
     told = made.told(known)
     try:
         for _ in range(ROUNDS):
@@ -180,7 +175,7 @@ class Learner:
         defaults: Defaults,
         decided: Decided,
         outputs: Outputs,
-        moot: Callable[[Program], bool],
+        moot: Callable[[Program], bool | None],
     ) -> None:
         self.program, self.defaults, self.decided = program, defaults, decided
         self.outputs, self.moot = outputs, moot
@@ -192,7 +187,7 @@ class Learner:
     def told(self, known: Sequence[Labelled]) -> Told:
         """Return what is told of labelled programs."""
         program, known = self.program, self._apart(known)
-        failing, passing = ([x.program for x in known if x.fails is fails] for fails in (True, False))
+        failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
         parameters, besides = (
             _kept(x, program, self.defaults, failing, passing) for x in (self.decided.parameters, self.decided.besides)
         )
@@ -201,7 +196,8 @@ class Learner:
         having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
         failed = {x.id for x in failing}
         having = [x for x in having if not self._hides(x, bool(parameters)) and renumbered(x).id not in failed]
-        every = features(program, self.defaults, failing, self._made()) if having else ()
+        own = features(program, self.defaults, failing, self._made()) if having else ()
+        every = itertools.chain(own, as_left(program, self.defaults, passing) if having else ())
         candidates = [x for x in every if all(map(x.holds, failing))]
         elsewhere = [
             x for x in having if not _all_one(x, program)
@@ -229,7 +225,7 @@ class Learner:
         if not parameters and not _short(other, self.program):
             return False
         if (name := other.id) not in self._moot:
-            self._moot[name] = self.moot(other)
+            self._moot[name] = self.moot(other) is not False
         return self._moot[name]
 
     def _returned(self, program: Program) -> list[Value]:
@@ -274,7 +270,7 @@ class Learner:
         """
         asked = {x.program.id for x in known} | {self.program.id}
         own = [*told.parameters, *told.besides, *told.found]
-        failing = [x.program for x in known if x.fails]
+        failing = [cast(Instance, x.program) for x in known if x.fails]
         failing = failing[:: len(failing) // LACKING + 1]
         right = (
             renumbered(x.program) for x in known if not x.fails and all(of.holds(x.program) for of in told.besides)
@@ -295,9 +291,12 @@ class Learner:
 
     def _varied(self, known: Sequence[Labelled]) -> Iterator[Instance]:
         """Yield programs near labelled ones, some of each: with other lengths, and with anything else changed."""
-        failing, passing = ([x.program for x in known if x.fails is fails] for fails in (True, False))
+        failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
         bases = [x for pair in itertools.zip_longest(failing[:BASES], passing[:BASES]) for x in pair if x is not None]
-        for several in (map(_lengths, bases), (near(x, self.defaults) for x in bases)):
+        for several in (
+            map(_lengths, bases),
+            (itertools.chain.from_iterable(itertools.zip_longest(*near(x, self.defaults))) for x in bases),
+        ):
             yield from (x for turn in itertools.zip_longest(*several) for x in turn if isinstance(x, Instance))
 
     def _lacking(self, failing: Sequence[Instance]) -> Iterator[Instance]:

@@ -301,7 +301,7 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
     try:
         shown, chance = _shown(ask, program, condition), by_chance(ask, program)
         how = chance or ask.look([program])[0].verdict
-        passing = [x for x, now in shown if _right(x, now, how) and (not chance or _surely(ask, x, chance))]
+        passing = [x for x, now in shown if (right(ask, x, now, chance) if chance else _right(x, now, how))]
         if not passing or any(x.verdict == PASS for x in ask.look(_made(program, condition.unless()))):
             return False
         several = condition.kind == PARAMETER or condition.says.endswith(NO_CONSTANT)
@@ -322,6 +322,11 @@ def by_chance(ask: Look, program: Program) -> str:
     """Return what chance has a part in where a program fails: DRAWN numbers or UNSTABLE ones; else nothing. Raises Spent."""
     [shown] = ask.look([program])
     return UNSTABLE if shown.verdict == UNSTABLE else DRAWN if DRAWN in shown.details else ""
+
+
+def right(ask: Look, program: Program, shown: Outcome, chance: str) -> bool:
+    """Whether a program that chance has a part in passes, and does so in several processes. Raises Spent."""
+    return _right(program, shown, chance) and _surely(ask, program, chance)
 
 
 def _surely(ask: Look, program: Program, chance: str) -> bool:

@@ -19,6 +19,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import CONTAINERS, LOW_PRECISION, NO_DEFAULT, Value, widen
 from opera.triage import deciding, peculiar, smaller
 from opera.triage.near import tensor, unstated
+from opera.triage.ordinary import differing
 from opera.triage.peculiar import Array
 from opera.triage.sentence import EMPTY
 from opera.triage.smaller import Defaults
@@ -37,7 +38,7 @@ class Feature(NamedTuple):
 
 
 def features(
-    program: Instance, defaults: Defaults, failing: Sequence[Program] = (), made: Iterable[str] = ()
+    program: Program, defaults: Defaults, failing: Sequence[Program] = (), made: Iterable[str] = ()
 ) -> Iterator[Feature]:
     """Yield what a program has that may be told, in the order of preference.
 
@@ -46,23 +47,48 @@ def features(
         made: Dtypes in which something is computed, which may not hold all numbers of inputs.
     """
     known = defaults.get(program.operator, {})
-    names = [x for x in unstated(program, known) if x in known or x in program.params]
+    call = program if isinstance(program, Instance) else None
+    names = [x for x in unstated(call, known) if x in known or x in call.params] if call is not None else []
     for several in (1, 2):
         for group in itertools.combinations(names, several):
             yield Feature(f"{' or '.join(group)}{deciding.LEFT_OUT}", partial(left_out, names=group))
+    if _asks_for_more(program):
+        yield Feature("an output beside the first", _asks_for_more)
     yield from _ranks(program)
-    yield from _axes(program)
+    yield from _axes(call) if call is not None else ()
     yield from _kinds(program, failing)
     yield from _specials(program, made)
     yield from _sized(program)
     yield from _compared(program)
     yield from _lengths(program)
-    yield from _numbers(program, known)
+    yield from _numbers(call, known) if call is not None else ()
+
+
+def as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield the defaults of parameters of which another value alone makes a program pass: floats are refused with `fmod=0`."""
+    known = defaults.get(program.operator, {})
+    for x in passing:
+        alike = [y.shape for y in smaller.leaves(x)] == [y.shape for y in smaller.leaves(program)]
+        names = differing(program, x) if alike and isinstance(x, Instance) else []
+        plain = smaller.default(known, names[0]) if len(names) == 1 else NO_DEFAULT
+        if plain not in (None, NO_DEFAULT) and smaller.same(value_of(program, names[0], known), plain):
+            same = partial(_has_value, name=names[0], value=plain, known=known)
+            yield Feature(f"{names[0]}={deciding.said(plain)}", same)
+
+
+def _has_value(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:
+    return smaller.same(value_of(program, name, known), value)
+
+
+def _asks_for_more(program: Program) -> bool:
+    """Whether a program may return something beside its first output: what a library does not name is all returned."""
+    return any(program.outputs[1:]) or not any(program.outputs)
 
 
 def value_of(program: Program, name: str, known: Mapping[str, Value]) -> Value:
-    """Return the value of a parameter or input; of what is left out its default."""
-    call = program.instances()[0]
+    """Return the value of a parameter or input, of the first call that has such; of what is left out its default."""
+    calls = program.instances()
+    call = next((x for x in calls if name in x.params or name in {y.name for y in x.inputs}), calls[0])
     held = next((x.value for x in call.inputs if x.name == name), None)
     return held if held is not None else call.params.get(name, smaller.default(known, name))
 
@@ -81,14 +107,14 @@ def _shape(program: Program, name: str) -> Lengths | None:
     return getattr(tensor(program, name), "shape", None)
 
 
-def _data(program: Instance) -> list[str]:
+def _data(program: Program) -> list[str]:
     """Return the inputs that are data: the first tensor, and others that do not state sizes."""
     held = [(x.name, tensor(program, x.name)) for x in program.inputs]
     given = [(name, x) for name, x in held if x is not None]
     return [name for n, (name, x) in enumerate(given) if not n or not smaller.states(x)]
 
 
-def _ranks(program: Instance) -> Iterator[Feature]:
+def _ranks(program: Program) -> Iterator[Feature]:
     """Yield the rank of the first tensor, or all of that rank; of several tensors by name."""
     rank, names = _rank(program), _data(program)
     if rank is None:
@@ -116,7 +142,7 @@ def _rank(program: Program) -> int | None:
     return len(found[0].shape) if found else None
 
 
-def _kinds(program: Instance, failing: Sequence[Program]) -> Iterator[Feature]:
+def _kinds(program: Program, failing: Sequence[Program]) -> Iterator[Feature]:
     """Yield of which dtype the first input is: a float, an integer, one of those that fail; and which others are floats or
     integers.
     """
@@ -174,7 +200,7 @@ def _names(program: Program, name: str, holds: Callable[[set[int], int], bool]) 
     return rank > 0 and bool(axes) and holds({x % rank for x in axes}, rank)
 
 
-def _specials(program: Instance, made: Iterable[str]) -> Iterator[Feature]:
+def _specials(program: Program, made: Iterable[str]) -> Iterator[Feature]:
     """Yield which special numbers an input holds, and which a dtype in which something is computed does not hold."""
     kinds = {f"{says} in an input": where for says, where in peculiar.SPECIAL.items()}
     for dtype in (x for x in made if x in LOW or re.fullmatch(r"u?int\d+|float\d+", x)):
@@ -233,7 +259,7 @@ def _finite(dtype: str) -> Array:
 # ---------------------------------------------------------------------- lengths
 
 
-def _sized(program: Instance) -> Iterator[Feature]:
+def _sized(program: Program) -> Iterator[Feature]:
     """Yield whether something is empty, or a tensor has one element, or more."""
     for name in _measured(program):
         shape = _shape(program, name) or ()
@@ -250,14 +276,14 @@ def _has_elements(program: Program, name: str, several: bool) -> bool:
     return shape is not None and (math.prod(shape) > 1 if several else math.prod(shape) == 1)
 
 
-def _measured(program: Instance) -> list[str]:
+def _measured(program: Program) -> list[str]:
     """Return the inputs whose lengths say something: not those that state the lengths of others."""
     held = {x.name: leaf for x in program.inputs if (leaf := tensor(program, x.name)) is not None}
     alone = len(smaller.leaves(program)) == 1
     return [name for name, leaf in held.items() if alone or not smaller.states(leaf)]
 
 
-def _lengths(program: Instance) -> Iterator[Feature]:
+def _lengths(program: Program) -> Iterator[Feature]:
     """Yield that an axis has length 1, or more, counted from either end: a small program has other lengths by chance."""
     for name in _measured(program):
         shape = _shape(program, name) or ()
@@ -283,7 +309,7 @@ def _has_length(program: Program, of: Callable[[Program], object], at: int, leas
     return -len(shape) <= at < len(shape) and least <= shape[at] <= most
 
 
-def _compared(program: Instance) -> Iterator[Feature]:
+def _compared(program: Program) -> Iterator[Feature]:
     """Yield how lengths stand to each other: of two axes of one tensor, and of one axis of two tensors."""
     names = _data(program)[:FEW]
     for name in names:

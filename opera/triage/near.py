@@ -6,17 +6,18 @@ Whether they mean anything is asked of their library, as of any candidate (opera
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import chain, zip_longest
+from itertools import chain
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from opera.programs.program import Instance, Operand, Program
+from opera.programs.program import Instance, Operand, Program, with_params
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.triage import simpler, smaller
+from opera.triage import shapes, simpler, smaller
 from opera.triage.peculiar import changed
 from opera.triage.smaller import Defaults, Leaf
 
@@ -24,41 +25,47 @@ DTYPES = ("float16", "float64", "float32", "int64", "int32", "uint8", "int8")
 """Dtypes that take another's place."""
 TENSORS = 3
 """Inputs of which each axis is changed."""
+CONVERTS = re.compile(
+    r"cast|convert|quantize|(?:\.|^)(?:to|type|type_as|astype|bfloat16|half|float|double|int|short|char)$", re.I
+)
+"""Operators that make numbers of one dtype those of another."""
+MAGNITUDES = (1.0, 500.0, -500.0, 1e6, np.nan, np.inf, -np.inf, 1e-40, 1e300)
+"""Numbers within and out of the ranges of dtypes, of which other dtypes' are."""
+LARGE = 300.0
+"""Numbers that are larger may be out of a range."""
 
 
-def counted(program: Instance) -> Instance:
+def counted(program: Program) -> Program:
     """Return a program with 1, 2, 3, ... in the floats of its first tensor, and of all of that rank: scales are no data."""
     rank = len(next((x.shape for x in smaller.leaves(program)), ()))
-    made = smaller.mapped(program, lambda leaf: _counted(leaf) if len(leaf.shape) == rank else leaf)
-    return made if isinstance(made, Instance) else program
+    return smaller.mapped(program, lambda leaf: _counted(leaf) if len(leaf.shape) == rank else leaf)
 
 
-def near(program: Instance, defaults: Defaults) -> Iterator[Instance]:
-    """Yield valid and invalid programs near one, the most telling first, each once."""
-    known, seen = defaults.get(program.operator, {}), {program.id}
-    ordinary = next((x for x in _ordinary(program) if isinstance(x, Instance)), program)
-    for made in chain(
-        _ordinary(program),
-        _in_turn(
-            _dtypes(program),
-            _ranks(program),
-            _given(program, known),
-            chain(_parameters(program, known), _parameters(ordinary, known)),
-            chain(_axes(ordinary), _axes(program)),
-            chain(_stated(program), _each_counted(program)),
-            _sizes(program),
-        ),
-    ):
-        if isinstance(made, Instance) and made.id not in seen:
-            seen.add(made.id)
-            yield made
+def alone(program: Program) -> Program | None:
+    """Return the program of which the first output alone is asked for, None where it is said to have no other.
+
+    A library that does not name outputs tells whether there are others: it rejects this where there is one.
+    """
+    names = program.outputs or ("output_0",)
+    if program.outputs and sum(map(bool, names)) < 2:
+        return None
+    return msgspec.structs.replace(program, outputs=tuple(filter(None, names))[:1])
 
 
-def _in_turn(*several: Iterator[Program | None]) -> Iterator[Program | None]:
-    return chain.from_iterable(zip_longest(*several))
+def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]:
+    """Return several rows of programs near one, valid and invalid ones, the most telling of each first."""
+    ordinary = next((x for x in _ordinary(program) if x is not None), program)
+    parameters = chain(_parameters(program, defaults), _parameters(ordinary, defaults))
+    lower = (smaller.applied(step, program) for step in shapes.ranks(program, defaults))
+    ranks = chain(lower, _ranks(program))
+    rows = [_ordinary(program), _dtypes(program), ranks, _magnitudes(program), parameters]
+    if isinstance(program, Instance) and isinstance(ordinary, Instance):
+        known = defaults.get(program.operator, {})
+        rows += [_given(program, known), chain(_axes(ordinary), _axes(program))]
+    return [*rows, chain(_stated(program), _each_counted(program)), _sizes(program)]
 
 
-def _each_counted(program: Instance) -> Iterator[Program | None]:
+def _each_counted(program: Program) -> Iterator[Program | None]:
     for place in range(len(smaller.leaves(program))):
         yield smaller.applied(smaller.at(place, _counted), program)
 
@@ -98,7 +105,7 @@ def shaped(leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
     return _counted(made) if _counted(leaf) == leaf else made
 
 
-def _ordinary(program: Instance) -> Iterator[Program | None]:
+def _ordinary(program: Program) -> Iterator[Program | None]:
     """Yield programs whose dimensions are 2 to 5 and differ, those of axes in line the same: from the front, and from the back;
     of all tensors, of those of the first one's rank, and of the first alone."""
     found = smaller.leaves(program)
@@ -120,7 +127,7 @@ def _ordinary(program: Instance) -> Iterator[Program | None]:
         yield smaller.applied(smaller.at(0, partial(change, last=False, most=most, alone=False)), program)
 
 
-def _dtypes(program: Instance) -> Iterator[Program | None]:
+def _dtypes(program: Program) -> Iterator[Program | None]:
     """Yield programs with tensors of another dtype, if their numbers are the same in it."""
     for dtype in dict.fromkeys(x.dtype for x in smaller.leaves(program) if x.dtype in DTYPES):
         for other in DTYPES:
@@ -145,7 +152,7 @@ def _about_equal(one: Leaf, other: Leaf) -> bool:
     return bool(np.allclose(now, before, rtol=1e-2, atol=1.0 if "int" in one.dtype else 1e-2, equal_nan=True))
 
 
-def _stated(program: Instance) -> Iterator[Program | None]:
+def _stated(program: Program) -> Iterator[Program | None]:
     """Yield other numbers of small inputs beside the first: sizes one more, 1 or 2; scales a half, two, three quarters."""
     for place, leaf in list(enumerate(smaller.leaves(program)))[1:]:
         if not isinstance(leaf, Tensor) or len(leaf.shape) != 1 or not 0 < leaf.shape[0] <= smaller.SPELLED:
@@ -158,15 +165,37 @@ def _stated(program: Instance) -> Iterator[Program | None]:
                 yield smaller.applied(smaller.at(place, partial(_with_numbers, numbers=made)), program)
 
 
-def _parameters(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
-    """Yield other values of parameters: numbers near, and lists of them; flags turned."""
-    for name, value in program.params.items():
+def _magnitudes(program: Program) -> Iterator[Program | None]:
+    """Yield other numbers in the first tensor of what converts numbers, or of which some are special: in and out of ranges."""
+    first = next(iter(smaller.leaves(program)), None)
+    if not isinstance(first, Tensor) or first.dtype == "string" or not first.array().size:
+        return
+    numbers = simpler.numbers(first)
+    odd = numbers.dtype.kind == "f" and not (np.isfinite(numbers) & (np.abs(numbers) < LARGE)).all()
+    if odd or any(CONVERTS.search(x) for x in program.operators):
+        for number in MAGNITUDES if numbers.dtype.kind == "f" else (1, 3, -1, 100):
+            with np.errstate(over="ignore", invalid="ignore"):
+                made = np.full(first.shape, number, np.float64).astype(numbers.dtype)
+            if not np.isfinite(number) or np.isfinite(made).all():
+                yield smaller.applied(smaller.at(0, partial(_with_numbers, numbers=made)), program)
+
+
+def _parameters(program: Program, defaults: Defaults) -> Iterator[Program | None]:
+    """Yield other values of the parameters of each call: numbers near, and lists of them; flags turned."""
+    for call in program.instances():
+        for params in _other_parameters(call, defaults.get(call.operator, {})):
+            if params is not None:
+                yield with_params(program, lambda x, of=call, params=params: params if x == of else x.params)  # type: ignore[misc]
+
+
+def _other_parameters(call: Instance, known: Mapping[str, Value]) -> Iterator[dict[str, Value] | None]:
+    for name, value in call.params.items():
         flag = value in (0, 1) and known.get(name) in (0, 1)
         if simpler.is_type(name) or isinstance(value, bool) or flag:
             continue
         others: list[Value] = []
         if isinstance(value, int):
-            rank = max((len(x.shape) for x in smaller.leaves(program)), default=0)
+            rank = max((len(x.shape) for x in smaller.leaves(call)), default=0)
             others = [*range(-rank, rank)] if smaller.is_axes(name) else [2, 3, value + 1, 1]
         elif isinstance(value, float):
             others = [value / 2, value * 2]
@@ -174,13 +203,12 @@ def _parameters(program: Instance, known: Mapping[str, Value]) -> Iterator[Progr
             others = [type(value)([x + 1 for x in smaller.integers(value)])]
             if smaller.is_axes(name):
                 others += [type(value)([x - 1 for x in smaller.integers(value)]), type(value)([0]), type(value)([0, 1])]
-        for other in others:
-            yield smaller.with_param(program, name, other)
+        yield from ({**call.params, name: x} for x in others if not smaller.same(x, value))
 
 
 def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
-    """Yield programs with parameters that have no value given one: the number that another has, which may lose its own; 1,
-    true, an axis; a tensor as long as an axis of the first, each and all together."""
+    """Yield programs with parameters that have no value given one: the number that another has, which may lose its own; a
+    tensor as long as an axis of the first, of the shape of another, or of none, all together and each; 1, true, an axis."""
     names = unstated(program, known)
     numbers = {x: y for x, y in program.params.items() if isinstance(y, int | float) and not isinstance(y, bool)}
     for name in names:
@@ -189,15 +217,17 @@ def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | 
                 made = smaller.given(program, name, number)
                 yield made
                 yield smaller.with_param(made, other, None) if made is not None else None
-    first = next(iter(smaller.leaves(program)), None)
-    for size in dict.fromkeys(first.shape if first is not None else ()):
-        value = simpler.counted(Tensor.of(np.ones(size, "float32")))
-        each = [_with_input(program, name, value) for name in names]
-        yield from each
-        made = program
+    found = smaller.leaves(program)
+    listed = any(isinstance(x, dict) and "kwargs" in x for x in program.context.values())
+    dtype = next((x.dtype for x in found if "float" in x.dtype), "float32")
+    channels = [(x,) for shape in (y.shape for y in found[:1]) for x in (*shape[1:2], *shape[-1:], *shape)]
+    for shape in dict.fromkeys((*channels, *(x.shape for x in found), ())) if listed else ():  # else they have places
+        value = _counted(simpler.numbered(np.ones(shape), dtype))
+        whole: Instance | None = program
         for name in names:
-            made = _with_input(made, name, value)
-        yield made if len(names) > 1 else None
+            whole = with_input(whole, name, value) if whole is not None else None
+        yield whole
+        yield from (with_input(program, name, value) for name in names if len(names) > 1)
     plain: tuple[Value, ...] = (1, True, (0,))
     for value, name in itertools.product(plain, names):
         yield smaller.given(program, name, value)
@@ -211,13 +241,27 @@ def unstated(program: Instance, known: Mapping[str, Value]) -> list[str]:
     return [x for x in names if x not in taken and program.params.get(x) is None]
 
 
-def _with_input(program: Instance, name: str, value: Value) -> Instance:
-    params = {x: y for x, y in program.params.items() if x != name}
-    inputs = (*(x for x in program.inputs if x.name != name), Operand(name, value))
-    return msgspec.structs.replace(program, params=params, inputs=inputs)
+def with_input(program: Instance, name: str, value: Value, order: Instance | None = None) -> Instance | None:
+    """Return a call that is given an input in place of what it has under that name; None where it cannot be given one.
+
+    Args:
+        order: A call that has all inputs in their places.
+    """
+    if any(x.name == name for x in program.inputs):
+        changed_one = tuple(Operand(name, value) if x.name == name else x for x in program.inputs)
+        return msgspec.structs.replace(program, inputs=changed_one)
+    made = program if name in program.params else smaller.given(program, name, None)
+    if made is None:
+        return None
+    known = {x.name: x for x in (*made.inputs, Operand(name, value))}
+    places = [x.name for x in order.inputs] if order is not None else []
+    places = places if known.keys() <= set(places) else list(known)
+    last = max(map(places.index, known))
+    inputs = tuple(known.get(x, Operand(x, None)) for x in places[: last + 1])
+    return msgspec.structs.replace(made, params={x: y for x, y in made.params.items() if x != name}, inputs=inputs)
 
 
-def _ranks(program: Instance) -> Iterator[Program | None]:
+def _ranks(program: Program) -> Iterator[Program | None]:
     """Yield programs with an axis of length 1 or 2 more before or after the others, or the first one less: of all tensors, of
     those of the first one's rank, and of the first alone."""
     found = smaller.leaves(program)
@@ -244,7 +288,7 @@ def _ranks(program: Instance) -> Iterator[Program | None]:
         yield smaller.applied(smaller.at(0, all_of), program)
 
 
-def _sizes(program: Instance) -> Iterator[Program | None]:
+def _sizes(program: Program) -> Iterator[Program | None]:
     """Yield programs with an axis longer or shorter: of one tensor, and of all where it is as long."""
     found = smaller.leaves(program)[:TENSORS]
     for turn in range(4):
@@ -262,7 +306,7 @@ def _sizes(program: Instance) -> Iterator[Program | None]:
 
 
 def tensor(program: Program, name: str) -> Leaf | None:
-    """Return the tensor that an input of this name is, None where it is none."""
+    """Return the tensor that an input of a call is, None where it is none; what several calls name tells nobody."""
     if not isinstance(program, Instance):
         return None
     value = next((x.value for x in program.inputs if x.name == name), None)

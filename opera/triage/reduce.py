@@ -26,7 +26,7 @@ from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import choice, circumstances, deciding, smaller, witness
+from opera.triage import choice, circumstances, deciding, ordinary, smaller, witness
 from opera.triage.alike import same_answer, same_values
 from opera.triage.asking import Asker, Budget, captured
 from opera.triage.failure import alike
@@ -94,6 +94,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             ask.withdraw(kept, first)
     found, outcome = _confirmed(workspace, ask, kept)
     ask.budget = Budget((1.0 - SEARCH) * seconds)
+    ask.ordinary = ordinary.passing(workspace, verdict, found)
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
     return Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, captured(found).form(), outcome,

@@ -305,7 +305,7 @@ def input_left_out(instance: Instance, name: str) -> Instance | None:
         return None
     before, after = instance.inputs[:place], instance.inputs[place + 1 :]
     context = _unlisted(instance.context, name)
-    if instance.outputs:  # a call that names what it returns has a place for each input
+    if instance.outputs and context == instance.context:  # what lists no arguments has a place for each input
         left = () if not after else (msgspec.structs.replace(instance.inputs[place], value=None),)
         return msgspec.structs.replace(instance, inputs=(*before, *left, *after))
     if context is not None:

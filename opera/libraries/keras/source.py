@@ -87,9 +87,21 @@ def model(program: Program) -> str:
         lines.append(f"return keras.Model({inputs}, {returned if len(program.outputs) == 1 else f'[{returned}]'})")
     else:
         made, called = _called(program, known)
-        lines += [*([f"layer = {made}"] if made else []), f"outputs = keras.tree.flatten({called})"]
+        lines += [*([f"layer = {made}"] if made else []), *_outputs(program.outputs, called)]
         lines.append(fold("return keras.Model(", [inputs, "outputs if len(outputs) > 1 else outputs[0]"], ")"))
     return "\n".join(["def build():", *(_indent(line) for line in lines)])
+
+
+def _outputs(names: tuple[str, ...], called: str) -> list[str]:
+    """Return the lines that call, and take the outputs that are named, others being there; all where none is."""
+    if not any(names):
+        return [f"outputs = keras.tree.flatten({called})"]
+    taken = [f"output_{place}" if name else "_" for place, name in enumerate(names)]
+    others = "*_" if "_" in taken else "_, *_"
+    return [
+        f"{', '.join(taken)}, {others} = keras.tree.flatten({called})",
+        f"outputs = [{', '.join(x for x in taken if x != '_')}]",
+    ]
 
 
 def _body(graph: Graph, known: Mapping[str, str]) -> list[str]:

@@ -122,7 +122,7 @@ def _bytes(dtype: str, shape: tuple[int, ...]) -> int:
 def run(program: Program) -> Ran:
     """Run a program twice, and tell what it returns. Raises InvalidTest where PyTorch rejects it."""
     check_size(program)
-    return _run_graph(program) if isinstance(program, Graph) else _run_call(program)
+    return _run_graph(program) if isinstance(program, Graph) else _run_call(program, program.outputs)
 
 
 def steps(graph: Graph) -> list[tuple[Instance, list[Value]]]:
@@ -150,7 +150,8 @@ def _run_graph(graph: Graph) -> Ran:
     return Ran(first, outputs, first != again or any(one.random for one in ran))
 
 
-def _run_call(instance: Instance) -> Ran:
+def _run_call(instance: Instance, wanted: tuple[str, ...] = ()) -> Ran:
+    """Run a call of its own; `wanted` names the outputs that are returned, empty strings for others; without any all are."""
     import torch
 
     first, args = module(instance, (Outputs(),)), tensors(instance)
@@ -164,6 +165,7 @@ def _run_call(instance: Instance) -> Ran:
     )
     outputs = _outputs(result, mutated)
     expected = values(result, outputs, dict(zip((x.name for x in instance.inputs), args, strict=True)))
+    outputs, expected = _wanted(outputs, expected, wanted)
     drew = not torch.equal(state, torch.get_rng_state())
     for buffer, before in buffers:
         buffer.copy_(before)
@@ -212,6 +214,17 @@ def _outputs(result: Any, mutated: tuple[str, ...]) -> Outputs:
     if not paths:
         raise InvalidTest(f"it returns no tensor, but a {type(result).__name__}")
     return Outputs(mutated, paths)
+
+
+def _wanted(outputs: Outputs, expected: list[Value], names: tuple[str, ...]) -> tuple[Outputs, list[Value]]:
+    """Return what is left of the outputs of a call where some are named. Raises InvalidTest where that is all, or nothing."""
+    if not any(names):
+        return outputs, expected
+    kept = [place for place, name in enumerate(names) if name and place < len(expected)]
+    if not 0 < len(kept) < len(expected):
+        raise InvalidTest(f"{len(kept)} outputs are named of {len(expected)} that there are")
+    paths = tuple(outputs.paths[place] for place in kept)
+    return msgspec.structs.replace(outputs, paths=paths), [expected[place] for place in kept]
 
 
 def _path(steps: Sequence[Any]) -> str:

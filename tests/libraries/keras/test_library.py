@@ -162,6 +162,13 @@ def test_several_inputs_and_outputs(tmp_path):
     assert manifest.inputs == ("sequences", "initial_state_0") and len(manifest.outputs) == 2
     first, state = migrated.read_values(folder, "expected")
     assert first == state and first.shape == (1, 2)
+    for names, line in ((("sequence",), "output_0, _, *_ ="), (("", "state"), "_, output_1, *_ =")):
+        one = msgspec.structs.replace(made, outputs=names)
+        assert line in keras_source.model(one)
+        assert migrated.read_values(wrapped(tmp_path / line, one)[1], "expected") == [state]
+    single = msgspec.structs.replace(made, params={**made.params, "return_state": False}, outputs=("sequence",))
+    with pytest.raises(InvalidTest):
+        wrapped(tmp_path / "single", single)
 
 
 def test_functions_and_strings(tmp_path):

@@ -5,6 +5,7 @@ import math
 import zlib
 from contextlib import suppress
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -125,6 +126,30 @@ def cases():
 def run(function, args):
     with torch.no_grad():
         return [torch_module.encoded(x) for x in torch_module.leaves(function(*args))]
+
+
+def test_outputs_that_are_named_are_returned_alone(tmp_path):
+    case = captured("torch.max", ramp(2, 3), 1)
+    manifest, expected = wrap(case, tmp_path / "all")
+    assert len(expected) == 2
+    for names, kept in ((("values",), 0), (("", "indices"), 1)):
+        one = msgspec.structs.replace(case, program=msgspec.structs.replace(case.program, outputs=names))
+        manifest, alone = wrap(one, tmp_path / str(kept))
+        assert alone == expected[kept : kept + 1]
+        assert len(manifest.outputs) == 1
+        assert torch.equal(
+            library.live(manifest, tmp_path / str(kept)).module(*torch_module.tensors(one.program))[0],
+            torch.max(ramp(2, 3), 1)[kept],
+        )
+    for operator, names in (
+        ("torch.max", ("values", "indices")),
+        ("torch.max", ("", "", "more")),
+        ("torch.abs", ("values",)),
+    ):
+        of = captured(operator, ramp(2, 3), *((1,) if operator == "torch.max" else ()))
+        one = msgspec.structs.replace(of, program=msgspec.structs.replace(of.program, outputs=names))
+        with pytest.raises(InvalidTest, match="outputs are named"):
+            wrap(one, tmp_path / "none")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
