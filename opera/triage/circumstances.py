@@ -15,7 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
@@ -23,18 +23,18 @@ from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
 from opera.triage import deciding, peculiar, simpler, smaller
 from opera.triage.alike import same_values
 from opera.triage.deciding import Decided
-from opera.triage.features import ALL, LONGER, Feature, either, features, left_out, of_outputs, value_of
+from opera.triage.features import ALL, LONGER, Feature, as_left, either, features, left_out, of_outputs, value_of
 from opera.triage.labels import Label, Labelled, labelled
 from opera.triage.minimise import Spent
 from opera.triage.near import TENSORS, near, shaped, tensor
-from opera.triage.ordinary import differing, given_names
+from opera.triage.ordinary import given_names
 from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit, is_relation
 from opera.triage.smaller import Defaults, Leaf
 
 Outputs: TypeAlias = Callable[[Program], "list[Value] | None"]
 """Returns the outputs that a library computes, None where it computes none. Raises Spent."""
 AT_A_TIME, OUTPUTS = 8, 24
-"""Programs in doubt that are asked about at a time; near ones of which outputs are asked for."""
+"""Near programs that are asked about at a time, and of which outputs are asked for."""
 ROUNDS, RIVALS, BASES, POOL, TRIALS, LACKING = 3, 24, 6, 400, 2, 6
 """How often what is told is put to the test; what else is compared with it, of so many programs near as many labelled ones."""
 
@@ -126,10 +126,10 @@ def borne_out(
     Args:
         seen: What is known of programs already: the member that was reduced, and what a search has asked about.
         outputs: Returns the outputs that are expected.
-        moot: Whether a program is right by itself without what decides, None where nobody has time to tell.
+        moot: Whether a program is right by itself without what decides.
     """
     known = labelled(label, program, defaults, seen)
-    made = Learner(program, defaults, decided, outputs, moot)
+    made = Learner(cast(Instance, program), defaults, decided, outputs, moot)
     told = made.told(known)
     try:
         for _ in range(ROUNDS):
@@ -171,7 +171,7 @@ class Learner:
 
     def __init__(
         self,
-        program: Program,
+        program: Instance,
         defaults: Defaults,
         decided: Decided,
         outputs: Outputs,
@@ -187,7 +187,7 @@ class Learner:
     def told(self, known: Sequence[Labelled]) -> Told:
         """Return what is told of labelled programs."""
         program, known = self.program, self._apart(known)
-        failing, passing = ([x.program for x in known if x.fails is fails] for fails in (True, False))
+        failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
         parameters, besides = (
             _kept(x, program, self.defaults, failing, passing) for x in (self.decided.parameters, self.decided.besides)
         )
@@ -196,10 +196,9 @@ class Learner:
         having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
         failed = {x.id for x in failing}
         having = [x for x in having if not self._hides(x, bool(parameters)) and renumbered(x).id not in failed]
-        every = itertools.chain(
-            features(program, self.defaults, failing, self._made()), _as_left(program, self.defaults, passing)
-        )
-        candidates = [x for x in every if all(map(x.holds, failing))] if having else []
+        own = features(program, self.defaults, failing, self._made()) if having else ()
+        every = itertools.chain(own, as_left(program, self.defaults, passing) if having else ())
+        candidates = [x for x in every if all(map(x.holds, failing))]
         elsewhere = [
             x for x in having if not _all_one(x, program)
         ]  # where another axis is longer: it is this one that matters
@@ -226,8 +225,7 @@ class Learner:
         if not parameters and not _short(other, self.program):
             return False
         if (name := other.id) not in self._moot:
-            says = self.moot(other)
-            self._moot[name] = _short(other, self.program) if says is None else says
+            self._moot[name] = self.moot(other) is not False
         return self._moot[name]
 
     def _returned(self, program: Program) -> list[Value]:
@@ -241,9 +239,9 @@ class Learner:
 
     def _made(self) -> list[str]:
         """Return the dtypes in which something is computed: of outputs, and float32, for compilers compute float64 in it."""
-        held = {x.dtype for x in smaller.leaves(self.program)}
-        made = [x.dtype for x in self._returned(self.program) if isinstance(x, Tensor) and x.dtype not in held]
-        return [*dict.fromkeys(made), *(["float32"] if "float64" in held else [])]
+        own = next((x.dtype for x in smaller.leaves(self.program)), "")  # others may only tell a dtype
+        made = [x.dtype for x in self._returned(self.program) if isinstance(x, Tensor) and x.dtype != own]
+        return [*dict.fromkeys(made), *(["float32"] if own == "float64" else [])]
 
     def _short_output(self, other: Program) -> bool:
         """Whether less comes out of a program, where most mistakes do not show: nothing, one element, an axis of length 1."""
@@ -266,19 +264,19 @@ class Learner:
 
         return of_outputs(self.program, shape)
 
-    def in_doubt(self, known: Sequence[Labelled], told: Told) -> Iterator[Program]:
+    def in_doubt(self, known: Sequence[Labelled], told: Told) -> Iterator[Instance]:
         """Yield programs near labelled ones: those that should fail and pass, with other numbers; and those about which what is
         told and what could be say different things.
         """
         asked = {x.program.id for x in known} | {self.program.id}
         own = [*told.parameters, *told.besides, *told.found]
-        failing = [x.program for x in known if x.fails]
+        failing = [cast(Instance, x.program) for x in known if x.fails]
         failing = failing[:: len(failing) // LACKING + 1]
         right = (
             renumbered(x.program) for x in known if not x.fails and all(of.holds(x.program) for of in told.besides)
         )
         for made in itertools.chain(self._lacking(failing), itertools.islice(right, BASES)):
-            if made is not None and made.id not in asked:
+            if isinstance(made, Instance) and made.id not in asked:
                 asked.add(made.id)
                 yield made
         without = [[x for x in own if x is not left] for left in own]
@@ -291,18 +289,21 @@ class Learner:
                 asked.add(made.id)
                 yield made
 
-    def _varied(self, known: Sequence[Labelled]) -> Iterator[Program]:
+    def _varied(self, known: Sequence[Labelled]) -> Iterator[Instance]:
         """Yield programs near labelled ones, some of each: with other lengths, and with anything else changed."""
-        failing, passing = ([x.program for x in known if x.fails is fails] for fails in (True, False))
+        failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
         bases = [x for pair in itertools.zip_longest(failing[:BASES], passing[:BASES]) for x in pair if x is not None]
-        for several in (map(_lengths, bases), (_in_turn(near(x, self.defaults)) for x in bases)):
-            yield from (x for turn in itertools.zip_longest(*several) for x in turn if x is not None)
+        for several in (
+            map(_lengths, bases),
+            (itertools.chain.from_iterable(itertools.zip_longest(*near(x, self.defaults))) for x in bases),
+        ):
+            yield from (x for turn in itertools.zip_longest(*several) for x in turn if isinstance(x, Instance))
 
-    def _lacking(self, failing: Sequence[Program]) -> Iterator[Program]:
+    def _lacking(self, failing: Sequence[Instance]) -> Iterator[Instance]:
         """Yield programs that fail without something that decided."""
         for x, says in itertools.product(failing, (*self.decided.parameters, *self.decided.besides)):
             for made in deciding.lacking(x, [says], self.defaults):
-                if made is not None:
+                if isinstance(made, Instance):
                     self._lack[made.id] = x.id, says
                     yield made
 
@@ -327,11 +328,7 @@ class Learner:
         return Borne(left, more, failing, len(known) - failing, exact=told.exact)
 
 
-def _in_turn(rows: Iterable[Iterator[Program | None]]) -> Iterator[Program | None]:
-    return itertools.chain.from_iterable(itertools.zip_longest(*rows))
-
-
-def _lengths(program: Program) -> Iterator[Program | None]:
+def _lengths(program: Instance) -> Iterator[Program | None]:
     """Yield programs with an axis of 1, 2 or 3: of one tensor alone, and of all in which it is as long."""
     for place, leaf in enumerate(smaller.leaves(program)[:TENSORS]):
         for (axis, size), target in itertools.product(enumerate(leaf.shape), (1, 2, 3)):
@@ -379,31 +376,11 @@ def _short(other: Program, program: Program) -> bool:
     return any((two and not one) or any(x == 1 < y for x, y in zip(one, two, strict=False)) for one, two in pairs)
 
 
-def _as_left(program: Program, defaults: Defaults, passing: Sequence[Program]) -> Iterator[Feature]:
-    """Yield the defaults of parameters of which another value alone makes a program pass: floats are refused with `fmod=0`."""
-    known = defaults.get(program.operator, {})
-    for x in passing:
-        alike = [y.shape for y in smaller.leaves(x)] == [y.shape for y in smaller.leaves(program)]
-        names = differing(program, x) if alike and isinstance(x, Instance) and isinstance(program, Instance) else []
-        plain = smaller.default(known, names[0]) if len(names) == 1 else NO_DEFAULT
-        if plain not in (None, NO_DEFAULT) and smaller.same(value_of(program, names[0], known), plain):
-            same = partial(_has_value, name=names[0], value=plain, known=known)
-            yield Feature(f"{names[0]}={deciding.said(plain)}", same)
-
-
-def _hasvalue_of(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:
-    return smaller.same(value_of(program, name, known), value)
-
-
-def _has_value(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:
-    return smaller.same(value_of(program, name, known), value)
-
-
 # ---------------------------------------------------------------------- what decided before
 
 
 def _kept(
-    told: Iterable[str], program: Program, defaults: Defaults, failing: Sequence[Program], passing: Sequence[Program]
+    told: Iterable[str], program: Instance, defaults: Defaults, failing: Sequence[Instance], passing: Sequence[Instance]
 ) -> list[Feature]:
     """Return what of it all failing programs have, told more widely where they differ in it."""
     found = []
@@ -416,7 +393,7 @@ def _kept(
 
 
 def _feature(
-    says: str, program: Program, defaults: Defaults, failing: Sequence[Program], passing: Sequence[Program]
+    says: str, program: Instance, defaults: Defaults, failing: Sequence[Instance], passing: Sequence[Instance]
 ) -> Feature | None:
     name = deciding.key(says)
     known = defaults.get(program.operator, {})
@@ -450,10 +427,10 @@ def _feature(
 def _parameter(
     says: str,
     name: str,
-    program: Program,
+    program: Instance,
     known: Mapping[str, Value],
-    failing: Sequence[Program],
-    passing: Sequence[Program],
+    failing: Sequence[Instance],
+    passing: Sequence[Instance],
 ) -> Feature | None:
     """Return the narrowest words for the values of a parameter with which near programs fail: its own, or beyond a number."""
     default, own = smaller.default(known, name), value_of(program, name, known)
@@ -481,13 +458,13 @@ def _beyond(program: Program, name: str, known: Mapping[str, Value], least: floa
     return _number(value) and value > least
 
 
-def _at_limit(other: Program, program: Program, name: str, known: Mapping[str, Value]) -> bool:
+def _at_limit(other: Program, program: Instance, name: str, known: Mapping[str, Value]) -> bool:
     """Whether a program may have a number at a limit, as another has: not, if nothing but this number differs."""
     left = [[x for x in of.instances()[0].inputs if x.name != name] for of in (other, program)]
     return value_of(other, name, known) == value_of(program, name, known) or left[0] != left[1]
 
 
-def _dtype(says: str, program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Feature | None:
+def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: Sequence[Instance]) -> Feature | None:
     """Return how it is told with which dtypes of inputs near programs fail."""
     own = says.partition(" ")[0]
     ours = deciding.INTEGERS if own == "integer" else (own,)

@@ -19,6 +19,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import CONTAINERS, LOW_PRECISION, NO_DEFAULT, Value, widen
 from opera.triage import deciding, peculiar, smaller
 from opera.triage.near import tensor, unstated
+from opera.triage.ordinary import differing
 from opera.triage.peculiar import Array
 from opera.triage.sentence import EMPTY
 from opera.triage.smaller import Defaults
@@ -46,22 +47,37 @@ def features(
         made: Dtypes in which something is computed, which may not hold all numbers of inputs.
     """
     known = defaults.get(program.operator, {})
-    call = program if isinstance(program, Instance) else None  # of several calls, what their inputs are is told
-    names = [x for x in unstated(call, known) if x in known or x in call.params] if call else []
+    call = program if isinstance(program, Instance) else None
+    names = [x for x in unstated(call, known) if x in known or x in call.params] if call is not None else []
     for several in (1, 2):
         for group in itertools.combinations(names, several):
             yield Feature(f"{' or '.join(group)}{deciding.LEFT_OUT}", partial(left_out, names=group))
     if _asks_for_more(program):
         yield Feature("an output beside the first", _asks_for_more)
     yield from _ranks(program)
-    yield from _axes(call) if call else ()
+    yield from _axes(call) if call is not None else ()
     yield from _kinds(program, failing)
-    if call:
-        yield from _specials(call, made)
-        yield from _sized(call)
-        yield from _compared(call)
+    yield from _specials(program, made)
+    yield from _sized(program)
+    yield from _compared(program)
     yield from _lengths(program)
-    yield from _numbers(call, known) if call else ()
+    yield from _numbers(call, known) if call is not None else ()
+
+
+def as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield the defaults of parameters of which another value alone makes a program pass: floats are refused with `fmod=0`."""
+    known = defaults.get(program.operator, {})
+    for x in passing:
+        alike = [y.shape for y in smaller.leaves(x)] == [y.shape for y in smaller.leaves(program)]
+        names = differing(program, x) if alike and isinstance(x, Instance) else []
+        plain = smaller.default(known, names[0]) if len(names) == 1 else NO_DEFAULT
+        if plain not in (None, NO_DEFAULT) and smaller.same(value_of(program, names[0], known), plain):
+            same = partial(_has_value, name=names[0], value=plain, known=known)
+            yield Feature(f"{names[0]}={deciding.said(plain)}", same)
+
+
+def _has_value(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:
+    return smaller.same(value_of(program, name, known), value)
 
 
 def _asks_for_more(program: Program) -> bool:
@@ -184,7 +200,7 @@ def _names(program: Program, name: str, holds: Callable[[set[int], int], bool]) 
     return rank > 0 and bool(axes) and holds({x % rank for x in axes}, rank)
 
 
-def _specials(program: Instance, made: Iterable[str]) -> Iterator[Feature]:
+def _specials(program: Program, made: Iterable[str]) -> Iterator[Feature]:
     """Yield which special numbers an input holds, and which a dtype in which something is computed does not hold."""
     kinds = {f"{says} in an input": where for says, where in peculiar.SPECIAL.items()}
     for dtype in (x for x in made if x in LOW or re.fullmatch(r"u?int\d+|float\d+", x)):
@@ -243,7 +259,7 @@ def _finite(dtype: str) -> Array:
 # ---------------------------------------------------------------------- lengths
 
 
-def _sized(program: Instance) -> Iterator[Feature]:
+def _sized(program: Program) -> Iterator[Feature]:
     """Yield whether something is empty, or a tensor has one element, or more."""
     for name in _measured(program):
         shape = _shape(program, name) or ()
@@ -293,7 +309,7 @@ def _has_length(program: Program, of: Callable[[Program], object], at: int, leas
     return -len(shape) <= at < len(shape) and least <= shape[at] <= most
 
 
-def _compared(program: Instance) -> Iterator[Feature]:
+def _compared(program: Program) -> Iterator[Feature]:
     """Yield how lengths stand to each other: of two axes of one tensor, and of one axis of two tensors."""
     names = _data(program)[:FEW]
     for name in names:

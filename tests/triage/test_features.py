@@ -31,7 +31,8 @@ def test_all_that_may_be_told_of_a_program_holds_of_it_and_can_be_asked_of_any_o
     found = list(features.features(program, {"Any": {"axis": 0, "stride": [1, 1], "bias": None}}, (), made))
     assert all(x.holds(program) for x in found)
     assert all(x.says for x in found)
-    for other in itertools.islice(near(program, {}), 10):
+    rows = near(program, {})
+    for other in (x for row in rows for x in itertools.islice(row, 3) if x is not None):
         assert {x.holds(other) for x in found} <= {True, False}
 
 
