@@ -14,6 +14,7 @@ from opera.compilers.shared.packing import Made, Unlawful
 from opera.oracle.randomness import RANDOM
 from opera.programs.verdicts import AGREES, CRASH, INCONSISTENT, PASS, REFUSED, SCREENED, UNSUPPORTED, Outcome
 from opera.triage.alike import same_answer
+from opera.triage.sentence import CHECKED
 
 EXPORTER, LIBRARY, UNKNOWN = "exporter", "library", "unknown"
 AS_FOUND, ROUTE, OTHER, WITHOUT = "as found", "route", "other compiler", "without"
@@ -156,8 +157,6 @@ def decide(
     return UNKNOWN, f"what was tried does not tell{alike}"
 
 
-CHECKER = ("InferenceError", "ValidationError")
-"""What ONNX's checker raises."""
 ROUNDING = 2.0**-19
 """How far from the expected number, relative to it, the rounding of a few steps takes one of float32 (epsilon 2**-23)."""
 
@@ -169,7 +168,7 @@ def _exported(now: Outcome, apart: list[Tried]) -> tuple[str, str]:
     """
     if now.stage == "load":
         return EXPORTER, "it raises while it exports" if now.verdict == CRASH else f"its own {now.verdict}"
-    if now.symptom in CHECKER:
+    if now.symptom in CHECKED:
         return EXPORTER, "it writes an invalid file: ONNX's checker refuses it"
     tells = not _rounded(now) if now.verdict == INCONSISTENT else None
     right = [x.way for x in apart if x.right and (x.kind == FILE if tells is None else tells)]
