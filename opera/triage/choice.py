@@ -17,6 +17,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import deciding, kinship, peculiar, reduction
 from opera.triage.asking import AGREEING
+from opera.triage.doubts import SMALL
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import at_limit
 
@@ -50,7 +51,7 @@ def choose(
     workspace: Workspace, verdicts: list[Verdict], known: Mapping[str, list[Reduction]] | None = None
 ) -> Choice | None:
     """Return what shows a finding best: the smallest program that a member was reduced to, of operators that the compiler
-    knows if there is one, whose outputs an independent implementation confirms if there is one, of equal ones one of which is
+    knows if there is one, whose outputs an independent implementation confirms if there is one, of small ones one of which is
     known what decides; else the first of its `candidates`.
 
     None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
@@ -74,6 +75,8 @@ def choose(
                 newer(x.outcome),
                 _by_chance(x.outcome),
                 x.outcome.verdict == INCONSISTENT and not x.outcome.details.get(AGREEING),
+                x.elements > SMALL and x.elements,
+                not x.explained,
                 x.elements,
                 x.outcome.conversion_function.startswith(location.EXPANDED),
                 not (x.deciding or x.besides or x.circumstances),

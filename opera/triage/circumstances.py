@@ -100,7 +100,8 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
     inputs = dict.fromkeys(given_names(x.program for x in seen if not x.fails))
     defaults = {**defaults, program.operator: {**inputs, **known}}
     moot = partial(_moot, ask, decided.parameters, defaults)
-    return borne_out(label, program, defaults, decided, seen, ask.reference, moot)
+    loud = shown.verdict != INCONSISTENT
+    return borne_out(label, program, defaults, decided, seen, ask.reference, moot, loud=loud)
 
 
 def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool | None:
@@ -117,6 +118,7 @@ def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: P
 def borne_out(
     label: Label, program: Program, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
     outputs: Outputs = lambda _: None, moot: Callable[[Program], bool | None] = lambda _: False,
+    *, loud: bool = False,
 ) -> Borne:  # fmt: skip
     """Return what near programs leave of what decides, and what else must be so.
 
@@ -127,9 +129,11 @@ def borne_out(
         seen: What is known of programs already: the member that was reduced, and what a search has asked about.
         outputs: Returns the outputs that are expected.
         moot: Whether a program is right by itself without what decides.
+        loud: Whether the failure shows itself whatever is computed: programs that pass with a short axis are not explained
+            where nothing else is told.
     """
     known = labelled(label, program, defaults, seen)
-    made = Learner(cast(Instance, program), defaults, decided, outputs, moot)
+    made = Learner(cast(Instance, program), defaults, decided, outputs, moot, loud)
     told = made.told(known)
     try:
         for _ in range(ROUNDS):
@@ -166,7 +170,7 @@ class Learner:
 
     Attributes:
         program, defaults, decided: What is told of, and what decided before near programs were asked.
-        outputs, moot: As `borne_out` has them.
+        outputs, moot, loud: As `borne_out` has them.
     """
 
     def __init__(
@@ -176,9 +180,10 @@ class Learner:
         decided: Decided,
         outputs: Outputs,
         moot: Callable[[Program], bool | None],
+        loud: bool,
     ) -> None:
         self.program, self.defaults, self.decided = program, defaults, decided
-        self.outputs, self.moot = outputs, moot
+        self.outputs, self.moot, self.loud = outputs, moot, loud
         self._outputs: dict[str, list[Value] | None] = {}
         self._asks = 0
         self._moot: dict[str, bool] = {}
@@ -204,6 +209,7 @@ class Learner:
         ]  # where another axis is longer: it is this one that matters
         fitting = [x for x in candidates if not x.says.endswith(LONGER) or not all(map(x.holds, elsewhere))]
         rivals = _separating(fitting, having)
+        several = len(having)
         if not rivals:
             having = [x for x in having if not _short(x, program)]
             candidates = [x for x in candidates if not x.says.endswith(LONGER)]
@@ -213,7 +219,10 @@ class Learner:
             candidates += [x for x in self._of_outputs(failing, having) if all(map(x.holds, failing))]
             rivals = _separating(candidates, having) or _pairs(candidates, having)
         found = rivals[0] if rivals else []
-        return Told(parameters, besides, found, rivals, bool(found) or not having)
+        shown = (
+            self.loud and not (told or found) and several > 0
+        )  # then all that passes is shorter, and a crash hides nowhere
+        return Told(parameters, besides, found, rivals, bool(found) or not (having or shown))
 
     def _hides(self, other: Program, parameters: bool) -> bool:
         """Whether a program that passes may do so for another reason: nothing is computed that could be wrong, or a compiler

@@ -151,7 +151,7 @@ def _kinds(program: Program, failing: Sequence[Program]) -> Iterator[Feature]:
         if part in own:
             yield Feature(says, lambda x, part=part: part in _first_dtype(x))  # type: ignore[misc]
     bad = {_first_dtype(x) for x in (program, *failing)} - {""}
-    if own and len(bad) <= FEW:
+    if own and len(bad) <= FEW and len({"int" in x for x in bad}) == 1:  # floats and integers together are no kind
         yield Feature(f"{either(bad)} inputs", lambda x: _first_dtype(x) in bad)
     for name in [x.name for x in program.inputs[1:]]:
         for says, part in ((f"a floating-point {name}", "float"), (f"an integer {name}", "int")):

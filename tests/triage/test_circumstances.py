@@ -289,6 +289,18 @@ def test_what_is_shorter_hides_a_mistake_and_decides_nothing_more():
     assert found.exact
 
 
+def test_a_crash_that_axes_of_length_1_avoid_is_not_explained_where_nothing_is_told():
+    program = call(np.ones((2, 3), F32))
+
+    def fails(x: Instance) -> bool:
+        return 1 not in shape(x)[:2]
+
+    silent, loud = borne(program, fails), borne(program, fails, loud=True)
+    assert silent.exact and not loud.exact
+    assert silent.circumstances == loud.circumstances == ()
+    assert borne(program, lambda x: len(shape(x)) == 2 and fails(x), loud=True).circumstances == ("an input of rank 2",)
+
+
 def test_what_a_search_has_seen_counts_though_there_is_no_time_to_ask():
     def label(programs: Sequence[Program]) -> list[bool | None]:
         raise Spent
