@@ -209,7 +209,6 @@ class Learner:
         ]  # where another axis is longer: it is this one that matters
         fitting = [x for x in candidates if not x.says.endswith(LONGER) or not all(map(x.holds, elsewhere))]
         rivals = _separating(fitting, having)
-        several = len(having)
         if not rivals:
             having = [x for x in having if not _short(x, program)]
             candidates = [x for x in candidates if not x.says.endswith(LONGER)]
@@ -219,23 +218,29 @@ class Learner:
             candidates += [x for x in self._of_outputs(failing, having) if all(map(x.holds, failing))]
             rivals = _separating(candidates, having) or _pairs(candidates, having)
         found = rivals[0] if rivals else []
-        shown = (
-            self.loud and not (told or found) and several > 0
-        )  # then all that passes is shorter, and a crash hides nowhere
-        return Told(parameters, besides, found, rivals, bool(found) or not (having or shown))
+        bare = self.loud and not (
+            told or found
+        )  # a crash hides nowhere: what passes lacks something, though it be short
+        having = [x for x in passing if not self._empty(x)] if bare else having
+        return Told(parameters, besides, found, rivals, bool(found) or not having)
 
     def _hides(self, other: Program, parameters: bool) -> bool:
         """Whether a program that passes may do so for another reason: nothing is computed that could be wrong, or a compiler
         that does not read what decides is right by itself.
         """
-        empty = any(0 in x.shape for x in smaller.leaves(other))
-        if empty and not any(0 in x.shape for x in smaller.leaves(self.program)):
+        if self._empty(other):
             return True
         if not parameters and not _short(other, self.program):
             return False
         if (name := other.id) not in self._moot:
             self._moot[name] = self.moot(other) is not False
         return self._moot[name]
+
+    def _empty(self, other: Program) -> bool:
+        """Whether a program has an empty tensor, and what is told of has none."""
+        return any(0 in x.shape for x in smaller.leaves(other)) and all(
+            0 not in x.shape for x in smaller.leaves(self.program)
+        )
 
     def _returned(self, program: Program) -> list[Value]:
         """Return the expected outputs of a program, none where there are none, or is no time to ask."""
