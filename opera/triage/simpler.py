@@ -85,12 +85,13 @@ def integers(tensor: Tensor, other: Callable[[int], int]) -> Array:
 
 
 def numbered(array: Array, dtype: str) -> Tensor:
-    """Return a tensor of any dtype whose elements are the nearest to these numbers that it holds."""
+    """Return a tensor of any dtype whose elements are the nearest to these numbers that it holds: finite ones, of few bits."""
     if dtype in LOW_PRECISION and dtype != "bfloat16":
         codes = np.arange(16 if "float4" in dtype else 256, dtype=np.uint8)
-        table = widen(codes, dtype)
-        usable = np.isfinite(table)
-        nearest = np.abs(np.where(usable, table, np.inf)[:, None] - array.ravel()[None]).argmin(axis=0)
+        codes = codes[np.isfinite(widen(codes, dtype))]
+        table = widen(codes, dtype).astype(np.float64)
+        given = np.clip(np.nan_to_num(array.ravel().astype(np.float64)), table.min(), table.max())
+        nearest = np.abs(table[:, None] - given[None]).argmin(axis=0)
         return Tensor.of(codes[nearest].reshape(array.shape), dtype)
     if dtype == "bfloat16":
         return Tensor.of((array.astype("float32").view("uint32") >> 16).astype("uint16").reshape(array.shape), dtype)

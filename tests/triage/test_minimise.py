@@ -289,3 +289,11 @@ def test_all_defaults_go_at_once_though_a_parameter_is_required() -> None:
     known = {"keras.layers.GRU": {**given, "units": NO_DEFAULT}}
     left = [made.params for step in smaller.structure(layer, known) if (made := step(layer)) is not None]
     assert {} in left and {"units": 1} in left
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn"])
+def test_numbers_of_few_bits_are_finite_whatever_is_asked_for(dtype: str) -> None:
+    made = simpler.numbered(np.array([np.inf, -np.inf, np.nan, 1.0]), dtype)
+    numbers = simpler.numbers(made)
+    assert np.isfinite(numbers).all() and numbers[3] == 1
+    assert numbers[0] == numbers.max() > 1
