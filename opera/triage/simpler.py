@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from opera.programs.values import CONTAINERS, LOW_PRECISION, RandomTensor, Tensor, Value, widen
+from opera.programs.values import CONTAINERS, RandomTensor, Tensor, Value, widen
 
 Leaf: TypeAlias = Tensor | RandomTensor
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -86,7 +86,7 @@ def integers(tensor: Tensor, other: Callable[[int], int]) -> Array:
 
 def numbered(array: Array, dtype: str) -> Tensor:
     """Return a tensor of any dtype whose elements are the nearest to these numbers that it holds: finite ones, of few bits."""
-    if dtype in LOW_PRECISION and dtype != "bfloat16":
+    if dtype.startswith("float") and CONTAINERS[dtype] == "uint8":
         codes = np.arange(16 if "float4" in dtype else 256, dtype=np.uint8)
         codes = codes[np.isfinite(widen(codes, dtype))]
         table = widen(codes, dtype).astype(np.float64)
