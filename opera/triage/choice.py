@@ -19,7 +19,7 @@ from opera.triage import deciding, kinship, peculiar, reduction
 from opera.triage.asking import AGREEING
 from opera.triage.doubts import SMALL
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import at_limit
+from opera.triage.sentence import EQUAL, at_limit
 
 BORNE_OUT = 3
 """Near programs that pass at least, where it is told that a number is just at a limit: small programs have such by chance."""
@@ -44,7 +44,7 @@ class Choice(NamedTuple):
         if of is None:
             return ()
         known = of.explained and of.near[1] >= BORNE_OUT
-        return (*of.deciding, *(x for x in of.besides if known or not at_limit(x)), *of.circumstances)
+        return (*of.deciding, *(x for x in of.besides if known or not (at_limit(x) or x == EQUAL)), *of.circumstances)
 
 
 def choose(

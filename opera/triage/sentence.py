@@ -305,8 +305,8 @@ def brief(operator: str) -> str:
 
 
 def _decided(deciding: Iterable[str], most: int | None = None) -> str:
-    """Say what decides, but for lengths and equal elements: they tell more of the small program than of the bug."""
-    named = [x for x in deciding if not is_relation(x) or at_limit(x)]
+    """Say what decides, but for lengths: they tell more of the small program than of the bug."""
+    named = [x for x in deciding if LENGTH_ONE not in x]
     fed = [x for x in named if x.endswith((NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE))]
     others = listed(together([x for x in named if x not in fed])[:most])
     return (f" with {others}" if others else "") + (f" where {' and '.join(fed)}" if fed else "")
