@@ -23,6 +23,8 @@ from opera.triage.smaller import Defaults, Leaf
 
 DTYPES = ("float16", "float64", "float32", "int64", "int32", "uint8", "int8")
 """Dtypes that take another's place."""
+WRITTEN = "out"
+"""Parameter of NumPy and PyTorch that says where a result is written: no operand, and nothing of the mathematics."""
 TENSORS = 3
 """Inputs of which each axis is changed."""
 CONVERTS = re.compile(
@@ -236,7 +238,7 @@ def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | 
 def unstated(program: Instance, known: Mapping[str, Value]) -> list[str]:
     """Return the parameters, and inputs that stand among them, that have no value."""
     taken = {x.name for x in program.inputs if x.value is not None}
-    without = (x for x, value in known.items() if value is None)
+    without = (x for x, value in known.items() if value is None and x != WRITTEN)
     names = dict.fromkeys([*(x for x, value in program.params.items() if value is None), *without])
     return [x for x in names if x not in taken and program.params.get(x) is None]
 
