@@ -101,10 +101,12 @@ def test_new_findings_fail_a_pipeline_only_where_asked(filled):
 
 def test_a_time_budget_is_kept_and_the_rest_is_run_later(filled):
     root = filled()
-    done = opera("run", "--no-reduce", "--compiler", "onnxruntime", "--time-budget", 2, "--workspace", root)
-    assert done.returncode == 0, done.stderr
-    assert "time budget" in done.stdout
-    first = report(root)["frontends"][0]["tests"]
+    for seconds in (2, 8, 32):  # a busy machine may need longer to begin
+        done = opera("run", "--no-reduce", "--compiler", "onnxruntime", "--time-budget", seconds, "--workspace", root)
+        assert done.returncode == 0, done.stderr
+        assert "time budget" in done.stdout
+        if first := report(root)["frontends"][0]["tests"]:
+            break
     assert 0 < first < 1800
     opera("run", "--no-reduce", "--compiler", "onnxruntime", "--limit", first + 50, "--workspace", root)
     assert report(root)["frontends"][0]["tests"] == first + 50
