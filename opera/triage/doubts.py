@@ -17,6 +17,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.verdicts import NEWER, Outcome
 from opera.triage import smaller
 from opera.triage.deciding import named
+from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL
 
 SMALL = 16
@@ -46,7 +47,7 @@ def doubts(
         settled: Whether something besides the library's reference shows that what is expected is right.
         large: What its program being larger than it need be says against it (`too_large`), or nothing.
         gone: What blame saw of its program, where that does not fail any more, or nothing.
-        unexplained: How many near programs fail, and pass, where nothing that is told separates them; else None.
+        unexplained: How many near programs fail, and pass, where it is not told why (`unexplained`); else None.
     """
     if not alone:
         yield "no test shows it alone: it fails only after others in the same process"
@@ -83,6 +84,14 @@ def too_large(finding: str, program: Program, finished: bool | None) -> str:
         return ""
     what = UNREDUCED if finished is None else UNFINISHED
     return f"{what}: `opera reduce {finding}` goes on"
+
+
+def unexplained(of: Reduction, told: Collection[str]) -> tuple[int, int] | None:
+    """Return how many near programs of a reduction fail, and pass, where it is not told why; None where it is.
+
+    What is told of it may be true and not all: then it will do where more of them fail than pass.
+    """
+    return None if of.explained or (told and of.near[0] > of.near[1]) else of.near
 
 
 def right_as_float32(deciding: Iterable[str]) -> bool:

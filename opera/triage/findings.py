@@ -23,7 +23,7 @@ from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import blame, causes, partners, reduction
 from opera.triage.blame import Blame
 from opera.triage.choice import Choice, alone, choose
-from opera.triage.doubts import doubts, right_as_float32, stated, too_large
+from opera.triage.doubts import doubts, right_as_float32, stated, too_large, unexplained
 from opera.triage.known import Mark
 from opera.triage.sentence import READS_AS_REFUSAL, reads_as_refusal, sentence
 
@@ -204,7 +204,6 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     of = chosen.reduction
     program = known.unreduced.get(chosen.member.test) if of is None else of.program().program
     large = too_large(name, program, None if of is None else of.finished) if program is not None else ""
-    unexplained = None if of is None or of.explained else of.near
     seen = confirmed + (chosen.reduction is not None)  # a reduction is stored once it failed in a fresh process
     return Finding(
         id=name,
@@ -238,7 +237,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                 settled=settled,
                 large=large,
                 gone=laid.gone if laid else "",
-                unexplained=unexplained,
+                unexplained=None if of is None else unexplained(of, chosen.deciding),
             )
         ),
         blame=laid.verdict if laid else "",

@@ -8,7 +8,8 @@ from opera.oracle.screens import SINGLE_REFERENCE
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
 from opera.programs.verdicts import INCONSISTENT, NEWER, Outcome
-from opera.triage.doubts import SMALL, doubts, right_as_float32, stated, too_large
+from opera.triage.doubts import SMALL, doubts, right_as_float32, stated, too_large, unexplained
+from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL
 
 
@@ -73,3 +74,17 @@ def test_what_is_documented_of_the_value_that_decides_settles_a_shape():
 def test_what_may_become_much_smaller_is_not_ready(elements, params, finished, says):
     call = Instance("torch", "torch.sum", params, (Operand("x", Tensor.of(np.ones(elements, "f4"))),), ("y",), {})
     assert too_large("F1", call, finished) == says
+
+
+@pytest.mark.parametrize(
+    ("explained", "told", "near", "wanted"),
+    [
+        (True, (), (9, 0), None),
+        (False, (), (9, 1), (9, 1)),
+        (False, ("k=2",), (9, 1), None),
+        (False, ("k=2",), (3, 8), (3, 8)),
+    ],
+)
+def test_what_is_told_and_not_all_will_do_where_most_near_programs_fail(explained, told, near, wanted):
+    found = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), near=near, explained=explained)
+    assert unexplained(found, told) == wanted
