@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from glob import escape
 from pathlib import Path
 
 NAME = re.compile(r"opera-[a-z]+-\d+-\w+")
-"""opera, the purpose, the pid of the maker (for whoever looks), and what tempfile adds."""
+"""opera, the purpose, the pid of the maker (for whoever looks), and random digits."""
 
 
 @contextmanager
@@ -23,12 +24,16 @@ def folder(purpose: str) -> Iterator[Path]:
     The folder is locked as long as its process lives: a pid in its name would be another's one day, or in another container.
     """
     sweep()
-    path, lock = _locked(purpose)
-    try:
+    lock = None
+    path = _name(purpose)
+    try:  # a Ctrl-C at any moment from here on leaves nothing: the name is known before the folder is there
+        while (lock := _made(path)) is None:
+            path = _name(purpose)
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
-        os.close(lock)
+        if lock is not None:
+            os.close(lock)
 
 
 @contextmanager
@@ -62,19 +67,23 @@ def sweep() -> list[Path]:
     return removed
 
 
-def _locked(purpose: str) -> tuple[Path, int]:
-    """Make a folder and lock it; a sweeper may come in between, and then another one is made."""
-    while True:
-        path = Path(tempfile.mkdtemp(prefix=f"opera-{purpose}-{os.getpid()}-"))
-        try:
-            lock = _lock(path)
-        except OSError:
-            if path.is_dir():
-                raise
-            continue
+def _name(purpose: str) -> Path:
+    return Path(tempfile.gettempdir(), f"opera-{purpose}-{os.getpid()}-{secrets.token_hex(8)}")
+
+
+def _made(path: Path) -> int | None:
+    """Make a folder and lock it; None where a sweeper came in between."""
+    path.mkdir(mode=0o700)
+    try:
+        lock = _lock(path)
+    except OSError:
         if path.is_dir():
-            return path, lock
-        os.close(lock)
+            raise
+        return None
+    if path.is_dir():
+        return lock
+    os.close(lock)
+    return None
 
 
 def _lock(path: Path) -> int:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -85,3 +87,19 @@ def test_a_folder_that_a_sweeper_takes_in_the_making_is_made_again(
     monkeypatch.setattr(temporary, "_lock", sweeping)
     with temporary.folder("bench") as folder:
         assert folder.is_dir() and folder not in swept
+
+
+@pytest.mark.parametrize(("module", "moment"), [(os, "mkdir"), (fcntl, "flock")])
+def test_who_is_interrupted_in_the_making_leaves_nothing(
+    place: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, moment: str
+) -> None:
+    done = getattr(module, moment)
+
+    def interrupted(*arguments: object, **options: object) -> None:
+        done(*arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, moment, interrupted)
+    with pytest.raises(KeyboardInterrupt), temporary.folder("doctor"):
+        pass
+    assert not list(place.iterdir())
