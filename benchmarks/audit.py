@@ -20,8 +20,8 @@ from opera.report.words import clean, one_line
 from opera.store import tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import scripts
 from opera.triage.findings import findings
+from opera.triage.reproducers import scripts
 
 Row = tuple[str, ...]
 

@@ -14,8 +14,10 @@ from statistics import median
 from opera.programs.program import Program
 from opera.store import tests
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import reduction, scripts, smaller
+from opera.triage import reduction
 from opera.triage.reduction import Reduction
+from opera.triage.reproducers import scripts
+from opera.triage.shrink import smaller
 
 PACKED = "unpack("
 """What a script says where a tensor is given as compressed bytes."""

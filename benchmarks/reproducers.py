@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 
 from opera.store.workspace import Workspace
-from opera.triage import scripts
+from opera.triage.reproducers import scripts
 
 
 def main() -> None:

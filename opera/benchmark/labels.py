@@ -21,7 +21,7 @@ from opera.errors import CorpusError, UsageError
 from opera.store import examined, verdicts
 from opera.store.workspace import Workspace
 from opera.triage.findings import Finding, findings
-from opera.triage.sides import sides
+from opera.triage.versions.sides import sides
 
 GRANULARITIES = ("signature", "converter")
 VERSION = 1

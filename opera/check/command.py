@@ -28,7 +28,7 @@ from opera.run.progress import reporter
 from opera.sources import record
 from opera.store import runs, sites
 from opera.store.workspace import Workspace
-from opera.triage import scripts
+from opera.triage.reproducers import scripts
 
 FOLDER = Path("results/check")
 """Where checks are kept, each in a folder named after its file."""

@@ -14,7 +14,7 @@ from opera.report.programs import lines
 from opera.store import sites, tests, verdicts
 from opera.store.sites import Seen
 from opera.store.workspace import COMBINED, Workspace
-from opera.triage import causes
+from opera.triage.distinct import causes
 from opera.triage.findings import findings
 from opera.triage.sentence import said
 

@@ -56,7 +56,7 @@ def export_tests(
     Example: opera export-tests F3a09c11 --as tvm tvm/tests/python/relax
     """
     from opera.store.workspace import Workspace
-    from opera.triage import export
+    from opera.triage.reproducers import export
 
     with Workspace.open(workspace, write=False) as opened:
         export.show(opened, names, style, folder)

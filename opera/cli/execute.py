@@ -99,8 +99,8 @@ def run(
     from opera.run.driver import Options
     from opera.run.plan import Selection
     from opera.store.workspace import Workspace
-    from opera.triage import reducing as reduction
     from opera.triage.known import Known
+    from opera.triage.reducer import reducing as reduction
 
     if store and not cluster:
         raise UsageError("--store is of a cluster", fix="name one with --cluster, or leave --store out")

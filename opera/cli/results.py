@@ -142,7 +142,7 @@ def repro(
     Example: opera repro F3a09c11 --verify
     """
     from opera.store.workspace import Workspace
-    from opera.triage import scripts
+    from opera.triage.reproducers import scripts
 
     with Workspace.open(workspace, write=False) as opened:
         ok = scripts.show(opened, name, output, check=verify, python=python)
@@ -166,7 +166,7 @@ def reduce(
     """
     from opera.cli.execute import seconds as parsed
     from opera.store.workspace import Workspace
-    from opera.triage import reducing as stage
+    from opera.triage.reducer import reducing as stage
 
     with Workspace.open(workspace, write=True) as opened:
         stage.show(opened, name, seconds, parsed(total), workers, again=again)
@@ -212,7 +212,7 @@ def bisect(
     Example: opera bisect F3a09c11 --versions 2023.1,2024.0,2024.3,2025.0,2026.0
     """
     from opera.store.workspace import Workspace
-    from opera.triage import bisect as stage
+    from opera.triage.versions import bisect as stage
 
     names = [x.strip() for x in versions.split(",") if x.strip()]
     with Workspace.open(workspace, write=True) as opened:
@@ -313,9 +313,9 @@ def diff(
     Example: opera diff release/results nightly/results --tests
     """
     from opera.report import differences
-    from opera.triage import diff as stage
     from opera.triage.known import Known
-    from opera.triage.sides import choose
+    from opera.triage.versions import diff as stage
+    from opera.triage.versions.sides import choose
 
     if len(sides or []) > 2:
         raise UsageError(f"two sides are compared, not {len(sides or [])}", fix="see `opera diff --help`")

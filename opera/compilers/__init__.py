@@ -150,7 +150,7 @@ class Recipe(msgspec.Struct, frozen=True):
 
     They are what the frontend itself calls, and are printed as they stand, with what they use in their modules. A step takes
     what the step before it returned, the first the model; what else it takes is told by the names of its parameters, see
-    opera.triage.recipes. Steps are named as `module:function`.
+    opera.triage.reproducers.recipes. Steps are named as `module:function`.
 
     Attributes:
         load: Steps of the stage load: the frontend's exporter, where it has one, and what converts the model.

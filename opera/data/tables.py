@@ -21,7 +21,7 @@ from opera.store import tables as stored
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import unpack
 from opera.store.workspace import Workspace
-from opera.triage import causes
+from opera.triage.distinct import causes
 from opera.triage.findings import Finding, findings
 
 TEXT, CATEGORY, VERDICT = "text", "category", "verdict"

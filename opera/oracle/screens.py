@@ -35,6 +35,8 @@ SINGLE_REFERENCE = "single-reference"
 
 THREE_ANSWERS = "three-answers"
 """Tag of a finding where an independent implementation contradicts the expected output and the compiler alike."""
+AGREEING = "agreeing"
+"""Detail of an outcome: the independent implementations that confirm what is expected."""
 LEFT_OUT = "left-out"
 """Tag of a finding where the compiler computes what the program would with another attribute, or an older operator."""
 BEYOND = "beyond"
@@ -303,7 +305,7 @@ def _disputed(
             if against.symptom:
                 contradicting.append((opinion, against))
         elif _agree(manifest, expected, opinion.outputs):
-            numbers: dict[str, Number] = {"agreeing": opinion.name}
+            numbers: dict[str, Number] = {AGREEING: opinion.name}
             if contradicting:
                 numbers["contradicting"] = ", ".join(x.name for x, _ in contradicting)
             return Screening("", numbers)
@@ -335,7 +337,7 @@ def _disputed(
     if contradicting:
         return Screening("", {"contradicts_both": ", ".join(x.name for x, _ in contradicting)}, (THREE_ANSWERS,))
     if precise:
-        return Screening("", {"agreeing": precise})
+        return Screening("", {AGREEING: precise})
     return Screening("", {f"{name}_error": error for name, error in refused.items()}, (SINGLE_REFERENCE,))
 
 

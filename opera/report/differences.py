@@ -17,7 +17,7 @@ from rich.table import Column, Table
 from opera.report.html import environment
 from opera.report.markdown import row
 from opera.report.words import clean, one_line, standing
-from opera.triage.diff import FIXED, KINDS, MEANINGS, REGRESSIONS, SAME, STILL, Between, Diff, Move
+from opera.triage.versions.diff import FIXED, KINDS, MEANINGS, REGRESSIONS, SAME, STILL, Between, Diff, Move
 
 LISTED = 20
 """Findings of a kind, and operators, that the terminal lists; other formats list all."""

@@ -1,7 +1,7 @@
 """Drafts of issues: a finding as Markdown in the form of the tracker whose part is wrong. Nothing is ever sent.
 
 templates/issues/TRACKER.md.j2 has the headings of a tracker's own form, trackers.toml says whose it is. The script is
-run before it is shown: the short one (opera.triage.brief) stands in the draft where it fails as found, else the reproducer.
+run before it is shown: the short one (reproducers.brief) stands in the draft where it fails as found, else the reproducer.
 """
 
 from __future__ import annotations
@@ -38,11 +38,14 @@ from opera.store import instances, tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import blame, brief, causes, deciding, disputed, part, reproducer, scripts
-from opera.triage.choice import Choice, choose
+from opera.triage import blame, disputed, part
+from opera.triage.conditions import deciding
+from opera.triage.distinct import causes
 from opera.triage.findings import Finding, findings
 from opera.triage.known import Entry, Known
-from opera.triage.scripts import Trial
+from opera.triage.reproducers import brief, reproducer, scripts
+from opera.triage.reproducers.choice import Choice, choose
+from opera.triage.reproducers.scripts import Trial
 from opera.triage.sentence import drawn, said, title
 
 COMMON = frozenset(("float32", "int64", "bool"))

@@ -17,7 +17,8 @@ from opera.errors import UsageError
 from opera.report.words import clean, one_line, standing
 from opera.store import runs
 from opera.store.workspace import DATABASE, Workspace
-from opera.triage import causes, known_add, known_check, known_exchange
+from opera.triage import known_add, known_check, known_exchange
+from opera.triage.distinct import causes
 from opera.triage.findings import findings
 from opera.triage.known import STATUSES, Entry, Known, mark
 from opera.triage.known_edit import Document, editing

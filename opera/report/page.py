@@ -9,7 +9,7 @@ import msgspec
 
 from opera import libraries
 from opera.oracle import comparison, draws, randomness
-from opera.oracle.screens import SINGLE_REFERENCE
+from opera.oracle.screens import AGREEING, SINGLE_REFERENCE
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
 from opera.programs.program import JOINED, Program
@@ -20,14 +20,16 @@ from opera.store import tests, verdicts
 from opera.store.folders import kept_outputs
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import blame, causes, since, twins
+from opera.triage import blame
 from opera.triage.blame import Blame, Evidence
-from opera.triage.choice import Choice, choose
-from opera.triage.deciding import key as deciding_key
+from opera.triage.conditions.deciding import key as deciding_key
+from opera.triage.distinct import causes, twins
 from opera.triage.findings import Finding
 from opera.triage.reduction import Reduction
+from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.sentence import drawn as drawn_wrongly
 from opera.triage.sentence import said
+from opera.triage.versions import since
 
 SAYS = 1500
 """Characters of a compiler's message that are shown."""
@@ -221,11 +223,11 @@ def _agreement(outcome: Outcome, manifest: Manifest | None, others: Sequence[Evi
     seen, right = outcome.details, [x for x in others if x.right]
     yield from (f"{x.way} agrees with them{f' ({x.remark})' if x.remark else ''}" for x in right)
     yield from (f"{x.way} gives {x.remark}" for x in others if x.remark and not x.right)
-    if seen.get("agreeing") and not right:
+    if seen.get(AGREEING) and not right:
         yield f"{seen['agreeing']} agrees with them"
     if seen.get("contradicts_both") and not others:
         yield f"{seen['contradicts_both']} gives a third answer"
-    nobody = not (right or seen.get("agreeing")) if others else SINGLE_REFERENCE in seen.get("tags", ())
+    nobody = not (right or seen.get(AGREEING)) if others else SINGLE_REFERENCE in seen.get("tags", ())
     if nobody:
         refused = [key.removesuffix("_error") for key in seen if key.endswith("_error")]
         failed = [x.way for x in others if not x.remark] if others else refused

@@ -17,11 +17,11 @@ from opera.oracle.randomness import FORMS
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED
 from opera.report.words import clean
 from opera.store.workspace import Workspace
-from opera.triage import brief, reproducer, scripts
-from opera.triage.choice import Choice
 from opera.triage.findings import Finding
-from opera.triage.reproducer import Exhibit
-from opera.triage.scripts import Trial
+from opera.triage.reproducers import brief, reproducer, scripts
+from opera.triage.reproducers.choice import Choice
+from opera.triage.reproducers.reproducer import Exhibit
+from opera.triage.reproducers.scripts import Trial
 
 WIDEST = 1000
 """Characters of a line of that."""

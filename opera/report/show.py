@@ -25,8 +25,9 @@ from opera.report.words import clean, gist, in_words, near_path, one_line, readi
 from opera.store import defaults, instances, sites, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import across, causes
+from opera.triage import across
 from opera.triage.disputed import disputed as all_disputed
+from opera.triage.distinct import causes
 from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
 from opera.triage.known import NONE, Known

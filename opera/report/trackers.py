@@ -9,7 +9,8 @@ import msgspec
 
 from opera import compilers, resources
 from opera.errors import UsageError
-from opera.triage import part, reproducer
+from opera.triage import part
+from opera.triage.reproducers import reproducer
 
 TITLES = {"onnx": "ONNX", "torch": "PyTorch", "keras": "Keras"}
 """Library → what it is called in prose."""

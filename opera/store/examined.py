@@ -12,8 +12,8 @@ from opera.store.rows import pack, unpack
 from opera.store.workspace import Workspace
 
 REDUCTION, MEMBER, KIN, BLAME, SINCE = "reduction", "member", "kin", "blame", "since"
-"""Kinds of documents: opera.triage.reduction.Reduction, opera.triage.belonging.Membership, opera.triage.kinship.Kin,
-opera.triage.blame.Blame, opera.triage.since.Since, as JSON."""
+"""Kinds of documents: triage.reduction.Reduction, triage.distinct.belonging.Membership, triage.distinct.kinship.Kin,
+opera.triage.blame.Blame, opera.triage.versions.since.Since, as JSON."""
 TEST, INSTANCE = "test", "instance"
 """Kinds of documents that stand for rows of `tests` and `instances`: a test that was made of a finding and is no part of
 the corpus, so that no plan, ranking or count knows it. The one holds the id of its instance, the other a canonical form."""

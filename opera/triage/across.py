@@ -14,8 +14,8 @@ from opera.oracle.signature import normalise
 from opera.programs.verdicts import INCONSISTENT, Outcome
 from opera.store import verdicts
 from opera.store.workspace import Workspace
-from opera.triage import causes, uniting
-from opera.triage.causes import Causes
+from opera.triage.distinct import causes, uniting
+from opera.triage.distinct.causes import Causes
 from opera.triage.findings import Finding
 
 SHARE = 0.5

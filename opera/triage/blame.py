@@ -13,6 +13,7 @@ import msgspec
 from opera import compilers
 from opera.compilers import APART, BODY, DECLARED, KERNEL, LAWFUL, LESS, LOWERED, MADE, OPTIMISATION, Way
 from opera.oracle.randomness import FORMS, RANDOM
+from opera.oracle.screens import AGREEING
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
 from opera.programs.program import Captured, Instance, Program, Provenance
@@ -30,10 +31,10 @@ from opera.store import examined
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import causes, deciding, scripts, smaller
 from opera.triage import route as routes
 from opera.triage.alike import same_answer
-from opera.triage.choice import choose
+from opera.triage.conditions import deciding
+from opera.triage.distinct import causes
 from opera.triage.part import (
     AS_FOUND,
     CONSTANTS,
@@ -51,6 +52,9 @@ from opera.triage.part import (
     listed,
     shows,
 )
+from opera.triage.reproducers import scripts
+from opera.triage.reproducers.choice import choose
+from opera.triage.shrink import smaller
 
 NOWHERE = Provenance("blame", "", "")
 RULES = 2
@@ -354,12 +358,10 @@ def _opinions(seen: Outcome, asked: Collection[str]) -> list[Evidence]:
 
 
 def _heard(seen: Outcome) -> list[Evidence]:
-    told = {key: seen.details[key] for key in ("agreeing", "disputing") if seen.details.get(key)}
+    told = {key: seen.details[key] for key in (AGREEING, "disputing") if seen.details.get(key)}
     errors = {key: text for key, text in seen.details.items() if key.endswith("_error") and isinstance(text, str)}
     rows = [
-        Evidence(f"second opinion: {told[key]}", "agrees with the expected outputs")
-        for key in told
-        if key == "agreeing"
+        Evidence(f"second opinion: {told[key]}", "agrees with the expected outputs") for key in told if key == AGREEING
     ]
     rows += [Evidence(f"second opinion: {told[key]}", "gives another answer") for key in told if key == "disputing"]
     return [*rows, *(Evidence(f"second opinion: {key[:-6]}", f"none: {text[:120]}") for key, text in errors.items())]

@@ -15,10 +15,10 @@ from opera.libraries.documented import Wrong
 from opera.oracle.screens import SINGLE_REFERENCE
 from opera.programs.program import Instance, Program
 from opera.programs.verdicts import NEWER, Outcome
-from opera.triage import smaller
-from opera.triage.deciding import named
+from opera.triage.conditions.deciding import named
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL
+from opera.triage.shrink import smaller
 
 SMALL = 16
 """Elements of a program that anybody reads at a glance."""

@@ -20,11 +20,12 @@ from opera.store.rows import Verdict
 from opera.store.tests import Origin
 from opera.store.verdicts import First
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import blame, causes, partners, reduction
+from opera.triage import blame, partners, reduction
 from opera.triage.blame import Blame
-from opera.triage.choice import Choice, alone, choose
+from opera.triage.distinct import causes
 from opera.triage.doubts import doubts, right_as_float32, stated, too_large, unexplained
 from opera.triage.known import Mark
+from opera.triage.reproducers.choice import Choice, alone, choose
 from opera.triage.sentence import READS_AS_REFUSAL, reads_as_refusal, sentence
 
 TWO_CAUSES = "two-causes"
@@ -35,7 +36,7 @@ class Finding(msgspec.Struct, frozen=True):
     """One suspected bug of one frontend in one environment.
 
     Attributes:
-        id: Content address of the signature, or what opera.triage.causes makes of it; equal across versions of a compiler.
+        id: Content address of the signature, or what triage.distinct.causes makes of it; equal across versions of a compiler.
         operator: What most members call: an operator, or several (programs.program.JOINED); `operators` are all of them.
         message: Of the first member.
         members: Test ids in the order they were found.

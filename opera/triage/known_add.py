@@ -10,7 +10,7 @@ import msgspec
 from opera.errors import UsageError
 from opera.store import tests, verdicts
 from opera.store.workspace import Workspace
-from opera.triage import dividing
+from opera.triage.distinct import dividing
 from opera.triage.findings import Finding
 from opera.triage.known import FILE, FIXED, LISTS, Entry, checked, signature
 from opera.triage.known_edit import Document

@@ -26,7 +26,7 @@ class Reduction(msgspec.Struct, frozen=True):
         deciding: Parameters that must keep a value other than the default for it to fail: `ceil_mode=True`.
         besides: What else must be so, and the program passes without: `input B`, `B is no constant`, `float16 inputs`; of a
             crash also what leads to it.
-        circumstances: What else all near programs that fail have (opera.triage.circumstances): `a 1-d input`.
+        circumstances: What else all near programs that fail have (opera.triage.conditions.circumstances): `a 1-d input`.
         near: How many of these fail, and how many pass.
         explained: Whether all that have what decides fail; False where more decides that is not known.
         elements: Of all its tensors together.

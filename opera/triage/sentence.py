@@ -50,7 +50,7 @@ LENGTH_ONE, EQUAL, LIMIT, EQUAL_TO = (
     "just at a limit",
     "a number equal to ",
 )
-"""How numbers and sizes stand to each other where a failure needs that (opera.triage.deciding.relations)."""
+"""How numbers and sizes stand to each other where a failure needs that (opera.triage.conditions.deciding.relations)."""
 NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE = "is no constant", "is a graph input", "is an input"
 """How an input comes to the model where a failure needs that: it passes where the model holds it, makes it itself, or states it
 as the attribute that an older version of the operator has for it."""

@@ -30,7 +30,7 @@ from opera.programs.migrated import read_values  # noqa: E402
 from opera.programs.program import Captured, Provenance  # noqa: E402
 from opera.programs.values import Tensor  # noqa: E402
 from opera.programs.verdicts import INCONSISTENT  # noqa: E402
-from opera.triage import brief, reproducer  # noqa: E402
+from opera.triage.reproducers import brief, reproducer  # noqa: E402
 
 FRONTEND = executorch.FRONTENDS["torch"]
 VARIANTS = [x.name for x in FRONTEND.VARIANTS]

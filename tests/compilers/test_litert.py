@@ -28,7 +28,7 @@ from opera.programs.program import Captured, Provenance  # noqa: E402
 from opera.programs.values import Tensor  # noqa: E402
 from opera.programs.verdicts import CRASH, INCONSISTENT, UNSUPPORTED, Raised, Seen  # noqa: E402
 from opera.run import culprit, judge, releases  # noqa: E402
-from opera.triage import reproducer  # noqa: E402
+from opera.triage.reproducers import reproducer  # noqa: E402
 
 FRONTEND = litert.FRONTENDS["torch"]
 X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])

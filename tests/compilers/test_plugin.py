@@ -17,7 +17,7 @@ from opera.oracle.comparison import compare
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Optional, Sequence, Tensor
 from opera.programs.verdicts import INCONSISTENT
-from opera.triage import reproducer
+from opera.triage.reproducers import reproducer
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "examples" / "opera-onnx-reference"

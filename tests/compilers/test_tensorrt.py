@@ -356,7 +356,7 @@ def shown(operator: str, folder: Path, verdict: str, stage: str, symptom: str, m
     """Wrap a call of one input; return an exhibit of it, manifest and program. `factor` makes the expectation wrong."""
     from opera.libraries.onnx import library
     from opera.programs.program import Captured, Instance, Operand, Provenance
-    from opera.triage.reproducer import Exhibit
+    from opera.triage.reproducers.reproducer import Exhibit
 
     instance = Instance("onnx", operator, {}, (Operand("x", Tensor.of(X)),), ("y",), {"opset": {"": 18}})
     captured = Captured(
@@ -378,7 +378,7 @@ def shown(operator: str, folder: Path, verdict: str, stage: str, symptom: str, m
 def test_scripts_stand_alone_and_show_what_the_adapter_sees(
     tmp_path: Path, operator: str, factor: float, code: int
 ) -> None:
-    from opera.triage import brief, reproducer
+    from opera.triage.reproducers import brief, reproducer
 
     stage, verdict, symptom, message = TOLD.get(operator, ("infer", "inconsistent", "value", "differs"))
     exhibit, manifest, program = shown(operator, tmp_path, verdict, stage, symptom, message, factor)

@@ -11,8 +11,8 @@ from faults.onnx_faults import Silent, relu, unordered
 from opera.programs.verdicts import Limits
 from opera.run import driver as stage
 from opera.store.workspace import REPRODUCERS
-from opera.triage import scripts
 from opera.triage.findings import findings
+from opera.triage.reproducers import scripts
 
 pytest.importorskip("onnx")
 

@@ -17,8 +17,8 @@ from opera.run import driver
 from opera.store import tests
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import scripts
 from opera.triage.findings import findings
+from opera.triage.reproducers import scripts
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "programs.jsonl"
 QUICK = ("onnxruntime", "openvino", "tvm")

@@ -31,8 +31,8 @@ from opera.triage.blame import Blame
 from opera.triage.findings import findings
 from opera.triage.known import Entry, Known
 from opera.triage.part import LIBRARY
-from opera.triage.reproducer import Exhibit
-from opera.triage.scripts import Trial
+from opera.triage.reproducers.reproducer import Exhibit
+from opera.triage.reproducers.scripts import Trial
 
 HEADINGS = {
     "tvm": ["### Expected behavior", "### Actual behavior", "### Environment", "### Steps to reproduce", "### Triage"],

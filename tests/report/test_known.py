@@ -345,7 +345,7 @@ def test_tests_that_are_expected_to_fail(workspace, path, tmp_path, capsys):
 
 
 def test_a_part_of_a_new_finding_is_new_too(workspace, path, monkeypatch, environments):
-    from opera.triage import causes
+    from opera.triage.distinct import causes
 
     workspace.save_run(workspace.start_run({}), {("tvm-onnx", environments["tvm"]): {}}, finished=True)
     told = causes.Causes({}, {CRASH: {"t2": "F12345678"}})

@@ -22,7 +22,7 @@ from opera.run.groups import groups
 from opera.run.probe import Answer, Asked, Probe, Question
 from opera.store.folders import Folders
 from opera.store.workspace import Workspace
-from opera.triage import scripts
+from opera.triage.reproducers import scripts
 
 pytest.importorskip("onnx")
 

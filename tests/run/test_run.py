@@ -17,8 +17,9 @@ from opera.run import show
 from opera.run.plan import Selection
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import causes, scripts
+from opera.triage.distinct import causes
 from opera.triage.findings import findings
+from opera.triage.reproducers import scripts
 
 pytest.importorskip("onnx")
 

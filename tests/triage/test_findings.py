@@ -11,7 +11,7 @@ from opera.run import renewal
 from opera.store.rows import Test as MigratedTest
 from opera.store.verdicts import created as created_of
 from opera.store.workspace import REPRODUCERS
-from opera.triage import causes
+from opera.triage.distinct import causes
 from opera.triage.findings import findings, first_tests, version_key
 
 

@@ -16,7 +16,7 @@ from opera.libraries.onnx import codec, opsets, probing, subgraphs  # noqa: E402
 from opera.libraries.onnx import wrap as onnx_model  # noqa: E402
 from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program, parse  # noqa: E402
 from opera.programs.values import Message, Tensor  # noqa: E402
-from opera.triage import smaller  # noqa: E402
+from opera.triage.shrink import smaller  # noqa: E402
 
 
 def body(nodes: list[Any], inputs: str, outputs: str) -> Message:

@@ -1,0 +1,1 @@
+"""What decides whether a program fails: claims, the programs near it that put them to the test, and what they answer."""

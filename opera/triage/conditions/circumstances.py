@@ -1,0 +1,519 @@
+"""In which circumstances a program fails: programs near it are asked, and what is told contradicts none of them.
+
+What decides of one small program (`conditions.deciding`) may hold of it alone, and need not be all. So programs near it are
+labelled: they fail as it does, or pass; all else says nothing. Of what decides, what another failing program lacks is told no
+more, or told more widely (`depth_multiplier > 1` for `=6`). Where programs that have all of it pass, the simplest thing is
+added that all failing ones have and these lack: a rank, an input or a parameter left out, a length of an axis of an input or
+an output, which axis is named. After Kampmann et al., When to Cry Wolf: Learning Circumstances of Program Behavior (Alhazen),
+ESEC/FSE 2020, and Gopinath et al., Abstracting Failure-Inducing Inputs (DDSet), ISSTA 2020.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+
+from opera.programs.program import Instance, Program
+from opera.programs.values import NO_DEFAULT, Tensor, Value
+from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
+from opera.triage.alike import same_values
+from opera.triage.conditions import deciding, peculiar
+from opera.triage.conditions.deciding import Decided
+from opera.triage.conditions.features import (
+    ALL,
+    LONGER,
+    Feature,
+    as_left,
+    either,
+    features,
+    left_out,
+    of_outputs,
+    value_of,
+)
+from opera.triage.conditions.labels import Label, Labelled, labelled
+from opera.triage.conditions.near import TENSORS, near, shaped, tensor
+from opera.triage.conditions.ordinary import given_names
+from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit, is_relation
+from opera.triage.shrink import simpler, smaller
+from opera.triage.shrink.minimise import Spent
+from opera.triage.shrink.smaller import Defaults, Leaf
+
+Outputs: TypeAlias = Callable[[Program], "list[Value] | None"]
+"""Returns the outputs that a library computes, None where it computes none. Raises Spent."""
+AT_A_TIME, OUTPUTS = 8, 24
+"""Near programs that are asked about at a time, and of which outputs are asked for."""
+ROUNDS, RIVALS, BASES, POOL, TRIALS, LACKING = 3, 24, 6, 400, 2, 6
+"""How often what is told is put to the test; what else is compared with it, of so many programs near as many labelled ones."""
+
+
+class Borne(NamedTuple):
+    """What is told of a program, once near ones were asked.
+
+    Attributes:
+        decided: What decided before, without what a near program contradicts.
+        circumstances: What else all near programs that fail have, and of those that have what decided none that passes.
+        failing, passing: Near programs that fail alike, and that pass.
+        exact: Whether all that have all that is told fail, and all others pass.
+    """
+
+    decided: Decided
+    circumstances: tuple[str, ...] = ()
+    failing: int = 0
+    passing: int = 0
+    exact: bool = True
+
+
+class Asking(deciding.Look, Protocol):
+    """Tells what programs show, and whether they fail alike."""
+
+    def label(self, programs: Sequence[Program]) -> list[bool | None]:
+        """Return of each whether it fails alike, None where it neither does so nor passes. Raises Spent."""
+
+    def seen(self) -> list[Labelled]:
+        """Return what is known of programs already: the member that was reduced, and what a search has asked about."""
+
+    def reference(self, program: Program) -> list[Value] | None:
+        """Return what the library computes for a program, None where it rejects it. Raises Spent."""
+
+
+def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> Borne:
+    """Return what near programs leave of what decides, and what else must be so.
+
+    What is drawn, or varies, passes where it does so in several processes, and by the law that is declared of it. That a
+    program passes which does not ask for the wrong output tells nothing.
+    """
+    try:
+        chance = deciding.by_chance(ask, program)
+        [shown] = ask.look([program])
+    except Spent:
+        return Borne(decided)
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        found = ask.label(programs)
+        if chance:  # what draws nothing (a rate of 1) is right anyway
+            pairs = zip(programs, ask.look(programs), found, strict=True)
+            drawn = [(x, now, fails, chance == UNSTABLE or now.verdict != PASS) for x, now, fails in pairs]
+            found = [
+                fails or (False if of and deciding.right(ask, x, now, chance) else None) for x, now, fails, of in drawn
+            ]
+        return [None if fails is False and not tells(x) else fails for x, fails in zip(programs, found, strict=True)]
+
+    def tells(x: Program) -> bool:
+        wrong = shown.details.get("output") if shown.verdict == INCONSISTENT else None
+        return wrong is None or x.outputs in ((), program.outputs) or wrong in x.outputs
+
+    seen = [x for x in ask.seen() if x.fails or (tells(x.program) and not chance)]
+    known = defaults.get(program.operator, {})
+    inputs = dict.fromkeys(given_names(x.program for x in seen if not x.fails))
+    defaults = {**defaults, program.operator: {**inputs, **known}}
+    moot = partial(_moot, ask, decided.parameters, defaults)
+    loud = shown.verdict != INCONSISTENT
+    return borne_out(label, program, defaults, decided, seen, ask.reference, moot, loud=loud)
+
+
+def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool | None:
+    """Whether a library computes the same of a program without the parameters that decide: whether a compiler reads them does
+    not show there. None where there is no time left to ask.
+    """
+    made = deciding.lacking(program, parameters, defaults) if parameters else []
+    try:
+        return bool(made) and same_values(ask.reference(program), ask.reference(made[0]))
+    except Spent:
+        return None
+
+
+def borne_out(
+    label: Label, program: Program, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
+    outputs: Outputs = lambda _: None, moot: Callable[[Program], bool | None] = lambda _: False,
+    *, loud: bool = False,
+) -> Borne:  # fmt: skip
+    """Return what near programs leave of what decides, and what else must be so.
+
+    What explains them all is put to the test: programs near these are asked about where it and others that explain them as well
+    say different things, or where it alone says that they pass (Alhazen's refinement).
+
+    Args:
+        seen: What is known of programs already: the member that was reduced, and what a search has asked about.
+        outputs: Returns the outputs that are expected.
+        moot: Whether a program is right by itself without what decides.
+        loud: Whether the failure shows itself whatever is computed: programs that pass with a short axis are not explained
+            where nothing else is told.
+    """
+    known = labelled(label, program, defaults, seen)
+    made = Learner(cast(Instance, program), defaults, decided, outputs, moot, loud)
+    told = made.told(known)
+    try:
+        for _ in range(ROUNDS):
+            more = list(itertools.islice(made.in_doubt(known, told), AT_A_TIME))
+            labels = zip(more, label(more), strict=True)
+            known += (asked := [Labelled(x, fails) for x, fails in labels if fails is not None])
+            if not asked:
+                break
+            told = made.told(known)
+    except Spent:
+        pass  # what was asked about tells what it tells
+    return made.borne(known, told)
+
+
+class Told(NamedTuple):
+    """What is told of labelled programs.
+
+    Attributes:
+        parameters, besides: What decided before, and still does.
+        found: What else all that fail have.
+        rivals: What else could be told in its place.
+        exact: Whether all that have all of it fail.
+    """
+
+    parameters: list[Feature]
+    besides: list[Feature]
+    found: list[Feature]
+    rivals: list[list[Feature]]
+    exact: bool
+
+
+class Learner:
+    """Tells what labelled programs have in common.
+
+    Attributes:
+        program, defaults, decided: What is told of, and what decided before near programs were asked.
+        outputs, moot, loud: As `borne_out` has them.
+    """
+
+    def __init__(
+        self,
+        program: Instance,
+        defaults: Defaults,
+        decided: Decided,
+        outputs: Outputs,
+        moot: Callable[[Program], bool | None],
+        loud: bool,
+    ) -> None:
+        self.program, self.defaults, self.decided = program, defaults, decided
+        self.outputs, self.moot, self.loud = outputs, moot, loud
+        self._outputs: dict[str, list[Value] | None] = {}
+        self._asks = 0
+        self._moot: dict[str, bool] = {}
+        self._lack: dict[str, tuple[str, str]] = {}
+
+    def told(self, known: Sequence[Labelled]) -> Told:
+        """Return what is told of labelled programs."""
+        program, known = self.program, self._apart(known)
+        failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
+        parameters, besides = (
+            _kept(x, program, self.defaults, failing, passing) for x in (self.decided.parameters, self.decided.besides)
+        )
+        told = [*parameters, *besides]
+        related = any(map(is_relation, [x.says for x in told]))  # of numbers, which decide together
+        having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
+        failed = {x.id for x in failing}
+        having = [x for x in having if not self._hides(x, bool(parameters)) and renumbered(x).id not in failed]
+        own = features(program, self.defaults, failing, self._made()) if having else ()
+        every = itertools.chain(own, as_left(program, self.defaults, passing) if having else ())
+        candidates = [x for x in every if all(map(x.holds, failing))]
+        elsewhere = [
+            x for x in having if not _all_one(x, program)
+        ]  # where another axis is longer: it is this one that matters
+        fitting = [x for x in candidates if not x.says.endswith(LONGER) or not all(map(x.holds, elsewhere))]
+        rivals = _separating(fitting, having)
+        if not rivals:
+            having = [x for x in having if not _short(x, program)]
+            candidates = [x for x in candidates if not x.says.endswith(LONGER)]
+            rivals = _separating(candidates, having) or _pairs(candidates, having)
+        if having and not rivals:
+            having = [x for x in having if not self._short_output(x)]
+            candidates += [x for x in self._of_outputs(failing, having) if all(map(x.holds, failing))]
+            rivals = _separating(candidates, having) or _pairs(candidates, having)
+        found = rivals[0] if rivals else []
+        bare = self.loud and not (
+            told or found
+        )  # a crash hides nowhere: what passes lacks something, though it be short
+        having = [x for x in passing if not self._empty(x)] if bare else having
+        return Told(parameters, besides, found, rivals, bool(found) or not having)
+
+    def _hides(self, other: Program, parameters: bool) -> bool:
+        """Whether a program that passes may do so for another reason: nothing is computed that could be wrong, or a compiler
+        that does not read what decides is right by itself.
+        """
+        if self._empty(other):
+            return True
+        if not parameters and not _short(other, self.program):
+            return False
+        if (name := other.id) not in self._moot:
+            self._moot[name] = self.moot(other) is not False
+        return self._moot[name]
+
+    def _empty(self, other: Program) -> bool:
+        """Whether a program has an empty tensor, and what is told of has none."""
+        return any(0 in x.shape for x in smaller.leaves(other)) and all(
+            0 not in x.shape for x in smaller.leaves(self.program)
+        )
+
+    def _returned(self, program: Program) -> list[Value]:
+        """Return the expected outputs of a program, none where there are none, or is no time to ask."""
+        if (name := program.id) not in self._outputs:
+            try:
+                self._outputs[name] = self.outputs(program)
+            except Spent:
+                return []
+        return self._outputs[name] or []
+
+    def _made(self) -> list[str]:
+        """Return the dtypes in which something is computed: of outputs, and float32, for compilers compute float64 in it."""
+        own = next((x.dtype for x in smaller.leaves(self.program)), "")  # others may only tell a dtype
+        made = [x.dtype for x in self._returned(self.program) if isinstance(x, Tensor) and x.dtype != own]
+        return [*dict.fromkeys(made), *(["float32"] if own == "float64" else [])]
+
+    def _short_output(self, other: Program) -> bool:
+        """Whether less comes out of a program, where most mistakes do not show: nothing, one element, an axis of length 1."""
+        own, shape = (
+            next((y.shape for y in self._returned(x) if isinstance(y, Tensor)), None) for x in (self.program, other)
+        )
+        if own is None or shape is None:
+            return False
+        one, two = math.prod(shape), math.prod(own)
+        return one < two and (one <= 1 or any(x == 1 < y for x, y in zip(shape, own, strict=False)))
+
+    def _of_outputs(self, failing: Sequence[Program], passing: Sequence[Program]) -> list[Feature]:
+        for x in (self.program, *failing[:OUTPUTS], *passing[:OUTPUTS]):
+            self._returned(x)
+        self._asks = len(self._outputs) + OUTPUTS  # so many of those that are asked about later
+
+        def shape(x: Program) -> tuple[int, ...] | None:
+            found = self._returned(x) if len(self._outputs) < self._asks or x.id in self._outputs else []
+            return next((y.shape for y in found if isinstance(y, Tensor)), None)
+
+        return of_outputs(self.program, shape)
+
+    def in_doubt(self, known: Sequence[Labelled], told: Told) -> Iterator[Instance]:
+        """Yield programs near labelled ones: those that should fail and pass, with other numbers; and those about which what is
+        told and what could be say different things.
+        """
+        asked = {x.program.id for x in known} | {self.program.id}
+        own = [*told.parameters, *told.besides, *told.found]
+        failing = [cast(Instance, x.program) for x in known if x.fails]
+        failing = failing[:: len(failing) // LACKING + 1]
+        right = (
+            renumbered(x.program) for x in known if not x.fails and all(of.holds(x.program) for of in told.besides)
+        )
+        for made in itertools.chain(self._lacking(failing), itertools.islice(right, BASES)):
+            if isinstance(made, Instance) and made.id not in asked:
+                asked.add(made.id)
+                yield made
+        without = [[x for x in own if x is not left] for left in own]
+        rivals = [own, *without, *([*told.parameters, *told.besides, *x] for x in told.rivals[1:RIVALS])]
+        seen = Counter[tuple[bool, ...]]()
+        for made in itertools.islice(self._varied(known), POOL) if told.exact and own else ():
+            says = tuple(all(x.holds(made) for x in rival) for rival in rivals)
+            if len(set(says)) > 1 and seen[says] < TRIALS and made.id not in asked:
+                seen[says] += 1
+                asked.add(made.id)
+                yield made
+
+    def _varied(self, known: Sequence[Labelled]) -> Iterator[Instance]:
+        """Yield programs near labelled ones, some of each: with other lengths, and with anything else changed."""
+        failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
+        bases = [x for pair in itertools.zip_longest(failing[:BASES], passing[:BASES]) for x in pair if x is not None]
+        for several in (
+            map(_lengths, bases),
+            (itertools.chain.from_iterable(itertools.zip_longest(*near(x, self.defaults))) for x in bases),
+        ):
+            yield from (x for turn in itertools.zip_longest(*several) for x in turn if isinstance(x, Instance))
+
+    def _lacking(self, failing: Sequence[Instance]) -> Iterator[Instance]:
+        """Yield programs that fail without something that decided."""
+        for x, says in itertools.product(failing, (*self.decided.parameters, *self.decided.besides)):
+            for made in deciding.lacking(x, [says], self.defaults):
+                if isinstance(made, Instance):
+                    self._lack[made.id] = x.id, says
+                    yield made
+
+    def _apart(self, known: Sequence[Labelled]) -> list[Labelled]:
+        """Return the labelled programs without those that fail of something else: as they do without what decides, while most
+        others pass then.
+        """
+        fails = {x.program.id: x.fails for x in known}
+        asked = [(says, of, name) for name, (of, says) in self._lack.items() if name in fails and fails.get(of)]
+        passed = Counter(says for says, _, name in asked if not fails[name])
+        failed = Counter(says for says, _, name in asked if fails[name])
+        odd = {x for says, *both in asked if fails[both[1]] and passed[says] >= 2 * failed[says] for x in both}
+        return [x for x in known if x.program.id not in odd]
+
+    def borne(self, known: Sequence[Labelled], told: Told) -> Borne:
+        """Return what is told in the end."""
+        all_of_rank = any(x.says.startswith(ALL) for x in told.found)  # then one of them is no news
+        besides = tuple(x.says for x in told.besides if not (all_of_rank and peculiar.is_rank(x.says)))
+        left = Decided(tuple(x.says for x in told.parameters), besides)
+        more = tuple(x.says for x in told.found if x.says not in left.besides)
+        failing = sum(x.fails for x in known)
+        return Borne(left, more, failing, len(known) - failing, exact=told.exact)
+
+
+def _lengths(program: Instance) -> Iterator[Program | None]:
+    """Yield programs with an axis of 1, 2 or 3: of one tensor alone, and of all in which it is as long."""
+    for place, leaf in enumerate(smaller.leaves(program)[:TENSORS]):
+        for (axis, size), target in itertools.product(enumerate(leaf.shape), (1, 2, 3)):
+
+            def change(x: Leaf, axis: int = axis, size: int = size, target: int = target) -> Leaf:
+                if axis >= len(x.shape) or x.shape[axis] != size or smaller.states(x):
+                    return x
+                return shaped(x, (*x.shape[:axis], target, *x.shape[axis + 1 :]))
+
+            yield smaller.applied(smaller.at(place, change), program)
+            yield peculiar.changed(change, program)
+
+
+def renumbered(program: Program) -> Program:
+    """Return a program with other floating-point numbers, each tensor with its own: equal ones may hide what is wrong."""
+    first = itertools.count(2)
+
+    def change(leaf: Leaf) -> Leaf:
+        return simpler.counted(leaf, next(first)) if "float" in leaf.dtype else leaf
+
+    return smaller.mapped(program, change)
+
+
+def _separating(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
+    """Return the features that no passing program has, each, if there are such programs."""
+    return [[x] for x in candidates if passing and not any(map(x.holds, passing))]
+
+
+def _pairs(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
+    """Return each two features that no passing program has both of, if there are such programs."""
+    has = [{n for n, of in enumerate(passing) if x.holds(of)} for x in candidates]
+    pairs = itertools.combinations(range(len(candidates)), 2) if passing else ()
+    return [[candidates[x], candidates[y]] for x, y in pairs if not has[x] & has[y]]
+
+
+def _all_one(other: Program, program: Program) -> bool:
+    """Whether all axes have length 1 of an input that has a longer one in a program."""
+    pairs = [(x.shape, y.shape) for x, y in zip(smaller.leaves(other), smaller.leaves(program), strict=False)]
+    return any(max(one, default=1) == 1 < max(two, default=1) for one, two in pairs)
+
+
+def _short(other: Program, program: Program) -> bool:
+    """Whether an axis has length 1 that is longer in a program, or there is no axis at all: most mistakes do not show there."""
+    pairs = [(x.shape, y.shape) for x, y in zip(smaller.leaves(other), smaller.leaves(program), strict=False)]
+    return any((two and not one) or any(x == 1 < y for x, y in zip(one, two, strict=False)) for one, two in pairs)
+
+
+# ---------------------------------------------------------------------- what decided before
+
+
+def _kept(
+    told: Iterable[str], program: Instance, defaults: Defaults, failing: Sequence[Instance], passing: Sequence[Instance]
+) -> list[Feature]:
+    """Return what of it all failing programs have, told more widely where they differ in it."""
+    found = []
+    for says in told:
+        made = _feature(says, program, defaults, failing, passing)
+        if made is not None and made.holds(program) and all(map(made.holds, failing)):
+            found.append(made)
+    limits = any(at_limit(x.says) for x in found)  # a number that differs from an equal one changes what comes of them
+    return [x for x in found if not (limits and x.says == EQUAL)]
+
+
+def _feature(
+    says: str, program: Instance, defaults: Defaults, failing: Sequence[Instance], passing: Sequence[Instance]
+) -> Feature | None:
+    name = deciding.key(says)
+    known = defaults.get(program.operator, {})
+    if says.startswith(LENGTH_ONE):
+        return None  # it is told of an input, if at all (`features`)
+    if says == EQUAL:
+        names = [x.name for x in program.inputs if _equal(program, x.name)]
+        return Feature(says, lambda x: any(_equal(x, y) for y in names))
+    if at_limit(says):
+        name = says.removesuffix(LIMIT).removeprefix(EQUAL_TO).strip()
+        return Feature(says, partial(_at_limit, program=program, name=name, known=known))
+    if "=" in says:
+        return _parameter(says, name, program, known, failing, passing)
+    if says == deciding.SEVERAL:
+        return Feature(says, lambda x: len({y.dtype for y in smaller.leaves(x)} - {"string", "bool"}) > 1)
+    if deciding.is_dtype(says):
+        return _dtype(says, program, failing, passing)
+    if says.endswith(deciding.LEFT_OUT):
+        unset = says.removesuffix(deciding.LEFT_OUT)
+        others = [x for x in (x for x, y in known.items() if y is None) if x != unset]
+        for unstated_ones in ((unset,), *((unset, x) for x in others)):
+            feature = Feature(
+                f"{' or '.join(unstated_ones)}{deciding.LEFT_OUT}", partial(left_out, names=unstated_ones)
+            )
+            if all(map(feature.holds, failing)):
+                return feature
+        return None
+    return Feature(says, lambda x: name in {y.key for y in deciding.conditions(x, defaults)})
+
+
+def _parameter(
+    says: str,
+    name: str,
+    program: Instance,
+    known: Mapping[str, Value],
+    failing: Sequence[Instance],
+    passing: Sequence[Instance],
+) -> Feature | None:
+    """Return the narrowest words for the values of a parameter with which near programs fail: its own, or beyond a number."""
+    default, own = smaller.default(known, name), value_of(program, name, known)
+    bad, good = ([value_of(x, name, known) for x in of] for of in (failing, passing))
+    if all(smaller.same(x, own) for x in bad):
+        return Feature(says, lambda x: smaller.same(value_of(x, name, known), own))
+    if any(smaller.same(x, default) for x in bad):
+        return None
+    good = [x for x in good if x not in bad and x != own]  # it passes with these for another reason
+    numbers, others = (list(filter(_number, x)) for x in ((own, *bad), (default, *good)))
+    least: Any = max(others, default=None)
+    if len(numbers) > len(bad) and all(x in (default, 1) for x in others) and others and min(numbers) > least:
+        return Feature(f"{name} > {least}", partial(_beyond, name=name, known=known, least=least))
+    stated = default is not None and default != NO_DEFAULT
+    words = f"{name} other than {deciding.said(default)}" if stated else f"{name} given"
+    return Feature(words, lambda x: not smaller.same(value_of(x, name, known), default))
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _beyond(program: Program, name: str, known: Mapping[str, Value], least: float) -> bool:
+    value: Any = value_of(program, name, known)
+    return _number(value) and value > least
+
+
+def _at_limit(other: Program, program: Instance, name: str, known: Mapping[str, Value]) -> bool:
+    """Whether a program may have a number at a limit, as another has: not, if nothing but this number differs."""
+    left = [[x for x in of.instances()[0].inputs if x.name != name] for of in (other, program)]
+    return value_of(other, name, known) == value_of(program, name, known) or left[0] != left[1]
+
+
+def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: Sequence[Instance]) -> Feature | None:
+    """Return how it is told with which dtypes of inputs near programs fail."""
+    own = says.partition(" ")[0]
+    ours = deciding.INTEGERS if own == "integer" else (own,)
+    place = next((n for n, x in enumerate(smaller.leaves(program)) if x.dtype in ours), None)
+    if place is None:
+        return None
+
+    def of(x: Program) -> str:
+        found = smaller.leaves(x)
+        return found[place].dtype if place < len(found) else ""
+
+    bad, good = ({of(x) for x in (program, *failing)} - {""}, {of(x) for x in passing} - {""})
+    good -= bad  # it passes with one of them for another reason
+    if own == "integer" and all("int" in x for x in bad):
+        return Feature(says, lambda x: "int" in of(x))
+    if len(bad) > 3 or (bad >= {"float32"}):
+        return Feature("non-float32 inputs", lambda x: of(x) != "float32") if good == {"float32"} else None
+    return Feature(f"{either(bad)} inputs", lambda x: of(x) in bad)
+
+
+def _equal(program: Program, name: str) -> bool:
+    """Whether an input holds a number twice."""
+    held = tensor(program, name)
+    if held is None or not isinstance(held, Tensor):
+        return False
+    numbers = simpler.numbers(held).ravel().tolist()
+    return len(set(numbers)) < len(numbers)

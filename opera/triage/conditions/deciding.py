@@ -1,0 +1,502 @@
+"""What decides that a program fails: take it away, and see whether the program passes.
+
+`conditions` is the one table of what may be taken away. What decides of a reduced program (`decided`) and whether another
+program fails for the same reason (`without`, opera.triage.distinct.belonging) are both asked of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+
+import msgspec
+import numpy as np
+
+from opera import libraries
+from opera.libraries import Embedding
+from opera.oracle import draws, screens
+from opera.programs.program import Instance, Program
+from opera.programs.values import NO_DEFAULT, Named, RandomTensor, Tensor, Value
+from opera.programs.verdicts import (
+    CRASH,
+    INCONSISTENT,
+    INVALID,
+    PASS,
+    REFUSED,
+    SCREENED,
+    UNSTABLE,
+    UNSUPPORTED,
+    Outcome,
+)
+from opera.triage.conditions import peculiar
+from opera.triage.conditions.peculiar import changed
+from opera.triage.sentence import EQUAL_TO, GRAPH_INPUT, LIMIT, NO_ATTRIBUTE, NO_CONSTANT
+from opera.triage.shrink import simpler, smaller
+from opera.triage.shrink.minimise import Spent
+from opera.triage.shrink.smaller import Defaults, Leaf
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+PLAINER = ("float32", "int64", "int32")
+"""Dtypes that tensors are tried in, to see whether their own decides."""
+FLOATS, INTEGERS = ("float32", "float64"), ("int8", "uint8", "int16", "int32", "int64")
+INTEGER, SEVERAL = "integer inputs", "inputs of two dtypes"
+PARAMETER, INPUT, OUTPUT, DTYPE, OTHER = "parameter", "input", "output", "dtype", "other"
+"""Kinds of conditions: a parameter, the presence of an input, that an output is asked for, a dtype, and all else."""
+LEFT_OUT = " left out"
+"""How a parameter is told that has no value."""
+BEYOND, ALTERNATIVES = re.compile(r"=| > | given$| other than "), re.compile(r", | or ")
+"""What follows the name of a parameter that needs a value; what stands between several things one of which is so."""
+PAIRS = 6
+"""Pairs of parameters and inputs that are tried together, where none decides alone."""
+
+
+DRAWN = "drawn"
+"""Detail of an outcome that is about numbers drawn at random (opera.oracle.draws.Broken)."""
+PROCESSES = 3
+"""Processes in which it must be right what is drawn, or varies: in one of them it may be so by chance."""
+TOGETHER = 4
+"""Programs that are asked about where several things are taken away at once."""
+Shown: TypeAlias = tuple[Program, Outcome]
+
+
+class Look(Protocol):
+    """Tells what programs show. Raises Spent."""
+
+    def look(self, programs: Sequence[Program]) -> list[Outcome]:
+        """Return what they show."""
+
+    def fails(self, outcome: Outcome) -> bool:
+        """Whether an outcome is the failure that is looked into."""
+
+    def afresh(self, program: Program) -> Outcome:
+        """Return what a program shows in a process of its own, asked again each time."""
+
+
+class Condition(NamedTuple):
+    """Something that a program has, and what it is without it.
+
+    Attributes:
+        says: How it is told: `mode='linear'`, `input B`, `float16 inputs`.
+        kind: PARAMETER, INPUT, OUTPUT, DTYPE or OTHER.
+        others: Makes the programs that lack it and are the same else; it decides where one of them passes.
+        unless: Makes programs that must not pass: then something narrower decides.
+        one_of: Name of a group, of which only the first that decides is told.
+    """
+
+    says: str
+    kind: str
+    others: Callable[[], Iterable[Program | None]]
+    unless: Callable[[], Iterable[Program | None]] = tuple
+    one_of: str = ""
+
+    @property
+    def key(self) -> str:
+        """What it is called whatever its value: a parameter by its name."""
+        return key(self.says)
+
+
+def key(says: str) -> str:
+    """Return what a condition that is told so is called whatever its value: `a=1`, `a > 1`, `a given` and
+    `a other than 2` are all `a`."""
+    return BEYOND.split(says, 1)[0]
+
+
+def named(says: str) -> str:
+    """Return the name of the parameter that is told to need a value, empty where something else is told."""
+    return key(says) if BEYOND.search(says) else ""
+
+
+def is_of(says: str, told: str) -> bool:
+    """Whether a condition is told of so, or as one of several: `float64 inputs` as `float16 or float64 inputs`."""
+    *others, last = ALTERNATIVES.split(key(told))
+    last, space, rest = last.partition(" ")
+    return key(says) == key(told) or key(says) in {f"{x}{space}{rest}" for x in (*others, last)}
+
+
+def is_dtype(says: str) -> bool:
+    """Whether this tells of which dtypes inputs are."""
+    return says.endswith(" inputs") or says == SEVERAL
+
+
+def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
+    """Yield what a program has that may decide, in the order in which it is asked about.
+
+    Parameters and optional inputs that are given, and outputs that are asked for beside others; inputs that the model is given
+    and does not hold or make itself; what is peculiar about values and shapes (`conditions.peculiar`); dtypes. How numbers
+    and sizes stand to each other is asked last (`relations`).
+    """
+    yield from _presence(program, defaults)
+    yield from _fed(program)
+    for says, made in peculiar.values(program):
+        yield Condition(says, OTHER, partial(tuple, made), one_of=peculiar.group(program, says))
+    yield from _dtypes(program)
+
+
+def passing(ask: Look, program: Program, defaults: Defaults) -> list[str]:
+    """Return conditions without which a program passes, whatever else may be the reason: all but its ranks. Raises Spent."""
+    found = [x for x in conditions(program, defaults) if not peculiar.is_rank(x.says)]
+    made = [_made(program, x.others()) for x in found]
+    ask.look([x for others in made for x in others])  # all at a time
+    told = zip(found, map(ask.look, made), strict=True)
+    return [x.says for x, shown in told if any(y.verdict == PASS for y in shown) and _telling(ask, program, x)]
+
+
+def without(ask: Look, program: Program, says: str, defaults: Defaults) -> list[Shown] | None:
+    """Return what programs show that lack a condition which was told so of another; None where this one lacks it, too.
+
+    Raises Spent.
+    """
+    known = [x for x in conditions(program, defaults) if is_of(x.says, says)]
+    return [shown for x in known for shown in _shown(ask, program, x)] if known else None
+
+
+def lacking(program: Program, told: Iterable[str], defaults: Defaults) -> list[Program]:
+    """Return programs that lack all of these conditions, a few."""
+    made = [program]
+    for says in told:
+        found = ((x, y) for x in made for y in conditions(x, defaults) if is_of(y.says, says))
+        made = [z for x, y in found for z in _made(x, y.others())][:TOGETHER]
+    return made
+
+
+def without_all(ask: Look, program: Program, told: Iterable[str], defaults: Defaults) -> list[Shown]:
+    """Return what programs show that lack all of these conditions. Raises Spent."""
+    made = lacking(program, told, defaults)
+    return list(zip(made, ask.look(made), strict=True))
+
+
+def _made(program: Program, others: Iterable[Program | None]) -> list[Program]:
+    return [x for x in others if x is not None and x != program]
+
+
+def _presence(program: Program, defaults: Defaults) -> Iterator[Condition]:
+    """Yield parameters that differ from their defaults, those that have no value, and inputs that are given.
+
+    A parameter that has no default and says how large something is decides nothing: without it the program is another.
+    """
+    for trait in smaller.traits(program, defaults):
+        if trait.kind == "param":
+            calls = [x for x in program.instances() if x.operator == trait.operator and trait.name in x.params]
+            value = calls[0].params[trait.name]
+            sized = isinstance(value, int) and smaller.SIZED.search(trait.name.rpartition(".")[2])
+            if trait.default != NO_DEFAULT or not sized:
+                yield Condition(f"{trait.name}={said(value)}", PARAMETER, partial(_lacking, trait, program))
+        elif trait.kind == "input":
+            yield Condition(f"input {trait.name}", INPUT, partial(_lacking, trait, program))
+        elif trait.kind == "mode":
+            yield Condition(f"{trait.name} mode", OTHER, partial(_lacking, trait, program))
+    if isinstance(program, Instance):
+        for name, made in _given_for(program, defaults.get(program.operator, {})):
+            yield Condition(f"{name}{LEFT_OUT}", PARAMETER, partial(tuple, made))
+        for name in filter(None, program.outputs):
+            if sum(map(bool, program.outputs)) > 1:
+                yield Condition(f"output {name}", OUTPUT, partial(_output_left_out, program, name))
+
+
+def _lacking(trait: smaller.Trait, program: Program) -> list[Program | None]:
+    made = [smaller.applied(trait.without, program)]
+    return [*made, peculiar.every_axis(program, trait.name)] if trait.kind == "param" else made
+
+
+def _output_left_out(program: Instance, name: str) -> list[Program | None]:
+    outputs = ["" if x == name else x for x in program.outputs]
+    while not outputs[-1]:
+        outputs.pop()
+    return [msgspec.structs.replace(program, outputs=tuple(outputs))]
+
+
+def _given_for(program: Instance, known: Mapping[str, Value]) -> Iterator[tuple[str, list[Program | None]]]:
+    """Yield the parameters that have no value, None by default, and programs that give one the value of a number beside it."""
+    numbers = [x for x in program.params.values() if isinstance(x, int | float) and not isinstance(x, bool)]
+    for name, plain in known.items():
+        if plain is None and program.params.get(name) is None and name not in {x.name for x in program.inputs}:
+            yield name, [smaller.given(program, name, x) for x in numbers]
+
+
+def _fed(program: Program) -> Iterator[Condition]:
+    """Yield the inputs that a model may hold, or make, instead of being given them, if its library knows how."""
+    if not isinstance(program, Instance) or not hasattr(libraries.get(program.library), "embedded"):
+        return
+    library = cast(Embedding, libraries.get(program.library))
+    for operand in program.inputs:
+        if operand.value is not None:
+            held = isinstance(operand.value, Tensor | RandomTensor)
+            says = f"{operand.name} {NO_CONSTANT if held else GRAPH_INPUT}"
+            yield Condition(says, OTHER, partial(library.embedded, program, operand.name))
+            if made := library.attributed(program, operand.name) if held else []:
+                yield Condition(f"{operand.name} {NO_ATTRIBUTE}", OTHER, partial(tuple, made))
+
+
+def _dtypes(program: Program) -> Iterator[Condition]:
+    """Yield the dtypes of tensors; "integer" decides where every other integer dtype fails as well, and a float passes.
+
+    That there are two of them decides where any third fails as well in place of either, and one alone passes. Booleans are
+    numbers only where they are what an operator works on.
+    """
+    found = smaller.leaves(program)
+    if found and found[0].dtype == "bool":  # elsewhere they are conditions and masks
+        yield Condition("bool inputs", DTYPE, partial(_as_dtypes, program, "bool", (*PLAINER, "uint8")))
+    dtypes = {x.dtype for x in found} - {"string", "bool"}
+    two = "dtypes" if len(dtypes) == 2 else ""
+    if two:
+        one, other = sorted(dtypes)
+        each = [partial(_as_dtypes, program, one), partial(_as_dtypes, program, other)]
+        thirds = [x for x in (*FLOATS, *INTEGERS) if x not in dtypes]
+        alike, unlike = each[0]([other]) + each[1]([one]), each[0](thirds) + each[1](thirds)
+        yield Condition(SEVERAL, DTYPE, partial(tuple, alike), partial(tuple, unlike), one_of=two)
+    for dtype in sorted(dtypes - {"float32"}):
+        as_other = partial(_as_dtypes, program, dtype)
+        if dtype in INTEGERS:
+            yield Condition(INTEGER, DTYPE, partial(as_other, FLOATS), partial(as_other, INTEGERS), one_of=two or dtype)
+        yield Condition(f"{dtype} inputs", DTYPE, partial(as_other, PLAINER), one_of=two or dtype)
+
+
+def _as_dtypes(program: Program, dtype: str, others: Iterable[str]) -> list[Program | None]:
+    steps = (partial(smaller.as_dtype, dtype=dtype, other=x) for x in others if x != dtype)
+    return [smaller.applied(step, program) for step in steps]
+
+
+# ---------------------------------------------------------------------- what decides
+
+
+class Decided(NamedTuple):
+    """What decides that a program fails: parameters, and what else; of the latter relations, where nothing else is known."""
+
+    parameters: tuple[str, ...] = ()
+    besides: tuple[str, ...] = ()
+
+
+def decided(ask: Look, program: Program, defaults: Defaults) -> Decided:
+    """Return that without which a program passes. Of each, another program is asked about that differs in it alone; nothing is
+    said where its library rejects that, nor where it then fails in another way.
+
+    A parameter does not decide if the program fails without it as well once its tensors are larger or hold other numbers: then
+    it passed by chance (linear interpolation shows a wrong scale better than that of the nearest). A rank other than 0 is told
+    where nothing else decides, for an axis less may mean that less is computed. Where no parameter and no input decides alone,
+    two are left out together. Of a crash that something else decides, `besides` also names those without which the program is
+    not supported: they lead to the crash, but not to what would be right.
+    """
+    found = list[Condition]()
+    for x in conditions(program, defaults):
+        if not (x.one_of and x.one_of in {y.one_of for y in found}) and _telling(ask, program, x):
+            found += [x] if _decides(ask, program, x) else []
+    found = [x for x in found if not any(peculiar.makes(x.key, y.says) for y in found)]
+    found = [x for x in found if x.says == peculiar.SCALAR or not peculiar.is_rank(x.says)] or found
+    if not any(x.kind in (PARAMETER, INPUT) for x in found):
+        found = [*_together(ask, program, defaults), *found]
+    of = tuple(x.says for x in found if x.kind == PARAMETER)
+    besides = tuple(x.says for x in found if x.kind != PARAMETER)
+    besides += tuple(x.says for x in _refused(ask, program, defaults) if found and x.says not in (*of, *besides))
+    return Decided(of, besides or (() if of else tuple(relations(ask, program))))
+
+
+def _decides(ask: Look, program: Program, condition: Condition) -> bool:
+    """Whether a program passes without something; not, where there is no time left to ask.
+
+    A constant must do so with other numbers, too, and what chance has a part in, in several processes.
+    """
+    try:
+        shown, chance = _shown(ask, program, condition), by_chance(ask, program)
+        how = chance or ask.look([program])[0].verdict
+        passing = [x for x, now in shown if (right(ask, x, now, chance) if chance else _right(x, now, how))]
+        if not passing or any(x.verdict == PASS for x in ask.look(_made(program, condition.unless()))):
+            return False
+        several = condition.kind == PARAMETER or condition.says.endswith(NO_CONSTANT)
+        varied = _made(passing[0], varieties(passing[0])) if several else []
+        return not any(_wrong_as(ask, program, now) for now in ask.look(varied))
+    except Spent:
+        return False
+
+
+def _wrong_as(ask: Look, program: Program, now: Outcome) -> bool:
+    """Whether an outcome is the failure of a program, or has the symptom of its wrong outputs, whatever of them is wrong."""
+    [before] = ask.look([program])
+    alike = before.verdict == INCONSISTENT and (now.verdict, now.symptom) == (before.verdict, before.symptom)
+    return alike or ask.fails(now)
+
+
+def by_chance(ask: Look, program: Program) -> str:
+    """Return what chance has a part in where a program fails: DRAWN numbers or UNSTABLE ones; else nothing. Raises Spent."""
+    [shown] = ask.look([program])
+    return UNSTABLE if shown.verdict == UNSTABLE else DRAWN if DRAWN in shown.details else ""
+
+
+def right(ask: Look, program: Program, shown: Outcome, chance: str) -> bool:
+    """Whether a program that chance has a part in passes, and does so in several processes. Raises Spent."""
+    return _right(program, shown, chance) and _surely(ask, program, chance)
+
+
+def _surely(ask: Look, program: Program, chance: str) -> bool:
+    """Whether a program passes in several processes, of drawn numbers with several seeds. Raises Spent.
+
+    Drawn numbers do so as the screens judge them: one that happens to be the expected one says nothing, nor does a program of
+    which nothing is declared.
+    """
+    draw, asked = draws.declared(program), [program] * PROCESSES
+    if chance == DRAWN and draw is None:
+        return False
+    seed = program.params.get(draw.seed) if draw is not None and isinstance(program, Instance) else None
+    if draw is not None and isinstance(program, Instance) and isinstance(seed, int | float):
+        asked = [smaller.with_param(program, draw.seed, seed + x) or program for x in range(PROCESSES)]
+    return all(_right(x, ask.afresh(x), chance) for x in asked)
+
+
+def _right(program: Program, shown: Outcome, how: str) -> bool:
+    """Whether a program passes; one that draws numbers does so with other ones, too, against which nothing is said.
+
+    `how` is DRAWN, or the verdict of what fails: beside a crash wrong numbers are not screened, and drawn ones no failure.
+    """
+    if shown.verdict == SCREENED and how != UNSTABLE:
+        return bool(shown.details.get("screen") == screens.NONDETERMINISTIC)
+    other = how == CRASH and shown.verdict == INCONSISTENT and shown.symptom == "value"
+    return shown.verdict == PASS or (other and draws.declared(program) is not None)
+
+
+def _shown(ask: Look, program: Program, condition: Condition) -> list[Shown]:
+    """Return what programs show that lack something. Raises Spent.
+
+    Where none of them passes or fails as the program does, they are tried with integers that are 0, if the program itself still
+    fails then: an index that a parameter excuses (`ignore_index`) is out of range without it, which libraries reject, or not.
+    """
+    others = _made(program, condition.others())
+    shown = list(zip(others, ask.look(others), strict=True))
+    if condition.kind not in (PARAMETER, INPUT) or any(x.verdict == PASS or ask.fails(x) for _, x in shown):
+        return shown
+    made = [x for x in (changed(_zero, x) for x in (program, *others)) if x is not None]
+    if made[:1] in ([], [program]) or not ask.fails(ask.look(made[:1])[0]):
+        return shown
+    return list(zip(made[1:], ask.look(made[1:]), strict=True))
+
+
+def _telling(ask: Look, program: Program, condition: Condition) -> bool:
+    """Whether it tells something that a program passes without this.
+
+    Not, where the wrong output is left out itself; nor where the model holds the only tensor, or the first, and the compiler
+    may compute all of it by other means before it makes any code. What it cannot load it does not compute; and integers that
+    may say how large a result is are no data.
+    """
+    first = next((x for x in program.inputs if x.value is not None), None)
+    if condition.kind != OUTPUT and (first is None or condition.says != f"{first.name} {NO_CONSTANT}"):
+        return True
+    try:
+        [shown] = ask.look([program])
+    except Spent:
+        return False
+    sizes = first is not None and isinstance(first.value, Tensor) and first.value.dtype in ("int32", "int64")
+    early = shown.stage == "load" or (shown.stage == "compile" and sizes)
+    return shown.verdict in (CRASH, REFUSED) and (condition.kind == OUTPUT or early)
+
+
+def _together(ask: Look, program: Program, defaults: Defaults) -> list[Condition]:
+    """Return the first pair of parameters and inputs without which a program passes; nothing where there is no time left.
+
+    What the library needs is none of them, nor what it passes without by chance.
+    """
+    try:
+        if by_chance(ask, program):
+            return []
+        found = [x for x in conditions(program, defaults) if x.kind in (PARAMETER, INPUT)]
+        seen = [{now.verdict for _, now in _shown(ask, program, x)} for x in found]
+        left = [x for x, verdicts in zip(found, seen, strict=True) if verdicts - {INVALID} and PASS not in verdicts]
+        for pair in itertools.islice(itertools.combinations(left, 2), PAIRS):
+            if any(now.verdict == PASS for _, now in without_all(ask, program, [x.says for x in pair], defaults)):
+                return list(pair)
+    except Spent:
+        pass  # a pair that was not asked about decides nothing
+    return []
+
+
+def _refused(ask: Look, program: Program, defaults: Defaults) -> Iterator[Condition]:
+    """Yield the parameters and inputs without which a compiler says that it does not support the program, where it crashes."""
+    try:
+        [shown] = ask.look([program])
+        for x in conditions(program, defaults) if shown.verdict == CRASH else ():
+            if x.kind in (PARAMETER, INPUT):
+                verdicts = {now.verdict for _, now in _shown(ask, program, x)} - {INVALID}
+                if verdicts == {UNSUPPORTED}:
+                    yield x
+    except Spent:
+        return
+
+
+def _passes(ask: Look, programs: Sequence[Program]) -> bool:
+    """Whether one of the programs passes; not, where there is no time left to ask."""
+    try:
+        return any(shown.verdict == PASS for shown in ask.look(programs))
+    except Spent:
+        return False
+
+
+def relations(ask: Look, program: Program) -> Iterator[str]:
+    """Yield how numbers and sizes must stand to each other: an axis of length 1, equal elements, a number just at a limit.
+
+    It is asked only where nothing else is known to decide: a small program has many of these by chance.
+    """
+    try:
+        if by_chance(ask, program):
+            return
+    except Spent:
+        return
+    for says, others in peculiar.relations(program):
+        made = _made(program, others)
+        if _passes(ask, made):
+            both = (
+                says.endswith(LIMIT) and len(made) > 1 and all(_passes(ask, [x]) for x in made)
+            )  # a little more, and less
+            yield f"{EQUAL_TO}{says.removesuffix(LIMIT).strip()}" if both else says
+
+
+# ---------------------------------------------------------------------- changed tensors
+
+
+def varieties(program: Program) -> list[Program | None]:
+    """Return the program with other numbers, and with dimensions that are one more, and one more than two and three times as
+    many: those of its first tensor and of all that have several axes.
+    """
+    made: list[Program | None] = [changed(_counted, program)]
+    first = next((x for x in smaller.leaves(program)), None)
+    if first is not None and any(x > 1 for x in first.shape):
+        for factor in (1, 2, 3):
+            made.append(smaller.applied(partial(_grown, factor=factor), program))
+    return made
+
+
+def _counted(leaf: Leaf) -> Leaf:
+    return simpler.counted(leaf) if "float" in leaf.dtype else leaf
+
+
+def _grown(program: Program, factor: int) -> Program:
+    places = iter(range(1 << 30))
+
+    def change(leaf: Leaf) -> Leaf:
+        if next(places) and len(leaf.shape) < 2:
+            return leaf
+        shape = tuple(x * factor + 1 if x > 1 else x for x in leaf.shape)
+        if not isinstance(leaf, Tensor):
+            return msgspec.structs.replace(leaf, shape=shape)
+        return _counted(Tensor.of(np.resize(leaf.array(), shape), leaf.dtype))
+
+    return smaller.mapped(program, change)
+
+
+def _zero(leaf: Leaf) -> Leaf:
+    if not isinstance(leaf, Tensor) or leaf.dtype not in INTEGERS:
+        return leaf
+    return Tensor.of(np.zeros(leaf.shape, leaf.dtype), leaf.dtype)
+
+
+def said(value: Value) -> str:
+    match value:
+        case Named():
+            return value.name
+        case {"class_name": str(name)}:  # an object of Keras's, as its configuration states it
+            return name
+        case Tensor() | RandomTensor():
+            return f"{value.dtype}{list(value.shape)}"
+        case list() | tuple():
+            return "[" + ", ".join(map(said, value)) + "]"
+    return repr(value)[:60]

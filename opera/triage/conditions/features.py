@@ -1,0 +1,415 @@
+"""What a program of one call has that may be told of it, and another may lack: the language of `conditions.circumstances`.
+
+Ranks, lengths and dtypes of its tensors, how lengths and numbers stand to each other, what is left out, which axes are named,
+which numbers are special. All is a function of the program alone, but for `of_outputs`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opera.programs.program import Instance, Program
+from opera.programs.values import CONTAINERS, LOW_PRECISION, NO_DEFAULT, Value, widen
+from opera.triage.conditions import deciding, peculiar
+from opera.triage.conditions.near import tensor, unstated
+from opera.triage.conditions.ordinary import differing
+from opera.triage.conditions.peculiar import Array
+from opera.triage.sentence import EMPTY
+from opera.triage.shrink import smaller
+from opera.triage.shrink.smaller import Defaults
+
+LONGER, ALL = " longer than 1", ("both inputs of rank ", "all inputs of rank ")
+FEW = 3
+"""Tensors whose lengths are compared; dtypes that are told one by one."""
+Lengths = tuple[int, ...]
+
+
+class Feature(NamedTuple):
+    """Something that a program has or has not, and how it is told."""
+
+    says: str
+    holds: Callable[[Program], bool]
+
+
+def features(
+    program: Program, defaults: Defaults, failing: Sequence[Program] = (), made: Iterable[str] = ()
+) -> Iterator[Feature]:
+    """Yield what a program has that may be told, in the order of preference.
+
+    Args:
+        failing: Near programs that fail alike; of which dtypes they are is told together.
+        made: Dtypes in which something is computed, which may not hold all numbers of inputs.
+    """
+    known = defaults.get(program.operator, {})
+    call = program if isinstance(program, Instance) else None
+    names = [x for x in unstated(call, known) if x in known or x in call.params] if call is not None else []
+    for several in (1, 2):
+        for group in itertools.combinations(names, several):
+            yield Feature(f"{' or '.join(group)}{deciding.LEFT_OUT}", partial(left_out, names=group))
+    if _asks_for_more(program):
+        yield Feature("an output beside the first", _asks_for_more)
+    yield from _ranks(program)
+    yield from _axes(call) if call is not None else ()
+    yield from _kinds(program, failing)
+    yield from _specials(program, made)
+    yield from _sized(program)
+    yield from _compared(program)
+    yield from _lengths(program)
+    yield from _numbers(call, known) if call is not None else ()
+
+
+def as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield the defaults of parameters of which another value alone makes a program pass: floats are refused with `fmod=0`."""
+    known = defaults.get(program.operator, {})
+    for x in passing:
+        alike = [y.shape for y in smaller.leaves(x)] == [y.shape for y in smaller.leaves(program)]
+        names = differing(program, x) if alike and isinstance(x, Instance) else []
+        plain = smaller.default(known, names[0]) if len(names) == 1 else NO_DEFAULT
+        if plain not in (None, NO_DEFAULT) and smaller.same(value_of(program, names[0], known), plain):
+            same = partial(_has_value, name=names[0], value=plain, known=known)
+            yield Feature(f"{names[0]}={deciding.said(plain)}", same)
+
+
+def _has_value(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:
+    return smaller.same(value_of(program, name, known), value)
+
+
+def _asks_for_more(program: Program) -> bool:
+    """Whether a program may return something beside its first output: what a library does not name is all returned."""
+    return any(program.outputs[1:]) or not any(program.outputs)
+
+
+def value_of(program: Program, name: str, known: Mapping[str, Value]) -> Value:
+    """Return the value of a parameter or input, of the first call that has such; of what is left out its default."""
+    calls = program.instances()
+    call = next((x for x in calls if name in x.params or name in {y.name for y in x.inputs}), calls[0])
+    held = next((x.value for x in call.inputs if x.name == name), None)
+    return held if held is not None else call.params.get(name, smaller.default(known, name))
+
+
+def left_out(program: Program, names: Iterable[str]) -> bool:
+    """Whether one of these parameters and inputs has no value."""
+    call = program.instances()[0]
+    given = {x.name for x in call.inputs if x.value is not None}
+    return any(x not in given and call.params.get(x) is None for x in names)
+
+
+# ---------------------------------------------------------------------- ranks, axes, dtypes, numbers
+
+
+def _shape(program: Program, name: str) -> Lengths | None:
+    return getattr(tensor(program, name), "shape", None)
+
+
+def _data(program: Program) -> list[str]:
+    """Return the inputs that are data: the first tensor, and others that do not state sizes."""
+    held = [(x.name, tensor(program, x.name)) for x in program.inputs]
+    given = [(name, x) for name, x in held if x is not None]
+    return [name for n, (name, x) in enumerate(given) if not n or not smaller.states(x)]
+
+
+def _ranks(program: Program) -> Iterator[Feature]:
+    """Yield the rank of the first tensor, or all of that rank; of several tensors by name."""
+    rank, names = _rank(program), _data(program)
+    if rank is None:
+        return
+    shapes = [_shape(program, x) for x in names]
+    if len(names) > 1 and all(x is not None and len(x) == rank for x in shapes):
+        many = ALL[0] if len(names) == 2 else ALL[1]
+        yield Feature(f"{many}{rank}", partial(_all_of_rank, names=names, rank=rank))
+    named = f"{names[0]} of rank" if len(names) > 1 else peculiar.RANK
+    yield Feature(f"{named} {rank}" if len(names) > 1 else peculiar.of_rank(rank), lambda x: _rank(x) == rank)
+    if rank > 1:  # without an axis nothing is computed along one
+        yield Feature(f"{named} {rank} or more", lambda x: (_rank(x) or 0) >= rank)
+        yield Feature(f"{named} {rank} or less", lambda x: (_rank(x) or 0) <= rank)
+    for name, shape in zip(names[1:], shapes[1:], strict=True):
+        if shape is not None:
+            yield Feature(f"{name} of rank {len(shape)}", partial(_all_of_rank, names=[name], rank=len(shape)))
+
+
+def _all_of_rank(program: Program, names: Sequence[str], rank: int) -> bool:
+    return all((shape := _shape(program, x)) is not None and len(shape) == rank for x in names)
+
+
+def _rank(program: Program) -> int | None:
+    found = smaller.leaves(program)
+    return len(found[0].shape) if found else None
+
+
+def _kinds(program: Program, failing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield of which dtype the first input is: a float, an integer, one of those that fail; and which others are floats or
+    integers.
+    """
+    own = _first_dtype(program)
+    for says, part in (("floating-point inputs", "float"), (deciding.INTEGER, "int")):
+        if part in own:
+            yield Feature(says, lambda x, part=part: part in _first_dtype(x))  # type: ignore[misc]
+    bad = {_first_dtype(x) for x in (program, *failing)} - {""}
+    if own and len(bad) <= FEW and len({"int" in x for x in bad}) == 1:  # floats and integers together are no kind
+        yield Feature(f"{either(bad)} inputs", lambda x: _first_dtype(x) in bad)
+    for name in [x.name for x in program.inputs[1:]]:
+        for says, part in ((f"a floating-point {name}", "float"), (f"an integer {name}", "int")):
+            if part in getattr(tensor(program, name), "dtype", ""):
+                yield Feature(says, partial(_has_kind, name=name, part=part))
+
+
+def either(dtypes: Iterable[str]) -> str:
+    """Return names of dtypes as they are told: `float16, float64 or int8`."""
+    *some, last = sorted(dtypes, key=lambda x: (x.rstrip("0123456789"), len(x), x))
+    return f"{', '.join(some)} or {last}" if some else last
+
+
+def _has_kind(program: Program, name: str, part: str) -> bool:
+    return part in getattr(tensor(program, name), "dtype", "")
+
+
+def _first_dtype(program: Program) -> str:
+    return next((x.dtype for x in smaller.leaves(program)), "")
+
+
+def _axes(program: Instance) -> Iterator[Feature]:
+    for name in dict.fromkeys(_axes_named(program)):
+        for says, holds in NAMED.items():
+            feature = Feature(f"{name} {says}", partial(_names, name=name, holds=holds))
+            if feature.holds(program):
+                yield feature
+
+
+NAMED: Mapping[str, Callable[[set[int], int], bool]] = {
+    "naming all axes": lambda axes, rank: axes == set(range(rank)),
+    "naming the first axis": lambda axes, _: axes == {0},
+    "naming the last axis": lambda axes, rank: axes == {rank - 1},
+}
+"""Which axes a parameter names."""
+
+
+def _axes_named(program: Instance) -> list[str]:
+    return [x for x in program.params if smaller.is_axes(x)] + [x.name for x in program.inputs if smaller.axes_input(x)]
+
+
+def _names(program: Program, name: str, holds: Callable[[set[int], int], bool]) -> bool:
+    call, rank = program.instances()[0], _rank(program) or 0
+    held = next((listed for x in call.inputs if x.name == name and (listed := smaller.axes_input(x))), None)
+    axes = held.array().tolist() if held is not None else smaller.integers(call.params.get(name))
+    return rank > 0 and bool(axes) and holds({x % rank for x in axes}, rank)
+
+
+def _specials(program: Program, made: Iterable[str]) -> Iterator[Feature]:
+    """Yield which special numbers an input holds, and which a dtype in which something is computed does not hold."""
+    kinds = {f"{says} in an input": where for says, where in peculiar.SPECIAL.items()}
+    for dtype in (x for x in made if x in LOW or re.fullmatch(r"u?int\d+|float\d+", x)):
+        kinds[f"a number beyond {dtype} in an input"] = partial(beyond, dtype=dtype)
+        kinds[f"NaN or a number beyond {dtype} in an input"] = partial(lost, dtype=dtype)
+        kinds[f"a number that {dtype} does not hold in an input"] = partial(inexact, dtype=dtype)
+    for says, where in kinds.items():
+        feature = Feature(says, partial(_holds_special, where=where))
+        if feature.holds(program):
+            yield feature
+
+
+def _holds_special(program: Program, where: Callable[[Any], Any]) -> bool:
+    return any(peculiar.has(x, where) for x in smaller.leaves(program))
+
+
+def beyond(numbers: Array, dtype: str) -> Array:
+    """Return which numbers are infinite, or more or less than all finite ones of a dtype."""
+    held = _finite(dtype)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((numbers > held[-1]) | (numbers < held[0]))
+
+
+def lost(numbers: Array, dtype: str) -> Array:
+    """Return which numbers are NaN, infinite, or more or less than all finite ones of a dtype."""
+    return beyond(numbers, dtype) | np.isnan(numbers)
+
+
+def inexact(numbers: Array, dtype: str) -> Array:
+    """Return which numbers are none of a dtype: between two of them, beyond all, NaN."""
+    fits = np.where(lost(numbers, dtype), np.nan, numbers.astype("float64"))
+    if dtype in LOW:
+        return ~np.isin(fits, _finite(dtype))
+    return np.asarray((fits.astype(dtype).astype("float64") if "float" in dtype else np.trunc(fits)) != fits)
+
+
+LOW = frozenset({*LOW_PRECISION, "float8_e8m0fnu"})
+"""Dtypes of floating-point numbers that numpy does not have."""
+
+
+@cache
+def _finite(dtype: str) -> Array:
+    """Return the finite numbers of a dtype in order, of those that numpy has the least and the largest alone."""
+    if dtype in LOW:
+        kind = np.dtype(CONTAINERS[dtype])
+        codes = np.arange(16 if "float4" in dtype else 2 ** (8 * kind.itemsize))
+        with np.errstate(invalid="ignore"):
+            held = widen(codes.astype(f"uint{8 * kind.itemsize}"), dtype).astype("float64")
+        return np.unique(held[np.isfinite(held)])
+    if "float" in dtype:
+        return np.array([np.finfo(dtype).min, np.finfo(dtype).max], "float64")
+    bits = int(dtype.lstrip("uint"))
+    return np.array([0.0, 2.0**bits - 1] if dtype.startswith("u") else [-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1])
+
+
+# ---------------------------------------------------------------------- lengths
+
+
+def _sized(program: Program) -> Iterator[Feature]:
+    """Yield whether something is empty, or a tensor has one element, or more."""
+    for name in _measured(program):
+        shape = _shape(program, name) or ()
+        if 0 in shape:
+            yield Feature(EMPTY, lambda x: any(0 in y.shape for y in smaller.leaves(x)))
+        else:
+            several = math.prod(shape) > 1
+            words = f"more than one element in {name}" if several else f"one element in {name}"
+            yield Feature(words, partial(_has_elements, name=name, several=several))
+
+
+def _has_elements(program: Program, name: str, several: bool) -> bool:
+    shape = _shape(program, name)
+    return shape is not None and (math.prod(shape) > 1 if several else math.prod(shape) == 1)
+
+
+def _measured(program: Program) -> list[str]:
+    """Return the inputs whose lengths say something: not those that state the lengths of others."""
+    held = {x.name: leaf for x in program.inputs if (leaf := tensor(program, x.name)) is not None}
+    alone = len(smaller.leaves(program)) == 1
+    return [name for name, leaf in held.items() if alone or not smaller.states(leaf)]
+
+
+def _lengths(program: Program) -> Iterator[Feature]:
+    """Yield that an axis has length 1, or more, counted from either end: a small program has other lengths by chance."""
+    for name in _measured(program):
+        shape = _shape(program, name) or ()
+        of = partial(tensor, name=name)
+        if 1 in shape:
+            yield Feature(f"an axis of length 1 of {name}", lambda x, of=of: 1 in getattr(of(x), "shape", ()))  # type: ignore[misc]
+        for axis, length in enumerate(shape):
+            for at in (axis, axis - len(shape)):
+                where = axis_at(at)
+                if length == 1:
+                    yield Feature(f"{where} of {name} of length 1", partial(_has_length, of=of, at=at, least=1, most=1))
+                elif length > 1:
+                    yield Feature(f"{where} of {name}{LONGER}", partial(_has_length, of=of, at=at, least=2))
+
+
+def axis_at(at: int) -> str:
+    """Return how an axis is told, counted from the first or, negative, from the last one."""
+    return {-1: "the last axis", 0: "the first axis", -2: "the last axis but one"}.get(at, f"axis {at}")
+
+
+def _has_length(program: Program, of: Callable[[Program], object], at: int, least: int, most: int = 1 << 40) -> bool:
+    shape = getattr(of(program), "shape", ())
+    return -len(shape) <= at < len(shape) and least <= shape[at] <= most
+
+
+def _compared(program: Program) -> Iterator[Feature]:
+    """Yield how lengths stand to each other: of two axes of one tensor, and of one axis of two tensors."""
+    names = _data(program)[:FEW]
+    for name in names:
+        words = (f"the last two axes of {name} equally long", f"the last two axes of {name} of different lengths")
+        yield from _of_pair(program, partial(_pair, one=name, other=name, at=(-2, -1)), words)
+    for one, other in itertools.combinations(names, 2):
+        for at in range(-len(_shape(program, one) or ()), 0):
+            words = (
+                f"{axis_at(at)} of {one} as long as that of {other}",
+                f"{axis_at(at)} of {one} not as long as that of {other}",
+            )
+            yield from _of_pair(program, partial(_pair, one=one, other=other, at=(at, at)), words)
+
+
+def _of_pair(program: Program, pair: Callable[[Program], Lengths | None], words: tuple[str, str]) -> Iterator[Feature]:
+    found = pair(program)
+    if found is not None:
+        same = found[0] == found[1]
+
+        def holds(x: Program) -> bool:
+            made = pair(x)
+            return made is not None and (made[0] == made[1]) is same
+
+        yield Feature(words[0] if same else words[1], holds)
+
+
+def _pair(program: Program, one: str, other: str, at: tuple[int, int]) -> Lengths | None:
+    shapes = [_shape(program, x) for x in (one, other)]
+    if any(x is None or len(x) < -y for x, y in zip(shapes, at, strict=True)):
+        return None
+    return tuple(x[y] for x, y in zip(shapes, at, strict=True) if x is not None)
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+def _numbers(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
+    """Yield how parameters that are whole numbers, or lists of such, stand to each other, and to the last axis."""
+    names = [x for x in program.params if _counts(x, program.params[x])]
+    first = next(iter(_data(program)), "")
+    for name in names:
+        value = program.params[name]
+        required = smaller.default(known, name) == NO_DEFAULT or smaller.SIZED.search(name)
+        if type(value) is int and required and _shape(program, first):
+            yield from _as_long(program, name, first)
+    others = [x for x, y in known.items() if x not in names and _counts(x, y)]
+    for one, other in itertools.permutations([*names, *others], 2):
+        feature = Feature(f"{one} not below {other}", partial(_not_below, one=one, other=other, known=known))
+        if one in names and feature.holds(program):
+            yield feature
+
+
+def _counts(name: str, value: Value) -> bool:
+    """Whether a value is a whole number that counts something, or some of them."""
+    given = value if isinstance(value, list | tuple) else [value]
+    return bool(given) and not smaller.is_axes(name) and all(type(x) is int and x >= 0 for x in given)
+
+
+def _as_long(program: Instance, name: str, first: str) -> Iterator[Feature]:
+    def same(x: Program) -> bool | None:
+        value, shape = x.instances()[0].params.get(name), _shape(x, first)
+        return value == shape[-1] if isinstance(value, int) and shape else None
+
+    own = same(program)
+    words = f"{name} {'' if own else 'not '}the length of the last axis of {first}"
+    yield Feature(words, lambda x: same(x) is own)
+
+
+def _not_below(program: Program, one: str, other: str, known: Mapping[str, Value]) -> bool:
+    held = [smaller.integers(value_of(program, x, known)) for x in (one, other)]
+    if not all(held):
+        return False
+    pairs = itertools.zip_longest(*held, fillvalue=None)
+    ends = [x[-1] for x in held]  # a number stands for a list of it
+    return any((x if x is not None else ends[0]) >= (y if y is not None else ends[1]) for x, y in pairs)
+
+
+# ---------------------------------------------------------------------- outputs
+
+
+def of_outputs(program: Program, shape: Callable[[Program], Lengths | None]) -> list[Feature]:
+    """Return what the first output of a program has: no elements, one, an axis of length 1.
+
+    `shape` returns that of the first output that is expected; None where it is not known: then it may have all of these.
+    """
+
+    def has(of: Callable[[Lengths], bool]) -> Callable[[Program], bool]:
+        return lambda x: (held := shape(x)) is None or of(held)
+
+    told = [Feature("an output without elements", has(lambda x: 0 in x)), Feature("a 0-d output", has(lambda x: not x))]
+    told += [
+        Feature("an output axis of length 1", has(lambda x: 1 in x)),
+        Feature("an output axis of length 1 after the first two", has(lambda x: 1 in x[2:])),
+        Feature("an output of one element", has(lambda x: math.prod(x) == 1)),
+    ]
+    for axis in range(len(shape(program) or ())):
+        told.append(Feature(f"axis {axis} of the output of length 1", has(partial(_one_at, at=axis))))
+    return [x for x in told if x.holds(program)]
+
+
+def _one_at(shape: Lengths, at: int) -> bool:
+    return shape[at : at + 1] == (1,)

@@ -1,0 +1,315 @@
+"""Programs near a failing one of a single call: ordinary inputs first, then one thing changed at a time.
+
+Whether they mean anything is asked of their library, as of any candidate (opera.triage.reducer.reduce).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from opera.programs.program import Instance, Operand, Program, with_params
+from opera.programs.values import RandomTensor, Tensor, Value
+from opera.triage.conditions.peculiar import changed
+from opera.triage.shrink import shapes, simpler, smaller
+from opera.triage.shrink.smaller import Defaults, Leaf
+
+DTYPES = ("float16", "float64", "float32", "int64", "int32", "uint8", "int8")
+"""Dtypes that take another's place."""
+WRITTEN = "out"
+"""Parameter of NumPy and PyTorch that says where a result is written: no operand, and nothing of the mathematics."""
+TENSORS = 3
+"""Inputs of which each axis is changed."""
+CONVERTS = re.compile(
+    r"cast|convert|quantize|(?:\.|^)(?:to|type|type_as|astype|bfloat16|half|float|double|int|short|char)$", re.I
+)
+"""Operators that make numbers of one dtype those of another."""
+MAGNITUDES = (1.0, 500.0, -500.0, 1e6, np.nan, np.inf, -np.inf, 1e-40, 1e300)
+"""Numbers within and out of the ranges of dtypes, of which other dtypes' are."""
+LARGE = 300.0
+"""Numbers that are larger may be out of a range."""
+
+
+def counted(program: Program) -> Program:
+    """Return a program with 1, 2, 3, ... in the floats of its first tensor, and of all of that rank: scales are no data."""
+    rank = len(next((x.shape for x in smaller.leaves(program)), ()))
+    return smaller.mapped(program, lambda leaf: _counted(leaf) if len(leaf.shape) == rank else leaf)
+
+
+def alone(program: Program) -> Program | None:
+    """Return the program of which the first output alone is asked for, None where it is said to have no other.
+
+    A library that does not name outputs tells whether there are others: it rejects this where there is one.
+    """
+    names = program.outputs or ("output_0",)
+    if program.outputs and sum(map(bool, names)) < 2:
+        return None
+    return msgspec.structs.replace(program, outputs=tuple(filter(None, names))[:1])
+
+
+def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]:
+    """Return several rows of programs near one, valid and invalid ones, the most telling of each first."""
+    ordinary = next((x for x in _ordinary(program) if x is not None), program)
+    parameters = chain(_parameters(program, defaults), _parameters(ordinary, defaults))
+    lower = (smaller.applied(step, program) for step in shapes.ranks(program, defaults))
+    ranks = chain(lower, _ranks(program))
+    rows = [_ordinary(program), _dtypes(program), ranks, _magnitudes(program), parameters]
+    if isinstance(program, Instance) and isinstance(ordinary, Instance):
+        known = defaults.get(program.operator, {})
+        rows += [_given(program, known), chain(_axes(ordinary), _axes(program))]
+    return [*rows, chain(_stated(program), _each_counted(program)), _sizes(program)]
+
+
+def _each_counted(program: Program) -> Iterator[Program | None]:
+    for place in range(len(smaller.leaves(program))):
+        yield smaller.applied(smaller.at(place, _counted), program)
+
+
+def _axes(program: Instance) -> Iterator[Program | None]:
+    """Yield programs of one rank more or less, and of this one, of which a parameter names an axis; others may have only the
+    axes from there on."""
+    names = [x for x, y in program.params.items() if smaller.is_axes(x) and type(y) is int]
+    found = smaller.leaves(program)
+    own = found[0].shape if names and found else ()
+    for shape in ((2, *own), own, own[1:]) if own else ():
+        for axis, cut in itertools.product(range(len(shape)), (False, True)):
+
+            def change(leaf: Leaf, begin: int = axis * cut, shape: tuple[int, ...] = shape) -> Leaf:
+                beside = smaller.states(leaf) and leaf is not found[0]
+                return leaf if beside else shaped(leaf, shape if leaf is found[0] else shape[begin:])
+
+            made = changed(change, program)
+            if isinstance(made, Instance):
+                yield msgspec.structs.replace(made, params={**made.params, names[0]: axis})
+
+
+def _counted(leaf: Leaf) -> Leaf:
+    return simpler.counted(leaf) if "float" in leaf.dtype else leaf
+
+
+def shaped(leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
+    """Return a tensor of another shape: elements go on as they begin (1, 2, 3, ...), or are repeated."""
+    if not isinstance(leaf, Tensor):
+        return msgspec.structs.replace(leaf, shape=shape)
+    held = leaf.array()
+    if leaf.dtype == "string" or shape == leaf.shape:
+        return leaf
+    if not held.size:
+        return _counted(simpler.numbered(np.ones(shape), leaf.dtype))
+    made = Tensor.of(np.resize(held, shape), leaf.dtype)
+    return _counted(made) if _counted(leaf) == leaf else made
+
+
+def _ordinary(program: Program) -> Iterator[Program | None]:
+    """Yield programs whose dimensions are 2 to 5 and differ, those of axes in line the same: from the front, and from the back;
+    of all tensors, of those of the first one's rank, and of the first alone."""
+    found = smaller.leaves(program)
+    if not found:
+        return
+    rank = len(found[0].shape)
+
+    def change(leaf: Leaf, last: bool, most: int, alone: bool) -> Leaf:
+        if (smaller.states(leaf) and leaf is not found[0]) or (alone and len(leaf.shape) != rank):
+            return leaf
+        order = range(len(leaf.shape))
+        sizes = (2 + (len(leaf.shape) - 1 - x if last else x) for x in order)
+        return shaped(leaf, tuple(max(old, min(new, most)) for old, new in zip(leaf.shape, sizes, strict=True)))
+
+    for most in (5, 2):
+        for alone in (False, True):
+            for last in (False, True):
+                yield changed(partial(change, last=last, most=most, alone=alone), program)
+        yield smaller.applied(smaller.at(0, partial(change, last=False, most=most, alone=False)), program)
+
+
+def _dtypes(program: Program) -> Iterator[Program | None]:
+    """Yield programs with tensors of another dtype, if their numbers are the same in it."""
+    for dtype in dict.fromkeys(x.dtype for x in smaller.leaves(program) if x.dtype in DTYPES):
+        for other in DTYPES:
+            made = (
+                smaller.applied(partial(smaller.as_dtype, dtype=dtype, other=other), program)
+                if other != dtype
+                else None
+            )
+            if made is not None and all(map(_about_equal, smaller.leaves(made), smaller.leaves(program))):
+                yield made
+
+
+def _with_numbers(leaf: Leaf, numbers: np.ndarray[Any, Any]) -> Leaf:
+    return simpler.numbered(numbers, leaf.dtype)
+
+
+def _about_equal(one: Leaf, other: Leaf) -> bool:
+    """Whether numbers are about the same in another dtype: 300 is no uint8, 1e6 no float16."""
+    if not isinstance(one, Tensor) or not isinstance(other, Tensor) or one.dtype == other.dtype:
+        return True
+    now, before = (x.array().astype("float64") for x in (one, other))
+    return bool(np.allclose(now, before, rtol=1e-2, atol=1.0 if "int" in one.dtype else 1e-2, equal_nan=True))
+
+
+def _stated(program: Program) -> Iterator[Program | None]:
+    """Yield other numbers of small inputs beside the first: sizes one more, 1 or 2; scales a half, two, three quarters."""
+    for place, leaf in list(enumerate(smaller.leaves(program)))[1:]:
+        if not isinstance(leaf, Tensor) or len(leaf.shape) != 1 or not 0 < leaf.shape[0] <= smaller.SPELLED:
+            continue
+        numbers = simpler.numbers(leaf)
+        for at in range(leaf.shape[0]) if leaf.dtype in ("int32", "int64", "float32") else ():
+            old = numbers[at]
+            for new in (old + 1, 1, 2) if "int" in leaf.dtype else (0.5, 2.0, 0.75) if old != 1 else ():
+                made = np.where(np.arange(leaf.shape[0]) == at, new, numbers)
+                yield smaller.applied(smaller.at(place, partial(_with_numbers, numbers=made)), program)
+
+
+def _magnitudes(program: Program) -> Iterator[Program | None]:
+    """Yield other numbers in the first tensor of what converts numbers, or of which some are special: in and out of ranges."""
+    first = next(iter(smaller.leaves(program)), None)
+    if not isinstance(first, Tensor) or first.dtype == "string" or not first.array().size:
+        return
+    numbers = simpler.numbers(first)
+    odd = numbers.dtype.kind == "f" and not (np.isfinite(numbers) & (np.abs(numbers) < LARGE)).all()
+    if odd or any(CONVERTS.search(x) for x in program.operators):
+        for number in MAGNITUDES if numbers.dtype.kind == "f" else (1, 3, -1, 100):
+            with np.errstate(over="ignore", invalid="ignore"):
+                made = np.full(first.shape, number, np.float64).astype(numbers.dtype)
+            if not np.isfinite(number) or np.isfinite(made).all():
+                yield smaller.applied(smaller.at(0, partial(_with_numbers, numbers=made)), program)
+
+
+def _parameters(program: Program, defaults: Defaults) -> Iterator[Program | None]:
+    """Yield other values of the parameters of each call: numbers near, and lists of them; flags turned."""
+    for call in program.instances():
+        for params in _other_parameters(call, defaults.get(call.operator, {})):
+            if params is not None:
+                yield with_params(program, lambda x, of=call, params=params: params if x == of else x.params)  # type: ignore[misc]
+
+
+def _other_parameters(call: Instance, known: Mapping[str, Value]) -> Iterator[dict[str, Value] | None]:
+    for name, value in call.params.items():
+        flag = value in (0, 1) and known.get(name) in (0, 1)
+        if simpler.is_type(name) or isinstance(value, bool) or flag:
+            continue
+        others: list[Value] = []
+        if isinstance(value, int):
+            rank = max((len(x.shape) for x in smaller.leaves(call)), default=0)
+            others = [*range(-rank, rank)] if smaller.is_axes(name) else [2, 3, value + 1, 1]
+        elif isinstance(value, float):
+            others = [value / 2, value * 2]
+        elif isinstance(value, list | tuple) and value and all(type(x) is int for x in value):
+            others = [type(value)([x + 1 for x in smaller.integers(value)])]
+            if smaller.is_axes(name):
+                others += [type(value)([x - 1 for x in smaller.integers(value)]), type(value)([0]), type(value)([0, 1])]
+        yield from ({**call.params, name: x} for x in others if not smaller.same(x, value))
+
+
+def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
+    """Yield programs with parameters that have no value given one: the number that another has, which may lose its own; a
+    tensor as long as an axis of the first, of the shape of another, or of none, all together and each; 1, true, an axis."""
+    names = unstated(program, known)
+    numbers = {x: y for x, y in program.params.items() if isinstance(y, int | float) and not isinstance(y, bool)}
+    for name in names:
+        for other, number in numbers.items():
+            if known.get(other, "") is None:
+                made = smaller.given(program, name, number)
+                yield made
+                yield smaller.with_param(made, other, None) if made is not None else None
+    found = smaller.leaves(program)
+    listed = any(isinstance(x, dict) and "kwargs" in x for x in program.context.values())
+    dtype = next((x.dtype for x in found if "float" in x.dtype), "float32")
+    channels = [(x,) for shape in (y.shape for y in found[:1]) for x in (*shape[1:2], *shape[-1:], *shape)]
+    for shape in dict.fromkeys((*channels, *(x.shape for x in found), ())) if listed else ():  # else they have places
+        value = _counted(simpler.numbered(np.ones(shape), dtype))
+        whole: Instance | None = program
+        for name in names:
+            whole = with_input(whole, name, value) if whole is not None else None
+        yield whole
+        yield from (with_input(program, name, value) for name in names if len(names) > 1)
+    plain: tuple[Value, ...] = (1, True, (0,))
+    for value, name in itertools.product(plain, names):
+        yield smaller.given(program, name, value)
+
+
+def unstated(program: Instance, known: Mapping[str, Value]) -> list[str]:
+    """Return the parameters, and inputs that stand among them, that have no value."""
+    taken = {x.name for x in program.inputs if x.value is not None}
+    without = (x for x, value in known.items() if value is None and x != WRITTEN)
+    names = dict.fromkeys([*(x for x, value in program.params.items() if value is None), *without])
+    return [x for x in names if x not in taken and program.params.get(x) is None]
+
+
+def with_input(program: Instance, name: str, value: Value, order: Instance | None = None) -> Instance | None:
+    """Return a call that is given an input in place of what it has under that name; None where it cannot be given one.
+
+    Args:
+        order: A call that has all inputs in their places.
+    """
+    if any(x.name == name for x in program.inputs):
+        changed_one = tuple(Operand(name, value) if x.name == name else x for x in program.inputs)
+        return msgspec.structs.replace(program, inputs=changed_one)
+    made = program if name in program.params else smaller.given(program, name, None)
+    if made is None:
+        return None
+    known = {x.name: x for x in (*made.inputs, Operand(name, value))}
+    places = [x.name for x in order.inputs] if order is not None else []
+    places = places if known.keys() <= set(places) else list(known)
+    last = max(map(places.index, known))
+    inputs = tuple(known.get(x, Operand(x, None)) for x in places[: last + 1])
+    return msgspec.structs.replace(made, params={x: y for x, y in made.params.items() if x != name}, inputs=inputs)
+
+
+def _ranks(program: Program) -> Iterator[Program | None]:
+    """Yield programs with an axis of length 1 or 2 more before or after the others, or the first one less: of all tensors, of
+    those of the first one's rank, and of the first alone."""
+    found = smaller.leaves(program)
+    if not found:
+        return
+    rank = len(found[0].shape)
+    changes: list[Callable[[tuple[int, ...]], tuple[int, ...]]] = [
+        lambda x: (2, *x), lambda x: (*x, 2), lambda x: (1, *x), lambda x: (*x, 1), lambda x: x[1:], lambda x: x[:-1],
+    ]  # fmt: skip
+    for change in changes:
+
+        def all_of(leaf: Leaf, change: Callable[[tuple[int, ...]], tuple[int, ...]] = change) -> Leaf:
+            return (
+                leaf
+                if smaller.states(leaf) and leaf is not found[0] and leaf.shape
+                else shaped(leaf, change(leaf.shape))
+            )
+
+        def of_rank(leaf: Leaf, all_of: Callable[[Leaf], Leaf] = all_of) -> Leaf:
+            return all_of(leaf) if len(leaf.shape) == rank else leaf
+
+        yield changed(all_of, program)
+        yield changed(of_rank, program)
+        yield smaller.applied(smaller.at(0, all_of), program)
+
+
+def _sizes(program: Program) -> Iterator[Program | None]:
+    """Yield programs with an axis longer or shorter: of one tensor, and of all where it is as long."""
+    found = smaller.leaves(program)[:TENSORS]
+    for turn in range(4):
+        for place, leaf in enumerate(found):
+            for axis, size in enumerate(leaf.shape):
+                targets = {0: (1, 2, 3, 4), 1: (2, 3, 4, 0)}.get(size, (1, size + 1, 2 * size, size + 2))
+
+                def one(leaf: Leaf, axis: int = axis, size: int = size, target: int = targets[turn]) -> Leaf:
+                    if axis >= len(leaf.shape) or leaf.shape[axis] != size or (smaller.states(leaf) and size):
+                        return leaf
+                    return shaped(leaf, (*leaf.shape[:axis], target, *leaf.shape[axis + 1 :]))
+
+                yield changed(one, program)
+                yield smaller.applied(smaller.at(place, one), program)
+
+
+def tensor(program: Program, name: str) -> Leaf | None:
+    """Return the tensor that an input of a call is, None where it is none; what several calls name tells nobody."""
+    if not isinstance(program, Instance):
+        return None
+    value = next((x.value for x in program.inputs if x.name == name), None)
+    return value if isinstance(value, Tensor | RandomTensor) else None

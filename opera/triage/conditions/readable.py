@@ -1,0 +1,90 @@
+"""Ordinary programs beside the smallest one: numbers that differ, and axes longer than 1, plain to read and no corner.
+
+A program whose axes are all 1 and whose numbers are all the same may fail as another one would not, and hides what is mixed up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial, reduce
+
+import numpy as np
+
+from opera.programs.program import Program
+from opera.programs.values import Tensor
+from opera.triage.conditions import near
+from opera.triage.shrink import simpler, smaller
+from opera.triage.shrink.smaller import Leaf
+
+MOST = 16
+"""Elements of a tensor of an ordinary program; all tensors of it together have no more than twice as many."""
+FEW = 4
+"""Elements of a tensor that is ordinary enough."""
+TRIED = 10
+"""Programs of other sizes that are tried."""
+
+
+def counted(program: Program) -> Iterator[Program]:
+    """Yield the program with 1, 2, 3, ... in its tensors of floats, each from another number on; and in the first alone."""
+    found = smaller.leaves(program)
+    if max((math.prod(x.shape) for x in found), default=0) > MOST:
+        return
+    each = [smaller.at(x, partial(_counted, first=x + 1)) for x, leaf in enumerate(found) if "float" in leaf.dtype]
+    for changes in (each, each[:1] if len(each) > 1 else []):
+        made = reduce(lambda x, change: smaller.applied(change, x) or x, changes, program)
+        if made != program:
+            yield made
+
+
+def _counted(leaf: Leaf, first: int) -> Leaf:
+    if leaf.dtype not in ("float16", "float32", "float64"):
+        return simpler.counted(leaf, first)
+    return simpler.numbered(np.arange(math.prod(leaf.shape)).reshape(leaf.shape) + float(first), leaf.dtype)
+
+
+def sized(program: Program) -> list[Program]:
+    """Return the program with axes of 1 made longer: of all tensors, of those of the first one's rank, and of the first alone;
+    all axes, all but the first, or the last ones. Of integers only the first tensor is: others may be indices.
+
+    What was one number x, or x, x + 1, ..., goes on so. What has several elements already is no corner.
+    """
+    found = smaller.leaves(program)
+    if not found or max(math.prod(x.shape) for x in found) >= FEW:
+        return []
+    rank = len(found[0].shape)
+
+    def change(leaf: Leaf, sizes: tuple[int, ...], alone: bool) -> Leaf:
+        if alone and len(leaf.shape) != rank:
+            return leaf
+        least = ((1,) * len(leaf.shape) + sizes)[len(sizes) :]
+        shape = tuple(max(old, new) if old == 1 else old for old, new in zip(leaf.shape, least, strict=True))
+        if "float" not in leaf.dtype and leaf is not found[0]:  # more indices, lengths, ... may be the same one twice
+            return leaf
+        if isinstance(leaf, Tensor) and leaf.dtype not in ("bool", "string"):
+            numbers = simpler.numbers(leaf).ravel()
+            if numbers.size and np.array_equal(numbers, numbers[:1] + np.arange(numbers.size), equal_nan=True):
+                return simpler.numbered(numbers[0] + np.arange(math.prod(shape)).reshape(shape), leaf.dtype)
+        return near.shaped(leaf, shape)
+
+    made: dict[str, Program] = {}
+    for sizes in _sizes(rank):
+        for alone in (False, True):
+            all_of = smaller.applied(partial(smaller.mapped, change=partial(change, sizes=sizes, alone=alone)), program)
+            first = smaller.applied(smaller.at(0, partial(change, sizes=sizes, alone=alone)), program)
+            made.update((x.id, x) for x in (all_of, first) if x is not None and x != program and _few(x))
+    return list(made.values())[:TRIED]
+
+
+def _sizes(rank: int) -> Iterator[tuple[int, ...]]:
+    """Yield lengths of axes, of all, of all but the first, or of the last ones."""
+    if rank > 3:
+        yield (1, *(2,) * (rank - 1))
+    yield from ((2, 3), (3, 2)) if rank > 1 else ()
+    for count in (rank, min(rank, 2), 1):
+        yield (2,) * count
+
+
+def _few(program: Program) -> bool:
+    sizes = [math.prod(x.shape) for x in smaller.leaves(program)]
+    return max(sizes) <= MOST and sum(sizes) <= 2 * MOST

@@ -1,0 +1,1 @@
+"""Which findings, and which members of one, have one cause."""

@@ -1,0 +1,52 @@
+"""Findings that say the same of another operator: not one cause for certain, but whoever mends one looks at the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from opera.oracle.messages import cause
+from opera.oracle.signature import normalise
+from opera.programs.verdicts import CRASH, REFUSED
+from opera.store.workspace import Workspace
+from opera.triage.distinct import causes, kinship
+from opera.triage.reduction import Reduction
+from opera.triage.sentence import brief
+
+WORDS = 8
+"""Words that a message has at least, if it is to tell anything without the place where it was raised."""
+DIMENSIONS = re.compile(r"(?<=[a-z])[1-3]d", re.IGNORECASE)
+
+
+def twins(workspace: Workspace, finding: str, environment: str) -> list[tuple[str, str]]:
+    """Return the other findings that say the same as one, each with the operator of which they do; sorted."""
+    told = causes.causes(workspace)
+    found = [(told.of(name, x.test), x) for name, x in causes.reduced(workspace) if x.environment == environment]
+    own = [x for name, x in found if name == finding]
+    return sorted({
+        (name, brief(x.program().program.operator))
+        for name, x in found
+        if name != finding and any(alike(x, y) for y in own)
+    })  # fmt: skip
+
+
+def alike(one: Reduction, other: Reduction) -> bool:
+    """Whether two failures are twins: crashes or refusals of one frontend, at one stage, that the same decides, with the same
+    words but for the operators' names and dimensions. A message is long, or both are raised at one `file:line`.
+    """
+    both = (one, other)
+    kinds = {(x.frontend, x.outcome.verdict, x.outcome.stage, x.outcome.symptom, kinship.conditions(x)) for x in both}
+    if len(kinds) > 1 or one.outcome.verdict not in (CRASH, REFUSED):
+        return False
+    names = _names(name for x in both for name in x.program().program.operators)
+    messages = (DIMENSIONS.sub("", normalise(cause(x.outcome.message))).lower() for x in both)
+    said = {" ".join(names.sub(" ", message).split()) for message in messages}
+    places = {x.outcome.conversion_function.partition("@")[2] for x in both}
+    same_place = len(places) == 1 and places != {""}
+    return len(said) == 1 and (same_place or len(re.findall(r"[a-z]{2,}", said.pop())) >= WORDS)
+
+
+def _names(operators: Iterable[str]) -> re.Pattern[str]:
+    """Return what finds the words of operators' names, without dimensions."""
+    words = {x for name in operators for x in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", DIMENSIONS.sub(" ", name))}
+    return re.compile("|".join(sorted(map(re.escape, words), key=len, reverse=True)), re.IGNORECASE)

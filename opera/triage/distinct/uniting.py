@@ -1,0 +1,263 @@
+"""Which findings of one frontend are one cause: what their reductions have in common (distinct.causes divides findings)."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from opera.oracle import location, manner
+from opera.oracle.signature import normalise
+from opera.programs import values
+from opera.programs.program import Call, Instance, Program
+from opera.programs.values import RandomTensor, Tensor, Value
+from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, UNSTABLE
+from opera.triage.conditions import deciding
+from opera.triage.distinct import kinship
+from opera.triage.distinct.kinship import Kin
+from opera.triage.reduction import Reduction
+
+UNWRITTEN = frozenset(("value", "nan-mask", UNSTABLE))
+"""Symptoms of outputs that nobody wrote."""
+NOTHING = "nothing is computed"
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def united(
+    found: Iterable[tuple[str, Reduction]],
+    parts: Mapping[str, Mapping[str, str]],
+    created: Mapping[str, float],
+    kin: Iterable[Kin] = (),
+    empty: Iterable[tuple[str, str, str]] = (),
+) -> dict[str, str]:
+    """Return finding or part → the one that was found first, of those that are one cause.
+
+    Args:
+        found: Finding of the signature, and a reduction of one of its members.
+        parts: Finding → test → the part that this member belongs to, where it is not the finding itself.
+        created: Finding → when it was found.
+        kin: What was asked about reductions of several findings.
+        empty: (finding, frontend, environment) of those without a reduction that compute nothing.
+    """
+    age: dict[str, tuple[float, bool, str]] = {}
+    alike: dict[Hashable, list[_Sight]] = defaultdict(list)
+    shared: dict[Hashable, set[str]] = defaultdict(set)
+    named: list[tuple[str, Reduction]] = []
+    for finding, x in found:
+        name = parts.get(finding, {}).get(x.test, finding)
+        age[name] = (created.get(finding, 0.0), name != finding, name)
+        named.append((name, x))
+        shown = x.outcome
+        program, varies = x.program().program, shown.verdict == UNSTABLE
+        kind = _unwritten(program) if varies else outline(program)
+        translator = location.canonical(shown.conversion_function).partition("@")[0]
+        says = "" if varies else normalise(shown.message)
+        at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, kind)
+        needs = frozenset(map(deciding.key, (*x.deciding, *x.besides)))
+        alike[at].append(_Sight(name, x.variant, says, translator, needs))
+        for what in _common(x, program):
+            shared[x.frontend, x.environment, what].add(name)
+    for name, *where in empty:
+        age[name] = (created.get(name, 0.0), False, name)
+        shared[*where, NOTHING].add(name)
+    groups = [*shared.values(), *_kin(named, kin), *(group for sights in alike.values() for group in _same(sights))]
+    return {
+        name: min(group, key=age.__getitem__)
+        for group in joined([*({name} for name in age), *groups])
+        for name in group
+        if name != min(group, key=age.__getitem__)
+    }
+
+
+def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
+    """Yield what reductions of one frontend that are one cause have in common, beside a program that is the same.
+
+    - Nothing is computed, and what is returned nobody wrote.
+    - A crash is at one place of the compiler, that one parameter leads to.
+    - The version of the operator is one that the compiler does not declare to know.
+    - One number is returned for another, of which one is special, whatever made that: the maximum of nothing is minus infinity,
+      as that of minus infinity is.
+    - The same decides, and that is narrow: how an input comes to the model, that an output is asked for.
+    """
+    shown, operators = x.outcome, tuple(sorted({location.canonical(name) for name in program.operators}))
+    whole = shown.verdict == UNSTABLE or isinstance(program, Instance)
+    if whole and shown.symptom in UNWRITTEN and of_nothing(program):
+        yield NOTHING
+    for where in _places(x):
+        yield shown.verdict, shown.stage, shown.symptom, where
+    if not isinstance(program, Instance):
+        return
+    if NEWER in shown.details.get("tags", ()):
+        version = msgspec.json.encode(values.encode(program.context.get("opset")), order="sorted")
+        yield NEWER, operators, shown.details.get("newer") or version
+    names, also = frozenset(map(deciding.key, x.deciding)), kinship.conditions(x)
+    usual = frozenset(says for says in also if not kinship.special(says))
+    pairs = manner.special(shown.details.get("manner") or {})
+    if pairs and shown.verdict == INCONSISTENT:
+        first = next((y.value.dtype for y in program.inputs if isinstance(y.value, Tensor | RandomTensor)), "")
+        yield "special", operators, pairs, first, names, usual
+    if also == usual and any(not says.startswith("input ") and not says.endswith(" left out") for says in also):
+        yield "decides", shown.verdict, operators, names, also
+
+
+def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator[set[str]]:
+    """Yield the findings that are one cause by what compilers were asked (opera.triage.distinct.kinship).
+
+    Two programs fail alike with all that tells them apart; one parameter or input is not read in either; or of all that
+    an operator has none is read. One of several that is not read is a feature of its own.
+    """
+    of: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    operator: dict[tuple[str, str, str], str] = {}
+    for name, x in named:
+        of[x.frontend, x.environment, x.stored].add(name)
+        operator[x.frontend, x.environment, x.stored] = location.canonical(x.program().program.operator)
+    ignored: dict[tuple[str, str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    parameters: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for one in kin:
+        key = (one.frontend, one.environment, one.of)
+        for asked in one.asked:
+            if asked.says == kinship.ALIKE and key in of and (other := (*key[:2], asked.of)) in of:
+                yield of[key] | of[other]
+        if key in of:
+            where = (*key[:2], operator[key])
+            parameters[where] |= set(one.parameters)
+            for name in one.unread:
+                ignored[where][name] |= of[key]
+    for where, found in ignored.items():
+        yield from found.values()
+        if parameters[where] and found.keys() >= parameters[where]:
+            yield set[str]().union(*(found[name] for name in parameters[where]))
+
+
+def _places(x: Reduction) -> Iterator[Hashable]:
+    """Yield where a crash is and what it takes to get there, whatever operator leads there: a `file:line`, shapes of inputs,
+    and each of the parameters that decide. Nothing where none does, for a place alone may check much.
+    """
+    place = x.outcome.conversion_function.partition("@")[2]
+    if x.outcome.verdict == CRASH and place:
+        given = (operand.value for operand in x.program().program.inputs)
+        shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)
+        yield from ((place, deciding.key(says), shapes) for says in x.deciding)
+
+
+def _unwritten(program: Program) -> Hashable:
+    """Return what a program is whose outputs vary: how it was reduced, and what it says, is left to chance.
+
+    Its operators tell.
+    """
+    return tuple(sorted({location.canonical(name) for name in program.operators}))
+
+
+def of_nothing(program: Program) -> bool:
+    """Whether the first tensor that a program is given has no elements: nothing is computed, and what is wrong of
+    its values is what nobody wrote, or began with. That is one cause, whatever operator it is, and whether memory happens to
+    vary. Other tensors may only tell a type (`CastLike`).
+    """
+    given = (operand.value for operand in program.inputs)
+    first = next((x for x in given if isinstance(x, Tensor | RandomTensor)), None)
+    return first is not None and 0 in first.shape
+
+
+class _Sight(NamedTuple):
+    """How a finding fails with a reduced program, through one variant.
+
+    Attributes:
+        message: Normalised; `translator`: the conversion function, without its line; `needs`: what decides.
+    """
+
+    name: str
+    variant: str
+    message: str
+    translator: str
+    needs: frozenset[str] = frozenset()
+
+
+def _same(sights: Sequence[_Sight]) -> Iterator[set[str]]:
+    """Yield the findings that are one cause by sights of one program: they say the same, or are two routes to one translator.
+
+    Routes give the translator the same program in forms of their own, and so fail at different lines of it; but the same must
+    decide: what one route takes as soon as something is left out, and the other never does, are two. A sight whose translator
+    is not known goes with all that came by another route.
+    """
+    saying: dict[str, set[str]] = defaultdict(set)
+    routes: dict[Hashable, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    unknown: dict[tuple[str, frozenset[str]], set[str]] = defaultdict(set)
+    for x in sights:
+        saying[x.message].add(x.name)
+        routes[x.translator, x.needs][x.variant].add(x.name)
+        if location.is_api(x.translator):
+            unknown[x.variant, x.needs].add(x.name)
+    yield from saying.values()
+    yield from (set[str]().union(*by.values()) for by in routes.values() if len(by) > 1)
+    for (variant, needs), names in unknown.items():
+        others = {x.name for x in sights if x.variant != variant and x.needs == needs}
+        if others:
+            yield names | others
+
+
+def joined(groups: Iterable[Iterable[Key]]) -> list[set[Key]]:
+    """Return the sets that remain when those with a common element are one; of disjoint sets, they themselves."""
+    above: dict[Key, Key] = {}
+
+    def top(item: Key) -> Key:
+        while (upper := above.setdefault(item, item)) != item:
+            above[item] = item = above[upper]
+        return item
+
+    for group in groups:
+        items = [top(item) for item in group]
+        for item in items[1:]:
+            above[top(item)] = top(items[0])
+    found: dict[Key, set[Key]] = defaultdict(set)
+    for item in above:
+        found[top(item)].add(item)
+    return list(found.values())
+
+
+def outline(program: Program) -> bytes:
+    """Return what a program is, whatever its inputs and results are called.
+
+    Operators by the name that their forms share, parameters, contexts; of inputs, dtypes and shapes, the values of integers,
+    booleans and strings (they are often parameters), and of floating-point numbers only whether NaN or infinity is among them.
+    """
+    numbers: dict[str, str] = {operand.name: f"i{n}" for n, operand in enumerate(program.inputs)}
+    calls: list[Any] = []
+    if isinstance(program, Instance):
+        calls.append([*_told(program), list(numbers.values()), [bool(x) for x in program.outputs]])
+        returned: list[str] = []
+    else:
+        for call in program.calls:
+            for name in filter(None, call.outputs):
+                numbers[name] = f"r{len(numbers)}"
+            arguments, results = [numbers.get(x.of, "") for x in call.inputs], [bool(x) for x in call.outputs]
+            calls.append([*_told(call), arguments, results])
+        returned = [numbers[name] for name in program.outputs]
+    given = [_facts(operand.value) for operand in program.inputs]
+    return msgspec.json.encode([program.library, given, calls, returned], order="sorted")
+
+
+def _told(call: Instance | Call) -> list[Any]:
+    params = {name: values.encode(value) for name, value in call.params.items()}
+    return [
+        location.canonical(call.operator),
+        params,
+        {name: values.encode(value) for name, value in call.context.items()},
+    ]
+
+
+def _facts(value: Value) -> Any:
+    match value:
+        case RandomTensor():
+            return [value.dtype, list(value.shape), "finite"]
+        case Tensor() if value.dtype == "string" or re.match(r"u?int|bool", value.dtype):
+            return values.encode(value)
+        case Tensor():
+            numbers = np.asarray(value.numbers())
+            nan, infinite = bool(np.isnan(numbers).any()), bool(np.isinf(numbers).any())
+            return [value.dtype, list(value.shape), "nan" * nan + "inf" * infinite or "finite"]
+    return values.encode(value)

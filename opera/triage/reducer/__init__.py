@@ -1,0 +1,1 @@
+"""Reductions: of one finding, of many, and the asking of the probe."""

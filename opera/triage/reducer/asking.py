@@ -1,0 +1,273 @@
+"""Who asks the probe about programs: which of them fail as a target does, each once, as long as there is a budget."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from opera import compilers
+from opera.compilers import LOWERED
+from opera.compilers.shared.packing import Made
+from opera.libraries import bounds
+from opera.oracle import manner
+from opera.oracle.screens import AGREEING
+from opera.pool import clock
+from opera.programs import migrated
+from opera.programs.program import Captured, Instance, Program, Provenance
+from opera.programs.values import Value
+from opera.programs.verdicts import (
+    ERROR,
+    INCONSISTENT,
+    PASS,
+    Outcome,
+)
+from opera.run import plan
+from opera.run.library_side import Known
+from opera.run.probe import Probe, Question
+from opera.triage.conditions.labels import Labelled
+from opera.triage.conditions.neighbours import Neighbours
+from opera.triage.failure import alike, as_wrong
+from opera.triage.reducer import witness
+from opera.triage.shrink import smaller
+from opera.triage.shrink.minimise import Spent
+
+WALL = 4.0
+"""So many times as long as it may work a search may take on a busy machine, by the clock on the wall."""
+AT_A_TIME = 8
+"""Programs that are asked about at a time, where an answer is quick."""
+QUICK = 0.5
+"""Seconds of a quick answer."""
+
+
+class Budget:
+    """What a search may work: processor seconds of this process and its workers. What a busy machine takes does not count."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.begun = seconds, time.monotonic()
+        self._used, self._seen = 0.0, clock.tree(os.getpid())[0]
+
+    def spent(self) -> bool:
+        """Whether it is used up."""
+        now = clock.tree(os.getpid())[0]
+        self._used += max(0.0, now - self._seen)  # a worker that ended takes its seconds along
+        self._seen = now
+        return self._used > self.seconds or time.monotonic() - self.begun > WALL * self.seconds
+
+
+class Asker:
+    """Asks the probe which programs fail as a target does, each once, as long as there is a budget.
+
+    Attributes:
+        witness: Asks another frontend, that passes what the search began with; None where none is quick. What it does not pass
+            may be no program at all, for a library does not check all that its specification says.
+        slow: Ask others that pass it, too slow for every program.
+        beside: Asks the other frontends that were asked about what the search began with, whatever they showed.
+        budget: What asking may take.
+        asked: Programs that were asked about.
+        outcomes, programs: Id of a program → what it showed, and the program.
+        neighbours: What passes beside the target.
+        ordinary: Tests of the operator that pass where the target fails.
+        bounds, broken: What the library says of the size of inputs, and what of it does not hold of the target itself.
+    """
+
+    def __init__(
+        self, probe: Probe, question: Question, witness: Question | None = None, beside: Sequence[Question] = ()
+    ) -> None:
+        self.probe, self.question, self.witness, self.beside = probe, question, witness, beside
+        self.slow: Sequence[Question] = ()
+        self.budget: Budget | None = None
+        self.batch, self.asked = AT_A_TIME, 0
+        self.target: Outcome | None = None
+        self.bounds: bounds.Bounds = {}
+        self.broken: bounds.Broken = frozenset()
+        self.neighbours: Neighbours | None = None
+        self.ordinary: Sequence[Program] = ()
+        self._masked = False
+        self.outcomes: dict[str, Outcome] = {}
+        self.programs: dict[str, Program] = {}
+        self._witnessed: dict[str, Outcome] = {}
+
+    def __call__(self, programs: Sequence[Program]) -> list[bool]:
+        target = self.target
+        if target is None:
+            raise ValueError("nobody said what is to be found")
+        within = self._within(programs)
+        failing = dict(zip((x.id for x in within), map(self.fails, self.look(within)), strict=True))
+        return self.passed(programs, [failing.get(x.id, False) for x in programs])
+
+    def fails(self, outcome: Outcome, *, elsewhere: bool = False) -> bool:
+        """Whether an outcome is the target's failure. Whoever confirms what is expected of the target must do so here, too."""
+        target = self.target
+        if target is None or (target.details.get(AGREEING) and not outcome.details.get(AGREEING)):
+            return False
+        return alike(self.question.frontend, target, outcome, elsewhere=elsewhere)
+
+    def passed(self, programs: Sequence[Program], failed: Sequence[bool]) -> list[bool]:
+        """Return which of the programs that failed the witness passes."""
+        if self.witness is None:
+            return list(failed)
+        wanted = [program for program, fails in zip(programs, failed, strict=True) if fails]
+        self._ask(wanted, self.witness, self._witnessed)
+        return [
+            fails and self._witnesses(program, self.witness) for program, fails in zip(programs, failed, strict=True)
+        ]
+
+    def _witnesses(self, program: Program, witness: Question) -> bool:
+        """Whether the witness passes a program; where its variant has nothing to run (what is of the oldest opset has no form
+        in an older one), whether its frontend does by another.
+        """
+        shown = self._witnessed[program.id]
+        if shown.verdict != ERROR:
+            return shown.verdict == PASS
+        own = (x for x in self.beside if x.frontend == witness.frontend and x.variant != witness.variant)
+        return any(self._one(program, x).verdict == PASS for x in own)
+
+    def begin(self, program: Program, known: Known, defaults: smaller.Defaults) -> None:
+        """Take a program that was asked about for the target, and what its library says of it for what binds all others."""
+        self.target = self.outcomes[program.id]
+        self.bounds, self.broken, self._masked = known.bounds, bounds.broken(known.bounds, program), False
+        self._masked = self.hides(program)
+        self.neighbours = Neighbours(self, program, defaults)
+
+    def vanished(self, program: Program) -> bool:
+        """Whether a program that was asked about passes: where it fails of something else, nothing is known."""
+        outcome = self.outcomes.get(program.id)
+        return outcome is not None and outcome.verdict == PASS
+
+    def stands(self, program: Program) -> bool:
+        """Whether its values hide nothing that those of the target do not, and it has neighbours that pass, if that has."""
+        return not self.hides(program) and self.neighbours is not None and self.neighbours.has(program)
+
+    def hides(self, program: Program) -> bool:
+        """Whether an output is wrong with numbers that differ that is right in the target, whose own numbers hide none."""
+        target, changed = self.target, smaller.differing(program)
+        if self._masked or target is None or target.verdict != INCONSISTENT or changed == program:
+            return False
+        [shown] = self.look([changed])
+        odd = shown.verdict != INCONSISTENT or shown.details.get("not_finite")
+        return not odd and manner.more(target.details.get("manner") or {}, shown.details.get("manner") or {})
+
+    def label(self, programs: Sequence[Program]) -> list[bool | None]:
+        """Return of each whether it fails alike, None where it neither does so nor passes, or is not what documentation admits.
+
+        What is wrong in another manner, and no less, fails alike, too: nobody knows better of it. Raises Spent.
+        """
+        within = self._within(programs)
+        shown = dict(zip((x.id for x in within), self.look(within), strict=True))
+        failed = self.passed(within, [self._like(shown[x.id]) for x in within])
+        found: dict[str, bool | None] = {
+            x.id: True if fails else False if self.vanished(x) else None
+            for x, fails in zip(within, failed, strict=True)
+        }
+        return [found.get(x.id) for x in programs]
+
+    def seen(self) -> list[Labelled]:
+        """Return programs that were asked about and fail, or pass where no values hide that it is wrong; tests that pass."""
+        target = self.target
+        hidden = target is None or (target.verdict == INCONSISTENT and target.symptom in ("value", "nan-mask"))
+        known = [x for name, x in self.programs.items() if name in self.outcomes]
+        failed = [(x, self.fails(self.outcomes[x.id])) for x in self._within(known)]
+        asked = [Labelled(x, fails) for x, fails in failed if fails or (not hidden and self.vanished(x))]
+        return [*asked, *(Labelled(x, fails=False) for x in self.ordinary)]
+
+    def _within(self, programs: Sequence[Program]) -> list[Program]:
+        return [x for x in programs if bounds.broken(self.bounds, x) <= self.broken]
+
+    def _like(self, outcome: Outcome) -> bool:
+        return self.fails(outcome) or (self.target is not None and as_wrong(self.target, outcome))
+
+    def look(self, programs: Sequence[Program]) -> list[Outcome]:
+        """Return what programs show. Raises Spent where there is no time left to ask."""
+        begun = time.monotonic()
+        self.programs.update((x.id, x) for x in programs)
+        new = self._ask(programs, self.question, self.outcomes)
+        if new:
+            self.asked += new
+            quick = (time.monotonic() - begun) / new < QUICK
+            self.batch = AT_A_TIME if quick else 2
+        return [self.outcomes[x.id] for x in programs]
+
+    def afresh(self, program: Program) -> Outcome:
+        """Return what a program shows in a process of its own, where right outputs are computed again, too. Raises Spent."""
+        return self._one(program, msgspec.structs.replace(self.question, fresh=True, insist=True))
+
+    def agreed(self, program: Program) -> bool:
+        """Whether another implementation gives what is expected of a program that was asked about."""
+        if self.outcomes[program.id].details.get(AGREEING):
+            return True
+        return any(self._one(program, x).verdict == PASS for x in self.beside)
+
+    def find_witness(self, program: Program) -> None:
+        """Take the quickest of the others that pass a program for the witness, where there is none.
+
+        Who refused a newer version may know the older.
+        """
+        asked = [(x, self._one(program, x)) for x in (self.beside if self.witness is None else ())]
+        passing = [(sum(shown.seconds.values()), x) for x, shown in asked if shown.verdict == PASS]
+        self.witness = min(passing, key=lambda x: x[0])[1] if passing else self.witness
+
+    def withdraw(self, found: list[Program], first: int) -> bool:
+        """Take back what no slow witness passes at the end, if one passes what is at `first`; return whether there was such.
+
+        It is the witness from then on. Raises Spent.
+        """
+        if self.witness is not None or self.outcomes[found[first].id].details.get(AGREEING):
+            return False
+        passing = [x for x in self.slow if self._one(found[first], x).verdict == PASS]
+        if not passing:
+            return False
+        count = witness.lost(found[first:], lambda x: any(self._one(x, y).verdict == PASS for y in passing))
+        del found[len(found) - count :]
+        self.witness = passing[0] if count else None
+        return count > 0
+
+    def reference(self, program: Program) -> list[Value] | None:
+        """Return what the library itself computes for a program, None where it rejects it."""
+        with tempfile.TemporaryDirectory() as kept:
+            self._one(program, msgspec.structs.replace(self.question, keep=Path(kept)))
+            held = migrated.folder(Path(kept), plan.test_id(program.id, plan.exporter_id(program.library)))
+            return migrated.read_values(held, "expected") if (held / "manifest.json").is_file() else None
+
+    def stated(self, program: Program, expected: Sequence[Value]) -> Outcome:
+        """Return what a program shows if its outputs are to be these, whatever its library says of it."""
+        if isinstance(program, Instance):  # its id must not be that of the test whose outputs the library states
+            program = msgspec.structs.replace(program, context={**program.context, "stated": True})
+        told = msgspec.structs.replace(captured(program), expected=tuple(expected))
+        return self._asked(told, self.question)
+
+    def lowered(self, program: Program) -> list[str]:
+        """Return the names of the operators that a program is of once it came to the compiler, where that tells."""
+        compiler, _, library = self.question.frontend.rpartition("-")
+        ways = (x.name for x in compilers.ways(compilers.frontend(compiler, library)) if x.kind == LOWERED)
+        shown = (self._one(program, msgspec.structs.replace(self.question, way=x, screened=False)) for x in ways)
+        return [name for outcome in shown if outcome.symptom == Made.__name__ for name in outcome.message.split()]
+
+    def _one(self, program: Program, question: Question) -> Outcome:
+        return self._asked(captured(program), question)
+
+    def _asked(self, asked: Captured, question: Question) -> Outcome:
+        if self.budget is not None and self.budget.spent():
+            raise Spent
+        return self.probe(msgspec.structs.replace(question, program=asked))
+
+    def _ask(self, programs: Sequence[Program], question: Question, known: dict[str, Outcome]) -> int:
+        """Ask about the programs that nothing is known of; return how many they are."""
+        left = {x.id: x for x in programs if x.id not in known}
+        if left and self.budget is not None and self.budget.spent():
+            raise Spent
+        known.update(dict.fromkeys(left, Outcome(ERROR, "", "opera", "nobody answered")))
+        for name, program in left.items():
+            self.probe.submit(msgspec.structs.replace(question, program=captured(program)), tag=name)
+        for answer in self.probe.answers():
+            known[answer.tag] = answer.outcome
+        return len(left)
+
+
+def captured(program: Program) -> Captured:
+    """Return a program without an expectation: its reference is computed anew."""
+    return Captured(program, Provenance("opera", "reduction", ""))

@@ -1,0 +1,144 @@
+"""Bugs that another one hides: what a member still fails of once what decides of its finding is taken away from it, and how
+else a reduced program fails by another route into its frontend, which its member may not have come to.
+
+That program becomes a test of its own, with the verdicts of all frontends that were asked about the member, so that it is
+a finding like any other: of its own signature, or a member of one that is known. It is no part of the corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+import msgspec
+
+from opera import compilers
+from opera.errors import OperaError
+from opera.oracle import location
+from opera.oracle.signature import Signature
+from opera.programs.program import Program
+from opera.programs.verdicts import FAILURES, PASS, REFUSED, Outcome
+from opera.run import plan
+from opera.run.probe import Probe, Question
+from opera.store import examined, tests
+from opera.store import verdicts as stored
+from opera.store.rows import Test, Verdict
+from opera.store.workspace import Workspace
+from opera.triage import failure
+from opera.triage.conditions import deciding
+from opera.triage.distinct import causes
+from opera.triage.distinct.belonging import wanted
+from opera.triage.reducer import witness
+from opera.triage.reducer.asking import Asker, Budget, captured
+from opera.triage.reducer.reduce import about
+from opera.triage.reduction import Reduction
+from opera.triage.shrink.minimise import Spent
+from opera.triage.shrink.smaller import Defaults
+
+KEY = ("frontend", "variant", "environment")
+"""What tells the verdicts of a test apart."""
+
+
+def left(ask: Asker, member: Program, defaults: Defaults, of: Reduction) -> Program | None:
+    """Return what a member is without all of what decides of a reduction, where it then fails in another way, and another
+    implementation gives what is expected; else None. Raises Spent.
+    """
+    having = [x for x in wanted(of) if deciding.without(ask, member, x, defaults) is not None]
+    shown = deciding.without_all(ask, member, having, defaults) if having else []
+    if any(outcome.verdict == PASS for _, outcome in shown):
+        return None
+    other = (x for x, now in shown if now.verdict in FAILURES and now.verdict != REFUSED and not ask.fails(now))
+    return next((x for x in other if ask.agreed(x)), None)
+
+
+def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: float) -> Iterator[Verdict]:
+    """Yield what a reduced program fails of by other routes into its frontend and that nobody knows of: tests of their own.
+
+    Args:
+        seconds: What each may take.
+    """
+    compiler, _, library = of.frontend.rpartition("-")
+    routes = (x.name for x in compilers.frontend(compiler, library).VARIANTS if x.after != "rejected")
+    verdicts = [x for x in stored.of_test(workspace, of.test) if all(getattr(x, y) == getattr(of, y) for y in KEY)]
+    known = [x for _, x in causes.reduced(workspace)]
+    for variant in routes:
+        if variant == of.variant or not verdicts:
+            continue
+        ask = about(probe, msgspec.structs.replace(of, variant=variant), Budget(seconds))
+        ask.beside = witness.beside(workspace, verdicts[0])
+        with suppress(Spent, OperaError):
+            if (program := otherwise(ask, of, known)) is not None:
+                found = store(
+                    workspace,
+                    ask,
+                    msgspec.structs.replace(verdicts[0], variant=variant),
+                    program,
+                    f"reduced, as {variant}",
+                )
+                yield from [found] if found is not None else []
+
+
+def otherwise(ask: Asker, of: Reduction, known: Iterable[Reduction]) -> Program | None:
+    """Return the program of a reduction where it fails by the route that is asked, and neither as by its own nor as any known
+    reduction of its frontend that calls the same, or stops at the same place. Raises Spent.
+    """
+    program = of.program().program
+    [shown] = ask.look([program])
+    if shown.verdict not in FAILURES or shown.verdict == REFUSED:
+        return None
+
+    def place(x: Outcome) -> str:
+        return x.conversion_function.partition("@")[2]
+
+    def called(x: Reduction) -> set[str]:
+        return {location.canonical(name) for name in x.program().program.operators}
+
+    here = [x for x in known if (x.frontend, x.environment) == (of.frontend, of.environment)]
+    same = (x for x in (of, *here) if failure.alike(of.frontend, x.outcome, shown, elsewhere=True))
+    told = any((place(shown) and place(x.outcome) == place(shown)) or called(x) == called(of) for x in same)
+    return None if told else program
+
+
+def store(workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, how: str) -> Verdict | None:
+    """Store a program that was made of a member, if it fails in a fresh process, as a test; return what it shows.
+
+    What is stored of it is returned as it is.
+
+    Args:
+        how: What was done to the member: "without alpha".
+    """
+    exporter = plan.exporter_id(program.library)
+    test = plan.test_id(program.id, exporter)
+    for known in stored.of_test(workspace, test):
+        if all(getattr(known, x) == getattr(verdict, x) for x in KEY):
+            return known if known.finding else None
+    question = msgspec.structs.replace(
+        ask.question, program=captured(program), fresh=True, unpatched=True, limits=None, screened=True,
+        keep=workspace.tests_folder,
+    )  # fmt: skip
+    outcome = ask.probe(question)
+    if outcome.verdict not in FAILURES:
+        return None
+    signature = Signature.of(verdict.frontend, program.operator, outcome)
+    found = Verdict(
+        test, verdict.frontend, verdict.variant, verdict.environment, outcome, signature.id, "confirmed", verdict.rules
+    )
+    others = [x for question in ask.beside if (x := _beside(ask, question, program, test)) is not None]
+    origin = tests.origin(workspace, verdict.test)
+    told = f"{(origin and origin.test) or verdict.test} {how}"
+    examined.save_made(workspace, examined.Examined(verdict.finding, verdict.environment, test, told.encode()), program)
+    workspace.save_tests(exporter, [Test(test, program.id, "valid")])
+    workspace.save_verdicts(0, [found, *others], {signature.id: msgspec.json.encode(signature)})
+    return found
+
+
+def lacking(of: Reduction) -> str:
+    """Return what `left` does to a member, in words."""
+    return f"without {' and '.join(map(deciding.key, wanted(of)))}"
+
+
+def _beside(ask: Asker, question: Question, program: Program, test: str) -> Verdict | None:
+    """Return that another frontend passes a test, None where it does not."""
+    outcome = ask.probe(msgspec.structs.replace(question, program=captured(program)))
+    passes = outcome.verdict == PASS
+    return Verdict(test, question.frontend, question.variant, question.environment, outcome) if passes else None

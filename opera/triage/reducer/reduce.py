@@ -1,0 +1,334 @@
+"""The smallest program that fails as a member of a finding does, asked of the probe."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from opera.oracle import manner
+from opera.oracle.comparison import conceals
+from opera.programs import migrated, values
+from opera.programs.program import Program, parse
+from opera.programs.values import Value
+from opera.programs.verdicts import (
+    INCONSISTENT,
+    OUT_OF_MEMORY,
+    TIMEOUT,
+    UNSTABLE,
+    Limits,
+    Outcome,
+    newer,
+)
+from opera.run import plan
+from opera.run.library_side import Known
+from opera.run.probe import Probe, Question
+from opera.store.rows import Verdict
+from opera.store.workspace import Workspace
+from opera.triage.alike import same_answer, same_values
+from opera.triage.conditions import circumstances, deciding, ordinary, readable
+from opera.triage.failure import alike, moved
+from opera.triage.reducer import witness
+from opera.triage.reducer.asking import Asker, Budget, captured
+from opera.triage.reduction import Reduction
+from opera.triage.reproducers import choice
+from opera.triage.shrink import smaller
+from opera.triage.shrink.minimise import Spent, minimise
+
+SECONDS = 60.0
+"""What a finding may take, unless more or less is asked for."""
+SEARCH = 0.75
+"""Share of that for the search; the rest is for asking what decides, whatever the search left."""
+PATIENCE = 10.0
+"""Seconds that a candidate may take: one that is much slower than a member is no smaller."""
+TRIED = 3
+"""Members that are looked at, the smallest first, until one fails by the library's own reference."""
+BACK = 6
+"""Programs of the search that are confirmed, the smallest first, until one fails in a fresh process."""
+INTEGERS = {f"{kind}{bits}": bits for kind in ("uint", "int") for bits in (8, 16, 32, 64)}
+"""Integer dtypes → their bits."""
+
+
+class NotReduced(Exception):
+    """Nothing smaller is known of a finding; the text says why."""
+
+
+# ---------------------------------------------------------------------- one finding
+
+
+def reduce(workspace: Workspace, probe: Probe, verdicts: list[Verdict], seconds: float = SECONDS) -> Reduction:
+    """Return the smallest program found that fails as one of these verdicts, its test stored. Raises NotReduced."""
+    begun = time.monotonic()
+    why = "its members fail only after other tests, or were deleted"
+    for verdict in choice.candidates(workspace, verdicts)[:TRIED]:
+        try:
+            return _reduced(workspace, probe, verdict, begun, seconds)
+        except NotReduced as error:
+            why = str(error)
+        except Spent:
+            raise NotReduced("the time was over before anything was known") from None
+    raise NotReduced(why)
+
+
+def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float, seconds: float) -> Reduction:
+    ask, program = asker(workspace, probe, verdict)
+    ask.budget = Budget(SEARCH * seconds)  # a compiler that must be started first takes nobody's time
+    kept, first, finished = [program], 0, True
+    defaults: dict[str, Mapping[str, Value]] = {}
+    try:
+        known = innermost(ask, kept, defaults)
+        ask.begin(kept[-1], known, defaults)
+        if newer(ask.outcomes[kept[-1].id]) and (made := _as_of_older(ask, kept[-1])):
+            kept += made
+            ask.begin(kept[-1], known, defaults)
+            ask.find_witness(kept[-1])
+        first = len(kept) - 1
+        minimise(kept[-1], defaults, ask, kept.append)
+        if _shortened(ask, defaults, kept):
+            minimise(kept[-1], defaults, ask, kept.append)
+        if ask.withdraw(kept, first):
+            minimise(kept[-1], defaults, ask, kept.append)
+        _spare(ask, defaults, kept)
+        kept += _revealing(ask, kept[-1])
+        kept += _ordinary(ask, kept[-1])
+        kept += _as_of_older(ask, kept[-1])
+    except Spent:
+        finished = False
+        ask.budget = Budget((1.0 - SEARCH) * seconds)
+        with suppress(Spent):
+            ask.withdraw(kept, first)
+    found, outcome = _confirmed(workspace, ask, kept)
+    ask.budget = Budget((1.0 - SEARCH) * seconds)
+    ask.ordinary = ordinary.passing(workspace, verdict, found)
+    borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
+    return Reduction(
+        verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, captured(found).form(), outcome,
+        stored=plan.test_id(found.id, plan.exporter_id(found.library)),
+        deciding=borne.decided.parameters,
+        besides=tuple(x for x in borne.decided.besides if ask.neighbours is None or not ask.neighbours.chosen(x)),
+        circumstances=borne.circumstances,
+        near=(borne.failing, borne.passing),
+        explained=borne.exact,
+        elements=smaller.elements(found),
+        nondefault=len(smaller.nondefault(found, defaults)),
+        asked=ask.asked,
+        seconds=round(time.monotonic() - begun, 2),
+        finished=finished,
+    )  # fmt: skip
+
+
+def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, Program]:
+    """Return who asks about a member, what it shows now as the target, and its program.
+
+    Raises NotReduced where it fails no more by the library's own reference.
+    """
+    manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, verdict.test))
+    program = workspace.instance(manifest.instance)
+    question = Question(
+        frontend=verdict.frontend, variant=verdict.variant, environment=verdict.environment,
+        limits=_patient(probe.limits, verdict.outcome), screened=verdict.outcome.verdict == INCONSISTENT,
+    )  # fmt: skip
+    quick, slow = witness.passing(workspace, verdict)
+    ask = Asker(probe, question, quick, witness.beside(workspace, verdict))
+    ask.slow = slow
+    [first] = ask.look([program])
+    odd = {
+        name: x for name, x in first.details.items() if name in manner.ODD
+    }  # of its outputs, which older verdicts do not tell
+    seen = msgspec.structs.replace(verdict.outcome, details=odd | verdict.outcome.details)
+    if not alike(verdict.frontend, seen, first, elsewhere=not first.conversion_function):
+        raise NotReduced(f"by the library's own reference it is now {_brief(first)}")
+    ask.target = first
+    return ask, program
+
+
+def about(probe: Probe, found: Reduction, budget: Budget) -> Asker:
+    """Return who asks about programs that are like a reduced one; what that showed is the target."""
+    question = Question(
+        frontend=found.frontend, variant=found.variant, environment=found.environment,
+        limits=_patient(probe.limits, found.outcome), screened=found.outcome.verdict == INCONSISTENT,
+    )  # fmt: skip
+    ask = Asker(probe, question)
+    ask.target, ask.budget = found.outcome, budget
+    return ask
+
+
+def innermost(ask: Asker, kept: list[Program], defaults: dict[str, Mapping[str, Value]]) -> Known:
+    """Append to `kept` the program that its last is made of and that fails so, what that is made of, and so on.
+
+    What the library knows of the last is returned; `defaults` gets those of all operators that are called. Raises Spent.
+    """
+    known = ask.probe.known(kept[-1].library, kept[-1])
+    defaults.update({name: {key: values.decode(x) for key, x in of.items()} for name, of in known.defaults.items()})
+    while (piece := _piece(ask, kept[-1], known.pieces)) is not None:
+        kept.append(piece)
+        ask.target = ask.outcomes[piece.id]
+        known = ask.probe.known(piece.library, piece)
+    return known
+
+
+def _patient(limits: Limits, outcome: Outcome) -> Limits:
+    """Return the limits of a candidate; what takes long, or much, is asked for with those of the run."""
+    if outcome.verdict == OUT_OF_MEMORY:
+        return limits
+    return msgspec.structs.replace(limits, seconds=min(limits.seconds, PATIENCE))
+
+
+def _piece(ask: Asker, program: Program, forms: Iterable[dict[str, Any]]) -> Program | None:
+    """Return the first of the programs that one is made of which fails so, at the same place as far as places are told; which
+    call is wrong is what we want to know.
+    """
+    target, called = ask.target, set(program.operators)
+    pieces = [parse(form) for form in forms]
+    while pieces and target is not None:
+        batch, pieces = pieces[: ask.batch], pieces[ask.batch :]
+        shown = ask.look(batch)
+        failed = [ask.fails(x, elsewhere=True) and not moved(target, x, called) for x in shown]
+        for piece, fails in zip(batch, ask.passed(batch, failed), strict=True):
+            if fails:
+                return piece
+    return None
+
+
+def _shortened(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> bool:
+    """Append programs with less in what their calls hold that fail so, too, the smallest first; return whether one does."""
+    begun = len(kept)
+    while smaller.holds(kept[-1]):
+        size = smaller.measure(kept[-1], defaults)
+        made = map(parse, ask.probe.known(kept[-1].library, kept[-1]).shortened)
+        left = sorted((pair for x in made if (pair := (smaller.measure(x, defaults), x))[0] < size), key=lambda x: x[0])
+        count = len(kept)
+        while left and len(kept) == count:
+            batch, left = [x for _, x in left[: ask.batch]], left[ask.batch :]
+            kept += [x for x, fails in zip(batch, ask(batch), strict=True) if fails and ask.stands(x)][:1]
+        if len(kept) == count:
+            break
+    return len(kept) > begun
+
+
+def _spare(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> None:
+    """Leave out what a failure needed at first, and the smaller program means the same without: `axis=0` of one axis.
+
+    So it is where the library computes the same without it, bit for bit, and the compiler says the same.
+    """
+    for trait in smaller.traits(kept[-1], defaults):
+        made = None if trait.kind == "dtype" else smaller.applied(trait.without, kept[-1])
+        if made is None or ask([made]) != [True]:
+            continue
+        before, now = (ask.outcomes[x.id] for x in (kept[-1], made))
+        if before.message == now.message and ask.reference(made) == ask.reference(kept[-1]):
+            kept.append(made)
+
+
+def _revealing(ask: Asker, program: Program) -> list[Program]:
+    """Return the program with other values, with which more is wrong, or what is wrong tells more; else nothing.
+
+    Equal values hide what is mixed up, and zeros what is never computed.
+    """
+    made = [x for step in smaller.unlike(program) if (x := smaller.applied(step, program)) is not None and x != program]
+    before = ask.outcomes.get(program.id)
+    if before is None or before.verdict != INCONSISTENT or not made:
+        return []
+    found = [x for x, fails in zip(made, ask(made), strict=True) if fails]
+    return next(([x] for x in found if _tells_more(before, ask.outcomes[x.id])), [])
+
+
+def _tells_more(before: Outcome, now: Outcome) -> bool:
+    said = [manner.tells(x.details.get("manner") or {}) for x in (before, now)]
+    return conceals(now.details, before.details) or said[1] > said[0]
+
+
+def _ordinary(ask: Asker, program: Program) -> list[Program]:
+    """Return the program with numbers that differ, and then with axes longer than 1, as far as these fail so, too."""
+    shown = ask.outcomes[program.id]
+    if shown.verdict in (UNSTABLE, TIMEOUT, OUT_OF_MEMORY) or "drawn" in shown.details:
+        return []
+    found: list[Program] = []
+    for made in (readable.counted, readable.sized):
+        tried = list(made((found or [program])[-1]))
+        found += [x for x, fails in zip(tried, ask(tried), strict=True) if fails and ask.stands(x)][:1]
+    return found
+
+
+def _as_of_older(ask: Asker, program: Program) -> list[Program]:
+    """Return the program as of older versions of its operators, in which it fails so, too, the oldest last; else nothing.
+
+    Where the compiler knows none that admits its types, other integers than these are tried, of which the same bits or numbers
+    are expected: a shift that takes signed integers today may have been as wrong of unsigned ones before.
+    """
+
+    def older(of: Program) -> tuple[tuple[dict[str, Any], bool], ...]:
+        return ask.probe.known(of.library, of).older
+
+    found = _oldest(ask, program, older(program))
+    if not newer(ask.outcomes[(found or [program])[-1].id]):
+        return found
+    with suppress(Spent):
+        expected = ask.reference(program)
+        for made in _other_integers(program):
+            forms = [parse(form) for form, _ in older(made)]
+            failing = [x for x, fails in zip(forms, ask(forms), strict=True) if fails and not newer(ask.outcomes[x.id])]
+            if told := [x for x in failing if same_values(ask.reference(x), expected) and ask.agreed(x)]:
+                return told[-1:]
+    return found
+
+
+def _other_integers(program: Program) -> Iterator[Program]:
+    """Yield the program with another integer dtype in place of each, those of as many bits first, which keep the bits."""
+    for dtype in sorted({x.dtype for x in smaller.leaves(program)} & INTEGERS.keys()):
+        for other in sorted(INTEGERS.keys() - {dtype}, key=lambda x: (abs(INTEGERS[x] - INTEGERS[dtype]), x)):
+            yield smaller.as_dtype(program, dtype, other)
+
+
+def _oldest(ask: Asker, program: Program, older: Sequence[tuple[dict[str, Any], bool]]) -> list[Program]:
+    """Return the program as of older versions of its operators, in which it fails so, too, the oldest last; else nothing.
+
+    First the oldest that its library says the same of; then any other, if the library's reference computes the same there, bit
+    for bit, and another implementation confirms that: a version with other words may have other rules.
+
+    Args:
+        older: Forms of the program, the newest first, and whether the library says the same of them (opera.libraries.Older).
+    """
+    same = [parse(form) for form, alike in older if alike][-1:]
+    found = [x for x, fails in zip(same, ask(same), strict=True) if fails]
+    newest = (found or [program])[0]
+    others = [parse(form) for form, alike in older if not alike]
+    try:
+        failing = [x for x, shown in zip(others, ask.look(others), strict=True) if _as_before(ask, newest, shown)]
+        expected = ask.reference(newest) if failing else None
+        return found + [x for x in failing if ask.reference(x) == expected and ask.agreed(x)][-1:]
+    except Spent:  # what was found is no worse for it
+        return found
+
+
+def _as_before(ask: Asker, program: Program, shown: Outcome) -> bool:
+    """Whether an outcome is that of a program: one answer, or one crash; of what is newer, whichever converter raises it."""
+    before = ask.outcomes[program.id]
+    if before.verdict == INCONSISTENT:
+        return ask.fails(shown) and same_answer(before, shown)
+    return ask.fails(shown, elsewhere=newer(before))
+
+
+def _confirmed(workspace: Workspace, ask: Asker, kept: list[Program]) -> tuple[Program, Outcome]:
+    """Return the smallest program that fails so in a fresh process, by the limits of a run. Its test is kept.
+
+    Raises NotReduced where none does.
+    """
+    seen = ""
+    for program in list(reversed(kept))[:BACK]:
+        question = msgspec.structs.replace(
+            ask.question, program=captured(program), fresh=True, unpatched=True, limits=None, keep=workspace.tests_folder
+        )  # fmt: skip
+        outcome = ask.probe(question)
+        wanted = ask.outcomes[program.id]
+        if alike(ask.question.frontend, wanted, outcome):
+            return program, msgspec.structs.replace(outcome, conversion_function=wanted.conversion_function)
+        seen = _brief(outcome)
+    raise NotReduced(f"in a fresh process it is {seen}")
+
+
+def _brief(outcome: Outcome) -> str:
+    return " ".join(f"{outcome.verdict} {outcome.stage} {outcome.symptom} {outcome.message}".split())[:200]

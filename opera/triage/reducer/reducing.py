@@ -1,0 +1,420 @@
+"""`opera reduce`: findings one after the other, and their further members, which tell whether a finding is several."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from opera.errors import OperaError
+from opera.programs import migrated, values
+from opera.programs.program import Program
+from opera.programs.values import Value
+from opera.run.probe import Probe
+from opera.store import examined
+from opera.store import verdicts as stored_verdicts
+from opera.store.rows import Verdict
+from opera.store.workspace import REPRODUCERS, Workspace
+from opera.triage import reduction
+from opera.triage.distinct import belonging, causes, dividing, kinship
+from opera.triage.reducer import hidden
+from opera.triage.reducer.asking import Budget
+from opera.triage.reducer.reduce import SEARCH, SECONDS, NotReduced, about, asker, innermost, reduce
+from opera.triage.reduction import Reduction
+from opera.triage.reproducers import scripts
+from opera.triage.sentence import brief
+from opera.triage.shrink import smaller
+from opera.triage.shrink.minimise import Spent
+
+KIN = 0.1
+"""Share of the time of many reductions that is kept for asking which findings are one cause."""
+SHARE, LEAST = 0.5, 30.0
+"""What the findings of a run may take, unless the user says so: a share of the run's seconds, and seconds at least."""
+ASKED = 16
+"""Members of a finding that are asked whether they have its cause: first one of those that call the same with equal options."""
+
+
+def store(workspace: Workspace, found: Reduction) -> None:
+    """Store a reduction, and the test that was made of it, which is no part of the corpus.
+
+    One that had too little time takes no other's place that had enough.
+    """
+    known = reduction.by_member(workspace, [found.test]).get(found.test, ())
+    own = (x for x in known if (x.frontend, x.environment) == (found.frontend, found.environment))
+    if not found.finished and any(x.finished for x in own):
+        return
+    program = found.program().program
+    examined.save_test(workspace, examined.Examined(found.finding, found.environment, found.stored, b""), program)
+    reduction.save(workspace, found)
+
+
+def reduce_all(
+    workspace: Workspace,
+    names: Iterable[str],
+    seconds: float,
+    total: float,
+    tell: Callable[[str], None],
+    workers: int = 2,
+    *,
+    again: bool = False,
+) -> list[str]:
+    """Reduce findings one after the other, write their scripts, and tell of each; return those that were left for want of time.
+
+    Args:
+        seconds: What one may take; less for the last that `total` leaves time for.
+        total: What all may take together.
+        again: Whether further members that have a reduction are reduced once more, too.
+    """
+    found = scripts.members(workspace, names)
+    last, left, fresh, before = time.monotonic() + total, list(found), set[str](), causes.causes(workspace)
+    if not left:
+        return []
+    end = last - KIN * total
+    with Probe.of(workspace, workers=workers) as probe:
+        while left and time.monotonic() < end:
+            finding = left.pop(0)
+            try:
+                made = reduce(workspace, probe, found[finding], min(seconds, end - time.monotonic()))
+            except (NotReduced, OperaError) as error:
+                tell(f"{finding} is not reduced: {error.what if isinstance(error, OperaError) else error}")
+                continue
+            store(workspace, made)
+            fresh.add(made.test)
+            tell(told(workspace, finding, made))
+            for other in hidden.by_other_routes(workspace, probe, made, seconds):
+                if other.finding not in found:
+                    found[other.finding] = [other]
+                    left.append(other.finding)
+            script = workspace.root / REPRODUCERS / f"{finding}.py"
+            try:
+                scripts.write(workspace, finding, found[finding], script)
+            except OperaError as error:
+                tell(f"no script for {finding}: {error.what}")
+        done = _done(workspace)
+        for finding in [x for x in found if x in done]:
+            given = min(seconds, end - time.monotonic())
+            for verdict in _others(workspace, probe, found[finding], given, fresh if again else None):
+                if time.monotonic() > end:
+                    break
+                try:
+                    made = reduce(workspace, probe, [verdict], min(seconds, end - time.monotonic()))
+                except (NotReduced, OperaError):  # the finding has a reduction; this one only tells whether it is two
+                    continue
+                store(workspace, made)
+                tell(told(workspace, finding if verdict in found[finding] else verdict.finding, made))
+        at = {(x.frontend, x.environment) for of in found.values() for x in of}
+        _kin(workspace, probe, min(max(seconds, KIN * total), last - time.monotonic()), at)
+    causes.remember(workspace, before)
+    return left
+
+
+def ask_kin(workspace: Workspace, seconds: float, workers: int = 2) -> None:
+    """Ask whether findings are one cause that nobody asked of yet, as far as `seconds` go."""
+    if seconds > 0 and _unasked(workspace):
+        with Probe.of(workspace, workers=workers) as probe:
+            _kin(workspace, probe, seconds)
+
+
+class _Unasked(NamedTuple):
+    """What is known of a reduction beside others, those that it was not asked about, and whether to ask what is not read."""
+
+    known: kinship.Kin
+    of: Reduction
+    others: list[Reduction]
+    unread: bool
+
+
+def _unasked(workspace: Workspace, at: Collection[tuple[str, str]] | None = None) -> list[_Unasked]:
+    """Return the reductions of which it is to be asked whether they are one cause with others.
+
+    Args:
+        at: Frontends and environments; None: all.
+    """
+    called = causes.causes(workspace)
+    known = {(x.frontend, x.environment, x.of): x for x in kinship.stored(workspace)}
+    of = [(called.of(finding, x.test), x) for finding, x in causes.reduced(workspace) if kinship.telling(x)]
+    found = []
+    for x, others, deciding in kinship.candidates(
+        [(name, x) for name, x in of if at is None or (x.frontend, x.environment) in at]
+    ):
+        before = known.get((x.frontend, x.environment, x.stored)) or kinship.Kin(
+            x.finding, x.environment, x.frontend, x.variant, x.test, x.stored
+        )
+        seen = {y.of for y in before.asked}
+        left = [y for y in others if y.stored not in seen]
+        new = deciding and before.names != kinship.readable(x)
+        if left or new:
+            found.append(_Unasked(before, x, left, new))
+    return found
+
+
+def _kin(workspace: Workspace, probe: Probe, seconds: float, at: Collection[tuple[str, str]] | None = None) -> None:
+    """Ask whether findings are one cause, of each two reductions once. Store it.
+
+    Args:
+        seconds: What asking may take in all.
+        at: Frontends and environments; None: all.
+    """
+    budget = Budget(seconds)
+    for x in _unasked(workspace, at):
+        try:
+            made = _kin_of(probe, x.known, x.of, x.others, budget, unread=x.unread)
+        except Spent:
+            return
+        except OperaError:  # a test's folder is gone
+            continue
+        if made != x.known:
+            kinship.save(workspace, made)
+
+
+def _kin_of(
+    probe: Probe, before: kinship.Kin, x: Reduction, others: Sequence[Reduction], budget: Budget, *, unread: bool
+) -> kinship.Kin:
+    """Return what is known of a reduction once it was asked about beside others. Raises Spent."""
+    ask = about(probe, x, budget)
+    asked = [kinship.Asked(y.stored, kinship.answer((ask, x), (about(probe, y, budget), y))) for y in others]
+    made = msgspec.structs.replace(before, asked=(*before.asked, *asked))
+    if not unread:
+        return made
+    program = x.program().program
+    defaults = {
+        name: {key: values.decode(y) for key, y in of.items()}
+        for name, of in probe.known(program.library, program).defaults.items()
+    }
+    parameters = tuple(sorted(defaults.get(program.operator, {})))
+    return msgspec.structs.replace(
+        made, unread=kinship.unread(ask, x, defaults), names=kinship.readable(x), parameters=parameters
+    )
+
+
+def _others(
+    workspace: Workspace, probe: Probe, verdicts: Sequence[Verdict], seconds: float, fresh: Collection[str] | None
+) -> Iterator[Verdict]:
+    """Yield further members of a finding to be reduced, which tell whether it is several; each is yielded once.
+
+    First those that have an old reduction, if they are to be reduced anew. Then members are asked whether they have the cause
+    of a reduction; those that have not come next, then those of which it cannot be told and that call something else, and one
+    of each form of which nobody knows. What a member fails of besides (opera.triage.reducer.hidden) is such a member, too.
+
+    Args:
+        seconds: What asking may take in all.
+        fresh: Members that need no other reduction; None: those that have one.
+    """
+    budget, tried = Budget(seconds), set(fresh or ())
+    for environment in sorted({x.environment for x in verdicts}) if seconds > 0 else ():
+        of = [x for x in verdicts if x.environment == environment and _held(workspace, x)]
+        known = reduction.by_member(workspace, {x.test for x in of}) if fresh is not None else {}
+        old = {x.test: x for x in of if x.test not in tried and any(_about(y, x) for y in known.get(x.test, ()))}
+        for verdict in list(old.values())[: dividing.MOST]:
+            tried.add(verdict.test)
+            yield verdict
+        group, besides = dividing.diverse(workspace, of, ASKED), list[Verdict]()
+        group += [x for x in of if x not in group][: ASKED - len(group)]
+        for number in range(dividing.MOST):
+            seen = _asked(workspace, probe, group, budget, anew=fresh is not None and number == 0)
+            if more := [x for x in seen.hidden if x.test not in {y.test for y in group}]:
+                besides += dividing.diverse(workspace, more)
+                group += [x for x in besides if x not in group]
+                seen = _asked(workspace, probe, group, budget, anew=False)
+            left = [x for x in group if x.test not in tried and (x.finding, x.test) not in seen.reduced]
+            apart = [x for x in left if seen.apart(x)]
+            untold = [
+                x for x in left if x in (*group[: dividing.MOST], *besides) and seen.says(x) <= {belonging.UNTOLD}
+            ]
+            wanted = apart or untold or [x for x in dividing.unseen(workspace, of, seen.settled) if x.test not in tried]
+            if not wanted:
+                break
+            tried.add(wanted[0].test)
+            yield wanted[0]
+
+
+def _held(workspace: Workspace, verdict: Verdict) -> bool:
+    return migrated.folder(workspace.tests_folder, verdict.test).is_dir()
+
+
+def _about(found: Reduction, verdict: Verdict) -> bool:
+    return (found.frontend, found.environment) == (verdict.frontend, verdict.environment)
+
+
+class _Seen(NamedTuple):
+    """What is known of members: which were reduced, as (finding, test), what was seen of those that were asked, and what these
+    fail of besides.
+    """
+
+    reduced: set[tuple[str, str]]
+    answers: belonging.Answers
+    hidden: list[Verdict]
+
+    def says(self, verdict: Verdict) -> set[str]:
+        """Return what was seen of a member, whatever reduction it was asked about."""
+        return set(self.answers.get((verdict.finding, verdict.test), {}).values())
+
+    def settled(self, verdict: Verdict) -> bool:
+        """Whether a member was reduced, or has the cause of a reduction."""
+        return (verdict.finding, verdict.test) in self.reduced or belonging.BELONGS in self.says(verdict)
+
+    def apart(self, verdict: Verdict) -> bool:
+        """Whether a member may have another cause than all that were reduced: none calls the same, or it fails without what
+        decides of one that does.
+        """
+        says = self.says(verdict)
+        other = belonging.SAME in says or (belonging.LACKS in says and belonging.UNTOLD not in says)
+        return other and belonging.BELONGS not in says
+
+
+def _asked(workspace: Workspace, probe: Probe, group: Sequence[Verdict], budget: Budget, *, anew: bool) -> _Seen:
+    """Ask members whether they have the cause of a reduction of their finding, while there is time. Store it.
+
+    Each is asked once about each reduction, or `anew`; about its own, too, for what it fails of besides.
+    """
+    besides: list[Verdict] = []
+    failing = list(stored_verdicts.of_findings(workspace, {x.finding for x in group}))
+    finding = {(x.test, x.frontend, x.variant, x.environment): x.finding for x in failing}
+    found = reduction.by_member(workspace, {x.test for x in failing})
+    reductions = [
+        (finding[key], x)
+        for of in found.values()
+        for x in of
+        if (key := (x.test, x.frontend, x.variant, x.environment)) in finding
+    ]
+    known = {(x.finding, x.environment, x.test): x for x in belonging.stored(workspace, {x.test for x in group})}
+    done = {(name, x.test) for name, x in reductions}
+    for verdict in sorted(group, key=lambda x: (x.finding, x.test) not in done):  # these tell kinds of causes apart
+        before = known.get((verdict.finding, verdict.environment, verdict.test))
+        new = {
+            (x.stored, belonging.wanted(x)): x
+            for name, x in reductions
+            if name == verdict.finding and x.finished and _about(x, verdict)
+        }
+        asked = [x for x in (before.asked if before and not anew else ()) if new.pop((x.of, x.what), None)]
+        try:
+            if not new:
+                continue
+            more, other = _answers(workspace, probe, verdict, list(new.values())[: dividing.MOST], budget)
+        except Spent:
+            break
+        besides += other
+        if more:
+            made = belonging.Membership(
+                verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, (*asked, *more)
+            )
+            belonging.save(workspace, made)
+            known[made.finding, made.environment, made.test] = made
+    return _Seen(done, belonging.answers(known.values(), reductions), besides)
+
+
+def _answers(
+    workspace: Workspace, probe: Probe, verdict: Verdict, of: Sequence[Reduction], budget: Budget
+) -> tuple[list[belonging.Asked], list[Verdict]]:
+    """Ask a member, or what it is made of that fails so, about reductions; return what it fails of besides. Raises Spent."""
+    defaults: dict[str, Mapping[str, Value]] = {}
+    try:
+        ask, program = asker(workspace, probe, verdict)
+        ask.budget, kept = budget, [program]
+        innermost(ask, kept, defaults)
+    except (NotReduced, OperaError):  # it fails no more, or only after others
+        return [belonging.asked(x, belonging.UNTOLD) for x in of], []
+    asked, besides = list[belonging.Asked](), list[Verdict]()
+    for x in of:
+        asked.append(belonging.asked(x, belonging.answer(ask, kept[-1], defaults, x)))
+        other = hidden.left(ask, kept[-1], defaults, x) if asked[-1].says == belonging.OTHERWISE else None
+        stored = hidden.store(workspace, ask, verdict, other, hidden.lacking(x)) if other is not None else None
+        besides += [stored] if stored is not None else []
+    return asked, besides
+
+
+def told(workspace: Workspace, finding: str, found: Reduction) -> str:
+    """Return one line about a finding: what it was, what is left, what decides, and how long it took."""
+    manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, found.test))
+    before, after = workspace.instance(manifest.instance), found.program().program
+    called = brief(before.operator) + ("" if before.operator == after.operator else f" → {brief(after.operator)}")
+    only = (*found.deciding, *found.besides, *found.circumstances)
+    decided = f", only with {', '.join(only)}" if only else ""
+    return (
+        f"{finding} {found.frontend} {called}: {smaller.elements(before)} → {found.elements} elements,"
+        f" {_count(before)} → {found.nondefault} parameters{decided}; {found.asked} programs in {found.seconds:.1f} s"
+        f"{'' if found.finished else ', not finished'}"
+    )
+
+
+def _done(workspace: Workspace, seconds: float = 0.0) -> set[str]:
+    """Return the findings of which a member is reduced, as they are called now: to the end, or for so many seconds."""
+    called = causes.causes(workspace)
+    found = [x for x in causes.reduced(workspace) if x.reduction.finished or x.reduction.seconds >= seconds]
+    return {called.of(finding, x.test) for finding, x in found}
+
+
+def _count(program: Program) -> int:
+    return sum(len(call.params) for call in program.instances())
+
+
+def show(workspace: Workspace, name: str, seconds: float, total: float, workers: int, *, again: bool = False) -> None:
+    """Reduce one finding, or `all` that have no reduction yet, or one that had less time; with `again`, those too that have.
+
+    Raises UsageError for a name that no finding, or many, have.
+    """
+    found = list(scripts.members(workspace))
+    if name == "all":
+        done = set() if again else _done(workspace, SEARCH * seconds)
+        wanted = [x for x in found if x not in done]
+    else:
+        wanted = [causes.named(workspace, name, found)]
+    begun = time.monotonic()
+    left = reduce_all(workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers, again=again)
+    if (
+        name == "all"
+    ):  # of frontends of which nothing is left, too; the last time may have been over before it was asked
+        ask_kin(workspace, total - (time.monotonic() - begun), workers)
+    scripts.write_all(workspace)  # of what reductions made findings of their own
+    if left:
+        print(f"{len(left)} findings are left: the time is over; the same command goes on")
+    elif not wanted:
+        print("every finding is reduced")
+
+
+class Given(msgspec.Struct, frozen=True):
+    """What the user of `opera run` says of reductions.
+
+    Attributes:
+        wanted: Whether there are to be any.
+        seconds: What they may take; None: SHARE of what the run took, LEAST at least.
+        budget: Seconds of the run and them together, None for as many as they need.
+    """
+
+    wanted: bool = True
+    seconds: float | None = None
+    budget: float | None = None
+    workers: int = 2
+
+
+class Afterwards:
+    """What follows a run: smaller programs of new findings, and scripts."""
+
+    def __init__(self, given: Given) -> None:
+        self.given, self.begun = given, time.monotonic()
+
+    def __call__(self, workspace: Workspace) -> tuple[int, dict[str, str]]:
+        """Reduce new findings for as long as that may take, write what scripts are missing; return as write_all does."""
+        took = time.monotonic() - self.begun
+        given = self.given
+        seconds = max(LEAST, SHARE * took) if given.seconds is None else given.seconds
+        if given.budget is not None:
+            seconds = min(seconds, given.budget - took)
+        written = new(workspace, seconds, given.workers) if given.wanted and seconds > 0 else 0
+        more, missing = scripts.write_all(workspace)
+        return written + more, missing
+
+
+def new(workspace: Workspace, seconds: float, workers: int) -> int:
+    """Reduce the findings that are new, that have neither a script nor a reduction; return how many scripts were written."""
+    done = _done(workspace)
+    folder = workspace.root / REPRODUCERS
+    wanted = [x for x in scripts.members(workspace) if x not in done and not (folder / f"{x}.py").is_file()]
+    if not wanted:
+        return 0
+    left = reduce_all(workspace, wanted, SECONDS, seconds, lambda _: None, workers)
+    reduced = _done(workspace) & set(wanted)
+    print(f"{len(reduced)} of {len(wanted)} new findings reduced" + ("; opera reduce all goes on" if left else ""))
+    return sum((folder / f"{x}.py").is_file() for x in wanted)

@@ -1,0 +1,174 @@
+"""Which member of a finding its script, its page and its sentence are about: one choice for all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from opera.oracle import draws, location, randomness
+from opera.oracle.draws import Broken
+from opera.oracle.screens import AGREEING
+from opera.programs import migrated
+from opera.programs.values import Message
+from opera.programs.verdicts import INCONSISTENT, Outcome, newer
+from opera.store.rows import Verdict
+from opera.store.workspace import Workspace
+from opera.triage import reduction
+from opera.triage.conditions import deciding, peculiar
+from opera.triage.distinct import kinship
+from opera.triage.doubts import SMALL
+from opera.triage.reduction import Reduction
+from opera.triage.sentence import EQUAL, at_limit
+
+BORNE_OUT = 3
+"""Near programs that pass at least, where it is told that a number is just at a limit: small programs have such by chance."""
+
+
+class Choice(NamedTuple):
+    """What shows a finding: the verdict on a member, or on the smallest program that a member was reduced to.
+
+    `reduction` is that of the program, None where the member itself is shown; `member` is the member. `alike` are operators in
+    place of one of the program's with which the finding fails as well, the most frequent first.
+    """
+
+    verdict: Verdict
+    member: Verdict
+    reduction: Reduction | None = None
+    alike: tuple[str, ...] = ()
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """What decides, as far as a reduction told: parameters, what else, and in which circumstances."""
+        of = self.reduction
+        if of is None:
+            return ()
+        known = of.explained and of.near[1] >= BORNE_OUT
+        return (*of.deciding, *(x for x in of.besides if known or not (at_limit(x) or x == EQUAL)), *of.circumstances)
+
+
+def choose(
+    workspace: Workspace, verdicts: list[Verdict], known: Mapping[str, list[Reduction]] | None = None
+) -> Choice | None:
+    """Return what shows a finding best: the smallest program that a member was reduced to, of operators that the compiler
+    knows if there is one, whose outputs an independent implementation confirms if there is one, of small ones one of which is
+    known what decides; else the first of its `candidates`.
+
+    None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
+    the folders of its tests were deleted. `known` is reduction.by_member, of who asks for many findings.
+    """
+    names = dict.fromkeys(x.test for x in verdicts)
+    found = reduction.by_member(workspace, names) if known is None else known
+    members = {(x.test, x.environment, x.variant): x for x in verdicts}
+    reduced = [
+        x
+        for name in names
+        for x in found.get(name, ())
+        if (member := members.get((x.test, x.environment, x.variant)))
+        and not kinship.elsewhere(member.outcome.conversion_function, x.outcome)
+        and migrated.folder(workspace.tests_folder, x.stored).is_dir()
+    ]
+    if reduced:
+        best = min(
+            reduced,
+            key=lambda x: (
+                newer(x.outcome),
+                _by_chance(x.outcome),
+                x.outcome.verdict == INCONSISTENT and not x.outcome.details.get(AGREEING),
+                x.elements > SMALL and x.elements,
+                not x.explained,
+                x.elements,
+                x.outcome.conversion_function.startswith(location.EXPANDED),
+                not (x.deciding or x.besides or x.circumstances),
+                x.stored,
+            ),
+        )
+        member = members[best.test, best.environment, best.variant]
+        shown = msgspec.structs.replace(member, test=best.stored, outcome=best.outcome)
+        own = best.program().program.operators
+        plain = [x for x in reduced if x.finished and not _holds_bodies(x)]
+        alike = tuple(x for x in reduction.named([best, *plain]) if x not in own)
+        return Choice(_of_drawn(workspace, shown), member, _shared(best, reduced), alike)
+    return next((Choice(_of_drawn(workspace, x), x) for x in candidates(workspace, verdicts)), None)
+
+
+def _holds_bodies(found: Reduction) -> bool:
+    """Whether a reduced program holds others, any of which may be what fails: the branches of `If`."""
+    return any(isinstance(x, Message) for call in found.program().program.instances() for x in call.params.values())
+
+
+def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
+    """Return a reduction without special numbers, ranks, dtypes and circumstances that decide of it and not of another of the
+    finding (circumstances: of the same operators): they are but one way to it. Of dtypes another must decide there, for a
+    search may end in one that needs none to be told.
+    """
+    told = [x.besides for x in found if x.finished]
+
+    def stands(says: str) -> bool:
+        of_kind = next((x for x in (kinship.special, peculiar.is_rank, deciding.is_dtype) if x(says)), None)
+        others = [set(filter(of_kind, x)) for x in told] if of_kind else []
+        return all(says in x for x in others if x or of_kind is not deciding.is_dtype)
+
+    called = best.program().program.operators
+    near = [x.circumstances for x in found if x.finished and any(x.near) and x.program().program.operators == called]
+    shared = tuple(says for says in best.circumstances if all(says in x for x in near))
+    return msgspec.structs.replace(best, besides=tuple(filter(stands, best.besides)), circumstances=shared)
+
+
+def _of_drawn(workspace: Workspace, verdict: Verdict) -> Verdict:
+    """Return a verdict that says what is wrong with numbers drawn at random, also one that was stored when none said so.
+
+    That one of them is not the one that the reference drew says nothing.
+    """
+    outcome = verdict.outcome
+    details = outcome.details
+    if outcome.verdict != INCONSISTENT or outcome.symptom in randomness.FORMS or "drawn" in details:
+        return verdict
+    path = migrated.folder(workspace.tests_folder, verdict.test)
+    manifest = migrated.read_manifest(path) if (path / "manifest.json").is_file() else None
+    if manifest is None or randomness.RANDOM not in manifest.tags:
+        return verdict
+    name = details.get("output")
+    place = manifest.outputs.index(name) if name in manifest.outputs else 0
+    told: Broken | None = None
+    if "why" in details:
+        kind = draws.CONSTANT if draws.CONSTANT in details.get("tags", ()) else ""
+        told = Broken(details["why"], kind, place)
+    elif place == 0 and "index" in details and isinstance(details.get("actual"), int | float):
+        index = [int(x) for x in re.findall(r"\d+", details["index"])]
+        told = draws.outside(workspace.instance(manifest.instance), index, details["actual"])
+    told = told or Broken("numbers that are drawn were compared with others that are: run it again", "", place)
+    return msgspec.structs.replace(
+        verdict, outcome=msgspec.structs.replace(outcome, details={**details, **told.numbers()})
+    )
+
+
+def candidates(workspace: Workspace, verdicts: list[Verdict]) -> list[Verdict]:
+    """Return the members that fail alone and whose tests are there, confirmed ones where there are such, the smallest first.
+
+    Those come first that leave nothing to chance.
+    """
+    found = [x for x in verdicts if alone(x)]
+    made = _made(workspace, (x for x in found if x.confirmation == "confirmed")) or _made(workspace, found)
+    return sorted(made, key=lambda x: (_by_chance(x.outcome), _size(workspace, x.test), x.test))
+
+
+def _by_chance(outcome: Outcome) -> bool:
+    """Whether what is wrong is how numbers are drawn, which takes many of them to see."""
+    return "drawn" in outcome.details
+
+
+def alone(verdict: Verdict) -> bool:
+    """Whether a test fails without others before it in the same process, and by its own fault."""
+    details = verdict.outcome.details
+    return "state-dependent" not in details.get("tags", ()) and "victim" not in details
+
+
+def _made(workspace: Workspace, verdicts: Iterable[Verdict]) -> list[Verdict]:
+    return [x for x in verdicts if migrated.folder(workspace.tests_folder, x.test).is_dir()]
+
+
+def _size(workspace: Workspace, test: str) -> int:
+    return sum(path.stat().st_size for path in migrated.folder(workspace.tests_folder, test).iterdir())

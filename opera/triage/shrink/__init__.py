@@ -1,0 +1,1 @@
+"""Smaller programs of a failing one, and the search among them; nothing here knows a compiler."""

@@ -1,0 +1,217 @@
+"""Smaller tensors: sizes that become smaller wherever they occur, and axes that are dropped, with what states them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from opera.programs.program import Operand, Program, with_params, with_values
+from opera.programs.values import RandomTensor, Tensor, Value
+from opera.triage.shrink import simpler
+from opera.triage.shrink.smaller import (
+    SIZED,
+    Defaults,
+    Leaf,
+    Step,
+    at,
+    axes_input,
+    axes_kept,
+    integers,
+    is_axes,
+    leaves,
+    mapped,
+    states,
+)
+
+
+def sizes(program: Program, _: Defaults) -> Iterator[Step]:
+    """Yield what makes dimensions smaller: wherever a size occurs, then axis by axis of each tensor. None becomes 0."""
+    found = sorted({size for x in leaves(program) for size in x.shape if size > 1}, reverse=True)
+    for target in (1, 2):
+        for last in (False, True):
+            yield partial(_all_sizes, most=target, last=last)
+    stated = {x for call in program.instances() for value in call.params.values() for x in integers(value) if x > 1}
+    bound = _bound(program)
+    for size in (*found, *sorted(stated - set(found), reverse=True)):
+        for target in smaller_sizes(size):
+            for multiples in (False, True):
+                for stating in (True,) if size in bound else (True, False):
+                    yield partial(resized, size=size, target=target, multiples=multiples, stating=stating)
+            yield partial(resized, size=size, target=target, stating=size in bound, begin=size - target)
+        for begin in range(1, size - 1 if size <= simpler.FEW else 0):
+            yield partial(resized, size=size, target=1, stating=size in bound, begin=begin)
+    for axis in range(max((len(x.shape) for x in leaves(program)), default=0)):
+        for place in (axis, -1 - axis):
+            for last in (False, True):
+                yield partial(mapped, change=partial(_in_line, axis=place, last=last))
+    for place, leaf in enumerate(leaves(program)):
+        for axis, size in enumerate(leaf.shape):
+            for target in smaller_sizes(size):
+                for begin in (0, size - target):
+                    if target > 0 and size not in bound:
+                        yield at(place, partial(_axis_cut, axis=axis, target=target, begin=begin))
+
+
+def smaller_sizes(size: int) -> list[int]:
+    """Return sizes to be tried for one: 1, 2, half, three quarters, ... one less, so that a limit in between is soon found."""
+    parts = [size - (size >> n) for n in range(2, size.bit_length())]
+    return [x for x in dict.fromkeys((1, 2, size // 2, *parts, size - 1)) if x < size]
+
+
+def _bound(program: Program) -> set[int]:
+    """Return the sizes that parameters state."""
+    return {
+        x
+        for call in program.instances()
+        for name, value in call.params.items()
+        if SIZED.search(name.rpartition(".")[2])
+        for x in integers(value)
+        if x > 1
+    }
+
+
+def _all_sizes(program: Program, most: int, last: bool) -> Program:
+    def change(leaf: Leaf) -> Leaf:
+        return cut(leaf, [min(x, most) for x in leaf.shape], [max(0, x - most) * last for x in leaf.shape])
+
+    return mapped(program, change)
+
+
+def resized(
+    program: Program, size: int, target: int, multiples: bool = False, stating: bool = False, begin: int = 0
+) -> Program:
+    """Return a program in which a size is another one wherever it is a dimension, or a `multiple` of it is.
+
+    With `stating`, integers of parameters and of small integer inputs that are this size change as well, but no numbers of
+    axes. What is kept of such a dimension begins at `begin`.
+    """
+
+    def other(number: int) -> int:
+        if number == size:
+            return target
+        return number // size * target if multiples and number > size and number % size == 0 else number
+
+    def change(leaf: Leaf) -> Leaf:
+        found = cut(leaf, [other(x) for x in leaf.shape], [begin if x == size else 0 for x in leaf.shape])
+        if stating and isinstance(found, Tensor) and states(found):
+            return Tensor.of(simpler.integers(found, other), found.dtype)
+        return found
+
+    made = mapped(program, change)
+    if not stating:
+        return made
+    made = axes_kept(program, made)
+    return with_params(
+        made, lambda call: {x: held if is_axes(x) else _replaced(held, other) for x, held in call.params.items()}
+    )
+
+
+def _replaced(value: Value, other: Callable[[int], int]) -> Value:
+    if isinstance(value, list | tuple):
+        return type(value)(_replaced(x, other) for x in value)
+    return other(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _in_line(leaf: Leaf, axis: int, last: bool) -> Leaf:
+    """Leave the first or last entry of an axis, counted from either end, so that it is in line with those of other tensors."""
+    if not -len(leaf.shape) <= axis < len(leaf.shape) or leaf.shape[axis] < 2:
+        return leaf
+    place = axis % len(leaf.shape)
+    shape = [1 if x == place else size for x, size in enumerate(leaf.shape)]
+    return cut(leaf, shape, [(size - 1) * last for size in leaf.shape])
+
+
+def _axis_cut(leaf: Leaf, axis: int, target: int, begin: int) -> Leaf:
+    if axis >= len(leaf.shape):
+        return leaf
+    shape = [min(x, target) if place == axis else x for place, x in enumerate(leaf.shape)]
+    return cut(leaf, shape, [begin if place == axis else 0 for place in range(len(shape))])
+
+
+def cut(leaf: Leaf, shape: Sequence[int], begins: Sequence[int]) -> Leaf:
+    """Return so many elements of a tensor along each axis, from where they begin; no dimension becomes larger."""
+    least = tuple(min(have, want) for have, want in zip(leaf.shape, shape, strict=True))
+    if least == leaf.shape:
+        return leaf
+    if isinstance(leaf, RandomTensor):
+        return msgspec.structs.replace(leaf, shape=least)
+    first = [min(begin, have - want) for begin, have, want in zip(begins, leaf.shape, least, strict=True)]
+    window = tuple(slice(begin, begin + want) for begin, want in zip(first, least, strict=True))
+    return Tensor.of(leaf.array()[window], leaf.dtype)
+
+
+def ranks(program: Program, _: Defaults) -> Iterator[Step]:
+    """Yield what drops axes of size 1: of all tensors of a rank together, with what states an entry for each axis.
+
+    Never of one tensor alone: many operators want one rank of all, and not every library checks that.
+    """
+    for rank in sorted({len(x.shape) for x in leaves(program)}, reverse=True):
+        for axis in range(rank):
+            for spatial in (0, 2):
+                yield partial(_dropped, rank=rank, axis=axis, spatial=spatial)
+
+
+def _squeezed(leaf: Leaf, axis: int) -> Leaf:
+    if axis >= len(leaf.shape) or leaf.shape[axis] != 1:
+        return leaf
+    return msgspec.structs.replace(leaf, shape=leaf.shape[:axis] + leaf.shape[axis + 1 :])
+
+
+def _dropped(program: Program, rank: int, axis: int, spatial: int) -> Program | None:
+    """Drop an axis of all tensors of a rank, and its entries in lists of as many numbers, or of one for each spatial axis.
+
+    Where a list tells which axes there are entries for (`axes`), they are those of this axis, if it is one of them.
+    """
+    if rank - spatial < 1 or axis < spatial:
+        return None
+    count, place = rank - spatial, axis - spatial
+    told = {tuple(x % rank for x in axes) for axes in _axes_told(program)}
+    if told:
+        axes = told.pop()
+        count, place = len(axes), axes.index(axis) if axis in axes else -1
+        if told or spatial or axes == (axis,):
+            return None
+    lengths = {count: (place,), 2 * count: (place, place + count)} if count > 1 and place >= 0 else {}
+
+    def numbers(items: Sequence[Any]) -> list[Any]:
+        gone = lengths.get(len(items), ())
+        return [x for place, x in enumerate(items) if place not in gone]
+
+    def moved(number: int) -> int:
+        at = number % rank
+        return at - (at > axis) - (rank - 1 if number < 0 else 0)
+
+    def change(leaf: Leaf) -> Leaf:
+        if len(leaf.shape) == rank:
+            return _squeezed(leaf, axis)
+        if isinstance(leaf, Tensor) and len(leaf.shape) == 1 and leaf.shape[0] in lengths:
+            return Tensor.of(leaf.array()[numbers(range(leaf.shape[0]))], leaf.dtype)
+        return leaf
+
+    def lists(name: str, value: Value) -> Value:
+        if isinstance(value, list | tuple) and len(value) == len(integers(value)):
+            left = numbers(value) if len(value) in lengths else value
+            return type(value)(map(moved, left) if is_axes(name) else left)
+        if isinstance(value, int) and not isinstance(value, bool) and is_axes(name) and value > axis:
+            return value - 1
+        return value
+
+    def renumbered(operand: Operand) -> Value:
+        held = axes_input(operand)
+        return Tensor.of(simpler.integers(held, moved), held.dtype) if held else operand.value
+
+    program = mapped(program, change)
+    program = with_values(program, list(map(renumbered, program.inputs)))
+    return with_params(program, lambda call: {name: lists(name, x) for name, x in call.params.items()})
+
+
+def _axes_told(program: Program) -> Iterator[list[int]]:
+    """Yield the lists of axes that a program has as parameters and inputs."""
+    for call in program.instances():
+        yield from (
+            integers(x) for name, x in call.params.items() if is_axes(name) and isinstance(x, list | tuple) and x
+        )
+    yield from (held.array().tolist() for operand in program.inputs if (held := axes_input(operand)))

@@ -1,0 +1,54 @@
+"""What may be told of a program holds of it, and can be asked of any other."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opera.programs.program import Instance, Operand
+from opera.programs.values import Tensor
+from opera.triage.conditions import features
+from opera.triage.conditions.near import near
+from opera.triage.shrink import simpler
+
+KINDS = ["float16", "float32", "int4", "int8", "uint8", "uint64", "float8_e4m3fn", "float4_e2m1fn"]
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.lists(st.integers(0, 3), max_size=3), min_size=1, max_size=3),
+    st.sampled_from(["float32", "float64", "int64", "bool"]),
+    st.sampled_from(
+        [[], ["float8_e4m3fn", "float8_e8m0fnu"], ["int8", "float16", "bfloat16"], ["bool", "string", "int4"]]
+    ),
+    st.integers(0, 3),
+)
+def test_all_that_may_be_told_of_a_program_holds_of_it_and_can_be_asked_of_any_other(sizes, of, made, count):
+    given = tuple(Operand(f"x{n}", Tensor.of(np.ones(x, of))) for n, x in enumerate(sizes))
+    program = Instance("onnx", "Any", {"axis": count, "stride": [1, count]}, given, ("y",), {})
+    found = list(features.features(program, {"Any": {"axis": 0, "stride": [1, 1], "bias": None}}, (), made))
+    assert all(x.holds(program) for x in found)
+    assert all(x.says for x in found)
+    rows = near(program, {})
+    for other in (x for row in rows for x in itertools.islice(row, 3) if x is not None):
+        assert {x.holds(other) for x in found} <= {True, False}
+
+
+@given(st.sampled_from(KINDS), st.floats(-1e9, 1e9, width=32))
+def test_a_number_that_a_dtype_holds_comes_back_from_it(to, value):
+    numbers = np.array([value])
+    beyond, odd = (bool(of(numbers, to)[0]) for of in (features.beyond, features.inexact))
+    assert odd or not beyond
+    if not beyond:
+        [back] = simpler.numbers(simpler.numbered(numbers, to))
+        assert (float(back) == value) is not odd
+
+
+def test_what_is_no_number_is_lost_in_every_dtype_and_beyond_none():
+    numbers = np.array([np.nan, np.inf, 1.0])
+    for to in KINDS:
+        assert features.beyond(numbers, to).tolist() == [False, True, False]
+        assert features.lost(numbers, to).tolist() == features.inexact(numbers, to).tolist() == [True, True, False]

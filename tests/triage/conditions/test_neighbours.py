@@ -1,0 +1,57 @@
+"""What passes beside a failing program shows that a compiler takes programs of its form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Tensor
+from opera.programs.verdicts import CRASH, INVALID, PASS, Outcome
+from opera.triage.conditions.neighbours import Neighbours
+from opera.triage.shrink import smaller
+
+DEFAULTS = {"Resize": {"mode": "nearest"}}
+
+
+def resize(*shape: int, **params: object) -> Instance:
+    operands = (Operand("X", Tensor.of(np.ones(shape, "f4"))), Operand("scales", Tensor.of(np.ones(len(shape), "f4"))))
+    return Instance("onnx", "Resize", dict(params), operands, ("Y",), {"opset": {"": 19}})
+
+
+class Compiler:
+    """Shows of a program what a function says of whether it has a mode, and of its rank."""
+
+    def __init__(self, shows: Callable[[bool, int], str]) -> None:
+        self.shows = shows
+
+    def look(self, programs: list[Program]) -> list[Outcome]:
+        stated = [any("mode" in call.params for call in x.instances()) for x in programs]
+        return [Outcome(self.shows(y, len(smaller.leaves(x)[0].shape))) for x, y in zip(programs, stated, strict=True)]
+
+    def fails(self, outcome: Outcome) -> bool:
+        return outcome.verdict == CRASH
+
+
+@pytest.mark.parametrize(
+    ("beside", "accepted"),
+    [
+        ({4: PASS, 2: PASS}, True),
+        ({4: PASS, 2: CRASH}, False),  # of two axes it is refused whatever the mode
+        ({4: PASS, 2: INVALID}, False),  # nobody can tell
+        ({4: CRASH, 2: CRASH}, False),  # it fails with any mode: nothing shows that two axes are taken
+    ],
+)
+def test_an_axis_less_is_taken_where_something_passes_there(beside: dict[int, str], accepted: bool) -> None:
+    ask = Compiler(lambda stated, rank: CRASH if stated else beside.get(rank, INVALID))
+    known = Neighbours(ask, resize(1, 1, 2, 2, mode="cubic"), DEFAULTS)  # type: ignore[arg-type]
+    assert known.told == (["mode='cubic'"] if beside[4] == PASS else [])
+    assert known.has(resize(1, 2, mode="cubic")) is accepted
+    assert known.has(resize(1, 1, 1, 1, mode="cubic")), "fewer elements are no other rank"
+    assert (
+        known.chosen("an input of rank 2")
+        and not known.chosen("an input of rank 4")
+        and not known.chosen("NaN in an input")
+    )

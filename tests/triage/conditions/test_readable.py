@@ -1,0 +1,75 @@
+"""A reduction ends at an ordinary program where that fails as the smallest one does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Tensor
+from opera.programs.verdicts import INCONSISTENT, UNSTABLE, Outcome
+from opera.triage.conditions import readable
+from opera.triage.reducer import reduce
+from opera.triage.shrink import simpler, smaller
+
+SHAPES = arrays.array_shapes(min_dims=0, max_dims=5, min_side=1, max_side=3)
+
+
+def add(*values: np.ndarray[Any, Any]) -> Instance:
+    operands = tuple(Operand(f"x{n}", Tensor.of(x)) for n, x in enumerate(values))
+    return Instance("onnx", "Add", {}, operands, ("y",), {})
+
+
+@given(SHAPES, SHAPES, st.sampled_from(("f4", "f8", "i8")))
+def test_ordinary_programs_are_small_and_only_axes_of_1_and_no_indices_grow(
+    one: tuple[int, ...], other: tuple[int, ...], kind: str
+) -> None:
+    program = add(np.ones(one, "f4"), np.ones(other, kind))
+    made = readable.sized(program)
+    assert len({x.id for x in made} | {program.id}) == len(made) + 1 <= readable.TRIED + 1
+    for x in made:
+        shapes = [leaf.shape for leaf in smaller.leaves(x)]
+        assert max(map(math.prod, shapes)) <= readable.MOST
+        assert all(b in (a, 2, 3) if a == 1 else a == b for a, b in zip((*one, *other), sum(shapes, ()), strict=True))
+        assert kind != "i8" or x.inputs[1] == program.inputs[1]
+
+
+def test_one_number_goes_on_and_numbers_differ_from_those_of_other_tensors() -> None:
+    [first, *_] = readable.sized(add(np.float32([[1.5]])))
+    assert simpler.numbers(smaller.leaves(first)[0]).tolist() == [[1.5, 2.5, 3.5], [4.5, 5.5, 6.5]]
+    every, alone = readable.counted(add(np.ones(2, "f4"), np.ones(2, "f4")))
+    assert [x.array().tolist() for x in smaller.leaves(every)] == [[1, 2], [2, 3]]
+    assert [x.array().tolist() for x in smaller.leaves(alone)] == [[1, 2], [1, 1]]
+
+
+class Asker:
+    """Answers as a compiler that fails on what `fails` says."""
+
+    def __init__(self, fails: Callable[[tuple[int, ...]], bool], verdict: str = INCONSISTENT) -> None:
+        self.fails, self.outcomes, self.verdict = fails, dict[str, Outcome](), verdict
+
+    def __call__(self, programs: Sequence[Program]) -> list[bool]:
+        self.outcomes.update((x.id, Outcome(self.verdict)) for x in programs)
+        return [self.fails(smaller.leaves(x)[0].shape) for x in programs]
+
+    def stands(self, program: Program) -> bool:
+        return True
+
+
+def test_a_corner_is_kept_only_where_nothing_ordinary_fails() -> None:
+    program = add(np.ones((1, 1, 1), "f4"))
+
+    def left(ask: Any) -> list[tuple[int, ...]]:
+        ask([program])
+        return [smaller.leaves(x)[0].shape for x in reduce._ordinary(ask, program)]
+
+    assert left(Asker(lambda _: True)) == [(1, 2, 3)]
+    assert left(Asker(lambda shape: shape[1] == 1)) == [(1, 1, 2)]
+    assert left(Asker(lambda shape: max(shape) == 1)) == []
+    assert left(Asker(lambda _: True, UNSTABLE)) == [], "what varies is not the same failure twice"

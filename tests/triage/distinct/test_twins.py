@@ -1,0 +1,43 @@
+"""Findings that say the same of another operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from opera.programs.program import Captured, Instance, Provenance
+from opera.programs.verdicts import CRASH, INCONSISTENT, Outcome
+from opera.triage.distinct import twins
+from opera.triage.reduction import Reduction
+
+LEFT = "cannot emit this Relax operator directly. Run the lowering pass first. Offending call: R.nn.{}(x)"
+SCALAR = "input can't be a scalar"
+
+
+def reduced(operator: str, message: str, place: str = "", **more: Any) -> Reduction:
+    program = Captured(Instance("keras", f"keras.layers.{operator}", {}, (), ("y",), {}), Provenance("t", "", ""))
+    outcome = Outcome(CRASH, "compile", "InternalError", message, conversion_function=f"{operator}{place}")
+    found = Reduction("F1", "e0", "tvm-keras", "tflite", "t0", program.form(), outcome)
+    return msgspec.structs.replace(found, **more)
+
+
+CONV2D = reduced("Conv2DTranspose", LEFT.format("conv2d_transpose"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "twin"),
+    [
+        (CONV2D, reduced("Conv3DTranspose", LEFT.format("conv3d_transpose")), True),
+        (CONV2D, reduced("CategoryEncoding", LEFT.format("broadcast_to")), False),
+        (CONV2D, reduced("Conv3DTranspose", LEFT.format("conv3d_transpose"), besides=("an empty input",)), False),
+        (CONV2D, reduced("Conv3DTranspose", LEFT.format("conv3d_transpose"), frontend="mnn-keras"), False),
+        (CONV2D, reduced("Conv3DTranspose", "", outcome=Outcome(INCONSISTENT, "infer", "value", "")), False),
+        (reduced("Add", SCALAR), reduced("Mul", SCALAR), False),  # few words are Python's own as well
+        (reduced("Add", SCALAR, "@slice.hpp:66"), reduced("Mul", SCALAR, "@slice.hpp:66"), True),
+        (reduced("Add", SCALAR, "@slice.hpp:66"), reduced("Mul", SCALAR, "@slice.hpp:77"), False),
+    ],
+)
+def test_twins_say_the_same_but_for_their_names(one: Reduction, other: Reduction, twin: bool) -> None:
+    assert twins.alike(one, other) == twins.alike(other, one) == twin

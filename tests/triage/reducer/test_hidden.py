@@ -1,0 +1,89 @@
+"""How a reduced program fails by another route into its frontend, and whether anybody knows of that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import pytest
+from faults.onnx_faults import Silent, relu
+
+from opera.programs.program import Captured, Instance, Operand, Program, Provenance
+from opera.programs.values import Tensor
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, REFUSED, UNSUPPORTED, Limits, Outcome
+from opera.run import driver as stage
+from opera.store import verdicts
+from opera.store.workspace import Workspace
+from opera.triage.findings import findings
+from opera.triage.reducer import hidden, reducing
+from opera.triage.reduction import Reduction
+
+VALUE = Outcome(INCONSISTENT, "infer", "value", "output 'Y': 1 of 1 elements", details={"max_rel": 1.0})
+SHAPE = Outcome(INCONSISTENT, "infer", "shape", "output 'Y': shape [1] is expected")
+
+
+def crash(message: str, place: str) -> Outcome:
+    return Outcome(CRASH, "load", "OpConversionFailure", message, conversion_function=place)
+
+
+FEWER = crash("got fewer inputs than are expected here", "aten::sum@utils.cpp:55")
+BEYOND = crash("the dimension is out of range of the tensor", "aten::sum@shape_util.cpp:66")
+
+
+def reduced(operator: str, outcome: Outcome, frontend: str = "openvino-torch") -> Reduction:
+    shown = Instance("torch", f"torch.{operator}", {}, (Operand("x", Tensor.of(np.ones(1, "f4"))),), (), {})
+    captured = Captured(shown, Provenance("s", "f", "t")).form()
+    return Reduction("F1", "e", frontend, "exported-program", "t0", captured, outcome, stored=shown.id)
+
+
+class Route:
+    """A compiler that shows one outcome, whatever it is asked."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+    def look(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [self.outcome for _ in programs]
+
+
+@pytest.mark.parametrize(
+    ("own", "shown", "known", "new"),
+    [
+        (VALUE, SHAPE, [], True),
+        (VALUE, VALUE, [], False),
+        (VALUE, Outcome(PASS), [], False),
+        (VALUE, Outcome(UNSUPPORTED, "load", "", "no rule"), [], False),
+        (VALUE, msgspec.structs.replace(FEWER, verdict=REFUSED), [], False),
+        (FEWER, BEYOND, [], True),
+        (FEWER, BEYOND, [reduced("sum", BEYOND)], False),
+        (FEWER, BEYOND, [reduced("sum", BEYOND, "tvm-torch")], True),  # another compiler's
+        (FEWER, BEYOND, [reduced("amax", BEYOND)], False),  # the place is known
+        (VALUE, SHAPE, [reduced("amax", SHAPE)], True),
+        (VALUE, SHAPE, [reduced("sum", SHAPE)], False),
+    ],
+)
+def test_another_route_fails_otherwise_than_anybody_knows(
+    own: Outcome, shown: Outcome, known: list[Reduction], new: bool
+) -> None:
+    found = reduced("sum", own)
+    made = hidden.otherwise(Route(shown), found, known)  # type: ignore[arg-type]
+    assert made == (found.program().program if new else None)
+
+
+@pytest.mark.full
+def test_what_its_member_did_not_come_to_is_a_finding_with_its_own_reduction(workspace: Workspace) -> None:
+    pytest.importorskip("onnx")
+    workspace.add_captured([relu(1, "LeakyRelu")])
+    stage.run(
+        workspace, stage.Options(compilers=("faults.onnx_faults:routes",), workers=1, limits=Limits(20.0)), Silent()
+    )
+    before = {x.symptom: x for x in findings(workspace)}
+    assert {x: before[x].variants for x in before} == {"value": ("first",), "RuntimeError": ("second",)}
+    told = list[str]()
+    reducing.reduce_all(workspace, [before["value"].id], 60.0, 600.0, told.append, workers=1)
+    by = {x.symptom: x for x in findings(workspace)}
+    assert by.keys() == {*before, "shape"} and by["shape"].variants == ("second",)
+    assert by["shape"].origins == ("LeakyRelu1 reduced, as second",)
+    assert sum(by["shape"].id in x for x in told) == 1, "it is reduced itself, and tells of no third"
+    assert len({x.test for x in verdicts.shown(workspace)}) == 1, "it is no part of the corpus"

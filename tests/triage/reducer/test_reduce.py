@@ -1,0 +1,470 @@
+"""Findings are reduced to the smallest program that fails alike, by the real compilers where a behaviour of theirs matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from commands import opera
+from faults.onnx_faults import Silent, relu
+from hypothesis import given
+from hypothesis import strategies as st
+from several_calls import node
+
+from opera.oracle.signature import Signature
+from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
+from opera.programs.values import Tensor
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, NEWER, TIMEOUT, Limits, Outcome
+from opera.report.summary import summarise
+from opera.run import driver as stage
+from opera.run.probe import Probe, Question
+from opera.store import tests
+from opera.store.workspace import Workspace
+from opera.triage import reduction
+from opera.triage.alike import same_values
+from opera.triage.conditions import circumstances, deciding, readable
+from opera.triage.findings import findings
+from opera.triage.reducer import asking, reduce, reducing
+from opera.triage.reproducers import scripts
+from opera.triage.sentence import reads_as_refusal
+from opera.triage.shrink.minimise import Spent
+
+pytest.importorskip("onnx")
+
+
+def f32(*shape: int) -> Tensor:
+    return Tensor.of((np.arange(np.prod(shape)) / 8 + 0.125).astype("f4").reshape(shape))
+
+
+def onnx(
+    operator: str, inputs: dict[str, Tensor | None], outputs: tuple[str, ...] = ("y",), **params: object
+) -> Instance:
+    operands = tuple(Operand(name, value) for name, value in inputs.items())
+    return Instance("onnx", operator, dict(params), operands, outputs, {"opset": {"": 22}})
+
+
+def run(workspace: Workspace, compiler: str, *programs: Program | Captured) -> None:
+    seen = Provenance("suite", "file", "test")
+    workspace.add_captured([x if isinstance(x, Captured) else Captured(x, seen) for x in programs])
+    options = stage.Options(compilers=(compiler,), workers=1, limits=Limits(20.0))
+    stage.run(workspace, options, Silent())
+
+
+def counted(workspace: Workspace) -> dict[str, object]:
+    """Return what a report says, but for when it was made and which findings have a script."""
+    told: dict[str, object] = msgspec.to_builtins(summarise(workspace))
+    return {name: value for name, value in told.items() if name not in ("generated", "findings")}
+
+
+def reduced(workspace: Workspace, seconds: float = 60.0) -> dict[str, reduction.Reduction]:
+    """Reduce all findings; return them by operator of what is left."""
+    said: list[str] = []
+    reducing.reduce_all(workspace, list(scripts.members(workspace)), seconds, 600.0, said.append, workers=1)
+    found = {x.program().program.operator: x for x in reduction.stored(workspace)}
+    assert found, said
+    return found
+
+
+def test_a_planted_fault_is_reduced_and_the_corpus_does_not_know(workspace: Workspace) -> None:
+    run(workspace, "faults.onnx_faults:wrong_value", *(relu(n, "LeakyRelu") for n in range(2)), relu(3, "Relu"))
+    before = tests.newest(workspace)
+    told = counted(workspace)
+    [found] = reduced(workspace).values()
+    assert found.elements <= 2 and found.nondefault == 0 and found.deciding == () and found.finished
+    assert found.outcome.verdict == INCONSISTENT and found.outcome.symptom == "value"
+    assert tests.newest(workspace) == before and counted(workspace) == told
+    assert len(list(workspace.documents("onnx"))) == 3
+    assert len(workspace.corpus("onnx")) == 3 and [len(x.members) for x in findings(workspace)] == [2]
+    made = tests.test(workspace, found.stored)
+    assert workspace.instance(made.instance) == found.program().program
+    with Probe.of(workspace, workers=1) as probe:
+        stored = probe(Question(frontend=found.frontend, test=found.stored))
+    assert (stored.verdict, stored.symptom) == (INCONSISTENT, "value")
+    [script] = scripts.members(workspace)
+    text = (workspace.root / "reproducers" / f"{script}.py").read_text()
+    assert "LeakyRelu1 (file)" in text or "LeakyRelu0 (file)" in text, "it says where the member came from"
+    shown = scripts.choose(workspace, scripts.members(workspace)[script])
+    assert shown is not None and shown.verdict.test in {x.stored for x in reduction.stored(workspace)}
+    times = {x.test: x.seconds for x in reduction.stored(workspace)}
+    reducing.show(workspace, "all", 60.0, 0.0, 1, again=True)
+    assert {x.test: x.seconds for x in reduction.stored(workspace)} == times, "the time was over: nothing is lost"
+    reducing.show(workspace, "all", 60.0, 600.0, 1, again=True)
+    later = {x.test: x.seconds for x in reduction.stored(workspace)}
+    assert later.keys() == times.keys() and all(later[x] != times[x] for x in times), "all were reduced once more"
+
+
+@pytest.mark.parametrize(
+    ("compiler", "verdict"),
+    [("segfault", ABORT), pytest.param("hang", TIMEOUT, marks=pytest.mark.full), ("crash", CRASH)],
+)
+def test_what_dies_hangs_or_raises_is_reduced(workspace: Workspace, compiler: str, verdict: str) -> None:
+    workspace.add_captured([relu(3, "LeakyRelu")])
+    options = stage.Options(compilers=(f"faults.onnx_faults:{compiler}",), workers=1, limits=Limits(1.0))
+    stage.run(workspace, options, Silent())
+    [found] = reduced(workspace, 40.0).values()
+    assert found.outcome.verdict == verdict and found.elements <= 2
+
+
+def test_what_cannot_fail_alone_is_said_and_not_stored(workspace: Workspace) -> None:
+    run(workspace, "faults.onnx_faults:leaks_state", *(relu(n, "LeakyRelu") for n in range(3)))
+    said: list[str] = []
+    reducing.reduce_all(workspace, list(scripts.members(workspace)), 10.0, 60.0, said.append, workers=1)
+    assert reduction.stored(workspace) == [] and all("is not reduced" in x for x in said) and said
+
+
+def test_a_verdict_that_does_not_tell_that_nothing_is_expected_is_reduced(workspace: Workspace) -> None:
+    run(workspace, "faults.onnx_faults:crash", onnx("LeakyRelu", {"X": Tensor.of(np.ones((0, 2), "f4"))}, ("Y",)))
+    [verdict] = workspace.verdicts("finding IS NOT NULL")
+    assert verdict.outcome.details.pop("nothing") and verdict.outcome.conversion_function
+    with Probe.of(workspace, workers=1) as probe:
+        ask, _ = reduce.asker(workspace, probe, verdict)
+    assert ask.target is not None and ask.target.details["nothing"]
+
+
+def test_openvino_counts_windows_that_begin_in_the_padding(workspace: Workspace) -> None:
+    pytest.importorskip("openvino")
+    pool = onnx("MaxPool", {"X": f32(1, 3, 8, 8)}, ceil_mode=1, kernel_shape=[1, 1], strides=[2, 2], dilations=[1, 1])
+    run(workspace, "openvino", pool)
+    found = reduced(workspace)["MaxPool"]
+    program = found.program().program
+    assert found.outcome.symptom == "shape" and found.elements <= readable.MOST
+    assert "ceil_mode=1" in found.deciding and "dilations" not in program.instances()[0].params
+
+
+def test_the_call_that_is_wrong_is_found_among_several(workspace: Workspace) -> None:
+    pytest.importorskip("openvino")
+    calls = (
+        node("Relu", {"X": "x"}, ("h",)),
+        node("MaxPool", {"X": "h"}, ("p",), ceil_mode=1, kernel_shape=[1, 1], strides=[2, 2]),
+        node("Neg", {"X": "p"}, ("y",)),
+    )
+    newer = tuple(msgspec.structs.replace(call, context={"opset": {"": 22}}) for call in calls)
+    graph = Graph("onnx", (Operand("x", f32(1, 2, 6, 6)),), newer, ("y",))
+    run(workspace, "openvino", graph)
+    found = reduced(workspace)["MaxPool"]
+    assert len(found.program().program.instances()) == 1 and found.elements <= readable.MOST
+
+
+def test_another_message_is_another_failure_though_the_signature_forgives_names() -> None:
+    one = Outcome(CRASH, "load", "KeyError", "'num_heads'")
+    other = msgspec.structs.replace(one, message="'scale'")
+    assert Signature.of("tvm-onnx", "", one) == Signature.of("tvm-onnx", "", other)
+    assert reduce.alike("tvm-onnx", one, one) and not reduce.alike("tvm-onnx", one, other)
+    there = msgspec.structs.replace(one, conversion_function="Attention")
+    assert not reduce.alike("tvm-onnx", one, there) and reduce.alike("tvm-onnx", one, there, elsewhere=True)
+
+
+def test_a_gross_deviation_is_not_reduced_to_rounding() -> None:
+    off = [Outcome(INCONSISTENT, "infer", "value", details={"max_rel": x, "max_abs": x}) for x in (0.5, 2e-4, 0.02)]
+    assert (
+        not reduce.alike("f", off[0], off[1])
+        and reduce.alike("f", off[0], off[2])
+        and reduce.alike("f", off[1], off[1])
+    )
+
+
+@pytest.mark.full
+def test_the_command_reduces_and_a_run_does_so_by_itself(tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    root = tmp_path / "w"
+    pool = onnx("MaxPool", {"X": f32(1, 1, 2, 2)}, ceil_mode=1, kernel_shape=[1, 1], strides=[2, 2])
+    with Workspace.open(root, write=True) as opened:
+        opened.add_captured([Captured(pool, Provenance("suite", "file", "test"))])
+    plain = opera("run", "--compiler", "openvino", "--no-reduce", "--workspace", root)
+    assert plain.returncode == 0 and "reduced" not in plain.stdout, plain.stderr
+    with Workspace.open(root, write=False) as opened:
+        assert reduction.stored(opened) == []
+        [name] = scripts.members(opened)
+    done = opera("reduce", name[:5], "--seconds", 30, "--workspace", root)
+    assert done.returncode == 0 and "only with ceil_mode=1" in done.stdout, done.stdout + done.stderr
+    assert "every finding is reduced" in opera("reduce", "all", "--workspace", root).stdout
+    with Workspace.open(root, write=False) as opened:
+        [found] = reduction.stored(opened)
+    shown = opera("show", found.stored, "--workspace", root)
+    assert shown.returncode == 0 and "MaxPool" in shown.stdout, shown.stderr
+    assert "1 new findings" not in opera("run", "--compiler", "openvino", "--workspace", root).stdout
+    assert opera("reduce", "Fzz", "--workspace", root).returncode == 2
+    other = tmp_path / "v"
+    with Workspace.open(other, write=True) as opened:
+        opened.add_captured([Captured(pool, Provenance("suite", "file", "test"))])
+    ran = opera("run", "--compiler", "openvino", "--reduce-seconds", 40, "--workspace", other)
+    assert "1 of 1 new findings reduced" in ran.stdout and "1 reproducers written" in ran.stdout, (
+        ran.stdout + ran.stderr
+    )
+    over = opera("run", "--compiler", "openvino", "--rerun", "--time-budget", 1, "--workspace", other)
+    assert "reduced" not in over.stdout
+
+
+def test_what_was_drawn_fails_alike_where_the_same_is_wrong_with_it():
+    def shown(kind, off):
+        return Outcome("inconsistent", "infer", "value", "y", details={"drawn": kind, "max_rel": off})
+
+    assert reduce.alike("tvm-onnx", shown("constant", 5.0), shown("constant", 1e-9))
+    assert not reduce.alike("tvm-onnx", shown("constant", 5.0), shown("range", 5.0))
+
+
+def nan_mask(expected, actual):
+    return Outcome(INCONSISTENT, "infer", "nan-mask", "y", details={"expected": expected, "actual": actual})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (nan_mask("-inf", -3.4028234663852886e38), nan_mask("-inf", -3.4028234663852886e38), True),
+        (nan_mask("-inf", -3.4028234663852886e38), nan_mask("-inf", -65504.0), True),
+        (nan_mask("-inf", -3.4028234663852886e38), nan_mask("-inf", 2.0), False),
+        (nan_mask("nan", 1.5), nan_mask("inf", 1.5), False),
+        (nan_mask(1.0, "nan"), nan_mask(7.0, "nan"), True),
+    ],
+)
+def test_the_kind_of_wrong_number_stays(one, other, same):
+    assert reduce.alike("tvm-onnx", one, other) is same
+    assert reduce.alike("tvm-onnx", one, other, elsewhere=True), "another call may give another number"
+
+
+@pytest.mark.parametrize(
+    ("message", "reads"),
+    [("Check failed: only float32 is not yet supported", True), ("index 2 is out of bounds", False)],
+)
+def test_a_crash_reads_as_a_refusal_for_finding_and_draft_alike(message, reads):
+    assert reads_as_refusal(Outcome(CRASH, "load", "RuntimeError", message)) is reads
+    assert not reads_as_refusal(Outcome(INCONSISTENT, "infer", "value", message))
+
+
+def test_a_reduction_that_had_too_little_time_takes_the_place_of_none_on_its_frontend_alone(
+    workspace: Workspace,
+) -> None:
+    def made(frontend: str, value: float, *, finished: bool) -> reduction.Reduction:
+        one = Instance("onnx", "Exp", {}, (Operand("x", Tensor.of(np.float32([value]))),), ("y",), {"opset": {"": 13}})
+        captured = Captured(one, Provenance("s", "f", "t")).form()
+        outcome = Outcome(INCONSISTENT, "infer", "value", "y")
+        return reduction.Reduction(
+            f"F{frontend}", "e", frontend, "inputs", "t" * 20, captured, outcome, finished=finished
+        )
+
+    whole, later, other = (
+        made("a-onnx", 1, finished=True),
+        made("a-onnx", 2, finished=False),
+        made("b-onnx", 3, finished=False),
+    )
+    for x in (whole, later, other):
+        reducing.store(workspace, x)
+    assert {x.frontend: x.captured for x in reduction.stored(workspace)} == {
+        "a-onnx": whole.captured,
+        "b-onnx": other.captured,
+    }
+
+
+class Opsets:
+    """Answers as a compiler that is wrong from `wrong` on; other implementations know the versions `confirmed`.
+
+    What is expected changed with the version `changed`.
+    """
+
+    def __init__(self, wrong: int, confirmed: range, changed: int = 0, spent: bool = False) -> None:
+        self.wrong, self.confirmed, self.changed, self.spent = wrong, confirmed, changed, spent
+        self.outcomes = dict[str, Outcome]()
+
+    def version(self, program: Program) -> int:
+        return int(program.instances()[0].context["opset"][""])
+
+    def __call__(self, programs: Sequence[Program]) -> list[bool]:
+        return [self.fails(x) for x in self.look(programs)]
+
+    def look(self, programs: Sequence[Program]) -> list[Outcome]:
+        if self.spent and programs:
+            raise Spent
+        for x in programs:
+            if x.id not in self.outcomes:
+                self.outcomes[x.id] = shown(2.0 if self.version(x) >= self.wrong else 3.0)
+        return [self.outcomes[x.id] for x in programs]
+
+    def fails(self, outcome: Outcome, *, elsewhere: bool = False) -> bool:
+        return outcome.verdict == INCONSISTENT
+
+    def reference(self, program: Program) -> int:
+        return int(self.version(program) >= self.changed)
+
+    def agreed(self, program: Program) -> bool:
+        return self.version(program) in self.confirmed
+
+
+def shown(actual: float, *tags: str) -> Outcome:
+    details = {"index": "[0]", "expected": 1.0, "actual": actual, "tags": tags}
+    return Outcome(INCONSISTENT, "infer", "value", "wrong", details=details)
+
+
+def quantize(version: int) -> Instance:
+    return Instance("onnx", "QuantizeLinear", {}, (), ("y",), {"opset": {"": version}})
+
+
+@pytest.mark.parametrize(
+    ("ask", "opset"),
+    [
+        (Opsets(10, range(10, 27)), [10]),
+        (Opsets(13, range(10, 27)), [13]),  # before, other numbers are wrong
+        (Opsets(7, range(21, 27)), [21]),  # before, nobody confirms what is expected
+        (Opsets(7, range(7, 27), 19), [19]),  # before, something else is expected
+        (Opsets(7, range(0)), []),
+        (Opsets(7, range(7, 27), spent=True), []),
+    ],
+)
+def test_a_newer_operator_is_tried_in_older_versions_that_another_implementation_confirms(
+    ask: Any, opset: list[int]
+) -> None:
+    program, older = quantize(28), [(quantize(x).form(), False) for x in (25, 21, 19, 13, 10)]
+    ask.outcomes[program.id] = shown(2.0, NEWER)
+    assert [ask.version(x) for x in reduce._oldest(ask, program, older)] == opset
+    ask.outcomes[program.id] = shown(2.0)
+    assert [ask.version(x) for x in reduce._oldest(ask, program, older)] == opset, "also where the compiler knows it"
+
+
+def test_the_oldest_version_that_says_the_same_needs_nobody_to_confirm_it() -> None:
+    ask: Any = Opsets(7, range(0))
+    program, older = quantize(28), [(quantize(x).form(), x > 20) for x in (25, 21, 19)]
+    ask.outcomes[program.id] = shown(2.0)
+    assert [ask.version(x) for x in reduce._oldest(ask, program, older)] == [21]
+
+
+def test_a_crash_is_found_in_an_older_version_whichever_converter_raises_it() -> None:
+    class Crashing(Opsets):
+        def fails(self, outcome: Outcome, *, elsewhere: bool = False) -> bool:
+            return elsewhere
+
+    ask: Any = Crashing(7, range(7, 27))
+    program = quantize(28)
+    ask.outcomes[program.id] = Outcome(CRASH, "load", "ValueError", "no", details={"tags": (NEWER,)})
+    older = [(quantize(x).form(), False) for x in (25, 21)]
+    assert [ask.version(x) for x in reduce._oldest(ask, program, older)] == [21]
+    ask.outcomes[program.id] = Outcome(CRASH, "load", "ValueError", "no")
+    assert reduce._oldest(ask, program, older) == [], "a converter that the compiler has is another one's place"
+
+
+def test_the_oldest_version_of_a_crash_computes_the_same_and_bounds_hold_in_it() -> None:
+    pytest.importorskip("tvm")
+    pytest.importorskip("onnxruntime")
+    operands = {"indices": Tensor.of(np.int64([1])), "depth": Tensor.of(np.float32(3)), "values": f32(2)}
+    program = msgspec.structs.replace(onnx("OneHot", operands), context={"opset": {"": 28}})
+    with Probe(workers=1) as probe:
+        beside = [Question(frontend="onnxruntime-onnx")]
+        ask = asking.Asker(probe, Question(frontend="tvm-onnx", variant="constants"), None, beside)
+        known = probe.known("onnx", program)
+        [ask.target] = ask.look([program])
+        assert ask.target.verdict == CRASH
+        *_, found = reduce._oldest(ask, program, known.older)
+        assert found.instances()[0].context["opset"] == {"": 9}
+        assert ask.agreed(found) and ask.reference(found) == ask.reference(program)
+        assert known.bounds["OneHot"]["values"].least == 2
+        few = msgspec.structs.replace(program, inputs=(*program.inputs[:2], Operand("values", f32(1))))
+        ask.begin(program, known, {})
+        assert ask([few]) == [False] and few.id not in ask.outcomes, "what the documentation excludes is no program"
+
+
+@given(st.integers(-128, 127), st.sampled_from(sorted(reduce.INTEGERS)))
+def test_other_integers_of_as_many_bits_come_first_and_keep_the_bits(number: int, dtype: str) -> None:
+    numbers = Tensor.of(np.array([number]).astype(dtype))
+    made = [x.inputs[0].value for x in reduce._other_integers(onnx("Neg", {"X": numbers})) if isinstance(x, Instance)]
+    assert len({x.dtype for x in made if isinstance(x, Tensor)} - {dtype}) == len(reduce.INTEGERS) - 1
+    [first, second] = made[0], made[1]
+    assert isinstance(first, Tensor) and first.data == numbers.data and same_values([first], [numbers])
+    assert isinstance(second, Tensor) and second.dtype.removeprefix("u") != dtype.removeprefix("u")
+    assert not same_values([numbers], [Tensor.of(numbers.array() + 1)]) and not same_values(None, None)
+
+
+@pytest.mark.full
+def test_a_newer_operator_is_tried_with_the_types_of_older_versions() -> None:
+    """OpenVINO shifts by multiplying, which saturates, in whichever integers; BitShift-11 has unsigned ones alone."""
+    pytest.importorskip("openvino")
+    pytest.importorskip("onnxruntime")
+    tried = {
+        "LEFT": ([64, 1, -64], [1, 7, 1]),
+        "RIGHT": ([-8, -1], [1, 1]),  # of unsigned ones something else is expected
+        "BY THE WIDTH": ([4, 4], [8, 9]),  # no word on it in older versions
+    }
+    taken: dict[str, list[Any]] = {}
+    with Probe(workers=1) as probe:
+        for name, numbers in tried.items():
+            tensors = {x: Tensor.of(np.int8(y)) for x, y in zip("XY", numbers, strict=True)}
+            program = onnx("BitShift", tensors, direction="RIGHT" if name == "RIGHT" else "LEFT")
+            program = msgspec.structs.replace(program, context={"opset": {"": 28}})
+            question = Question(frontend="openvino-onnx", screened=True)
+            ask = asking.Asker(probe, question, None, [Question(frontend="onnxruntime-onnx")])
+            [ask.target] = ask.look([program])
+            assert NEWER in ask.target.details["tags"] and "BitShift 28" in ask.target.details["newer"]
+            taken[name] = [x.instances()[0] for x in reduce._as_of_older(ask, program)]
+            ask.find_witness(taken[name][0] if taken[name] else program)
+            assert (ask.witness is not None) == bool(taken[name]), "ONNX Runtime knows the older version"
+    [left] = taken.pop("LEFT")
+    assert left.context["opset"] == {"": 11} and {x.value.dtype for x in left.inputs} == {"uint8"}  # type: ignore[union-attr]
+    assert taken == {"RIGHT": [], "BY THE WIDTH": []}
+
+
+def test_what_an_axis_alone_needs_no_more_is_left_out() -> None:
+    """`axis=0` is what `axis=-1` is, of one axis; a parameter that changes what is expected stays."""
+
+    class Asker(Opsets):
+        def reference(self, program: Program) -> int:
+            return int("keepdims" in program.instances()[0].params)
+
+    ask: Any = Asker(7, range(0))
+    program = onnx("LayerNormalization", {"X": f32(2)}, axis=0, keepdims=0)
+    ask.look([program])
+    kept: list[Program] = [program]
+    reduce._spare(ask, {"LayerNormalization": {"axis": -1, "keepdims": 1}}, kept)
+    assert kept[-1].instances()[0].params == {"keepdims": 0}
+
+
+def said(*words: str) -> dict[str, list[str]]:
+    return {"Y": list(words), "Z": ["wrong", "all", "finite>finite"]}
+
+
+def test_a_program_hides_something_if_other_values_make_a_right_output_wrong() -> None:
+    class Probing:
+        def __init__(self) -> None:
+            self.tags: list[str] = []
+
+        def submit(self, question: Question, tag: str) -> None:
+            self.tags.append(tag)
+
+        def answers(self) -> list[Any]:
+            tags, self.tags = self.tags, []
+            shown = Outcome(INCONSISTENT, details={"manner": said("wrong", "all", "finite>finite")})
+            return [type("Answer", (), {"tag": x, "outcome": shown}) for x in tags]
+
+    ask: Any = asking.Asker(Probing(), Question(frontend="f"))  # type: ignore[arg-type]
+    equal, differing = (onnx("Add", {"A": Tensor.of(np.float32(x))}) for x in ([1, 1], [1, 2]))
+    ask.target = Outcome(INCONSISTENT, details={"manner": said("right")})
+    assert ask.hides(equal) and not ask.hides(differing)
+    ask.target = Outcome(INCONSISTENT, details={"manner": said("wrong", "all", "finite>finite")})
+    assert not ask.hides(equal)
+
+
+def test_values_are_taken_that_tell_more() -> None:
+    before = Outcome(INCONSISTENT, details={"manner": said("wrong", "all", "finite>finite", "uniform")})
+    for words, more in ((("wrong", "all", "finite>finite"), True), (("wrong", "all", "zero>finite", "uniform"), False)):
+        assert reduce._tells_more(before, Outcome(INCONSISTENT, details={"manner": said(*words)})) is more
+
+
+def test_what_the_member_fails_without_does_not_decide():
+    def istft(shape, **params):
+        return Instance(
+            "torch", "torch.istft", params, (Operand("input", Tensor.of(np.ones(shape, "float32"))),), (), {}
+        )
+
+    def nobody(programs):
+        raise Spent
+
+    told = deciding.Decided(("hop_length left out",), ("a 1-d input",))
+    defaults = {"torch.istft": {"hop_length": None}}
+
+    def borne(member):
+        seen = [circumstances.Labelled(member, True)]
+        return circumstances.borne_out(nobody, istft((1,), n_fft=4), defaults, told, seen).decided
+
+    assert borne(istft((2,), n_fft=16, hop_length=4)) == deciding.Decided((), told.besides)
+    assert borne(istft((2, 2), n_fft=16)) == deciding.Decided(told.parameters)
+    assert borne(msgspec.structs.replace(istft((), hop_length=4), operator="torch.stft")) == told

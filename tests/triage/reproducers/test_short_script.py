@@ -1,0 +1,115 @@
+"""A short script compares first what the finding names, expects no number that is drawn, and holds nothing without use."""
+
+import subprocess
+import sys
+
+import msgspec
+import numpy as np
+import pytest
+
+from opera.libraries.keras import library as keras
+from opera.libraries.onnx import library
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Tensor
+from opera.programs.verdicts import CRASH, INCONSISTENT
+from opera.report import running
+from opera.triage.reproducers import brief
+from opera.triage.reproducers.reproducer import Exhibit
+from opera.triage.reproducers.scripts import Trial
+
+
+def made(folder, operator, inputs, outputs, expected=None, params=None):
+    operands = tuple(Operand(name, Tensor.of(value)) for name, value in inputs.items())
+    instance = Instance("onnx", operator, params or {}, operands, outputs, {"opset": {"": 21}})
+    seen = Provenance("by-hand", "test.py", "here")
+    return library.wrap(Captured(instance, seen, expected), "t" * 20, folder), folder, instance
+
+
+def exhibit(verdict=INCONSISTENT, symptom="value", output="a"):
+    versions = {"onnxruntime": "1"}
+    fields = {"artefact": "onnx", "verdict": verdict, "stage": "infer", "symptom": symptom, "message": "it differs"}
+    return Exhibit("F01234567", "onnxruntime-onnx", "onnxruntime", versions, output=output, **fields)
+
+
+def run(folder, text):
+    (folder / "script.py").write_text(text)
+    done = subprocess.run([sys.executable, "script.py"], cwd=folder, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("operator", "more", "params", "dtype"),
+    [("Split", {}, {"num_outputs": 2}, np.float32), ("TopK", {"k": np.array([1])}, {}, np.int64)],
+)
+@pytest.mark.parametrize("output", ["a", "b"])
+def test_what_the_finding_names_is_compared_first(tmp_path, operator, more, params, dtype, output):
+    """With one tolerance for all outputs, and with one of each."""
+    wrong = (Tensor.of(np.array([5], np.float32)), Tensor.of(np.array([6], dtype)))
+    told = made(tmp_path, operator, {"x": np.array([1.0, 2.0], np.float32), **more}, ("a", "b"), wrong, params)
+    code, said = run(tmp_path, brief.brief(exhibit(output=output), *told).script(exhibit(output=output)))
+    first = next(line for line in said.splitlines() if ": got" in line)
+    assert code == 1 and first.startswith(f"{output}: got"), said
+
+
+def test_of_a_random_program_only_the_form_is_expected(tmp_path):
+    fed = {"data": np.array([1.37], np.float32), "ratio": np.array(0.5, np.float32), "training_mode": np.array(True)}
+    told = made(tmp_path, "Dropout", fed, ("y", "mask"))
+    assert brief.brief(exhibit(output="y"), *told) is None  # 0 and 2.74 are right, and so is each of them alone
+    shown = exhibit(symptom="dtype", output="mask")
+    text = brief.brief(shown, *told).script(shown)
+    assert "2.74" not in text and "('bool', [1])" in text and "expected = " not in text
+    assert run(tmp_path, text)[0] == 0
+    assert run(tmp_path, text.replace("('bool', [1])", "('float32', [1])"))[0] == 1
+
+
+def test_the_script_of_a_crash_has_no_use_for_what_is_expected(tmp_path):
+    numbers = np.random.default_rng(0).random(600).astype(np.float32)
+    told = made(tmp_path, "Expand", {"x": numbers[:2], "shape": np.array([2])}, ("y",), (Tensor.of(numbers),))
+    shown = exhibit(CRASH, "RuntimeError")
+    assert brief.brief(shown, *told, folder="folder").helpers  # an exported test states what is expected
+    made_of = brief.brief(shown, *told)
+    assert not made_of.helpers and "base64" not in made_of.script(shown)
+
+
+@pytest.mark.parametrize(
+    ("law", "code"),
+    [
+        ({"drawn": "constant"}, 0),
+        ({"drawn": "range", "drawn_low": 0.0, "drawn_high": 1.0}, 0),
+        ({"drawn": "range", "drawn_low": 0.0, "drawn_high": 0.2}, 1),
+        ({"drawn": "share", "drawn_element": "[0]", "drawn_at": 0.5, "drawn_share": 0.5, "drawn_slack": 0.4}, 0),
+        ({"drawn": "share", "drawn_element": "[0]", "drawn_at": 0.0, "drawn_share": 0.9, "drawn_slack": 0.4}, 1),
+    ],
+)
+def test_what_is_drawn_is_held_against_its_law(tmp_path, law, code):
+    """ONNX Runtime draws from 0 to 1, as it should; chance makes it fail less often than once in a million times."""
+    told = made(tmp_path, "RandomUniformLike", {"x": np.array([1.37], np.float32)}, ("y",))
+    shown = msgspec.structs.replace(exhibit(output="y"), drawn={"drawn_place": 0, **law})
+    found, said = run(tmp_path, brief.brief(shown, *told).script(shown))
+    assert found == code, said
+    assert running.fails_so(shown, Trial("F01234567", found, said)) is bool(code)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("frontend", ["mnn-keras", "tvm-keras"])
+def test_a_keras_model_is_held_against_the_interpreter_of_its_tflite_file(tmp_path, frontend):
+    """They agree on a Dense layer; a wrong kernel is what the script says."""
+    operands = (Operand("x", Tensor.of(np.array([[1.0, 2.0]], np.float32))),)
+    call = {"args": ["x"], "kwargs": []}
+    instance = Instance(
+        "keras", "keras.layers.Dense", {"units": 3}, operands, (), {"call": call, "config": "constructor"}
+    )
+    manifest = keras.wrap(Captured(instance, Provenance("by-hand", "test.py", "here")), "t" * 20, tmp_path)
+    shown = msgspec.structs.replace(
+        exhibit(output=manifest.outputs[0]),
+        frontend=frontend,
+        compiler=frontend[:3],
+        artefact="tflite",
+        variant="tflite",
+    )
+    text = brief.brief(shown, manifest, tmp_path, instance).script(shown)
+    assert "expected = [" not in text and len(text.splitlines()) <= 50
+    code, said = run(tmp_path, text)
+    assert code == 0, said
+    code, said = run(tmp_path, text.replace("\n# what TFLite", "\noutputs = [outputs[0] + 1]\n# what TFLite"))
+    assert running.fails_so(shown, Trial("F01234567", code, said)), said
