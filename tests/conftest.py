@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -53,3 +55,23 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the published data of the OPERA artifact is not here (set OPERA_SHARED_DATA)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def extracted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with ONNX's node tests, ranked; not to be written. Processes of pytest-xdist share one."""
+    from commands import opera
+
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    root = folder / "extracted"
+    with (folder / "extracted.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
+        if not root.exists():
+            making = folder / "extracting"
+            shutil.rmtree(making, ignore_errors=True)  # left by one that failed
+            for command in (["extract", "onnx"], ["prioritize"]):
+                done = opera(*command, "--workspace", making)
+                assert done.returncode == 0, done.stderr
+            making.rename(root)
+    return root

@@ -25,7 +25,14 @@ from opera.programs.migrated import read_values  # noqa: E402
 from opera.programs.program import Captured, Provenance  # noqa: E402
 
 ROUTES: list[Any] = [
-    pytest.param(compiler, variant.artefact, id=f"{compiler.NAME}-{variant.name}")
+    pytest.param(
+        compiler,
+        variant.artefact,
+        id=f"{compiler.NAME}-{variant.name}",
+        marks=pytest.mark.full
+        if compiler is inductor
+        else (),  # it compiles C++: a minute; its scripts are run each time
+    )
     for compiler in (tvm, openvino, inductor, torchexport, onnxexport)
     for variant in compiler.FRONTENDS["torch"].VARIANTS
 ]

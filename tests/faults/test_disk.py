@@ -21,7 +21,7 @@ from opera.store.schema import SCHEMA_VERSION
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
-RUN = ["run", "--compiler", "onnxruntime", "--operator", "Resize"]
+RUN = ["run", "--no-reduce", "--compiler", "onnxruntime", "--operator", "Resize"]
 VERDICTS = "SELECT test, frontend, variant, verdict FROM verdicts ORDER BY 1, 2, 3"
 INSTANCES = "SELECT instance, source, file, test FROM provenances ORDER BY 1, 2, 3, 4"
 
@@ -29,14 +29,6 @@ INSTANCES = "SELECT instance, source, file, test FROM provenances ORDER BY 1, 2,
 def rows(root: Path, sql: str) -> list[tuple[object, ...]]:
     with sqlite3.connect(root / "opera.sqlite") as database:
         return database.execute(sql).fetchall()
-
-
-@pytest.fixture(scope="module")
-def extracted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with all of ONNX's node tests, not to be written."""
-    root = tmp_path_factory.mktemp("extracted") / "workspace"
-    assert opera("extract", "onnx", "--workspace", root).returncode == 0
-    return root
 
 
 def mounted(script: str, place: Path) -> subprocess.CompletedProcess[str]:

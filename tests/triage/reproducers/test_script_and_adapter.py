@@ -302,7 +302,7 @@ def _carried(name: str, test: str) -> bool:
     return test not in left_out.get(name, ())
 
 
-@pytest.mark.parametrize(("name", "library", "variant"), ROUTES)
+@pytest.mark.parametrize(("name", "library", "variant"), [_timely(x) for x in ROUTES])
 def test_a_script_holds_what_the_adapter_calls(
     name: str, library: str, variant: Variant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
