@@ -46,14 +46,11 @@ from opera.triage.known import Entry, Known
 from opera.triage.reproducers import brief, reproducer, scripts
 from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.reproducers.scripts import Trial
-from opera.triage.sentence import drawn, said, title
+from opera.triage.sentence import drawn, listed, said, title
 
 COMMON = frozenset(("float32", "int64", "bool"))
 """Dtypes that a title needs not name, but for truth values that come first: these are computed with."""
 ROUTES = {
-    "inputs": "a model whose tensors are all graph inputs",
-    "constants": "a model that holds shapes, axes and the like as constants",
-    "oldest-opset": "a model of the oldest opset that means the same",
     "exported-program": "an exported program (torch.export)",
     "torchscript": "traced TorchScript",
     "onnx": "an exported ONNX model",
@@ -64,7 +61,9 @@ ROUTES = {
     "xnnpack": "an exported program, what can be of it for XNNPACK",
     "portable": "an exported program, by its portable kernels alone",
 }
-"""Variant of a frontend → what the compiler is given, in words."""
+"""Variant of a frontend that is not its first → what the compiler is given, in words."""
+UNTOLD = frozenset(("constants", "oldest-opset"))
+"""Variants that give it the library's own model: of some, tensors that are fed else are constants."""
 CONFIRMS = "gives the expected outputs"
 """What is said of another compiler that passes."""
 FOLD = 60
@@ -192,7 +191,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         shows=outcome,
         not_to_file=tuple(_objections(finding, chosen, trial, entry)),
         expected=tuple(f"{x.name} = {x.expected}" for x in told.outputs),
-        actual=(*_route(finding, shown), *_actual(told, outcome)),
+        actual=(*_route(workspace, finding, shown), *_actual(told, outcome)),
         says=running.hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
         model=told.model,
         script=script,
@@ -270,13 +269,18 @@ def _last(text: str) -> str:
     return next((x for x in reversed(text.splitlines()) if x.strip()), "it printed nothing")[:200]
 
 
-def _route(finding: Finding, shown: Choice) -> Iterator[str]:
-    """Say by which route the model was loaded, where it is not the frontend's first."""
+def _route(workspace: Workspace, finding: Finding, shown: Choice) -> Iterator[str]:
+    """Say how the model is given, where it is not by the frontend's first route; of one that holds constants, which."""
     compiler, _, library = finding.frontend.rpartition("-")
-    first, *others = compilers.frontend(compiler, library).VARIANTS
-    for x in others:
-        if x.name == shown.verdict.variant:
-            yield f"the model is loaded as {ROUTES.get(x.name, x.name)}, not as {ROUTES.get(first.name, first.name)}"
+    first, *_ = compilers.frontend(compiler, library).VARIANTS
+    variant, folder = shown.verdict.variant, migrated.folder(workspace.tests_folder, shown.verdict.test)
+    if variant not in (first.name, *UNTOLD):
+        yield f"the model is given as {ROUTES.get(variant, variant)}"
+    manifest = (
+        migrated.read_manifest(folder) if variant == "constants" and (folder / "manifest.json").is_file() else None
+    )
+    if held := blame.constants(manifest) if manifest else ():
+        yield f"{listed(held)} {'are initializers' if len(held) > 1 else 'is an initializer'} of the model"
 
 
 def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
@@ -299,8 +303,11 @@ def _others(told: Page, outcome: Outcome) -> list[str]:
     found = []
     for row in told.asked:
         does = _does(row.shows)
-        if does and not (drawn(outcome) and row.shows.startswith(INCONSISTENT)):
-            found.append(f"{trackers.called(*row.way.split(' ', 1))} {does}{f' ({row.remark})' if row.remark else ''}")
+        who = trackers.called(*row.way.split(" ", 1))
+        if row.right and row.remark.endswith("is right"):  # other things of it are not
+            found.append(f"{who}: {row.remark}")
+        elif does and not (drawn(outcome) and row.shows.startswith(INCONSISTENT)):
+            found.append(f"{who} {does}{f' ({row.remark})' if row.remark else ''}")
     for where, shown in told.elsewhere.items():
         frontend, _, rest = where.partition(" ")
         if does := _does(shown):

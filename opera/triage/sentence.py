@@ -148,7 +148,8 @@ def _what(
     own = set(map(_bare, operator.split(JOINED)))
     others = list({_bare(x): x for x in reversed(alike) if _bare(x) not in own}.values())[::-1]
     also = f"{', '.join(others[:NAMED])}{', …' if len(others) > NAMED else ''} alike" if others else ""
-    notes = ", ".join(filter(None, (_inner(operator, outcome.conversion_function), route, also)))
+    place = ", ".join(filter(None, (_inner(operator, outcome.conversion_function), route)))
+    notes = "; ".join(filter(None, (place, also)))
     return f"{brief(operator)}{_decided(deciding, most)}{f' ({notes})' if notes else ''}"
 
 

@@ -411,17 +411,15 @@ def test_a_finding_is_shown_by_its_own_verdict_and_not_by_another_of_the_same_te
     for finding, said in ((FINDING, ""), ("F89abcdef", "the second")):
         [found] = findings(workspace, only=finding)
         assert page(workspace, found).says == said
-    said = stage.draft(workspace, "F89abcdef").actual[0]
-    assert said.startswith(
-        "the model is loaded as a model that holds shapes, axes and the like as constants, not as a model"
-    )
+    said = stage.draft(workspace, "F89abcdef").actual
+    assert not any("initializer" in x for x in said), said  # none of its tensors is one
 
 
 def test_every_route_has_words():
     for compiler in compilers.registered():
         for of in compilers.get(compiler).FRONTENDS:
-            names = [x.name for x in compilers.frontend(compiler, of).VARIANTS]
-            assert len(names) == 1 or set(names) <= set(stage.ROUTES), (compiler, of)
+            names = {x.name for x in compilers.frontend(compiler, of).VARIANTS[1:]}
+            assert names <= stage.ROUTES.keys() | stage.UNTOLD, (compiler, of)
 
 
 def test_no_number_that_was_drawn_is_expected(workspace):

@@ -16,6 +16,7 @@ from opera.programs.verdicts import AGREES, CRASH, ERROR, INCONSISTENT, PASS, SC
 from opera.run import driver
 from opera.run.probe import Probe
 from opera.store import examined, verdicts
+from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, part
 from opera.triage.blame import Blame, Subject
@@ -218,6 +219,34 @@ def test_others_are_told_of_the_output_that_the_finding_names() -> None:
         ("tract 1", "passes", "its output 'y' is right"),
         ("openvino 2", found.evidence[0].shows, "the same answer"),
     ]
+
+
+def test_of_a_wrong_form_others_are_asked_about_that_form() -> None:
+    """Numbers are compared after dtypes: whose numbers are wrong, or drawn, has the dtype that is expected."""
+    seen = form("dtype", "bool", "float32", "mask")
+    values = msgspec.structs.replace(WRONG, details={"output": "mask", "wrong": {"mask": "value"}})
+    draws = msgspec.structs.replace(WRONG, details={"why": "always one number", "drawn": "constant"})
+    for outcome in (values, draws):
+        assert part.at_output(outcome, seen) == Outcome(PASS, message="the dtype of its output 'mask' is right")
+    for outcome in (seen, form("shape", "[1]", "[2]", "mask")):  # which comes before
+        assert part.at_output(outcome, seen) == outcome
+    assert part.at_output(seen, values) == seen
+
+
+def test_what_another_route_shows_is_told_as_far_as_the_unreduced_test_bears_it_out() -> None:
+    about = Subject("F1", "e", "openvino-torch", "exported-program", "t", WRONG)
+    tried = [Tried(AS_FOUND, "now", WRONG), Tried(ROUTE, "openvino-torch by its variant torchscript", RIGHT)]
+    failed = Verdict("t", "openvino-torch", "exported-program", "e", WRONG, "F1", "")
+    for unconfirmed, told in ((frozenset(), "; as TorchScript it is right"), (frozenset(["torchscript"]), "")):
+        laid = blame.laid(msgspec.structs.replace(about, unconfirmed=unconfirmed), tried, 0.0)
+        assert blame.route(failed, laid) == f"as an exported program{told}"
+    tried[1] = Tried(ROUTE, tried[1].way, WRONG)
+    assert blame.route(failed, blame.laid(about, tried, 0.0)) == ""  # it fails alike
+    stopped = msgspec.structs.replace(failed, outcome=crash("load"))
+    for message, route in (("it failed", ""), ("a tensor is missing here", "as an exported program")):
+        rows = [Tried(AS_FOUND, "now", crash("load")), Tried(ROUTE, tried[1].way, crash("load", message))]
+        laid = blame.laid(msgspec.structs.replace(about, seen=crash("load")), rows, 0.0)
+        assert blame.route(stopped, laid) == route
 
 
 def test_other_compilers_are_asked_about_crashes_too(workspace: Workspace) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opera.programs.verdicts import ABORT, CRASH, FAILURES, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, Outcome
-from opera.triage.route import route
+from opera.triage.route import OTHERWISE, RIGHT, route
 from opera.triage.sentence import SHORT, apart, reads_as_refusal, sentence, title, together, unwritten
 
 VALUE = {"differing": 3, "elements": 4, "index": "[0, 1]", "expected": 2.875, "actual": 2.6666665077, "output": "Y"}
@@ -97,7 +97,7 @@ def test_operators_that_fail_alike_are_named_once_each_in_whatever_form():
     assert title("Shape + Size", crash, alike=("Div", "Sub")) == "Shape + Size (Div, Sub alike): fails to load: no"
     assert title("torch.add", crash, alike=("torch.Tensor.add_",)) == "torch.add: fails to load: no"
     assert "(a, b, c, d, … alike)" in sentence("TVM", "x", crash, alike=tuple("abcde"), route="")
-    assert "(by its ONNX file, Sub alike)" in sentence("TVM", "x", crash, alike=("Sub",), route="by its ONNX file")
+    assert "(by its ONNX file; Sub alike)" in sentence("TVM", "x", crash, alike=("Sub",), route="by its ONNX file")
 
 
 def test_of_many_operators_the_first_and_the_last_are_named():
@@ -152,27 +152,32 @@ def test_what_the_checker_forbids_is_no_refusal():
 @pytest.mark.parametrize(
     ("frontend", "variant", "shown", "wanted"),
     [
-        ("tvm-keras", "tflite", {"onnx": "passes"}, "by TFLite"),
-        ("openvino-keras", "onnx", {"live": "unsupported: no"}, "by its ONNX file"),
-        ("openvino-keras", "live", {"saved-model": "passes"}, "given as an object; as a SavedModel it is right"),
-        ("openvino-keras", "live", {"saved-model": "crash", "onnx": "passes"}, ""),
-        (
-            "openvino-torch",
-            "exported-program",
-            {"torchscript": "pass"},
-            "as an exported program; as TorchScript it is right",
-        ),
-        ("openvino-torch", "torchscript", {"exported-program": "unexported"}, ""),
-        ("tvm-onnx", "constants", {"inputs": "passes"}, ""),
+        ("tvm-keras", "tflite", {"onnx": RIGHT}, "by TFLite"),
+        ("openvino-keras", "onnx", {"live": OTHERWISE}, "by its ONNX file"),
+        ("openvino-keras", "live", {"saved-model": RIGHT}, "given as an object; as a SavedModel it is right"),
+        ("openvino-keras", "live", {"saved-model": OTHERWISE, "onnx": RIGHT}, "given as an object"),
+        ("openvino-keras", "live", {"onnx": RIGHT}, ""),
+        ("openvino-torch", "exported-program", {"torchscript": RIGHT}, "as an exported program; as TorchScript it is right"),
+        ("openvino-torch", "torchscript", {}, ""),
+        ("tvm-onnx", "constants", {"inputs": RIGHT}, ""),
     ],
-)
+)  # fmt: skip
 def test_the_route_is_told_where_it_matters(frontend, variant, shown, wanted):
     assert route(frontend, variant, shown) == wanted
 
 
+def test_of_a_crash_other_routes_tell_that_the_model_runs_and_settings_are_told_beside_the_route():
+    """That its numbers are right is more than a program tells that was reduced to crash."""
+    paths = ("read by path", "from the file's bytes")
+    assert route("openvino-onnx", "inputs", {}, [paths], crashes=True) == "read by path; from the file's bytes it runs"
+    assert route("openvino-keras", "onnx", {"live": RIGHT}, [paths]) == (
+        "by its ONNX file, read by path; as an object and from the file's bytes it is right"
+    )
+
+
 @pytest.mark.parametrize("frontend", ["xla-onnx", "gone-torch"])
 def test_a_stored_frontend_that_is_not_here_has_no_route(frontend):
-    assert route(frontend, "live", {"onnx": "passes"}) == ""
+    assert route(frontend, "live", {"onnx": RIGHT}) == ""
 
 
 @pytest.mark.parametrize(
