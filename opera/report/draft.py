@@ -15,7 +15,7 @@ import msgspec
 
 from opera import compilers, libraries
 from opera.errors import UsageError
-from opera.libraries.documented import Quote, Wrong
+from opera.libraries.documented import Quote
 from opera.programs import migrated
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor
@@ -32,14 +32,13 @@ from opera.programs.verdicts import (
     UNSUPPORTED,
     Outcome,
 )
-from opera.report import markup, running, trackers
+from opera.report import markup, quoting, running, trackers
 from opera.report.page import Page, page
 from opera.store import instances, tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, disputed, part
-from opera.triage.conditions import deciding
 from opera.triage.distinct import causes
 from opera.triage.findings import Finding, findings
 from opera.triage.known import Entry, Known
@@ -72,10 +71,6 @@ LISTED = 5
 """Tests that are named."""
 TRAINS = frozenset(("training", "train", "call.training"))
 """Parameters by which a call trains."""
-DECIDES = re.compile(r"(?:input |a number equal to )?(\w+)(?: just at a limit| left out| is .*)?")
-"""What decides, of an input or a parameter that has no value: `input P`, `a number equal to iou_threshold`, `min left out`."""
-TYPES = re.compile(r"dtype|data ?type|element type|precision|\b(?:b?float|u?int|bool)\d*\b", re.IGNORECASE)
-"""Words of a crash that is about a dtype."""
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -166,8 +161,9 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         told.blame.verdict if told.blame else "",
     )
     by = blame.route(shown.verdict, told.blame)
+    quoted = tuple(quoting.quotes(program, shown, outcome))
     line = title(
-        _what(program, told, shown) + _trains(program, shown),
+        _what(program, told, shown, quoted) + _trains(program, shown),
         outcome,
         shown.deciding,
         exporter=exporter,
@@ -201,7 +197,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         reduced=told.reduced,
         origin=told.origin,
         file=_file(workspace, shown),
-        quotes=tuple(_quotes(program, shown, outcome)),
+        quotes=quoted,
         others=tuple(_others(told, outcome)),
         versions=trackers.versions(environment),
         system=_system(environment),
@@ -216,8 +212,9 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     )
 
 
-def _what(program: Program, told: Page, shown: Choice) -> str:
-    """Return the operator, with what is uncommon in what it is given: dtypes, an empty input, parameters not the default.
+def _what(program: Program, told: Page, shown: Choice, quoted: Iterable[Quote] = ()) -> str:
+    """Return the operator, with what is uncommon in what it is given: dtypes, an empty input, parameters not the default,
+    and those on which the rule hangs that is quoted.
 
     These stand in brackets, where nothing is known to decide: nothing says that they do.
     """
@@ -232,6 +229,7 @@ def _what(program: Program, told: Page, shown: Choice) -> str:
     given += ["empty input"] if tensors and 0 in tensors[0].shape else []
     others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default")]
     given += others if len(others) <= 2 and told.reduced and len(calls) == 1 else []
+    given += quoting.ruled(calls[0], quoted) if len(calls) == 1 else []
     return f"{program.operator} ({', '.join(given)})" if given else program.operator
 
 
@@ -334,37 +332,6 @@ def _laid(told: Page) -> str:
     return f"{told.blame.verdict}: {told.blame.because}"
 
 
-def _quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
-    """Return what the library's documentation says of a program of one call; nothing where the library is not here to ask."""
-    calls = program.instances()
-    library: Any = libraries.get(program.library)
-    if len(calls) != 1 or not hasattr(library, "documented"):
-        return []
-    parameters = [x for x in map(deciding.named, shown.deciding) if x]
-    named = (DECIDES.fullmatch(x) for x in shown.deciding)
-    parameters += [x[1] for x in named if x and x[1] not in parameters]
-    parameters += [x for x in _mentioned(calls[0], outcome) if x not in parameters]
-    try:
-        found: list[Quote] = library.documented(calls[0], parameters, Wrong.of(outcome.details, outcome.symptom))
-    except ImportError:
-        return []
-    return [x for x in found if not x.types or _of_types(shown, outcome)]
-
-
-def _of_types(shown: Choice, outcome: Outcome) -> bool:
-    """Whether it is known, or a crash says, that a dtype is what matters."""
-    text = said(outcome, 1500) if outcome.verdict in (CRASH, REFUSED) else ""
-    return any(map(deciding.is_dtype, shown.deciding)) or TYPES.search(text) is not None
-
-
-def _mentioned(call: Instance, outcome: Outcome) -> Iterator[str]:
-    """Yield what of a call a crash names: words that are no others' stand in quotes, or have an underscore."""
-    text = said(outcome, 1500) if outcome.verdict in (CRASH, REFUSED) else ""
-    for name in (*call.params, *(x.name for x in call.inputs if x.value is not None)):
-        if re.search(rf"['`\"]{re.escape(name)}['`\"]" + (rf"|\b{re.escape(name)}\b" if "_" in name else ""), text):
-            yield name
-
-
 def _reference(workspace: Workspace, shown: Choice, library: str) -> str:
     """Say whose the expected outputs are."""
     directory = migrated.folder(workspace.tests_folder, shown.verdict.test)
@@ -443,7 +410,7 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
         log=running.hide(running.excerpt(trial.text), hidden),
         origin=found.names[0] if found.names else "",
         file=_file(workspace, choice),
-        quotes=tuple(_quotes(program, choice, verdict.outcome)),
+        quotes=tuple(quoting.quotes(program, choice, verdict.outcome)),
         others=tuple(f"{x}: contradicts the test" for x in agreeing),
         versions=trackers.versions(environment),
         system=_system(environment),

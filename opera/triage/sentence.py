@@ -51,6 +51,8 @@ LENGTH_ONE, EQUAL, LIMIT, EQUAL_TO = (
     "a number equal to ",
 )
 """How numbers and sizes stand to each other where a failure needs that (opera.triage.conditions.deciding.relations)."""
+COMPARED = re.compile(rf"{EQUAL_TO}((\w+)_(?:threshold|limit))")
+"""How it is told that a number is equal to a limit that is named for what it limits: `iou_threshold`."""
 NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE = "is no constant", "is a graph input", "is an input"
 """How an input comes to the model where a failure needs that: it passes where the model holds it, makes it itself, or states it
 as the attribute that an older version of the operator has for it."""
@@ -307,7 +309,7 @@ def brief(operator: str) -> str:
 
 def _decided(deciding: Iterable[str], most: int | None = None) -> str:
     """Say what decides, but for lengths: they tell more of the small program than of the bug."""
-    named = [x for x in deciding if LENGTH_ONE not in x]
+    named = [COMPARED.sub(r"\2 equal to \1", x) for x in deciding if LENGTH_ONE not in x]
     fed = [x for x in named if x.endswith((NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE))]
     others = listed(together([x for x in named if x not in fed])[:most])
     return (f" with {others}" if others else "") + (f" where {' and '.join(fed)}" if fed else "")
