@@ -6,6 +6,7 @@ run before it is shown: the short one (reproducers.brief) stands in the draft wh
 
 from __future__ import annotations
 
+import math
 import platform
 import re
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from typing import Any
 import msgspec
 
 from opera import compilers, libraries
+from opera.compilers import BODY
 from opera.errors import UsageError
 from opera.libraries.documented import Quote
 from opera.programs import migrated
@@ -40,7 +42,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, disputed, part
 from opera.triage.distinct import causes
-from opera.triage.findings import Finding, findings
+from opera.triage.findings import Finding, alike, findings
 from opera.triage.known import Entry, Known
 from opera.triage.reproducers import brief, reproducer, scripts
 from opera.triage.reproducers.choice import Choice, choose
@@ -161,6 +163,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         told.blame.verdict if told.blame else "",
     )
     by = blame.route(shown.verdict, told.blame)
+    body = blame.body(told.blame)
     quoted = tuple(quoting.quotes(program, shown, outcome))
     line = title(
         _what(program, told, shown, quoted) + _trains(program, shown),
@@ -168,8 +171,10 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         shown.deciding,
         exporter=exporter,
         route=by,
-        alike=shown.alike,
+        alike=alike(shown, of, tests.origins(workspace, {x.test for x in of})),
     )
+    begins = trackers.named(wanted).title if runtime or body else trackers.prefix(wanted, finding.frontend)
+    begins += f"{body} of " if body else ""
     environment = workspace.environments()[finding.environment]
     script, trial, short = running.script(workspace, finding, chosen)
     hidden = running.private(workspace, workspace.interpreter(finding.environment))
@@ -178,9 +183,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         finding=finding.id,
         tracker=wanted,
         form=trackers.named(wanted).form,
-        title=running.hide(
-            (trackers.named(wanted).title if runtime else trackers.prefix(wanted, finding.frontend)) + line, hidden
-        ),
+        title=running.hide(begins + line, hidden),
         sentence=re.sub(r"(?<!\.)\.$", "", running.hide(told.sentence, hidden)),
         library=trackers.TITLES.get(library, library),
         frontend=finding.frontend,
@@ -230,7 +233,13 @@ def _what(program: Program, told: Page, shown: Choice, quoted: Iterable[Quote] =
     others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default")]
     given += others if len(others) <= 2 and told.reduced and len(calls) == 1 else []
     given += quoting.ruled(calls[0], quoted) if len(calls) == 1 else []
+    if blame.body(told.blame):  # a definition is read with the number at hand that shows it
+        given += [f"{x.name}={x.value.numbers().item()}" for x in program.inputs if _single(x.value)]
     return f"{program.operator} ({', '.join(given)})" if given else program.operator
+
+
+def _single(value: object) -> bool:
+    return isinstance(value, Tensor) and value.dtype != "string" and math.prod(value.shape) == 1
 
 
 def _trains(program: Program, shown: Choice) -> str:
@@ -298,7 +307,11 @@ def _others(told: Page, outcome: Outcome) -> list[str]:
 
     That numbers which others draw are not the reference's says nothing.
     """
-    found = []
+    found = [
+        f"{row.way} {CONFIRMS if row.right else f'gives {row.remark}'}"
+        for row in (told.blame.evidence if told.blame is not None and blame.body(told.blame) else ())
+        if row.kind == BODY
+    ]
     for row in told.asked:
         does = _does(row.shows)
         who = trackers.called(*row.way.split(" ", 1))

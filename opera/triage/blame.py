@@ -42,6 +42,7 @@ from opera.triage.part import (
     DREW,
     GONE,
     INPUTS,
+    LIBRARY,
     OTHER,
     ROUTE,
     WITHOUT,
@@ -129,11 +130,27 @@ def route(failed: Verdict, laid: Blame | None) -> str:
     told = compilers.given(*failed.frontend.rpartition("-")[::2])
     given = [told[x.way] for x in asked if x.kind == GIVEN and x.right and x.way in told]
     crashes = failed.outcome.verdict not in (INCONSISTENT, UNSTABLE)
-    return routes.route(failed.frontend, failed.variant, shown, given, crashes=crashes)
+    if failed.outcome.verdict == UNSTABLE or "drawn" in failed.outcome.details:  # such a number may be right by luck
+        given = []
+    by = routes.route(failed.frontend, failed.variant, shown, given, crashes=crashes)
+    return "; ".join(filter(None, (by, _broken(laid))))
+
+
+def _broken(laid: Blame | None) -> str:
+    """Return the rule of the compiler's own that what its importer made breaks, if it is to blame for that; without names."""
+    broken = (x.remark for x in laid.evidence if x.kind == LAWFUL) if laid is not None else ()
+    rule = next((x for x in broken if laid is not None and laid.because.endswith(x)), "")
+    return re.sub(r" \([^()=]*\)", "", rule)
 
 
 def _by_route(row: Evidence) -> str:
     return routes.RIGHT if row.right and row.remark != UNCONFIRMED else routes.OTHERWISE
+
+
+def body(laid: Blame | None) -> str:
+    """Return what of the library is wrong where it is an operator's definition: `ONNX's own function body`; else nothing."""
+    asked = laid.evidence if laid is not None and laid.verdict == LIBRARY else ()
+    return next((x.way.partition(" of it")[0] for x in asked if x.kind == BODY), "")
 
 
 def runtime(frontend: str, laid: Blame | None) -> str:
