@@ -17,7 +17,8 @@ import msgspec
 from opera import compilers, libraries
 from opera.compilers import BODY
 from opera.errors import UsageError
-from opera.libraries.documented import Quote
+from opera.libraries.documented import EMPTY as EMPTY_INPUTS
+from opera.libraries.documented import Quote, special
 from opera.programs import migrated
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor
@@ -230,6 +231,7 @@ def _what(program: Program, told: Page, shown: Choice, quoted: Iterable[Quote] =
     dtypes = list(dict.fromkeys(x.dtype for x in free if isinstance(x, Tensor | RandomTensor)))
     given = [] if COMMON.issuperset(dtypes) and "bool" not in dtypes[:1] else dtypes
     given += ["empty input"] if tensors and 0 in tensors[0].shape else []
+    given += [words for words, pattern in special(calls[0]) if pattern != EMPTY_INPUTS] if len(calls) == 1 else []
     others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default")]
     given += others if len(others) <= 2 and told.reduced and len(calls) == 1 else []
     given += quoting.ruled(calls[0], quoted) if len(calls) == 1 else []

@@ -320,6 +320,8 @@ def test_what_is_said_of_a_shape_in_general_does_not_stand_beside_what_decides()
         ("ReduceMax", {"data": floats(1), "axes": Tensor.of(np.int64([0]))}, (), "ReduceMax"),
         ("If", {"cond": Tensor.of(np.array(True))}, (), "If"),
         ("TopK", {"X": Tensor.of(np.int64([1, 2]))}, (), "TopK"),
+        ("Abs", {"X": floats(np.nan)}, (), "Abs (NaN)"),
+        ("Abs", {"X": floats(np.nan)}, ("NaN in an input",), "Abs"),
         ("EyeLike", {"input": Tensor.of(np.int32([[1]]))}, ("dtype=1", "integer inputs"), "EyeLike"),
         ("Pow", {"X": Tensor.of(np.int32([1])), "Y": floats(1)}, (), "Pow (int32, float32)"),
         ("Pow", {"X": Tensor.of(np.int32([1])), "Y": floats(1)}, ("inputs of two dtypes",), "Pow"),
