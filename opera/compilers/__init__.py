@@ -29,6 +29,7 @@ __all__ = [
     "CONVERSION",
     "DECLARED",
     "FILE",
+    "GIVEN",
     "KERNEL",
     "LAWFUL",
     "LESS",
@@ -75,7 +76,7 @@ class Variant(msgspec.Struct, frozen=True):
 
 
 LESS, APART, OWN, DECLARED, MADE = "optimisation", "ir", "own", "declared", "made"
-LAWFUL, BODY, LOWERED, FILE = "lawful", "body", "lowered", "file"
+LAWFUL, BODY, LOWERED, FILE, GIVEN = "lawful", "body", "lowered", "file", "given"
 """Kinds of ways: see Way."""
 CONVERSION, OPTIMISATION, KERNEL = "conversion", "optimisation", "kernel"
 """Parts of a compiler: what a frontend's PLACES lead to."""
@@ -97,15 +98,19 @@ class Way(msgspec.Struct, frozen=True):
             no kernel of is what the library's definition makes of it, written out, run by the library's reference or by the
             compiler itself; a Refusal where it has kernels of all. LOWERED: as MADE, but the names of the operators that the
             model is of once it came to the compiler, as conversion_function has them. FILE: what an exporter wrote, run by
-            another compiler that reads such files.
+            another compiler that reads such files. GIVEN: the same model, given to the compiler in another way that users have.
         about: In words.
         stage: The first that differs: what fails before it fails alike.
+        artefacts: Of GIVEN, the artefacts that can be given so.
+        told: Of GIVEN, how the model is given else, and how in this way: `read by path`, `from the file's bytes`.
     """
 
     name: str
     kind: str
     about: str
     stage: str = "compile"
+    artefacts: tuple[str, ...] = ()
+    told: tuple[str, str] = ("", "")
 
 
 class Canary(msgspec.Struct, frozen=True):
@@ -336,6 +341,13 @@ def computes_in(frontend: Frontend, device: str = "") -> dict[str, str]:
 def options(frontend: Frontend) -> dict[str, str]:
     """Return a frontend's OPTIONS, empty where it has none."""
     return dict(getattr(frontend, "OPTIONS", {}))
+
+
+def given(name: str, library: str) -> dict[str, tuple[str, str]]:
+    """Return `about` → `told` of a frontend's ways of kind GIVEN; empty for one that is not registered here."""
+    known = get(name).FRONTENDS if name in registered() else {}
+    found = ways(frontend_of(get(name), library)) if library in known else ()
+    return {x.about: x.told for x in found if x.kind == GIVEN}
 
 
 def ways(frontend: Frontend) -> tuple[Way, ...]:

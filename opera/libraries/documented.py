@@ -10,7 +10,7 @@ import inspect
 import math
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -31,6 +31,10 @@ EXCEPTION = r"\b(?:are|is) (?:ignored|excluded|discarded|skipped|not counted)\b"
 ZERO, NAN, INFINITE = r"\b(?:zeros?|0)\b", r"\bnans?\b", r"\binf(?:init\w+)?\b"
 RESULTS = r"\b(?:produc|yield|return|giv|becom|result)(?:e|es|s)?"
 """How a sentence says what comes of something."""
+LITTLE = re.compile(r"an?|the|i[nst]|of|to|that|are|not?|its|by|with|just|at|number|gives?|be")
+"""Words of what is told that say nothing by themselves."""
+MEANINGS = (("whole", "integer", "fractional", "fraction"), ("size", "length", "width", "dimension"))
+"""Words that say the same of a thing, or its opposite."""
 CONDITION = r"\b(?:if|when|where)\b[^.;]{{0,40}}?[`'\"]*(?<![\w.-]){}(?![\w]|\.\d)"
 """How a sentence says when it holds."""
 
@@ -49,11 +53,15 @@ class Quote(msgspec.Struct, frozen=True):
 
 
 class Wrong(NamedTuple):
-    """What is wrong: the output, the symptom (`value`, `shape`, ...), and the number expected; empty of draws."""
+    """What is wrong: the output, the symptom (`value`, `shape`, ...), and the number expected; empty of draws.
+
+    `told`: what decides besides parameters, as it is told: `a number equal to iou_threshold`.
+    """
 
     output: str = ""
     symptom: str = ""
     expected: object = None
+    told: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, details: Mapping[str, object], symptom: str) -> Wrong:
@@ -109,6 +117,22 @@ def sentence_on(text: str, pattern: str) -> str:
     sentences = [*SENTENCE.split(" ".join(text.split())), ""]
     found = ((x, after) for x, after in pairwise(sentences) if re.search(pattern, x, re.I))
     return next((quoted(f"{x} {after}" if after.startswith("That is,") else x) for x, after in found), "")
+
+
+def rule_on(text: str, told: str) -> str:
+    """Return the first sentence with all words of what is told to decide, or others of their meaning; else nothing.
+
+    Of a long one, the clauses that have them.
+    """
+    named = [x for x in re.findall(r"[a-z]\w+", told.lower()) if not LITTLE.fullmatch(x)]
+    meant = [next((x for x in MEANINGS if word.rstrip("s") in x), (word.rstrip("s"),)) for word in named]
+    patterns = [re.compile(rf"\b(?:{'|'.join(map(re.escape, x))})(?:s|es|d|ed|ing)?\b", re.IGNORECASE) for x in meant]
+    for sentence in SENTENCE.split(" ".join(text.split())) if len(patterns) > 1 else ():
+        if all(x.search(sentence) for x in patterns):
+            clauses = re.split(r"(?<=,)\s+", sentence)
+            short = next((x for x in clauses if all(y.search(x) for y in patterns)), sentence)
+            return quoted(short if len(sentence) > LENGTH else sentence).rstrip(",")
+    return ""
 
 
 def exception(text: str, name: str) -> str:
@@ -185,9 +209,12 @@ def described(call: Instance, docstring: str) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-def of_docstring(call: Instance, docstring: str, parameters: list[str], address: str) -> list[Quote]:
-    """Return what a docstring says of parameters of a call, then of what is special about its inputs."""
-    found = []
+def of_docstring(
+    call: Instance, docstring: str, parameters: list[str], address: str, told: Iterable[str] = ()
+) -> list[Quote]:
+    """Return what a docstring says of what else decides, of parameters of a call, and of what is special about its inputs."""
+    rules = (rule_on(prose(docstring, call), x) for x in told)
+    found = [Quote("the rule", text, address) for text in rules if text]
     for name in parameters:
         if text := argument(docstring, name):
             said = clause(text, call.params.get(name)) or reaching(text.split("\n\n")[0])

@@ -6,6 +6,7 @@ run before it is shown: the short one (reproducers.brief) stands in the draft wh
 
 from __future__ import annotations
 
+import math
 import platform
 import re
 from collections.abc import Iterable, Iterator
@@ -14,8 +15,10 @@ from typing import Any
 import msgspec
 
 from opera import compilers, libraries
+from opera.compilers import BODY
 from opera.errors import UsageError
-from opera.libraries.documented import Quote, Wrong
+from opera.libraries.documented import EMPTY as EMPTY_INPUTS
+from opera.libraries.documented import Quote, special
 from opera.programs import migrated
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor
@@ -32,28 +35,24 @@ from opera.programs.verdicts import (
     UNSUPPORTED,
     Outcome,
 )
-from opera.report import markup, running, trackers
+from opera.report import markup, quoting, running, trackers
 from opera.report.page import Page, page
 from opera.store import instances, tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, disputed, part
-from opera.triage.conditions import deciding
 from opera.triage.distinct import causes
-from opera.triage.findings import Finding, findings
+from opera.triage.findings import Finding, alike, findings
 from opera.triage.known import Entry, Known
 from opera.triage.reproducers import brief, reproducer, scripts
 from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.reproducers.scripts import Trial
-from opera.triage.sentence import drawn, said, title
+from opera.triage.sentence import drawn, listed, said, title
 
 COMMON = frozenset(("float32", "int64", "bool"))
 """Dtypes that a title needs not name, but for truth values that come first: these are computed with."""
 ROUTES = {
-    "inputs": "a model whose tensors are all graph inputs",
-    "constants": "a model that holds shapes, axes and the like as constants",
-    "oldest-opset": "a model of the oldest opset that means the same",
     "exported-program": "an exported program (torch.export)",
     "torchscript": "traced TorchScript",
     "onnx": "an exported ONNX model",
@@ -64,7 +63,9 @@ ROUTES = {
     "xnnpack": "an exported program, what can be of it for XNNPACK",
     "portable": "an exported program, by its portable kernels alone",
 }
-"""Variant of a frontend → what the compiler is given, in words."""
+"""Variant of a frontend that is not its first → what the compiler is given, in words."""
+UNTOLD = frozenset(("constants", "oldest-opset"))
+"""Variants that give it the library's own model: of some, tensors that are fed else are constants."""
 CONFIRMS = "gives the expected outputs"
 """What is said of another compiler that passes."""
 FOLD = 60
@@ -73,10 +74,6 @@ LISTED = 5
 """Tests that are named."""
 TRAINS = frozenset(("training", "train", "call.training"))
 """Parameters by which a call trains."""
-DECIDES = re.compile(r"(?:input |a number equal to )?(\w+)(?: just at a limit| left out| is .*)?")
-"""What decides, of an input or a parameter that has no value: `input P`, `a number equal to iou_threshold`, `min left out`."""
-TYPES = re.compile(r"dtype|data ?type|element type|precision|\b(?:b?float|u?int|bool)\d*\b", re.IGNORECASE)
-"""Words of a crash that is about a dtype."""
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -167,14 +164,18 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         told.blame.verdict if told.blame else "",
     )
     by = blame.route(shown.verdict, told.blame)
+    body = blame.body(told.blame)
+    quoted = tuple(quoting.quotes(program, shown, outcome))
     line = title(
-        _what(program, told, shown) + _trains(program, shown),
+        _what(program, told, shown, quoted) + _trains(program, shown),
         outcome,
         shown.deciding,
         exporter=exporter,
         route=by,
-        alike=shown.alike,
+        alike=alike(shown, of, tests.origins(workspace, {x.test for x in of})),
     )
+    begins = trackers.named(wanted).title if runtime or body else trackers.prefix(wanted, finding.frontend)
+    begins += f"{body} of " if body else ""
     environment = workspace.environments()[finding.environment]
     script, trial, short = running.script(workspace, finding, chosen)
     hidden = running.private(workspace, workspace.interpreter(finding.environment))
@@ -183,16 +184,14 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         finding=finding.id,
         tracker=wanted,
         form=trackers.named(wanted).form,
-        title=running.hide(
-            (trackers.named(wanted).title if runtime else trackers.prefix(wanted, finding.frontend)) + line, hidden
-        ),
+        title=running.hide(begins + line, hidden),
         sentence=re.sub(r"(?<!\.)\.$", "", running.hide(told.sentence, hidden)),
         library=trackers.TITLES.get(library, library),
         frontend=finding.frontend,
         shows=outcome,
         not_to_file=tuple(_objections(finding, chosen, trial, entry)),
         expected=tuple(f"{x.name} = {x.expected}" for x in told.outputs),
-        actual=(*_route(finding, shown), *_actual(told, outcome)),
+        actual=(*_route(workspace, finding, shown), *_actual(told, outcome)),
         says=running.hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
         model=told.model,
         script=script,
@@ -202,7 +201,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         reduced=told.reduced,
         origin=told.origin,
         file=_file(workspace, shown),
-        quotes=tuple(_quotes(program, shown, outcome)),
+        quotes=quoted,
         others=tuple(_others(told, outcome)),
         versions=trackers.versions(environment),
         system=_system(environment),
@@ -217,8 +216,9 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     )
 
 
-def _what(program: Program, told: Page, shown: Choice) -> str:
-    """Return the operator, with what is uncommon in what it is given: dtypes, an empty input, parameters not the default.
+def _what(program: Program, told: Page, shown: Choice, quoted: Iterable[Quote] = ()) -> str:
+    """Return the operator, with what is uncommon in what it is given: dtypes, an empty input, parameters not the default,
+    and those on which the rule hangs that is quoted.
 
     These stand in brackets, where nothing is known to decide: nothing says that they do.
     """
@@ -231,9 +231,17 @@ def _what(program: Program, told: Page, shown: Choice) -> str:
     dtypes = list(dict.fromkeys(x.dtype for x in free if isinstance(x, Tensor | RandomTensor)))
     given = [] if COMMON.issuperset(dtypes) and "bool" not in dtypes[:1] else dtypes
     given += ["empty input"] if tensors and 0 in tensors[0].shape else []
+    given += [words for words, pattern in special(calls[0]) if pattern != EMPTY_INPUTS] if len(calls) == 1 else []
     others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default")]
     given += others if len(others) <= 2 and told.reduced and len(calls) == 1 else []
+    given += quoting.ruled(calls[0], quoted) if len(calls) == 1 else []
+    if blame.body(told.blame):  # a definition is read with the number at hand that shows it
+        given += [f"{x.name}={x.value.numbers().item()}" for x in program.inputs if _single(x.value)]
     return f"{program.operator} ({', '.join(given)})" if given else program.operator
+
+
+def _single(value: object) -> bool:
+    return isinstance(value, Tensor) and value.dtype != "string" and math.prod(value.shape) == 1
 
 
 def _trains(program: Program, shown: Choice) -> str:
@@ -270,13 +278,18 @@ def _last(text: str) -> str:
     return next((x for x in reversed(text.splitlines()) if x.strip()), "it printed nothing")[:200]
 
 
-def _route(finding: Finding, shown: Choice) -> Iterator[str]:
-    """Say by which route the model was loaded, where it is not the frontend's first."""
+def _route(workspace: Workspace, finding: Finding, shown: Choice) -> Iterator[str]:
+    """Say how the model is given, where it is not by the frontend's first route; of one that holds constants, which."""
     compiler, _, library = finding.frontend.rpartition("-")
-    first, *others = compilers.frontend(compiler, library).VARIANTS
-    for x in others:
-        if x.name == shown.verdict.variant:
-            yield f"the model is loaded as {ROUTES.get(x.name, x.name)}, not as {ROUTES.get(first.name, first.name)}"
+    first, *_ = compilers.frontend(compiler, library).VARIANTS
+    variant, folder = shown.verdict.variant, migrated.folder(workspace.tests_folder, shown.verdict.test)
+    if variant not in (first.name, *UNTOLD):
+        yield f"the model is given as {ROUTES.get(variant, variant)}"
+    manifest = (
+        migrated.read_manifest(folder) if variant == "constants" and (folder / "manifest.json").is_file() else None
+    )
+    if held := blame.constants(manifest) if manifest else ():
+        yield f"{listed(held)} {'are initializers' if len(held) > 1 else 'is an initializer'} of the model"
 
 
 def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
@@ -296,11 +309,18 @@ def _others(told: Page, outcome: Outcome) -> list[str]:
 
     That numbers which others draw are not the reference's says nothing.
     """
-    found = []
+    found = [
+        f"{row.way} {CONFIRMS if row.right else f'gives {row.remark}'}"
+        for row in (told.blame.evidence if told.blame is not None and blame.body(told.blame) else ())
+        if row.kind == BODY
+    ]
     for row in told.asked:
         does = _does(row.shows)
-        if does and not (drawn(outcome) and row.shows.startswith(INCONSISTENT)):
-            found.append(f"{trackers.called(*row.way.split(' ', 1))} {does}{f' ({row.remark})' if row.remark else ''}")
+        who = trackers.called(*row.way.split(" ", 1))
+        if row.right and row.remark.endswith("is right"):  # other things of it are not
+            found.append(f"{who}: {row.remark}")
+        elif does and not (drawn(outcome) and row.shows.startswith(INCONSISTENT)):
+            found.append(f"{who} {does}{f' ({row.remark})' if row.remark else ''}")
     for where, shown in told.elsewhere.items():
         frontend, _, rest = where.partition(" ")
         if does := _does(shown):
@@ -325,37 +345,6 @@ def _laid(told: Page) -> str:
     if told.blame is None or told.blame.verdict == part.UNKNOWN:
         return ""
     return f"{told.blame.verdict}: {told.blame.because}"
-
-
-def _quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
-    """Return what the library's documentation says of a program of one call; nothing where the library is not here to ask."""
-    calls = program.instances()
-    library: Any = libraries.get(program.library)
-    if len(calls) != 1 or not hasattr(library, "documented"):
-        return []
-    parameters = [x for x in map(deciding.named, shown.deciding) if x]
-    named = (DECIDES.fullmatch(x) for x in shown.deciding)
-    parameters += [x[1] for x in named if x and x[1] not in parameters]
-    parameters += [x for x in _mentioned(calls[0], outcome) if x not in parameters]
-    try:
-        found: list[Quote] = library.documented(calls[0], parameters, Wrong.of(outcome.details, outcome.symptom))
-    except ImportError:
-        return []
-    return [x for x in found if not x.types or _of_types(shown, outcome)]
-
-
-def _of_types(shown: Choice, outcome: Outcome) -> bool:
-    """Whether it is known, or a crash says, that a dtype is what matters."""
-    text = said(outcome, 1500) if outcome.verdict in (CRASH, REFUSED) else ""
-    return any(map(deciding.is_dtype, shown.deciding)) or TYPES.search(text) is not None
-
-
-def _mentioned(call: Instance, outcome: Outcome) -> Iterator[str]:
-    """Yield what of a call a crash names: words that are no others' stand in quotes, or have an underscore."""
-    text = said(outcome, 1500) if outcome.verdict in (CRASH, REFUSED) else ""
-    for name in (*call.params, *(x.name for x in call.inputs if x.value is not None)):
-        if re.search(rf"['`\"]{re.escape(name)}['`\"]" + (rf"|\b{re.escape(name)}\b" if "_" in name else ""), text):
-            yield name
 
 
 def _reference(workspace: Workspace, shown: Choice, library: str) -> str:
@@ -436,7 +425,7 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
         log=running.hide(running.excerpt(trial.text), hidden),
         origin=found.names[0] if found.names else "",
         file=_file(workspace, choice),
-        quotes=tuple(_quotes(program, choice, verdict.outcome)),
+        quotes=tuple(quoting.quotes(program, choice, verdict.outcome)),
         others=tuple(f"{x}: contradicts the test" for x in agreeing),
         versions=trackers.versions(environment),
         system=_system(environment),

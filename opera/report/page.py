@@ -164,6 +164,8 @@ def _near(reduced: Reduction) -> str:
     if not failing and not passing:
         return ""
     told = reduced.deciding or reduced.besides or reduced.circumstances
+    if not passing:
+        return f"all {failing} fail that say anything: what passes is not known"
     if not reduced.explained:
         return f"{failing} fail and {passing} pass; what decides is not, or not all, known"
     return (

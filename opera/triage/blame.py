@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from opera import compilers
-from opera.compilers import APART, BODY, DECLARED, KERNEL, LAWFUL, LESS, LOWERED, MADE, OPTIMISATION, Way
+from opera.compilers import APART, BODY, DECLARED, GIVEN, KERNEL, LAWFUL, LESS, LOWERED, MADE, OPTIMISATION, Way
 from opera.oracle.randomness import FORMS, RANDOM
 from opera.oracle.screens import AGREEING
 from opera.programs import migrated
@@ -22,6 +22,7 @@ from opera.programs.verdicts import (
     FAILURES,
     INCONSISTENT,
     PASS,
+    SCREENED,
     UNSTABLE,
     VERDICTS,
     Outcome,
@@ -32,7 +33,7 @@ from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import route as routes
-from opera.triage.alike import same_answer
+from opera.triage.alike import alike, same_answer
 from opera.triage.conditions import deciding
 from opera.triage.distinct import causes
 from opera.triage.part import (
@@ -41,6 +42,7 @@ from opera.triage.part import (
     DREW,
     GONE,
     INPUTS,
+    LIBRARY,
     OTHER,
     ROUTE,
     WITHOUT,
@@ -57,8 +59,14 @@ from opera.triage.reproducers.choice import choose
 from opera.triage.shrink import smaller
 
 NOWHERE = Provenance("blame", "", "")
-RULES = 2
+RULES = 3
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
+
+
+ALIKE = ("the same answer", "the same failure")
+"""Remarks on what fails by another route as it was found."""
+UNCONFIRMED = "the test that it was reduced from is not right by it"
+"""Remark on a reduced program that is right by another route: small programs hide mistakes."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -115,11 +123,34 @@ def others(found: Blame) -> list[Evidence]:
 
 def route(failed: Verdict, laid: Blame | None) -> str:
     """Return the route that what is shown fails by (opera.triage.route): others are known to be right where blame asked."""
-    asked = laid.evidence if laid is not None else ()
-    shown = {x.way.rpartition(" ")[2]: x.shows for x in asked if x.kind == ROUTE}
     if runtime(failed.frontend, laid):
         return routes.FILES["onnx"]
-    return routes.route(failed.frontend, failed.variant, shown)
+    asked = laid.evidence if laid is not None else ()
+    shown = {x.way.rpartition(" ")[2]: _by_route(x) for x in asked if x.kind == ROUTE and x.remark not in ALIKE}
+    told = compilers.given(*failed.frontend.rpartition("-")[::2])
+    given = [told[x.way] for x in asked if x.kind == GIVEN and x.right and x.way in told]
+    crashes = failed.outcome.verdict not in (INCONSISTENT, UNSTABLE)
+    if failed.outcome.verdict == UNSTABLE or "drawn" in failed.outcome.details:  # such a number may be right by luck
+        given = []
+    by = routes.route(failed.frontend, failed.variant, shown, given, crashes=crashes)
+    return "; ".join(filter(None, (by, _broken(laid))))
+
+
+def _broken(laid: Blame | None) -> str:
+    """Return the rule of the compiler's own that what its importer made breaks, if it is to blame for that; without names."""
+    broken = (x.remark for x in laid.evidence if x.kind == LAWFUL) if laid is not None else ()
+    rule = next((x for x in broken if laid is not None and laid.because.endswith(x)), "")
+    return re.sub(r" \([^()=]*\)", "", rule)
+
+
+def _by_route(row: Evidence) -> str:
+    return routes.RIGHT if row.right and row.remark != UNCONFIRMED else routes.OTHERWISE
+
+
+def body(laid: Blame | None) -> str:
+    """Return what of the library is wrong where it is an operator's definition: `ONNX's own function body`; else nothing."""
+    asked = laid.evidence if laid is not None and laid.verdict == LIBRARY else ()
+    return next((x.way.partition(" of it")[0] for x in asked if x.kind == BODY), "")
 
 
 def runtime(frontend: str, laid: Blame | None) -> str:
@@ -166,6 +197,7 @@ class Subject(msgspec.Struct, frozen=True):
         program: What the test computes.
         random: Whether its program draws numbers at random; `drawn`: whether the finding is about these.
         constants: What is fed to the variant that failed, and is a constant where such a variant is there.
+        unconfirmed: Variants by which the member that it was reduced from is not right.
     """
 
     finding: str
@@ -179,6 +211,7 @@ class Subject(msgspec.Struct, frozen=True):
     constants: tuple[str, ...] = ()
     random: bool = False
     drawn: bool = False
+    unconfirmed: frozenset[str] = frozenset()
 
     def question(self, **more: Any) -> Question:
         """Return the question of what it does, as it was found but for `more`."""
@@ -202,13 +235,17 @@ def subject(workspace: Workspace, finding: str, verdicts: list[Verdict]) -> Subj
     return Subject(
         finding, x.environment, x.frontend, x.variant, x.test, x.outcome, chosen.deciding,
         program=chosen.reduction.program().program if chosen.reduction else workspace.instance(manifest.instance),
-        constants=_constants(manifest),
+        constants=constants(manifest),
         random=RANDOM in manifest.tags,
         drawn=RANDOM in manifest.tags and x.outcome.verdict == INCONSISTENT and x.outcome.symptom not in FORMS,
+        unconfirmed=frozenset(
+            y.variant for y in stored_verdicts.of_test(workspace, chosen.member.test)
+            if (y.frontend, y.environment) == (x.frontend, x.environment) and y.outcome.verdict not in (PASS, SCREENED)
+        ) if x.outcome.verdict in (INCONSISTENT, UNSTABLE) else frozenset(),
     )  # fmt: skip
 
 
-def _constants(manifest: Manifest) -> tuple[str, ...]:
+def constants(manifest: Manifest) -> tuple[str, ...]:
     """Return what is fed to one artefact of a test, and is held by another as a constant."""
     fed = [set(x.feeds) for x in manifest.artefacts.values()]
     every = set[str]().union(*fed)
@@ -232,6 +269,7 @@ def questions(workspace: Workspace, about: Subject) -> list[Ask]:
     found = [Ask(AS_FOUND, "as it was found", about.judged(insist=about.seen.verdict == UNSTABLE))]
     early = about.seen.stage == "load"
     ways = [x for x in compilers.ways(frontend) if not early or x.stage == "load"]
+    ways = [x for x in ways if not x.artefacts or route.artefact in x.artefacts]
     found += [Ask(x.kind, x.about, _by(about, x)) for x in ways if x.kind not in (MADE, LOWERED)]
     found += (x for way in ways if way.kind == MADE for x in _converted(about, way))
     for other in frontend.VARIANTS:
@@ -264,7 +302,7 @@ def _by(about: Subject, way: Way) -> Question:
 
     Another compiler is asked once: that it draws nothing either says nothing of the file that it was given.
     """
-    if way.kind not in (LESS, BODY, APART):
+    if way.kind not in (LESS, BODY, APART, GIVEN):
         return about.question(way=way.name)
     return about.judged(way=way.name, insist=about.seen.verdict == UNSTABLE)
 
@@ -334,7 +372,8 @@ def _silent(tried: Tried, about: Subject) -> bool:
 
 def _named(tried: Tried, about: Subject) -> Outcome:
     """Return what was seen of the output that the finding names. Numbers that others draw are not the reference's."""
-    drew = about.random and tried.kind == OTHER and tried.wrong and tried.outcome.symptom not in FORMS
+    form = about.seen.symptom in FORMS and "drawn" in tried.outcome.details  # these tell of the form, too
+    drew = about.random and tried.kind == OTHER and tried.wrong and tried.outcome.symptom not in FORMS and not form
     return at_output(tried.outcome, about.seen, drawn=about.drawn or drew)
 
 
@@ -346,9 +385,15 @@ def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
         return Evidence(tried.way, "breaks a rule", tried.outcome.message, tried.kind)
     named = msgspec.structs.replace(tried, outcome=_named(tried, about))
     if named.right:
-        return Evidence(tried.way, shows(named.outcome), named.outcome.message, tried.kind)
-    same = "the same answer" if same_answer(named.outcome, at_output(now, about.seen)) else "another answer"
-    return Evidence(tried.way, _evidence(tried), same if named.wrong else "", tried.kind)
+        unconfirmed = tried.kind == ROUTE and tried.way.rpartition(" ")[2] in about.unconfirmed
+        return Evidence(
+            tried.way, shows(named.outcome), UNCONFIRMED if unconfirmed else named.outcome.message, tried.kind
+        )
+    if named.wrong:
+        remark = ALIKE[0] if same_answer(named.outcome, at_output(now, about.seen)) else "another answer"
+    else:
+        remark = ALIKE[1] if tried.kind == ROUTE and alike(named.outcome, now) else ""
+    return Evidence(tried.way, _evidence(tried), remark, tried.kind)
 
 
 def _opinions(seen: Outcome, asked: Collection[str]) -> list[Evidence]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -12,9 +12,11 @@ import msgspec
 
 from opera import compilers
 from opera.errors import CorpusError
+from opera.oracle import location
 from opera.oracle.screens import SINGLE_REFERENCE
-from opera.programs.program import Program, operators_of, parse
-from opera.programs.verdicts import NEWER, PASS
+from opera.programs.program import JOINED, Program, operators_of, parse
+from opera.programs.values import Message
+from opera.programs.verdicts import NEWER, PASS, Outcome
 from opera.store import tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.tests import Origin
@@ -26,7 +28,7 @@ from opera.triage.distinct import causes
 from opera.triage.doubts import doubts, right_as_float32, stated, too_large, unexplained
 from opera.triage.known import Mark
 from opera.triage.reproducers.choice import Choice, alone, choose
-from opera.triage.sentence import READS_AS_REFUSAL, reads_as_refusal, sentence
+from opera.triage.sentence import READS_AS_REFUSAL, bare, reads_as_refusal, sentence
 
 TWO_CAUSES = "two-causes"
 """Tag of a finding that has a member which fails in another way without what decides of the finding."""
@@ -227,7 +229,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         reproducer=script if (workspace.root / script).is_file() else None,
         numbers=_numbers(shown.details),
         aliases=tuple(known.aliases.get(name, ())),
-        sentence=_sentence(chosen, dict(zip(members, told, strict=True)), known, laid),
+        sentence=_sentence(chosen, group, dict(zip(members, told, strict=True)), known, laid),
         location=shown.location,
         doubts=tuple(
             doubts(
@@ -261,21 +263,48 @@ def _settled(chosen: Choice) -> bool:
     return alone or right_as_float32(chosen.deciding)
 
 
-def _sentence(chosen: Choice, told: dict[str, Origin], known: _Known, laid: Blame | None) -> str:
+def alike(chosen: Choice, group: Iterable[Verdict], told: Mapping[str, Origin]) -> tuple[str, ...]:
+    """Return the operators with which a finding fails as well: of reductions, then of members that the same code converts.
+
+    What is made of several operators, of which one fails, is not meant.
+    """
+
+    def code(outcome: Outcome) -> str:
+        return location.canonical(re.sub(r"\[.*\]$", "", outcome.conversion_function))
+
+    def names(operator: str) -> bool:
+        return bare(location.canonical(operator)) in where.replace("_", "").lower()
+
+    where, of = code(chosen.verdict.outcome), chosen.reduction.program().program if chosen.reduction else None
+    if of is None or JOINED in of.operator or not where or where.startswith(location.EXPANDED):
+        return chosen.alike
+    if any(
+        isinstance(x, Message) for call in of.instances() for x in call.params.values()
+    ):  # it has bodies of operators
+        return chosen.alike
+    members = (told[x.test].operator for x in group if x.test in told and code(x.outcome) == where)
+    more = (x for x in members if JOINED not in x and names(x) == names(of.operator))
+    return tuple(dict.fromkeys((*chosen.alike, *more)))
+
+
+def _sentence(
+    chosen: Choice, group: Iterable[Verdict], told: dict[str, Origin], known: _Known, laid: Blame | None
+) -> str:
     """Say what is wrong, of the program that the script shows."""
     shown, of = chosen.verdict, chosen.reduction
     name, _, library = shown.frontend.rpartition("-")
     runtime = blame.runtime(shown.frontend, laid)
+    body = blame.body(laid)
     compiler = compilers.title(runtime or known.environments.get(shown.environment, {}).get("compiler", shown.frontend))
     operator = told[chosen.member.test].operator if of is None else of.program().program.operator
     return sentence(
-        compiler,
+        f"{body}, as {compiler} runs it," if body else compiler,
         operator,
         shown.outcome,
         chosen.deciding,
         exporter=compilers.exporter(name, library) and not runtime,
         route=blame.route(shown, laid),
-        alike=chosen.alike,
+        alike=alike(chosen, group, told),
     )
 
 

@@ -210,13 +210,28 @@ def _told(outcome: Outcome) -> str:
     return "\n".join([outcome.message, *own])
 
 
+COMPARED = ("shape", "dtype", "nan-mask", "value")
+"""In which order an output is compared: what differs in one of these is right in those before it (opera.oracle.comparison)."""
+
+
 def at_output(outcome: Outcome, seen: Outcome, *, drawn: bool = False) -> Outcome:
-    """Return what wrong outputs show of the one that a finding names: a pass, where that one is right.
+    """Return what wrong outputs show of what a finding names: a pass, where that output, or its shape or dtype, is right.
 
     Of numbers that are drawn only the screens tell something: UNSUPPORTED where these were not asked.
     """
     if drawn:
         return _at_drawn(outcome, seen)
+    name, found = seen.details.get("output"), _of_output(outcome, seen)
+    later = COMPARED[COMPARED.index(seen.symptom) + 1 :] if seen.symptom in COMPARED[:2] else ()
+    told = (
+        name and found.details.get("output") == name
+    ) or "drawn" in found.details  # of draws all forms come before numbers
+    if found.verdict in (INCONSISTENT, SCREENED) and found.symptom in later and told:
+        return Outcome(PASS, message=f"the {seen.symptom} of its output {name!r} is right")
+    return found
+
+
+def _of_output(outcome: Outcome, seen: Outcome) -> Outcome:
     name, shown = seen.details.get("output"), outcome.details
     if seen.verdict != INCONSISTENT or outcome.verdict not in (INCONSISTENT, SCREENED) or not name:
         return outcome

@@ -1,10 +1,11 @@
-"""By which route a model came to a compiler: where it is not the library's own model, or another way to give it is right."""
+"""By which route a model came to a compiler, where it is not the library's own model, or does otherwise by another."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from opera import compilers
+from opera.triage.sentence import listed
 
 FILES = {"tflite": "by TFLite", "onnx": "by its ONNX file"}
 """Artefact that another exporter made of the library's model → the route."""
@@ -15,21 +16,35 @@ OWN = {
     "torchscript": ("as TorchScript", "TorchScript"),
 }
 """Variant that takes the library's own model → the route, and what is given by it."""
+RIGHT, OTHERWISE = "right", "otherwise"
+"""What a model shows by another route: it does not fail; it fails in another way, or is refused."""
 
 
-def route(frontend: str, variant: str, shown: Mapping[str, str]) -> str:
+def route(
+    frontend: str,
+    variant: str,
+    shown: Mapping[str, str],
+    given: Sequence[tuple[str, str]] = (),
+    *,
+    crashes: bool = False,
+) -> str:
     """Return the route that a failure is of: `by its ONNX file`, `as an exported program; as TorchScript it is right`.
 
-    Empty where it says nothing: the model is the library's own, and no other way of giving it is known to be right.
+    Empty where it says nothing: the model is the library's own, and fails alike in whatever way it is given.
 
     Args:
         frontend: `tvm-keras`.
         variant: That fails.
-        shown: Other variant of the frontend → what the same model showed by it (`passes`, `pass`, ...).
+        shown: Other variant of the frontend → RIGHT or OTHERWISE; those by which the same model fails alike are left out.
+        given: Of ways by which it does not fail, how it is given else, and how so (`told` of opera.compilers.Way).
+        crashes: Whether it gives no outputs: then all that is known of other routes is that they give some.
     """
     compiler, _, library = frontend.rpartition("-")
     artefact = compilers.artefact(compiler, library, variant)
     own = FILES.get(artefact, "") if library != artefact else ""
-    right = [OWN[x][1] for x in OWN if x != variant and shown.get(x, "").startswith("pass")]
-    by = own or (OWN.get(variant, ("", ""))[0] if right else "")
-    return f"{by}; {' and '.join(f'as {x}' for x in right)} it is right" if right else by
+    does = "runs" if crashes else "is right"
+    others = [x for x in OWN if x != variant and x in shown]
+    right = [*(f"as {OWN[x][1]}" for x in others if shown[x] == RIGHT), *(x for _, x in given)]
+    by = own or (OWN.get(variant, ("", ""))[0] if others else "")
+    by = ", ".join(filter(None, (by, *(x for x, _ in given))))
+    return f"{by}; {listed(right)} it {does}" if right else by

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from opera.oracle.messages import cause, one_line
 from opera.programs import verdicts
 from opera.programs.program import JOINED
 from opera.programs.verdicts import Outcome
+from opera.run.poison import FIRST, SECOND
 
 ZERO = SHOWN[0]
 """What is returned is 0."""
@@ -51,6 +53,8 @@ LENGTH_ONE, EQUAL, LIMIT, EQUAL_TO = (
     "a number equal to ",
 )
 """How numbers and sizes stand to each other where a failure needs that (opera.triage.conditions.deciding.relations)."""
+COMPARED = re.compile(rf"{EQUAL_TO}((\w+)_(?:threshold|limit))")
+"""How it is told that a number is equal to a limit that is named for what it limits: `iou_threshold`."""
 NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE = "is no constant", "is a graph input", "is an input"
 """How an input comes to the model where a failure needs that: it passes where the model holds it, makes it itself, or states it
 as the attribute that an older version of the operator has for it."""
@@ -70,6 +74,8 @@ LENGTH = 160
 DENORMAL, FAR, BITS = 2.0**-126, 1e20, 2**16
 """The smallest number of float32's full precision; how many times too large no rounding or wrong term makes a number; and which
 integers a compiler may have taken for floats: sizes, above all."""
+FILLED = (FIRST, SECOND)
+"""What each byte of fresh memory holds while a worker infers."""
 DIGITS = 6
 """Digits of a number, where they are enough."""
 
@@ -99,7 +105,7 @@ def sentence(
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
     match outcome.verdict:
         case verdicts.INCONSISTENT if drawn(outcome):
-            return f"{compiler} draws {what} wrongly: {drawn(outcome)}"
+            return f"{compiler} draws {what} wrongly: {_drawn_of(outcome, what)}"
         case verdicts.INCONSISTENT:
             return _wrong(compiler, what, outcome)
         case verdicts.CRASH if exporter and outcome.stage in EXPORTING:
@@ -114,6 +120,8 @@ def sentence(
             return f"{compiler} does not end {doing} {what}"
         case verdicts.OUT_OF_MEMORY:
             return f"{compiler} needs more memory than it is given {doing} {what}"
+        case verdicts.UNSTABLE if untouched(outcome):
+            return f"{compiler} does not write {outcome.details['output']} of {what}: it holds what was in that memory before"
         case verdicts.UNSTABLE:
             return f"{compiler} returns other outputs of {what} from run to run"
     return f"{outcome.verdict} of {compiler} on {what}: {said(outcome)}"
@@ -138,33 +146,34 @@ def title(
             "infer": "exported model does not run",
         }
         return f"{what}: {made.get(outcome.stage, 'fails')}: {_begins(outcome)}"
-    return f"{what}: {_symptom(outcome, verb, doing)}"
+    return f"{what}: {_symptom(outcome, verb, doing, what)}"
 
 
 def _what(
     operator: str, outcome: Outcome, deciding: Iterable[str], route: str, alike: Sequence[str], most: int | None = None
 ) -> str:
     """Say what is computed: the operator, what decides, and in brackets the route, what of it is meant, and what else is so."""
-    own = set(map(_bare, operator.split(JOINED)))
-    others = list({_bare(x): x for x in reversed(alike) if _bare(x) not in own}.values())[::-1]
+    own = {bare(x.partition(" (")[0]) for x in operator.split(JOINED)}
+    others = list({bare(x): x for x in reversed(alike) if bare(x) not in own}.values())[::-1]
     also = f"{', '.join(others[:NAMED])}{', …' if len(others) > NAMED else ''} alike" if others else ""
-    notes = ", ".join(filter(None, (_inner(operator, outcome.conversion_function), route, also)))
+    place = ", ".join(filter(None, (_inner(operator, outcome.conversion_function), route)))
+    notes = "; ".join(filter(None, (place, also)))
     return f"{brief(operator)}{_decided(deciding, most)}{f' ({notes})' if notes else ''}"
 
 
-def _bare(operator: str) -> str:
-    """Return the name of an operator in whatever form it is called: `torch.Tensor.add_` is `torch.add`."""
-    return operator.rpartition(".")[2].strip("_").lower()
+def bare(operator: str) -> str:
+    """Return one name for an operator in whatever form it is called: `torch.Tensor.add_` is `add`, `torch.nn.PReLU` `prelu`."""
+    return operator.rpartition(".")[2].replace("_", "").lower()
 
 
-def _symptom(outcome: Outcome, verb: str, doing: str) -> str:
+def _symptom(outcome: Outcome, verb: str, doing: str, what: str) -> str:
     """Say what is wrong in the fewest words that tell it from other failures."""
     seen = outcome.details
     expected, actual = apart(seen.get("expected", "?"), seen.get("actual", "?"))
     output = str(seen.get("output", "")) or "output"
     match outcome.verdict:
         case verdicts.INCONSISTENT if drawn(outcome):
-            return drawn(outcome).partition(";")[0]
+            return _drawn_of(outcome, what).partition(";")[0]
         case verdicts.INCONSISTENT if outcome.symptom in ("value", "nan-mask") and "index" in seen:
             at = "" if seen["index"] == "[]" or _zeros(outcome) else seen["index"]
             return f"wrong value, {output}{at} {_got(outcome, actual)} instead of {expected}"
@@ -181,6 +190,8 @@ def _symptom(outcome: Outcome, verb: str, doing: str) -> str:
             return f"{doing} does not end"
         case verdicts.OUT_OF_MEMORY:
             return f"{doing} takes all memory"
+        case verdicts.UNSTABLE if untouched(outcome):
+            return f"{output} is never written"
         case verdicts.UNSTABLE:
             return "output varies from run to run"
     how = "is refused" if outcome.verdict == verdicts.REFUSED else f"fails to {verb}"
@@ -202,6 +213,12 @@ def drawn(outcome: Outcome) -> str:
     The numbers themselves are of one run, and tell nothing.
     """
     return str(outcome.details.get("why", "")) if "drawn" in outcome.details else ""
+
+
+def _drawn_of(outcome: Outcome, what: str) -> str:
+    """Return what is wrong with numbers that were drawn, without a parameter at its beginning that is told already."""
+    first, comma, rest = drawn(outcome).partition(", ")
+    return rest if comma and first in what else drawn(outcome)
 
 
 def _begins(outcome: Outcome) -> str:
@@ -296,6 +313,21 @@ def unwritten(expected: Any, actual: Any) -> bool:
     return abs(actual) > FAR * max(size, 1.0) and not edge
 
 
+def untouched(outcome: Outcome) -> bool:
+    """Whether all elements of an output that varies are wrong, and one is the byte that opera fills fresh memory with.
+
+    That is another byte in the next run (opera.run.poison), and so is the output: nobody wrote it.
+    """
+    actual, seen = outcome.details.get("actual"), outcome.details
+    if outcome.verdict != verdicts.UNSTABLE or "output" not in seen or seen.get("differing") != seen.get("elements"):
+        return False
+    if isinstance(actual, int):
+        size = max((actual.bit_length() + 7) // 8, 1)
+        return actual > 0 and size > 1 and actual.to_bytes(size, "little") in [bytes([x]) * size for x in FILLED]
+    fills = (struct.unpack(f"<{x}", bytes([byte]) * struct.calcsize(x))[0] for x in "efd" for byte in FILLED)
+    return isinstance(actual, float) and actual in fills
+
+
 def brief(operator: str) -> str:
     """Return the name of a program by its operators, without its constants; of many, by the first and the last of them."""
     names = [x for x in operator.split(JOINED) if x != "Constant"] or operator.split(JOINED)
@@ -306,7 +338,7 @@ def brief(operator: str) -> str:
 
 def _decided(deciding: Iterable[str], most: int | None = None) -> str:
     """Say what decides, but for lengths: they tell more of the small program than of the bug."""
-    named = [x for x in deciding if LENGTH_ONE not in x]
+    named = [COMPARED.sub(r"\2 equal to \1", x) for x in deciding if LENGTH_ONE not in x]
     fed = [x for x in named if x.endswith((NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE))]
     others = listed(together([x for x in named if x not in fed])[:most])
     return (f" with {others}" if others else "") + (f" where {' and '.join(fed)}" if fed else "")

@@ -8,14 +8,15 @@ from drafted import ABOUT, FINDING, drafted
 from faults.onnx_faults import Silent
 
 from opera import compilers
-from opera.compilers import APART, BODY, DECLARED, FILE, LAWFUL, LESS, MADE, OWN
+from opera.compilers import APART, BODY, DECLARED, FILE, GIVEN, LAWFUL, LESS, MADE, OWN, onnxruntime
 from opera.compilers.onnxruntime import PLACES
 from opera.compilers.shared.packing import Made, Unlawful
 from opera.libraries.onnx import library
-from opera.programs.verdicts import AGREES, CRASH, ERROR, INCONSISTENT, PASS, SCREENED, UNSUPPORTED, Outcome
+from opera.programs.verdicts import AGREES, CRASH, ERROR, INCONSISTENT, PASS, SCREENED, UNSTABLE, UNSUPPORTED, Outcome
 from opera.run import driver
 from opera.run.probe import Probe
 from opera.store import examined, verdicts
+from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, part
 from opera.triage.blame import Blame, Subject
@@ -218,6 +219,62 @@ def test_others_are_told_of_the_output_that_the_finding_names() -> None:
         ("tract 1", "passes", "its output 'y' is right"),
         ("openvino 2", found.evidence[0].shows, "the same answer"),
     ]
+
+
+def test_of_a_wrong_form_others_are_asked_about_that_form() -> None:
+    """Numbers are compared after dtypes: whose numbers are wrong, or drawn, has the dtype that is expected."""
+    seen = form("dtype", "bool", "float32", "mask")
+    values = msgspec.structs.replace(WRONG, details={"output": "mask", "wrong": {"mask": "value"}})
+    draws = msgspec.structs.replace(WRONG, details={"why": "always one number", "drawn": "constant"})
+    for outcome in (values, draws):
+        assert part.at_output(outcome, seen) == Outcome(PASS, message="the dtype of its output 'mask' is right")
+    for outcome in (seen, form("shape", "[1]", "[2]", "mask")):  # which comes before
+        assert part.at_output(outcome, seen) == outcome
+    assert part.at_output(seen, values) == seen
+
+
+def test_what_another_route_shows_is_told_as_far_as_the_unreduced_test_bears_it_out() -> None:
+    about = Subject("F1", "e", "openvino-torch", "exported-program", "t", WRONG)
+    tried = [Tried(AS_FOUND, "now", WRONG), Tried(ROUTE, "openvino-torch by its variant torchscript", RIGHT)]
+    failed = Verdict("t", "openvino-torch", "exported-program", "e", WRONG, "F1", "")
+    for unconfirmed, told in ((frozenset(), "; as TorchScript it is right"), (frozenset(["torchscript"]), "")):
+        laid = blame.laid(msgspec.structs.replace(about, unconfirmed=unconfirmed), tried, 0.0)
+        assert blame.route(failed, laid) == f"as an exported program{told}"
+    tried[1] = Tried(ROUTE, tried[1].way, WRONG)
+    assert blame.route(failed, blame.laid(about, tried, 0.0)) == ""  # it fails alike
+    stopped = msgspec.structs.replace(failed, outcome=crash("load"))
+    for message, route in (("it failed", ""), ("a tensor is missing here", "as an exported program")):
+        rows = [Tried(AS_FOUND, "now", crash("load")), Tried(ROUTE, tried[1].way, crash("load", message))]
+        laid = blame.laid(msgspec.structs.replace(about, seen=crash("load")), rows, 0.0)
+        assert blame.route(stopped, laid) == route
+
+
+def test_the_rule_that_is_broken_and_the_definition_that_is_wrong_are_told() -> None:
+    about = Subject("F1", "e", "tvm-onnx", "inputs", "t", crash("compile"))
+    broken = Outcome(
+        ERROR, "compile", Unlawful.__name__, "the body of Loop has an input (inner_3) without a dtype (layout=NHWC)"
+    )
+    failed = Verdict("t", "tvm-onnx", "inputs", "e", crash("compile"), "F1", "")
+    laid = blame.laid(about, [Tried(AS_FOUND, "now", crash("compile")), Tried(LAWFUL, "the module", broken)], 0.0)
+    assert blame.route(failed, laid) == "the body of Loop has an input without a dtype (layout=NHWC)"
+    assert blame.route(failed, msgspec.structs.replace(laid, because="something else")) == ""
+    way = onnxruntime.BODIES[0].about
+    tried = [Tried(AS_FOUND, "now", WRONG), Tried(BODY, way, WRONG)]
+    laid = blame.laid(Subject("F1", "e", "onnxruntime-onnx", "inputs", "t", WRONG), tried, 0.0)
+    assert (laid.verdict, blame.body(laid)) == ("library", "ONNX's own function body")
+    assert blame.body(msgspec.structs.replace(laid, verdict="kernel")) == blame.body(None) == ""
+
+
+def test_what_varies_or_is_drawn_is_right_by_no_setting() -> None:
+    """Memory that nobody wrote may hold the right number, once."""
+    about = Subject("F1", "e", "tvm-onnx", "inputs", "t", WRONG)
+    [(way, _)] = compilers.given("tvm", "onnx").items()
+    laid = blame.laid(about, [Tried(AS_FOUND, "now", WRONG), Tried(GIVEN, way, RIGHT)], 0.0)
+    drawn = msgspec.structs.replace(WRONG, details={"drawn": "range", "why": "output 0 holds -2"})
+    varies = msgspec.structs.replace(WRONG, verdict=UNSTABLE)
+    for outcome, told in ((WRONG, "without keep_params_in_input it is right"), (drawn, ""), (varies, "")):
+        assert blame.route(Verdict("t", "tvm-onnx", "inputs", "e", outcome, "F1", ""), laid).endswith(told or "")
+        assert bool(blame.route(Verdict("t", "tvm-onnx", "inputs", "e", outcome, "F1", ""), laid)) is bool(told)
 
 
 def test_other_compilers_are_asked_about_crashes_too(workspace: Workspace) -> None:

@@ -7,12 +7,18 @@ from filled import HOSTILE, fill, instance_of, judged
 
 from opera.oracle import signature
 from opera.oracle.signature import Signature
+from opera.programs.program import Captured, Instance, Provenance
+from opera.programs.verdicts import Outcome
 from opera.run import renewal
 from opera.store.rows import Test as MigratedTest
+from opera.store.rows import Verdict
+from opera.store.tests import Origin
 from opera.store.verdicts import created as created_of
 from opera.store.workspace import REPRODUCERS
 from opera.triage.distinct import causes
-from opera.triage.findings import findings, first_tests, version_key
+from opera.triage.findings import alike, findings, first_tests, version_key
+from opera.triage.reduction import Reduction
+from opera.triage.reproducers.choice import Choice
 
 
 def by_id(found, environment):
@@ -203,3 +209,25 @@ def test_what_version_2_stored_keeps_its_ids_where_its_fields_stay_and_is_found_
     (merged,) = (x for x in findings(workspace, environment=environment) if x.id == now["t1"])
     assert set(merged.aliases) == {old["t1"], old["t4"]}
     assert renewal.renew(workspace) == 0
+
+
+def test_operators_that_the_same_code_converts_are_told_and_what_is_made_of_several_is_not():
+    def verdict(test, function):
+        outcome = Outcome("crash", "load", "E", "no", conversion_function=function)
+        return Verdict(test, "tvm-torch", "x", "e", outcome, "F1", "")
+
+    def told(operator, function, members):
+        call = Captured(Instance("torch", operator, {}, (), ("y",), {}), Provenance("a", "b", "c"))
+        shown = verdict("t", function)
+        reduced = Reduction("F1", "e", "tvm-torch", "x", "t", call.form(), shown.outcome)
+        group = [verdict(name, code) for name, code in members.values()]
+        origins = {name: Origin(of, "test") for of, (name, _) in members.items()}
+        return alike(Choice(shown, shown, reduced, ("torch.first",)), group, origins)
+
+    both = {"torch.argmax": ("a", "m:_argmax_argmin[argmax]"), "torch.argmin": ("b", "m:_argmax_argmin[argmin]")}
+    assert told("torch.argmin", "m:_argmax_argmin[argmin]", both) == ("torch.first", "torch.argmax", "torch.argmin")
+    body = {"torch.nanmean": ("a", "m:_sum"), "torch.sum": ("b", "m:_sum"), "torch.mean": ("c", "m:_mean")}
+    assert told("torch.sum", "m:_sum", body) == ("torch.first", "torch.sum")  # what is made of a sum is another thing
+    inner = {"keras.layers.LSTM": ("a", "m:convert_slice")}
+    assert told("keras.layers.SimpleRNN", "m:convert_slice", inner)[1:] == ("keras.layers.LSTM",)
+    assert told("torch.sum", "", body) == ("torch.first",)

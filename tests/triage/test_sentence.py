@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from opera.programs.verdicts import ABORT, CRASH, FAILURES, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, Outcome
-from opera.triage.route import route
-from opera.triage.sentence import SHORT, apart, reads_as_refusal, sentence, title, together, unwritten
+from opera.triage.route import OTHERWISE, RIGHT, route
+from opera.triage.sentence import SHORT, apart, reads_as_refusal, sentence, title, together, untouched, unwritten
 
 VALUE = {"differing": 3, "elements": 4, "index": "[0, 1]", "expected": 2.875, "actual": 2.6666665077, "output": "Y"}
 SHAPE = {"expected": "(1, 2)", "actual": "(1, 3)", "output": "Y"}
@@ -95,9 +96,10 @@ def test_relations_of_a_small_program_are_not_told():
 def test_operators_that_fail_alike_are_named_once_each_in_whatever_form():
     crash = Outcome("crash", "load", "RuntimeError", "no")
     assert title("Shape + Size", crash, alike=("Div", "Sub")) == "Shape + Size (Div, Sub alike): fails to load: no"
+    assert title("torch.add (float64)", crash, alike=("torch.nn.Add", "torch.Tensor.add_")).count("dd") == 1
     assert title("torch.add", crash, alike=("torch.Tensor.add_",)) == "torch.add: fails to load: no"
     assert "(a, b, c, d, … alike)" in sentence("TVM", "x", crash, alike=tuple("abcde"), route="")
-    assert "(by its ONNX file, Sub alike)" in sentence("TVM", "x", crash, alike=("Sub",), route="by its ONNX file")
+    assert "(by its ONNX file; Sub alike)" in sentence("TVM", "x", crash, alike=("Sub",), route="by its ONNX file")
 
 
 def test_of_many_operators_the_first_and_the_last_are_named():
@@ -152,27 +154,32 @@ def test_what_the_checker_forbids_is_no_refusal():
 @pytest.mark.parametrize(
     ("frontend", "variant", "shown", "wanted"),
     [
-        ("tvm-keras", "tflite", {"onnx": "passes"}, "by TFLite"),
-        ("openvino-keras", "onnx", {"live": "unsupported: no"}, "by its ONNX file"),
-        ("openvino-keras", "live", {"saved-model": "passes"}, "given as an object; as a SavedModel it is right"),
-        ("openvino-keras", "live", {"saved-model": "crash", "onnx": "passes"}, ""),
-        (
-            "openvino-torch",
-            "exported-program",
-            {"torchscript": "pass"},
-            "as an exported program; as TorchScript it is right",
-        ),
-        ("openvino-torch", "torchscript", {"exported-program": "unexported"}, ""),
-        ("tvm-onnx", "constants", {"inputs": "passes"}, ""),
+        ("tvm-keras", "tflite", {"onnx": RIGHT}, "by TFLite"),
+        ("openvino-keras", "onnx", {"live": OTHERWISE}, "by its ONNX file"),
+        ("openvino-keras", "live", {"saved-model": RIGHT}, "given as an object; as a SavedModel it is right"),
+        ("openvino-keras", "live", {"saved-model": OTHERWISE, "onnx": RIGHT}, "given as an object"),
+        ("openvino-keras", "live", {"onnx": RIGHT}, ""),
+        ("openvino-torch", "exported-program", {"torchscript": RIGHT}, "as an exported program; as TorchScript it is right"),
+        ("openvino-torch", "torchscript", {}, ""),
+        ("tvm-onnx", "constants", {"inputs": RIGHT}, ""),
     ],
-)
+)  # fmt: skip
 def test_the_route_is_told_where_it_matters(frontend, variant, shown, wanted):
     assert route(frontend, variant, shown) == wanted
 
 
+def test_of_a_crash_other_routes_tell_that_the_model_runs_and_settings_are_told_beside_the_route():
+    """That its numbers are right is more than a program tells that was reduced to crash."""
+    paths = ("read by path", "from the file's bytes")
+    assert route("openvino-onnx", "inputs", {}, [paths], crashes=True) == "read by path; from the file's bytes it runs"
+    assert route("openvino-keras", "onnx", {"live": RIGHT}, [paths]) == (
+        "by its ONNX file, read by path; as an object and from the file's bytes it is right"
+    )
+
+
 @pytest.mark.parametrize("frontend", ["xla-onnx", "gone-torch"])
 def test_a_stored_frontend_that_is_not_here_has_no_route(frontend):
-    assert route(frontend, "live", {"onnx": "passes"}) == ""
+    assert route(frontend, "live", {"onnx": RIGHT}) == ""
 
 
 @pytest.mark.parametrize(
@@ -264,3 +271,35 @@ def test_nothing_that_is_told_is_lost_where_phrases_are_joined(told):
     joined = together(told)
     assert all(x in joined or x.split()[1] in " ".join(joined) for x in told)
     assert len(told) - len(joined) in (0, 1)
+
+
+def test_a_parameter_is_told_once():
+    why = "with seed=0.0, two models draw differently"
+    outcome = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "seed", "why": why})
+    assert title("RandomUniform", outcome, ["seed=0.0"]) == "RandomUniform with seed=0.0: two models draw differently"
+    assert title("RandomUniform", outcome) == f"RandomUniform: {why}"
+
+
+@pytest.mark.parametrize(
+    ("actual", "verdict", "differing", "told"),
+    [
+        (float(np.frombuffer(b"\x7a" * 4, np.float32)[0]), UNSTABLE, 2, True),
+        (float(np.frombuffer(b"\x2c" * 8, np.float64)[0]), UNSTABLE, 2, True),
+        (0x7A7A7A7A, UNSTABLE, 2, True),
+        (0x7A, UNSTABLE, 2, False),  # one byte may be anything
+        (
+            float(np.frombuffer(b"\x7a" * 4, np.float32)[0]),
+            UNSTABLE,
+            1,
+            False,
+        ),  # some elements are as they are expected
+        (float(np.frombuffer(b"\x7a" * 4, np.float32)[0]), INCONSISTENT, 2, False),
+        (1.5, UNSTABLE, 2, False),
+    ],
+)
+def test_an_output_that_holds_what_fresh_memory_was_filled_with_was_never_written(actual, verdict, differing, told):
+    seen = {"output": "y", "actual": actual, "expected": 0, "differing": differing, "elements": 2, "index": "[0]"}
+    outcome = Outcome(verdict, "infer", "unstable", details=seen)
+    assert untouched(outcome) is told
+    assert ("y is never written" in title("Tile", outcome)) is told
+    assert ("does not write y of Tile" in sentence("TVM", "Tile", outcome)) is told

@@ -15,6 +15,7 @@ from opera.compilers import (
     APART,
     CONVERSION,
     DECLARED,
+    GIVEN,
     KERNEL,
     LAWFUL,
     LESS,
@@ -54,6 +55,8 @@ RECIPE = f"{RECIPES}.openvino"
 
 UNFUSED = {"SNIPPETS_MODE": "DISABLE", "LP_TRANSFORMS_MODE": "NO"}
 """What the CPU plugin lets be turned off of its optimisations: internal properties, and no more than a part of them."""
+BYTES = "bytes"
+"""Another reader than that of a file's path: this one has the whole model in memory before it looks at any operator."""
 PLACES = {
     r"\bfrontends?/|_frontend|Frontend\]|openvino[./]frontend": CONVERSION,
     r"plugins/intel_cpu|\bintel_cpu\b|onednn|jit_|core/reference|evaluate\(\)": KERNEL,
@@ -70,14 +73,18 @@ class Onnx:
         Variant("constants", "onnx-constants", after="rejected"),
     )
     PACKAGES = ("openvino",)
-    WAYS = (
+    WAYS: tuple[Way, ...] = (
         Way("unfused", LESS, "fused kernels and low precision off (SNIPPETS_MODE, LP_TRANSFORMS_MODE)"),
         Way(evaluate.DECLARED, DECLARED, "what the ov.Model states of its outputs"),
         Way(evaluate.NUMPY, APART, "the ov.Model, its operators as numpy has them"),
         Way(evaluate.REFERENCE, OWN, "the ov.Model, evaluated by OpenVINO's reference code of its operators"),
         Way("made", MADE, "the ov.Model"),
         Way("lawful", LAWFUL, "the ov.Model"),
-    )
+        Way(
+            BYTES, GIVEN, "the file's bytes in place of its path (read_model(bytes))", "load", ("onnx", "onnx-constants"),
+            ("read by path", "from the file's bytes"),
+        ),
+    )  # fmt: skip
     PLACES: Mapping[str, str] = PLACES
     COMPUTES_IN: Mapping[str, str] = {"float64": "float32"}
     """The CPU plugin has no double precision: it converts float64 to float32 (OpenVINO documentation, CPU device)."""
@@ -85,12 +92,12 @@ class Onnx:
     def load(self, case: Case) -> Any:
         from opera.compilers.recipes import openvino as recipe
 
-        return recipe.load(str(case.model))
+        return recipe.load(case.model.read_bytes() if case.way == BYTES else str(case.model))
 
     def compile(self, loaded: Any, case: Case) -> Any:
         from opera.compilers.recipes import openvino as recipe
 
-        if not case.way:
+        if not case.way or any(x.name == case.way and x.kind == GIVEN for x in self.WAYS):
             return recipe.compile_model(loaded)
         names = recipe.input_names(loaded)
         if case.way == "unfused":

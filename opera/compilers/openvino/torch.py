@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from opera import precision
-from opera.compilers import Case, Involved, Recipe, Variant
+from opera.compilers import GIVEN, Case, Involved, Recipe, Variant, Way
 from opera.compilers.openvino import onnx as reader
 from opera.compilers.openvino.onnx import Onnx
 from opera.compilers.shared import messages, torch_live, torch_operators
@@ -22,6 +22,8 @@ PRELOAD = (precision.PRELOAD, "opera.libraries.torch.preload", "opera.compilers.
 UNSUPPORTED = messages.table("openvino", "core", "pytorch")
 """The words of every route, and of its translators."""
 
+UNSHAPED = "unshaped"
+"""Its inputs become dynamic; but a program that does not use one has nothing that could be given a shape."""
 PYTORCH = ("pt2", "live")
 """Artefacts that this importer takes; ONNX is read by OpenVINO's own reader."""
 
@@ -39,6 +41,14 @@ class Torch(Onnx):
         Variant("onnx", "onnx", after="rejected"),
     )
 
+    WAYS = (
+        *Onnx.WAYS,
+        Way(
+            UNSHAPED, GIVEN, "convert_model(program) without input=", "load", ("pt2",),
+            ("with input= given", "without input="),
+        ),
+    )  # fmt: skip
+
     OPTIONS: Mapping[str, str] = {"torchscript": "traced in memory"}
     """Before this was stated, the variant `torchscript` was a file that opera had traced and saved."""
 
@@ -52,7 +62,11 @@ class Torch(Onnx):
 
         feeds = {name: value for name, value in case.feeds.items() if isinstance(value, Tensor)}
         if case.artefact == "pt2":
-            return recipe.load_program(str(case.model), feeds)
+            return (
+                _unshaped(str(case.model), feeds)
+                if case.way == UNSHAPED
+                else recipe.load_program(str(case.model), feeds)
+            )
         live = torch_live.rebuilt(case)
         with torch.no_grad():
             try:
@@ -82,3 +96,13 @@ class Torch(Onnx):
         load = {"pt2": (f"{own}:load_program",), "live": (f"{own}:trace", f"{own}:load_traced")}
         steps = reader.steps(involved, f"{reader.RECIPE}:load")
         return msgspec.structs.replace(steps, load=load.get(artefact, steps.load))
+
+
+def _unshaped(path: str, feeds: Mapping[str, Tensor]) -> Any:
+    import openvino
+    import torch
+
+    from opera.compilers.recipes import openvino_torch as recipe
+
+    program = torch.export.load(path)
+    return recipe.named(openvino.convert_model(program), feeds, program.graph_signature.user_inputs)

@@ -12,6 +12,7 @@ from opera.compilers import (
     APART,
     CONVERSION,
     DECLARED,
+    GIVEN,
     KERNEL,
     LAWFUL,
     LESS,
@@ -42,6 +43,9 @@ RECIPE = f"{RECIPES}.tvm"
 QUICK = "quick"
 """What is asked first: LLVM's optimiser takes two thirds of the time, and has nothing to do with the importer."""
 
+PLAIN = "plain"
+"""Without keep_params_in_input, which is off by default, initializers become constants of the module."""
+
 PLACES = {
     r"legalize_ops|\btopi\b|tirx?/|\bte/|s_tir|codegen|target/|tir\.": KERNEL,
     r"relax/transform/(?:fold|fuse|dead|canonical|eliminate|simplify)": OPTIMISATION,
@@ -64,19 +68,23 @@ class Onnx:
         Way("declared", DECLARED, "what the imported Relax module states of its outputs"),
         Way("made", MADE, "the imported Relax module"),
         Way("lawful", LAWFUL, "the imported Relax module"),
-    )
+        Way(
+            PLAIN, GIVEN, "from_onnx(model) alone, its initializers constants", "load", ("onnx", "onnx-constants"),
+            ("imported with keep_params_in_input=True", "without keep_params_in_input"),
+        ),
+    )  # fmt: skip
     PLACES: Mapping[str, str] = PLACES
     PYTHON: tuple[str, ...] = PRELOAD
 
     def load(self, case: Case) -> Any:
         from opera.compilers.recipes import tvm_onnx as recipe
 
-        return recipe.load(str(case.model))
+        return _plain(str(case.model)) if case.way == PLAIN else recipe.load(str(case.model))
 
     def compile(self, loaded: Any, case: Case) -> Any:
         from opera.compilers.recipes import tvm as recipe
 
-        if not case.way:
+        if case.way in ("", PLAIN):
             return recipe.compile_module(loaded)
         module, *rest = loaded
         if case.way == "made":
@@ -133,6 +141,15 @@ def _opsets() -> dict[str, int]:
     names = (name for converter in onnx_frontend._get_convert_map().values() for name in dir(converter))
     found = {int(version[1]) for name in names if (version := re.fullmatch(r"_impl_v(\d+)", name))}
     return {"": max(found)} if found else {}
+
+
+def _plain(path: str) -> Any:
+    """Return what the recipe's `load` does, of a module that holds the model's initializers as constants."""
+    import onnx
+    from tvm.relax.frontend.onnx import from_onnx
+
+    model = onnx.load(path)
+    return from_onnx(model), [item.name for item in model.graph.input], (), len(model.graph.output)
 
 
 def _unoptimised(module: Any) -> Any:

@@ -229,9 +229,8 @@ def documented(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quot
     """Return what the documentation says of parameters, and of what is special about the inputs."""
     from opera.libraries.keras import backend as keras_backend  # noqa: F401 - never by the user's keras.json
 
-    return of_docstring(
-        call, keras_api.objects().get(call.operator).__doc__ or "", parameters, specification(call.operator)
-    )
+    docstring, address = keras_api.objects().get(call.operator).__doc__ or "", specification(call.operator)
+    return of_docstring(call, docstring, parameters, address, wrong.told)
 
 
 def described(call: Instance) -> dict[str, str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from opera.libraries.documented import (
@@ -20,6 +21,7 @@ from opera.libraries.documented import (
     prose,
     quoted,
     reaching,
+    rule_on,
     sentence_on,
     special,
 )
@@ -116,14 +118,16 @@ def quotes(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
     domain, _, name = call.operator.rpartition("::")
     page = f"https://onnx.ai/onnx/operators/onnx_{domain.replace('.', '')}_{name}.html"
     address = f"{page}#l-onnx-op{domain.replace('.', '-')}-{name.lower()}-{schema.since_version}"
-    found = []
+    found = [Quote("the rule", text, address) for x in wrong.told if (text := _rule(schema, x))]
+    ruled = {word for x in wrong.told if _rule(schema, x) for word in x.split()}
     for key in parameters:
         if key in schema.attributes:
             text, value = schema.attributes[key].description, call.params.get(key)
-            found.append(
-                Quote(f"attribute `{key}`", about_value(text, value), address, exact=bool(clause(text, value)))
-            )
-        found += [Quote(f"input `{key}`", reaching(x.description), address) for x in schema.inputs if x.name == key]
+            exact = bool(clause(text, value))
+            if exact or not (ruled and isinstance(value, str)):  # which of several modes it has is not that rule
+                found.append(Quote(f"attribute `{key}`", about_value(text, value), address, exact=exact))
+        of_inputs = (x for x in schema.inputs if x.name == key and key not in ruled)
+        found += [Quote(f"input `{key}`", reaching(x.description), address) for x in of_inputs]
         if wrong.symptom in ("shape", "value") and (text := exception(prose(schema.doc, call), key)):
             found.append(Quote("an exception", text, address))
     found += [Quote(about, text, address) for about, text in _of_wrong(schema, call, parameters, wrong)]
@@ -138,11 +142,17 @@ def quotes(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
     if wrong.symptom not in ("count", "shape", "dtype", "value", "nan-mask") and (text := _apart(schema, call)):
         found.append(Quote("the types", text, address, types=True))
     target = _target(call)
-    found += _cast(call, target, schema.doc, address)
+    found += _cast(call, target, schema, address)
     for words, pattern in special(call) if target not in LOW else ():  # what is said of all types is not said of these
         if text := sentence_on(prose(schema.doc, call), pattern):
             found.append(Quote(words, text, address))
     return list({x.text: x for x in reversed(found)}.values())[::-1]
+
+
+def _rule(schema: Any, told: str) -> str:
+    """Return the sentence of the operator's whole text that says what is broken, by the words of what is told; or nothing."""
+    items = (*schema.attributes.values(), *schema.inputs, *schema.outputs)
+    return next(filter(None, (rule_on(x, told) for x in (schema.doc, *(x.description for x in items)))), "")
 
 
 def _apart(schema: Any, call: Instance) -> str:
@@ -185,8 +195,9 @@ def _of_wrong(schema: Any, call: Instance, parameters: list[str], wrong: Wrong) 
 
 LOW = frozenset(name for name in codec.DTYPES.values() if name.startswith(("float8", "float6", "float4")))
 """Dtypes that casts follow rules of their own to."""
-CELLS = {"NaN": "NaN", "infinities": "Inf"}
-"""What is special about inputs (opera.libraries.documented.special) → how a table of casts calls it."""
+BEYOND = {"numbers above its range": "[x] > FLT_MAX", "numbers below its range": "[x] < -FLT_MAX"}
+CELLS = {"NaN": "NaN", "infinities": "Inf", **BEYOND}
+"""What is special about inputs (opera.libraries.documented.special), or beyond a type → how a table of casts calls it."""
 PAGES = {
     "float4_e2m1fn": ("https://onnx.ai/onnx/technical/float4.html", {"NaN": "6", "infinities": "6, -Inf: -6"}),
 }
@@ -200,16 +211,21 @@ def _target(call: Instance) -> str:
     return codec.DTYPES.get(number, "") if isinstance(number, int) else next(like, "")
 
 
-def _cast(call: Instance, target: str, doc: str, address: str) -> Iterator[Quote]:
-    """Yield what is documented of special values that are cast: by the tables of the operator, or the page of the type."""
-    kinds = [words for words, _ in special(call) if words in CELLS]
+def _cast(call: Instance, target: str, schema: Any, address: str) -> Iterator[Quote]:
+    """Yield what is documented of special values that are cast: by the tables of the operator, or of the one that it names,
+    or the page of the type; and by which attribute what is beyond the type is made one of its numbers.
+    """
+    kinds = [words for words, _ in special(call) if words in CELLS] + _beyond(call, target)
     if target in PAGES:
         page, says = PAGES[target]
         yield from (
-            Quote(f"{words} cast to `{target}`", f"{CELLS[words]} becomes {says[words]}.", page) for words in kinds
-        )
+            Quote(f"{words} cast to `{target}`", f"{CELLS[words]} becomes {says[words]}.", page)
+            for words in kinds if words in says
+        )  # fmt: skip
     column = target.partition("_")[2].upper()
-    tables = [rows for rows in _tables(doc) if column and column in rows[0]]
+    named = re.search(r"[Ss]ee documentation of the (\w+) operator", schema.doc)
+    other = _schema(msgspec.structs.replace(call, operator=named[1])) if named else None
+    tables = [rows for x in (schema, other) if x for rows in _tables(x.doc) if column and column in rows[0]]
     if not tables:
         return
     rows = tables[-1] if len(tables) > 1 and call.params.get("saturate", 1) == 0 else tables[0]
@@ -218,10 +234,25 @@ def _cast(call: Instance, target: str, doc: str, address: str) -> Iterator[Quote
         for row in rows[1:]:
             if row[0] == CELLS[words] and place < len(row):
                 yield Quote(f"{words} cast to `{target}`", f"{row[0]} becomes {row[place]}.", address)
+    if "saturate" in schema.attributes and set(kinds) & BEYOND.keys():
+        yield Quote("attribute `saturate`", quoted(schema.attributes["saturate"].description), address)
+
+
+def _beyond(call: Instance, target: str) -> list[str]:
+    """Return on which sides finite numbers of the first input are beyond a dtype of few bits that they are cast to."""
+    first = call.inputs[0].value if call.inputs else None
+    if target not in LOW or not isinstance(first, Tensor) or first.dtype == "string":
+        return []
+    import ml_dtypes
+
+    most, numbers = float(ml_dtypes.finfo(target).max), np.asarray(first.numbers(), np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    return [words for words, found in zip(BEYOND, (finite > most, finite < -most), strict=True) if found.any()]
 
 
 def _tables(doc: str) -> Iterator[list[list[str]]]:
     """Yield the tables of a description in Markdown: rows of cells, the header first."""
     for lines in re.findall(r"(?m)(?:^\s*\|.*\|\s*$\n?)+", doc):
-        cells = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines.strip().splitlines()]
+        rows = (line.replace("\\", "").strip().strip("|") for line in lines.strip().splitlines())
+        cells = [[cell.strip() for cell in row.split("|")] for row in rows]
         yield [row for row in cells if not all(re.fullmatch(r"[-: ]+", cell) for cell in row)]

@@ -394,7 +394,8 @@ def _not_below(program: Program, one: str, other: str, known: Mapping[str, Value
 def of_outputs(program: Program, shape: Callable[[Program], Lengths | None]) -> list[Feature]:
     """Return what the first output of a program has: no elements, one, an axis of length 1.
 
-    `shape` returns that of the first output that is expected; None where it is not known: then it may have all of these.
+    `shape` returns that of the first output that is expected; None where it is not known, or is
+    no tensor: another program may have all of these then, and of this one none is told.
     """
 
     def has(of: Callable[[Lengths], bool]) -> Callable[[Program], bool]:
@@ -408,7 +409,7 @@ def of_outputs(program: Program, shape: Callable[[Program], Lengths | None]) -> 
     ]
     for axis in range(len(shape(program) or ())):
         told.append(Feature(f"axis {axis} of the output of length 1", has(partial(_one_at, at=axis))))
-    return [x for x in told if x.holds(program)]
+    return [x for x in told if x.holds(program)] if shape(program) is not None else []
 
 
 def _one_at(shape: Lengths, at: int) -> bool:

@@ -52,3 +52,14 @@ def test_what_is_no_number_is_lost_in_every_dtype_and_beyond_none():
     for to in KINDS:
         assert features.beyond(numbers, to).tolist() == [False, True, False]
         assert features.lost(numbers, to).tolist() == features.inexact(numbers, to).tolist() == [True, True, False]
+
+
+def test_of_an_output_that_is_no_tensor_nothing_is_told():
+    """An optional or a sequence has no shape: it is not empty for that."""
+    program, empty = (Instance("onnx", x, {}, (), ("y",), {}) for x in ("If", "Split"))
+    shapes = {"If": None, "Split": (0, 2), "Abs": (2, 3)}
+    assert features.of_outputs(program, lambda x: shapes[x.operator]) == []
+    told = {x.says: x for x in features.of_outputs(empty, lambda x: shapes[x.operator])}
+    assert told["an output without elements"].holds(program) and not told["an output without elements"].holds(
+        Instance("onnx", "Abs", {}, (), ("y",), {})
+    )
