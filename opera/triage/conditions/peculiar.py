@@ -97,6 +97,11 @@ def makes(name: str, says: str) -> bool:
     return says in ways and name != says and re.search(ways[says], name.removeprefix("input ")) is not None
 
 
+def is_special(program: Program) -> bool:
+    """Whether NaN or infinity is among the numbers of a program's inputs."""
+    return any(has(x, SPECIAL[says]) for x in smaller.leaves(program) for says in ("NaN", "infinity"))
+
+
 def relations(program: Program) -> Iterator[Peculiar]:
     """Yield how numbers and sizes stand to each other: an axis of length 1, equal elements, a number just at a limit."""
     found = smaller.leaves(program)
