@@ -76,16 +76,18 @@ def causes(workspace: Workspace) -> Causes:
     if not found:
         return Causes(renamed)
     seen = belonging.answers(belonging.stored(workspace), found)
-    of_numbers = numbers.telling(numbers.stored(workspace))
-    kinds = kinds_of(found, seen, of_numbers)
+    of_numbers = numbers.stored(workspace)
+    dividing = numbers.telling(of_numbers)
+    kinds = kinds_of(found, seen, dividing)
     signatures = verdicts.signatures(workspace)
     several = [x for x, own in kinds.items() if len(set(own.values())) > 1 or _within(own, signatures.get(x, b"{}"))]
-    several += [x for x in {name for name, _ in of_numbers} & kinds.keys() if x not in several]
+    several += [x for x in {name for name, _ in dividing} & kinds.keys() if x not in several]
     of, wrong = _members(workspace, several)
     told = features(workspace, {test for tests_of in of.values() for test in tests_of})
     empty = _of_nothing(workspace, {x.finding for x in found})
     kin, created = kinship.stored(workspace), verdicts.created(workspace)
-    return conclude(found, of, told, created, renamed, seen, kin, empty, wrong, of_numbers)
+    made_of = {x.test: x.finding for x in examined.documents(workspace, examined.MADE)}
+    return conclude(found, of, told, created, renamed, seen, kin, empty, wrong, of_numbers, made_of)
 
 
 def _within(own: Mapping[str, bytes], signature: bytes) -> bool:
@@ -120,6 +122,7 @@ def conclude(
     empty: Iterable[tuple[str, str, str]] = (),
     wrong: Mapping[str, Mapping[str, Wrong]] = MappingProxyType({}),
     of_numbers: numbers.Found = MappingProxyType({}),
+    made_of: Mapping[str, str] = MappingProxyType({}),
 ) -> Causes:
     """Return what findings are called.
 
@@ -133,22 +136,26 @@ def conclude(
         kin: What was asked about reductions of several findings.
         empty: (finding, frontend, environment) of those without a reduction that compute nothing.
         wrong: Finding → test → which special number stands for which, of the members.
-        of_numbers: (finding, test) → which numbers go wrong in it, where that is not the same in all members.
+        of_numbers: (finding, test) → which numbers go wrong in it.
+        made_of: Test that was made of a member → the finding of that.
     """
-    kinds, made = kinds_of(found, seen, of_numbers), defaultdict[str, dict[str, Wrong]](dict)
+    dividing = numbers.telling(of_numbers)
+    kinds, made = kinds_of(found, seen, dividing), defaultdict[str, dict[str, Wrong]](dict)
     for finding, x in found:
         made[finding][x.test] = special(x.outcome)
     parts: dict[str, dict[str, str]] = {}
     for finding, of in members.items():
         barred = unlike(kinds.get(finding, {}), made[finding], wrong.get(finding, {}))
-        if own := divide(finding, of, kinds, told, seen, barred, of_numbers):
+        if own := divide(finding, of, kinds, told, seen, barred, dividing):
             parts[finding] = own
     alive = {name for of in parts.values() for name in of.values()}
     once = {name: kept for name, kept in renamed.items() if name not in alive}
     both = (
         key for key, of in seen.items() if belonging.OTHERWISE in of.values() and belonging.BELONGS not in of.values()
     )
-    return Causes({**once, **uniting.united(found, parts, created, kin, empty, of_numbers)}, parts, frozenset(both))
+    return Causes(
+        {**once, **uniting.united(found, parts, created, kin, empty, of_numbers, made_of)}, parts, frozenset(both)
+    )
 
 
 def remember(workspace: Workspace, before: Causes) -> None:

@@ -101,7 +101,7 @@ def stored(workspace: Workspace) -> dict[tuple[str, str], str]:
 
 
 def telling(known: Found) -> Found:
-    """Return what is known of members of findings in which not everywhere the same numbers go wrong."""
+    """Return what is known of members of findings in which not everywhere the same numbers go wrong: that divides these."""
     of: dict[str, set[str]] = defaultdict(set)
     for (finding, _), numbers in known.items():
         of[finding] |= {numbers} - {""}

@@ -36,6 +36,7 @@ def united(
     kin: Iterable[Kin] = (),
     empty: Iterable[tuple[str, str, str]] = (),
     of_numbers: numbers.Found = MappingProxyType({}),
+    made_of: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
     """Return finding or part → the one that was found first, of those that are one cause.
 
@@ -45,7 +46,9 @@ def united(
         created: Finding → when it was found.
         kin: What was asked about reductions of several findings.
         empty: (finding, frontend, environment) of those without a reduction that compute nothing.
-        of_numbers: (finding, member) → which numbers go wrong in it.
+        of_numbers: (finding, member) → which numbers go wrong in it. If that is all, what is made of it with ordinary ones
+            has its cause.
+        made_of: Test that was made of a member → the finding of that.
     """
     age: dict[str, tuple[float, bool, str]] = {}
     alike: dict[Hashable, list[_Sight]] = defaultdict(list)
@@ -66,9 +69,8 @@ def united(
         all_numbers = of_numbers.get((finding, x.test)) == numbers.ORDINARY
         for what in _common(x, program):
             shared[x.frontend, x.environment, what, all_numbers].add(name)
-        if all_numbers:
-            called = tuple(sorted({location.canonical(y) for y in program.operators}))
-            shared[x.frontend, x.environment, numbers.ORDINARY, called].add(name)
+        if all_numbers and not x.deciding:
+            shared[x.frontend, x.environment, numbers.ORDINARY, made_of.get(x.test, finding)].add(name)
     for name, *where in empty:
         age[name] = (created.get(name, 0.0), False, name)
         shared[*where, NOTHING, False].add(name)

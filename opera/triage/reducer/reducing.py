@@ -217,6 +217,7 @@ def _others(
         for number in range(dividing.MOST):
             seen = _asked(workspace, probe, group, budget, anew=fresh is not None and number == 0)
             if more := [x for x in seen.hidden if x.test not in {y.test for y in group}]:
+                _numbers(workspace, probe, more, budget)
                 besides += dividing.diverse(workspace, more)
                 group += [x for x in besides if x not in group]
                 seen = _asked(workspace, probe, group, budget, anew=False)
@@ -261,7 +262,10 @@ def _numbers(workspace: Workspace, probe: Probe, of: Sequence[Verdict], budget: 
             continue
         except Spent:
             break
-    numbers.save(workspace, plain.values(), numbers.ORDINARY)
+    if plain:  # they are of findings whose other members may think of no special number alone
+        _numbers(
+            workspace, probe, list(stored_verdicts.of_findings(workspace, {x.finding for x in plain.values()})), budget
+        )
     return list(plain.values())
 
 
@@ -349,7 +353,7 @@ def _answers(
     """
     defaults: dict[str, Mapping[str, Value]] = {}
     try:
-        ask, program = asker(workspace, probe, verdict)
+        ask, program = asker(workspace, probe, verdict, varying=True)
         ask.budget, kept = budget, [program]
         innermost(ask, kept, defaults)
     except (NotReduced, OperaError):  # it fails no more, or only after others
