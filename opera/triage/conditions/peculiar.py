@@ -384,6 +384,16 @@ def _steps(number: float) -> tuple[float, float]:
     return size, -size
 
 
+def filled(program: Program, number: float) -> Program | None:
+    """Return a program that computes on this number where it computes on nothing, in inputs of floating-point numbers."""
+
+    def change(leaf: Leaf) -> Leaf:
+        return Tensor.of(np.full([x or 1 for x in leaf.shape], number, leaf.dtype)) if 0 in leaf.shape else leaf
+
+    held = [x for x in smaller.leaves(program) if 0 in x.shape]
+    return changed(change, program) if all(x.dtype in ("float16", "float32", "float64") for x in held) else None
+
+
 def _filled(leaf: Leaf) -> Leaf:
     if 0 not in leaf.shape or leaf.dtype not in CONTAINERS:
         return leaf

@@ -235,6 +235,23 @@ def reductions(workspace: Workspace, finding: str) -> list[Reduction]:
     return [x for name, x in reduced(workspace) if told.of(name, x.test) == finding]
 
 
+def behind(workspace: Workspace, finding: str, origins: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the other findings that members of one fail of besides, each with how that was found: `test_x without axes`.
+
+    Args:
+        origins: The tests that the members were made of.
+    """
+    told, names, found = causes(workspace), set(origins), dict[str, str]()
+    for x in examined.documents(workspace, examined.MADE):
+        how, parts = x.document.decode(), {x.finding, *told.parts.get(x.finding, {}).values()}
+        if how.partition(" ")[0] not in names or finding not in map(told.kept, parts):
+            continue
+        for verdict in verdicts.of_test(workspace, x.test):
+            if verdict.finding and verdict.environment == x.environment:
+                found.setdefault(told.of(verdict.finding, x.test), how)
+    return sorted((name, how) for name, how in found.items() if name != finding)
+
+
 def _members(
     workspace: Workspace, findings: Iterable[str]
 ) -> tuple[dict[str, dict[str, None]], dict[str, dict[str, Wrong]]]:

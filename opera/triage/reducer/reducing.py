@@ -60,6 +60,7 @@ def reduce_all(
     workers: int = 2,
     *,
     again: bool = False,
+    unasked: Iterable[str] = (),
 ) -> list[str]:
     """Reduce findings one after the other, write their scripts, and tell of each; return those that were left for want of time.
 
@@ -67,10 +68,14 @@ def reduce_all(
         seconds: What one may take; less for the last that `total` leaves time for.
         total: What all may take together.
         again: Whether further members that have a reduction are reduced once more, too.
+        unasked: Findings that are reduced, and whose members are to be asked as those of the others are.
     """
-    found = scripts.members(workspace, names)
+    names = list(names)
+    found = scripts.members(workspace, names) if names else {}
     last, left, fresh, before = time.monotonic() + total, list(found), set[str](), causes.causes(workspace)
-    if not left:
+    more = [x for x in unasked if x not in found]
+    found |= scripts.members(workspace, more) if more else {}
+    if not found:
         return []
     end = last - KIN * total
     with Probe.of(workspace, workers=workers) as probe:
@@ -84,7 +89,8 @@ def reduce_all(
             store(workspace, made)
             fresh.add(made.test)
             tell(told(workspace, finding, made))
-            for other in hidden.by_other_routes(workspace, probe, made, seconds):
+            besides = (hidden.by_other_routes, hidden.by_its_answer)
+            for other in (x for of in besides for x in of(workspace, probe, made, seconds)):
                 if other.finding not in found:
                     found[other.finding] = [other]
                     left.append(other.finding)
@@ -109,6 +115,16 @@ def reduce_all(
         _kin(workspace, probe, min(max(seconds, KIN * total), last - time.monotonic()), at)
     causes.remember(workspace, before)
     return left
+
+
+def unasked_members(workspace: Workspace) -> list[str]:
+    """Return the findings of several tests that are reduced, and none of whose members was asked: the time was over."""
+    asked, done = {(x.finding, x.test) for x in belonging.stored(workspace)}, _done(workspace)
+    return [
+        name
+        for name, of in scripts.members(workspace).items()
+        if name in done and len({x.test for x in of}) > 1 and not any((x.finding, x.test) in asked for x in of)
+    ]
 
 
 def ask_kin(workspace: Workspace, seconds: float, workers: int = 2) -> None:
@@ -406,7 +422,10 @@ def show(workspace: Workspace, name: str, seconds: float, total: float, workers:
     else:
         wanted = [causes.named(workspace, name, found)]
     begun = time.monotonic()
-    left = reduce_all(workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers, again=again)
+    unasked = unasked_members(workspace) if name == "all" else ()
+    left = reduce_all(
+        workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers, again=again, unasked=unasked
+    )
     if (
         name == "all"
     ):  # of frontends of which nothing is left, too; the last time may have been over before it was asked
