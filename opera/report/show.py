@@ -208,6 +208,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
         ("since when", told.since),
         ("known", in_words(x.known) if x.known else ""),
         ("also called", ", ".join(x.aliases)),
+        ("behind it", ", ".join(f"{name} ({how})" for name, how in causes.behind(workspace, x.id, x.origins))),
         ("the same in", ", ".join(f"{name} ({operator})" for name, operator in told.twins)),
         ("converter", told.converter),
         ("specification", ", ".join(told.specification)),

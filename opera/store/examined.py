@@ -14,6 +14,8 @@ from opera.store.workspace import Workspace
 REDUCTION, MEMBER, KIN, BLAME, SINCE = "reduction", "member", "kin", "blame", "since"
 """Kinds of documents: triage.reduction.Reduction, triage.distinct.belonging.Membership, triage.distinct.kinship.Kin,
 opera.triage.blame.Blame, opera.triage.versions.since.Since, as JSON."""
+NUMBERS = "numbers"
+"""Kind of documents that say, as text, which numbers go wrong in a member (triage.distinct.numbers)."""
 TEST, INSTANCE = "test", "instance"
 """Kinds of documents that stand for rows of `tests` and `instances`: a test that was made of a finding and is no part of
 the corpus, so that no plan, ranking or count knows it. The one holds the id of its instance, the other a canonical form."""

@@ -15,8 +15,8 @@ GROSS = 0.01
 """A deviation that is relatively larger than this may not be reduced to a smaller one: that could be rounding."""
 ALIKE = 0.6
 """Share of the words of two messages that must be in both."""
-NODE = re.compile(r"\b[Nn]ode\b[^\w\n]+(?:Node\W+)?((?:\w+::)*[A-Z]\w*)")
-"""The operator that a message names after the word "node": where it failed."""
+NODE = re.compile(r"(?:\bop_type:|\b[Nn]ode\b[^\w\n]+(?:Node\W+)?)((?:\w+::)*[A-Z]\w*)")
+"""The operator that a message names after the word "node" or "op_type": where it failed."""
 
 
 def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = False) -> bool:
@@ -33,7 +33,7 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
     if one.verdict in (CRASH, REFUSED):
         if any(other.details.get(x) and not one.details.get(x) for x in manner.ODD):  # an odd program to file
             return elsewhere
-        return same_words(one, other) and (elsewhere or _nodes(other) <= (_nodes(one) or _nodes(other)))
+        return same_words(one, other) and (elsewhere or nodes(other) <= (nodes(one) or nodes(other)))
     if one.details.get("drawn") != other.details.get("drawn"):
         return False
     if "drawn" in one.details:  # how far what was drawn is off tells nothing
@@ -87,7 +87,8 @@ def _without(details: Mapping[str, Any], left: Mapping[str, Any]) -> dict[str, A
     return {**details, "wrong": {name: x for name, x in wrong.items() if name in left}}
 
 
-def _nodes(outcome: Outcome) -> set[str]:
+def nodes(outcome: Outcome) -> set[str]:
+    """Return the operators of a model that a message names: where it failed."""
     return set(NODE.findall(outcome.message))
 
 

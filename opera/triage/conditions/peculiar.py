@@ -97,6 +97,11 @@ def makes(name: str, says: str) -> bool:
     return says in ways and name != says and re.search(ways[says], name.removeprefix("input ")) is not None
 
 
+def is_special(program: Program) -> bool:
+    """Whether NaN or infinity is among the numbers of a program's inputs."""
+    return any(has(x, SPECIAL[says]) for x in smaller.leaves(program) for says in ("NaN", "infinity"))
+
+
 def relations(program: Program) -> Iterator[Peculiar]:
     """Yield how numbers and sizes stand to each other: an axis of length 1, equal elements, a number just at a limit."""
     found = smaller.leaves(program)
@@ -377,6 +382,16 @@ def _nudged(program: Program) -> Iterator[tuple[str, list[Program | None]]]:
 def _steps(number: float) -> tuple[float, float]:
     size = NUDGE * (abs(number) or 1.0)
     return size, -size
+
+
+def filled(program: Program, number: float) -> Program | None:
+    """Return a program that computes on this number where it computes on nothing, in inputs of floating-point numbers."""
+
+    def change(leaf: Leaf) -> Leaf:
+        return Tensor.of(np.full([x or 1 for x in leaf.shape], number, leaf.dtype)) if 0 in leaf.shape else leaf
+
+    held = [x for x in smaller.leaves(program) if 0 in x.shape]
+    return changed(change, program) if all(x.dtype in ("float16", "float32", "float64") for x in held) else None
 
 
 def _filled(leaf: Leaf) -> Leaf:

@@ -77,7 +77,7 @@ def answer(ask: Look, program: Program, defaults: Defaults, of: Reduction) -> st
     reduced program could not do without. Raises Spent.
     """
     reduced, told = of.program().program, wanted(of)
-    if not _called(reduced) <= _called(program):
+    if not calls(program, of):
         return LACKS
     if any(not _holds(program, reduced, says) for says in told):
         return LACKS
@@ -95,6 +95,11 @@ def answer(ask: Look, program: Program, defaults: Defaults, of: Reduction) -> st
     if any(ask.fails(x) for x in seen):
         return SAME
     return OTHERWISE if any(x.verdict in FAILURES for x in seen) else UNTOLD
+
+
+def calls(program: Program, of: Reduction) -> bool:
+    """Whether a program calls all that a reduced one does."""
+    return _called(of.program().program) <= _called(program)
 
 
 def _called(program: Program) -> set[str]:

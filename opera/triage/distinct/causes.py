@@ -28,7 +28,7 @@ from opera.store.once import once
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import reduction
-from opera.triage.distinct import belonging, kinship, uniting
+from opera.triage.distinct import belonging, kinship, numbers, uniting
 from opera.triage.distinct.belonging import Answers
 from opera.triage.distinct.dividing import NOTHING, Called, Reduced, Wrong, divide, features, kinds_of, special, unlike
 from opera.triage.distinct.kinship import Kin
@@ -76,14 +76,18 @@ def causes(workspace: Workspace) -> Causes:
     if not found:
         return Causes(renamed)
     seen = belonging.answers(belonging.stored(workspace), found)
-    kinds = kinds_of(found, seen)
+    of_numbers = numbers.stored(workspace)
+    dividing = numbers.telling(of_numbers)
+    kinds = kinds_of(found, seen, dividing)
     signatures = verdicts.signatures(workspace)
     several = [x for x, own in kinds.items() if len(set(own.values())) > 1 or _within(own, signatures.get(x, b"{}"))]
+    several += [x for x in {name for name, _ in dividing} & kinds.keys() if x not in several]
     of, wrong = _members(workspace, several)
     told = features(workspace, {test for tests_of in of.values() for test in tests_of})
     empty = _of_nothing(workspace, {x.finding for x in found})
     kin, created = kinship.stored(workspace), verdicts.created(workspace)
-    return conclude(found, of, told, created, renamed, seen, kin, empty, wrong)
+    made_of = {x.test: x.finding for x in examined.documents(workspace, examined.MADE)}
+    return conclude(found, of, told, created, renamed, seen, kin, empty, wrong, of_numbers, made_of)
 
 
 def _within(own: Mapping[str, bytes], signature: bytes) -> bool:
@@ -117,6 +121,8 @@ def conclude(
     kin: Iterable[Kin] = (),
     empty: Iterable[tuple[str, str, str]] = (),
     wrong: Mapping[str, Mapping[str, Wrong]] = MappingProxyType({}),
+    of_numbers: numbers.Found = MappingProxyType({}),
+    made_of: Mapping[str, str] = MappingProxyType({}),
 ) -> Causes:
     """Return what findings are called.
 
@@ -130,21 +136,26 @@ def conclude(
         kin: What was asked about reductions of several findings.
         empty: (finding, frontend, environment) of those without a reduction that compute nothing.
         wrong: Finding → test → which special number stands for which, of the members.
+        of_numbers: (finding, test) → which numbers go wrong in it.
+        made_of: Test that was made of a member → the finding of that.
     """
-    kinds, made = kinds_of(found, seen), defaultdict[str, dict[str, Wrong]](dict)
+    dividing = numbers.telling(of_numbers)
+    kinds, made = kinds_of(found, seen, dividing), defaultdict[str, dict[str, Wrong]](dict)
     for finding, x in found:
         made[finding][x.test] = special(x.outcome)
     parts: dict[str, dict[str, str]] = {}
     for finding, of in members.items():
         barred = unlike(kinds.get(finding, {}), made[finding], wrong.get(finding, {}))
-        if own := divide(finding, of, kinds, told, seen, barred):
+        if own := divide(finding, of, kinds, told, seen, barred, dividing):
             parts[finding] = own
     alive = {name for of in parts.values() for name in of.values()}
     once = {name: kept for name, kept in renamed.items() if name not in alive}
     both = (
         key for key, of in seen.items() if belonging.OTHERWISE in of.values() and belonging.BELONGS not in of.values()
     )
-    return Causes({**once, **uniting.united(found, parts, created, kin, empty)}, parts, frozenset(both))
+    return Causes(
+        {**once, **uniting.united(found, parts, created, kin, empty, of_numbers, made_of)}, parts, frozenset(both)
+    )
 
 
 def remember(workspace: Workspace, before: Causes) -> None:
@@ -222,6 +233,23 @@ def reductions(workspace: Workspace, finding: str) -> list[Reduction]:
     """Return the reductions of a finding's members, whichever of its ids they were stored under."""
     told = causes(workspace)
     return [x for name, x in reduced(workspace) if told.of(name, x.test) == finding]
+
+
+def behind(workspace: Workspace, finding: str, origins: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the other findings that members of one fail of besides, each with how that was found: `test_x without axes`.
+
+    Args:
+        origins: The tests that the members were made of.
+    """
+    told, names, found = causes(workspace), set(origins), dict[str, str]()
+    for x in examined.documents(workspace, examined.MADE):
+        how, parts = x.document.decode(), {x.finding, *told.parts.get(x.finding, {}).values()}
+        if how.partition(" ")[0] not in names or finding not in map(told.kept, parts):
+            continue
+        for verdict in verdicts.of_test(workspace, x.test):
+            if verdict.finding and verdict.environment == x.environment:
+                found.setdefault(told.of(verdict.finding, x.test), how)
+    return sorted((name, how) for name, how in found.items() if name != finding)
 
 
 def _members(

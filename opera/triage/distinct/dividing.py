@@ -19,9 +19,10 @@ from opera.store import tests
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage.conditions import deciding, peculiar
-from opera.triage.distinct import belonging, uniting
+from opera.triage.distinct import belonging, numbers, uniting
 from opera.triage.distinct.belonging import Answers
 from opera.triage.reduction import Reduction
+from opera.triage.shrink import simpler
 
 MOST = 5
 """Members of a finding that are worth reducing, for it to be split."""
@@ -47,6 +48,12 @@ class Called(NamedTuple):
         return (*self.operators, *(name for name, _ in self.options if name == EXPANDED))
 
     @property
+    def dtypes(self) -> tuple[tuple[str, ...], frozenset[tuple[str, str]]]:
+        """What is called, and of which dtypes: those of inputs, and what names one (`to`)."""
+        named = {x for x in self.options if x[0].startswith(INPUT) or simpler.is_type(x[0].rpartition(" ")[2])}
+        return self.operators, frozenset(named)
+
+    @property
     def kind(self) -> str:
         """The kind of dtype that the first tensor has."""
         return _kind(dict(self.options).get(FIRST, ""))
@@ -59,13 +66,18 @@ class Reduced(NamedTuple):
     reduction: Reduction
 
 
-def kinds_of(found: Iterable[Reduced], seen: Answers = NOTHING) -> dict[str, dict[str, bytes]]:
+def kinds_of(
+    found: Iterable[Reduced], seen: Answers = NOTHING, of_numbers: numbers.Found = MappingProxyType({})
+) -> dict[str, dict[str, bytes]]:
     """Return finding → reduced member → what decides, of reductions that left nothing smaller to try.
 
     One that needs parameters, of which none was found to decide, counts by its operators alone: where no other ends in these,
-    or where the members themselves tell that they have two causes.
+    or where the members themselves tell that they have two causes. Where it is known which numbers go wrong (`of_numbers`,
+    distinct.numbers.telling) that tells causes apart in place of dtypes and numbers that the reductions came to.
     """
     kinds: dict[str, dict[str, bytes]] = defaultdict(dict)
+    told = [x for x in found if (x.finding, x.reduction.test) in of_numbers]
+    found = [x for x in found if (x.finding, x.reduction.test) not in of_numbers]
     left: list[Reduced] = []
     for finding, x in sorted(found, key=lambda x: (x.reduction.environment, x.reduction.variant)):
         if x.finished and (x.deciding or not x.nondefault):
@@ -86,7 +98,12 @@ def kinds_of(found: Iterable[Reduced], seen: Answers = NOTHING) -> dict[str, dic
             operators, names, *rest = msgspec.json.decode(kinds[finding][x.test])
             kinds[finding][x.test] = msgspec.json.encode([operators, names + _conditions(x), *rest])
     needs = {(finding, x.test): {*map(deciding.key, x.deciding), *_conditions(x)} for finding, x in found}
-    return {finding: _as_one(finding, of, seen, needs) for finding, of in kinds.items() if of}
+    ones = {finding: _as_one(finding, of, seen, needs) for finding, of in kinds.items() if of}
+    for finding, x in told:
+        operators, names, *_ = decisive(x)
+        own = [operators, names, "", "", of_numbers[finding, x.test]]
+        ones.setdefault(finding, {}).setdefault(x.test, msgspec.json.encode(own))
+    return ones
 
 
 def _apart(found: Iterable[Reduced], seen: Answers) -> set[tuple[tuple[str, str], tuple[str, str]]]:
@@ -136,6 +153,7 @@ def divide(
     told: Mapping[str, Called],
     seen: Answers = NOTHING,
     barred: Mapping[str, Collection[bytes]] = MappingProxyType({}),
+    of_numbers: numbers.Found = MappingProxyType({}),
 ) -> dict[str, str]:
     """Return test → part, of the members that do not belong to the finding itself.
 
@@ -149,12 +167,18 @@ def divide(
         told: Test → what it calls, and with which options.
         seen: What was seen of members that were asked themselves.
         barred: Test → what cannot decide it (`unlike`).
+        of_numbers: (finding, test) → which numbers go wrong in it; what was reduced to others cannot decide it.
     """
     tests, own = list(tests), kinds.get(finding, {})
     first = next((own[test] for test in tests if test in own), b"")
 
+    def out(test: str) -> set[bytes]:
+        here = of_numbers.get((finding, test), "")
+        others = {kind for x, kind in own.items() if here and of_numbers.get((finding, x), here) != here}
+        return others.union(barred.get(test, ()))
+
     def free(test: str) -> dict[str, bytes]:
-        return {x: kind for x, kind in own.items() if kind not in barred.get(test, ())}
+        return {x: kind for x, kind in own.items() if kind not in out(test)}
 
     def of_its_kind(test: str) -> set[str]:
         return {x for x in own if test not in told or x not in told or told[x].kind == told[test].kind}
@@ -164,9 +188,11 @@ def divide(
     known = [(told[test], kind) for test, kind in sure.items() if test in told]
     found = dict(sure)
     for test in (x for x in tests if x not in sure):
-        out = barred.get(test, ())
-        where = min(free(test).values()) if first in out else first
-        found[test] = _nearest(told.get(test), [x for x in known if x[1] not in out], where)
+        alone = msgspec.json.encode(
+            [[*told[test].operators] if test in told else [], [], "", "", of_numbers.get((finding, test), "")]
+        )
+        where = min(free(test).values(), default=alone) if first in out(test) else first
+        found[test] = _nearest(told.get(test), [x for x in known if x[1] not in out(test)], where)
     return {test: part(finding, kind) for test, kind in found.items() if kind != first}
 
 
@@ -307,12 +333,14 @@ def diverse(workspace: Workspace, verdicts: Iterable[Verdict], most: int = MOST)
 
 
 def unseen(workspace: Workspace, verdicts: Iterable[Verdict], settled: Callable[[Verdict], bool]) -> list[Verdict]:
-    """Return members with wrong outputs, one of each form none of whose members is settled: other operators, or another kind
-    of dtype of the first tensor. Reductions of such are told apart (`decisive`).
+    """Return members with wrong outputs, one of each form none of whose members is settled: other operators, another kind
+    of dtype of the first tensor, or other numbers that go wrong. Reductions of such are told apart (`decisive`).
     """
     found = [x for x in verdicts if x.outcome.verdict == INCONSISTENT]
-    told = features(workspace, {x.test for x in found})
-    forms = [((told[x.test].form, told[x.test].kind), x) for x in found if x.test in told]
+    told, wrong = features(workspace, {x.test for x in found}), numbers.stored(workspace)
+    forms = [
+        ((told[x.test].form, told[x.test].kind, wrong.get((x.finding, x.test), "")), x) for x in found if x.test in told
+    ]
     known = {form for form, x in forms if settled(x)}
     return list({form: x for form, x in reversed(forms) if form not in known}.values())[::-1]
 

@@ -26,6 +26,7 @@ from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import CRASH, FAILURES, INCONSISTENT, PASS, REFUSED, Outcome
 from opera.store import examined
 from opera.store.workspace import Workspace
+from opera.triage import failure
 from opera.triage.conditions import deciding, peculiar
 from opera.triage.conditions.deciding import Look
 from opera.triage.failure import as_wrong
@@ -171,6 +172,17 @@ def candidates(found: Iterable[tuple[str, Reduction]]) -> Iterator[tuple[Reducti
             yield one.of, list(others.values()), several
 
 
+def asked_about(one: Reduction, other: Reduction) -> bool:
+    """Whether two reductions are such that it is asked whether they are one cause; what was asked of others tells nothing."""
+    told = [
+        _One("", x, y, location.canonical(y.operator))
+        for x in (one, other)
+        if isinstance(y := x.program().program, Instance)
+    ]
+    alike = len(told) == 2 and _kind(told[0]) == _kind(told[1]) and _comparable(*told)
+    return alike or any(_composed(x, y) or _too(x, y) for x, y in ((one, other), (other, one)))
+
+
 def _kind(one: _One) -> Hashable:
     """Return what two programs have in common of which no more than parameters, and operators of crashes, is asked about: where
     and how they fail, which special number stands for which, the dtypes of inputs, and what decides beside parameters.
@@ -213,7 +225,8 @@ def special(says: str) -> bool:
 def _say_the_same(one: _One, other: _One) -> bool:
     """Whether two crashes are at one place, as far as it is known, and say the same but for words of the operators' names.
 
-    What each converter says by itself, though in the same words, is a line in each.
+    What each converter says by itself, though in the same words, is a line in each; so is what a checker says of nodes that
+    each made, of operators of other names (`ReduceMax` for `any`, `ReduceProd` for `prod`).
     """
     both = (one.of.outcome, other.of.outcome)
     if elsewhere(both[0].conversion_function, both[1]):
@@ -221,8 +234,12 @@ def _say_the_same(one: _One, other: _One) -> bool:
     places = {x.conversion_function.partition("@")[2] for x in both} - {""}
     parts = {part.lower() for x in (one, other) for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", x.operator)}
     name = re.compile("|".join(sorted(map(re.escape, parts), key=len, reverse=True)))
-    said = {name.sub("", normalise(cause(x.message)).lower()) for x in both}
-    return len(places) < 2 and len(said) == 1 and location.telling(said.pop())
+    texts = (name.sub("", normalise(cause(x.message)).lower()) for x in both)
+    said = {
+        " ".join(sorted(re.findall(r"[\w#@]+", text))) for text in texts
+    }  # a set of types is printed in another order each time
+    at = {frozenset(name.sub("", node.lower()) for node in failure.nodes(x)) for x in both}
+    return len(places) < 2 and len(said) == len(at) == 1 and location.telling(said.pop())
 
 
 def elsewhere(place: str, shown: Outcome) -> bool:

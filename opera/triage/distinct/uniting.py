@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -17,7 +18,7 @@ from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, UNSTABLE
 from opera.triage.conditions import deciding
-from opera.triage.distinct import kinship
+from opera.triage.distinct import kinship, numbers
 from opera.triage.distinct.kinship import Kin
 from opera.triage.reduction import Reduction
 
@@ -34,6 +35,8 @@ def united(
     created: Mapping[str, float],
     kin: Iterable[Kin] = (),
     empty: Iterable[tuple[str, str, str]] = (),
+    of_numbers: numbers.Found = MappingProxyType({}),
+    made_of: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
     """Return finding or part → the one that was found first, of those that are one cause.
 
@@ -43,6 +46,9 @@ def united(
         created: Finding → when it was found.
         kin: What was asked about reductions of several findings.
         empty: (finding, frontend, environment) of those without a reduction that compute nothing.
+        of_numbers: (finding, member) → which numbers go wrong in it. If that is all, what is made of it with ordinary ones
+            has its cause.
+        made_of: Test that was made of a member → the finding of that.
     """
     age: dict[str, tuple[float, bool, str]] = {}
     alike: dict[Hashable, list[_Sight]] = defaultdict(list)
@@ -60,11 +66,14 @@ def united(
         at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, kind)
         needs = frozenset(map(deciding.key, (*x.deciding, *x.besides)))
         alike[at].append(_Sight(name, x.variant, says, translator, needs))
+        all_numbers = of_numbers.get((finding, x.test)) == numbers.ORDINARY
         for what in _common(x, program):
-            shared[x.frontend, x.environment, what].add(name)
+            shared[x.frontend, x.environment, what, all_numbers].add(name)
+        if all_numbers and not x.deciding:
+            shared[x.frontend, x.environment, numbers.ORDINARY, made_of.get(x.test, finding)].add(name)
     for name, *where in empty:
         age[name] = (created.get(name, 0.0), False, name)
-        shared[*where, NOTHING].add(name)
+        shared[*where, NOTHING, False].add(name)
     groups = [*shared.values(), *_kin(named, kin), *(group for sights in alike.values() for group in _same(sights))]
     return {
         name: min(group, key=age.__getitem__)
@@ -111,7 +120,9 @@ def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator
     Two programs fail alike with all that tells them apart; one parameter or input is not read in either; or of all that
     an operator has none is read. One of several that is not read is a feature of its own.
     """
+    named = list(named)
     of: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    reduced = {(x.frontend, x.environment, x.stored): x for _, x in named}
     operator: dict[tuple[str, str, str], str] = {}
     for name, x in named:
         of[x.frontend, x.environment, x.stored].add(name)
@@ -121,7 +132,9 @@ def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator
     for one in kin:
         key = (one.frontend, one.environment, one.of)
         for asked in one.asked:
-            if asked.says == kinship.ALIKE and key in of and (other := (*key[:2], asked.of)) in of:
+            other = (*key[:2], asked.of)
+            known = asked.says == kinship.ALIKE and key in of and other in of
+            if known and kinship.asked_about(reduced[key], reduced[other]):
                 yield of[key] | of[other]
         if key in of:
             where = (*key[:2], operator[key])

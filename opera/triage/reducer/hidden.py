@@ -1,5 +1,6 @@
 """Bugs that another one hides: what a member still fails of once what decides of its finding is taken away from it, and how
-else a reduced program fails by another route into its frontend, which its member may not have come to.
+else a reduced program fails by another route into its frontend, which its member may not have come to, or given numbers where
+it has none.
 
 That program becomes a test of its own, with the verdicts of all frontends that were asked about the member, so that it is
 a finding like any other: of its own signature, or a member of one that is known. It is no part of the corpus.
@@ -14,7 +15,7 @@ import msgspec
 
 from opera import compilers
 from opera.errors import OperaError
-from opera.oracle import location
+from opera.oracle import location, manner
 from opera.oracle.signature import Signature
 from opera.programs.program import Program
 from opera.programs.verdicts import FAILURES, PASS, REFUSED, Outcome
@@ -25,13 +26,14 @@ from opera.store import verdicts as stored
 from opera.store.rows import Test, Verdict
 from opera.store.workspace import Workspace
 from opera.triage import failure
-from opera.triage.conditions import deciding
+from opera.triage.conditions import deciding, peculiar
 from opera.triage.distinct import causes
 from opera.triage.distinct.belonging import wanted
 from opera.triage.reducer import witness
 from opera.triage.reducer.asking import Asker, Budget, captured
 from opera.triage.reducer.reduce import about
 from opera.triage.reduction import Reduction
+from opera.triage.sentence import EMPTY
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults
 
@@ -75,6 +77,26 @@ def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: 
                     program,
                     f"reduced, as {variant}",
                 )
+                yield from [found] if found is not None else []
+
+
+def by_its_answer(workspace: Workspace, probe: Probe, of: Reduction, seconds: float) -> Iterator[Verdict]:
+    """Yield what a program that computes nothing fails of if it is given what is expected of nothing: a test of its own.
+
+    The maximum of nothing is minus infinity, and so is that of minus infinity, which a compiler may not know either.
+
+    Args:
+        seconds: What it may take.
+    """
+    wanted = {x.partition(">")[0] for x in manner.special(of.outcome.details.get("manner") or {})}
+    verdicts = [x for x in stored.of_test(workspace, of.test) if all(getattr(x, y) == getattr(of, y) for y in KEY)]
+    for says in sorted(wanted & {"-inf", "inf", "nan"}) if EMPTY in of.besides and verdicts else ():
+        program = peculiar.filled(of.program().program, float(says))
+        ask = about(probe, of, Budget(seconds))
+        ask.beside = witness.beside(workspace, verdicts[0])
+        with suppress(Spent, OperaError):
+            if program is not None and ask.look([program])[0].verdict in FAILURES and ask.agreed(program):
+                found = store(workspace, ask, verdicts[0], program, f"of {says} in place of nothing")
                 yield from [found] if found is not None else []
 
 

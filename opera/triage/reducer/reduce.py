@@ -120,8 +120,11 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     )  # fmt: skip
 
 
-def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, Program]:
+def asker(workspace: Workspace, probe: Probe, verdict: Verdict, *, varying: bool = False) -> tuple[Asker, Program]:
     """Return who asks about a member, what it shows now as the target, and its program.
+
+    Args:
+        varying: Whether wrong outputs that vary now, and did not, are the same failure: of memory that nobody writes.
 
     Raises NotReduced where it fails no more by the library's own reference.
     """
@@ -139,7 +142,8 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, 
         name: x for name, x in first.details.items() if name in manner.ODD
     }  # of its outputs, which older verdicts do not tell
     seen = msgspec.structs.replace(verdict.outcome, details=odd | verdict.outcome.details)
-    if not alike(verdict.frontend, seen, first, elsewhere=not first.conversion_function):
+    varied = varying and {seen.verdict, first.verdict} == {INCONSISTENT, UNSTABLE}
+    if not varied and not alike(verdict.frontend, seen, first, elsewhere=not first.conversion_function):
         raise NotReduced(f"by the library's own reference it is now {_brief(first)}")
     ask.target = first
     return ask, program

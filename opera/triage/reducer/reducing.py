@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -18,7 +19,7 @@ from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import reduction
-from opera.triage.distinct import belonging, causes, dividing, kinship
+from opera.triage.distinct import belonging, causes, dividing, kinship, numbers
 from opera.triage.reducer import hidden
 from opera.triage.reducer.asking import Budget
 from opera.triage.reducer.reduce import SEARCH, SECONDS, NotReduced, about, asker, innermost, reduce
@@ -59,6 +60,7 @@ def reduce_all(
     workers: int = 2,
     *,
     again: bool = False,
+    unasked: Iterable[str] = (),
 ) -> list[str]:
     """Reduce findings one after the other, write their scripts, and tell of each; return those that were left for want of time.
 
@@ -66,10 +68,14 @@ def reduce_all(
         seconds: What one may take; less for the last that `total` leaves time for.
         total: What all may take together.
         again: Whether further members that have a reduction are reduced once more, too.
+        unasked: Findings that are reduced, and whose members are to be asked as those of the others are.
     """
-    found = scripts.members(workspace, names)
+    names = list(names)
+    found = scripts.members(workspace, names) if names else {}
     last, left, fresh, before = time.monotonic() + total, list(found), set[str](), causes.causes(workspace)
-    if not left:
+    more = [x for x in unasked if x not in found]
+    found |= scripts.members(workspace, more) if more else {}
+    if not found:
         return []
     end = last - KIN * total
     with Probe.of(workspace, workers=workers) as probe:
@@ -83,7 +89,8 @@ def reduce_all(
             store(workspace, made)
             fresh.add(made.test)
             tell(told(workspace, finding, made))
-            for other in hidden.by_other_routes(workspace, probe, made, seconds):
+            besides = (hidden.by_other_routes, hidden.by_its_answer)
+            for other in (x for of in besides for x in of(workspace, probe, made, seconds)):
                 if other.finding not in found:
                     found[other.finding] = [other]
                     left.append(other.finding)
@@ -108,6 +115,16 @@ def reduce_all(
         _kin(workspace, probe, min(max(seconds, KIN * total), last - time.monotonic()), at)
     causes.remember(workspace, before)
     return left
+
+
+def unasked_members(workspace: Workspace) -> list[str]:
+    """Return the findings of several tests that are reduced, and none of whose members was asked: the time was over."""
+    asked, done = {(x.finding, x.test) for x in belonging.stored(workspace)}, _done(workspace)
+    return [
+        name
+        for name, of in scripts.members(workspace).items()
+        if name in done and len({x.test for x in of}) > 1 and not any((x.finding, x.test) in asked for x in of)
+    ]
 
 
 def ask_kin(workspace: Workspace, seconds: float, workers: int = 2) -> None:
@@ -207,14 +224,16 @@ def _others(
         of = [x for x in verdicts if x.environment == environment and _held(workspace, x)]
         known = reduction.by_member(workspace, {x.test for x in of}) if fresh is not None else {}
         old = {x.test: x for x in of if x.test not in tried and any(_about(y, x) for y in known.get(x.test, ()))}
+        besides = _numbers(workspace, probe, of, Budget(seconds))
         for verdict in list(old.values())[: dividing.MOST]:
             tried.add(verdict.test)
             yield verdict
-        group, besides = dividing.diverse(workspace, of, ASKED), list[Verdict]()
-        group += [x for x in of if x not in group][: ASKED - len(group)]
+        group = dividing.diverse(workspace, of, ASKED)
+        group += [x for x in of if x not in group][: ASKED - len(group)] + besides
         for number in range(dividing.MOST):
             seen = _asked(workspace, probe, group, budget, anew=fresh is not None and number == 0)
             if more := [x for x in seen.hidden if x.test not in {y.test for y in group}]:
+                _numbers(workspace, probe, more, budget)
                 besides += dividing.diverse(workspace, more)
                 group += [x for x in besides if x not in group]
                 seen = _asked(workspace, probe, group, budget, anew=False)
@@ -228,6 +247,42 @@ def _others(
                 break
             tried.add(wanted[0].test)
             yield wanted[0]
+
+
+def _numbers(workspace: Workspace, probe: Probe, of: Sequence[Verdict], budget: Budget) -> list[Verdict]:
+    """Ask members that convert numbers which of these go wrong, one of those that have the same dtypes; store it, of all.
+
+    One that gets ordinary numbers wrong, where what is seen is a NaN or an infinity, is a test of its own with ordinary ones;
+    such are returned.
+    """
+    known = numbers.stored(workspace)
+    told = dividing.features(workspace, {x.test for x in of if (x.finding, x.test) not in known})
+    alike: dict[Hashable, list[Verdict]] = defaultdict(list)
+    for x in of:
+        if x.test in told and numbers.converts(told[x.test].operators, x.outcome):
+            alike[x.finding, told[x.test].dtypes].append(x)
+    plain: dict[str, Verdict] = {}
+    for group in alike.values():
+        first = group[0]
+        try:
+            ask, program = asker(workspace, probe, first)
+            ask.budget = budget
+            numbers.save(workspace, group, found := numbers.wrong(ask, program))
+            usual = numbers.ordinary(program)
+            hides = found == numbers.ORDINARY and first.outcome.symptom == "nan-mask" and first.finding not in plain
+            if not hides or usual is None or not ask.agreed(usual):
+                continue
+            if (made := hidden.store(workspace, ask, first, usual, "with ordinary numbers")) is not None:
+                plain[first.finding] = made
+        except (NotReduced, OperaError):
+            continue
+        except Spent:
+            break
+    if plain:  # they are of findings whose other members may think of no special number alone
+        _numbers(
+            workspace, probe, list(stored_verdicts.of_findings(workspace, {x.finding for x in plain.values()})), budget
+        )
+    return list(plain.values())
 
 
 def _held(workspace: Workspace, verdict: Verdict) -> bool:
@@ -308,18 +363,23 @@ def _asked(workspace: Workspace, probe: Probe, group: Sequence[Verdict], budget:
 def _answers(
     workspace: Workspace, probe: Probe, verdict: Verdict, of: Sequence[Reduction], budget: Budget
 ) -> tuple[list[belonging.Asked], list[Verdict]]:
-    """Ask a member, or what it is made of that fails so, about reductions; return what it fails of besides. Raises Spent."""
+    """Ask a member, or what it is made of that fails so, about reductions; return what it fails of besides. Raises Spent.
+
+    A layer is asked about the reduction of a layer, and the call inside it about that of such a call.
+    """
     defaults: dict[str, Mapping[str, Value]] = {}
     try:
-        ask, program = asker(workspace, probe, verdict)
+        ask, program = asker(workspace, probe, verdict, varying=True)
         ask.budget, kept = budget, [program]
         innermost(ask, kept, defaults)
     except (NotReduced, OperaError):  # it fails no more, or only after others
         return [belonging.asked(x, belonging.UNTOLD) for x in of], []
     asked, besides = list[belonging.Asked](), list[Verdict]()
     for x in of:
-        asked.append(belonging.asked(x, belonging.answer(ask, kept[-1], defaults, x)))
-        other = hidden.left(ask, kept[-1], defaults, x) if asked[-1].says == belonging.OTHERWISE else None
+        program = next((y for y in reversed(kept) if belonging.calls(y, x)), kept[-1])
+        ask.target = ask.outcomes[program.id]
+        asked.append(belonging.asked(x, belonging.answer(ask, program, defaults, x)))
+        other = hidden.left(ask, program, defaults, x) if asked[-1].says == belonging.OTHERWISE else None
         stored = hidden.store(workspace, ask, verdict, other, hidden.lacking(x)) if other is not None else None
         besides += [stored] if stored is not None else []
     return asked, besides
@@ -362,7 +422,10 @@ def show(workspace: Workspace, name: str, seconds: float, total: float, workers:
     else:
         wanted = [causes.named(workspace, name, found)]
     begun = time.monotonic()
-    left = reduce_all(workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers, again=again)
+    unasked = unasked_members(workspace) if name == "all" else ()
+    left = reduce_all(
+        workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers, again=again, unasked=unasked
+    )
     if (
         name == "all"
     ):  # of frontends of which nothing is left, too; the last time may have been over before it was asked

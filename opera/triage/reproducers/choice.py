@@ -53,8 +53,8 @@ def choose(
     workspace: Workspace, verdicts: list[Verdict], known: Mapping[str, list[Reduction]] | None = None
 ) -> Choice | None:
     """Return what shows a finding best: the smallest program that a member was reduced to, of operators that the compiler
-    knows if there is one, whose outputs an independent implementation confirms if there is one, of small ones one of which is
-    known what decides; else the first of its `candidates`.
+    knows if there is one, whose outputs an independent implementation confirms if there is one, of ordinary numbers if
+    there is one, of small ones one of which is known what decides; else the first of its `candidates`.
 
     None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
     the folders of its tests were deleted. `known` is reduction.by_member, of who asks for many findings.
@@ -77,10 +77,11 @@ def choose(
                 newer(x.outcome),
                 _by_chance(x.outcome),
                 x.outcome.verdict == INCONSISTENT and not x.outcome.details.get(AGREEING),
+                peculiar.is_special(x.program().program),
                 x.elements > SMALL and x.elements,
                 not x.explained,
-                x.elements,
                 x.outcome.conversion_function.startswith(location.EXPANDED),
+                x.elements,
                 not (x.deciding or x.besides or x.circumstances),
                 x.stored,
             ),

@@ -263,10 +263,30 @@ def test_a_member_of_two_causes_is_told_and_stays(workspace: Workspace):
     of = {"finding": "Faaaaaaaa", "environment": environment, "frontend": "tvm-onnx"}
     one = msgspec.structs.replace(reduced(program("Conv", mode="linear"), deciding=("mode='linear'",)), **of)
     reduction.save(workspace, one)
+    assert reducing.unasked_members(workspace) == ["Faaaaaaaa"]
     for says, tagged in ((OTHERWISE, True), (BELONGS, False)):
         belonging.save(workspace, Membership(**of, variant="inputs", test="t2", asked=(belonging.asked(one, says),)))
         [found] = [x for x in findings(workspace, environment=environment) if x.id == "Faaaaaaaa"]
         assert (TWO_CAUSES in found.tags) is tagged and found.members == ("t0", "t2")
+    assert reducing.unasked_members(workspace) == []
+    said: list[str] = []
+    assert reducing.reduce_all(workspace, [], 1.0, 1.0, said.append) == said == [], "no names are not all names"
+
+
+def test_a_layer_is_asked_about_a_layer_and_the_call_inside_it_about_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call inside has no such parameter: of it, nobody could say whether the layer needs it."""
+    layer, inner = program("Layer", depth=2), program("Inner")
+
+    class Asking(Compiler):
+        target, budget = WRONG, None
+        outcomes = dict.fromkeys((layer.id, inner.id), WRONG)
+
+    ask = Asking(lambda x: "depth" in x.params or x == inner)
+    monkeypatch.setattr(reducing, "asker", lambda *_, **__: (ask, layer))
+    monkeypatch.setattr(reducing, "innermost", lambda _, kept, defaults: kept.append(inner))
+    of = reduced(program("Layer", depth=3), deciding=("depth > 1",)), reduced(program("Inner", "float32", "kernel"))
+    asked, besides = reducing._answers(None, None, None, of, None)  # type: ignore[arg-type]
+    assert [x.says for x in asked] == [BELONGS, LACKS] and not besides
 
 
 # ---------------------------------------------------------------------- with a compiler that has two faults
@@ -320,6 +340,8 @@ def test_what_a_member_fails_of_besides_is_a_finding_of_its_own(workspace: Works
     assert found.keys() == {"value", "shape"} and TWO_CAUSES in found["value"].tags
     assert found["shape"].origins == ("leaky1 without alpha",) and "float64" in found["shape"].sentence
     assert found["shape"].confirmed == 1
+    assert causes.behind(workspace, whole.id, whole.origins) == [(found["shape"].id, "leaky1 without alpha")]
+    assert causes.behind(workspace, found["shape"].id, found["shape"].origins) == []
     assert len(workspace.corpus("onnx")) == families.held(workspace).total() == 2, "it is counted nowhere"
     assert len({x.test for x in verdicts.shown(workspace)}) == 2
     assert (scripts.write(workspace, found["shape"].id, scripts.members(workspace)[found["shape"].id])) is not None

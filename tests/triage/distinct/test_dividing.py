@@ -94,6 +94,9 @@ def test_what_is_shown_is_confirmed_and_in_the_place_of_its_member(workspace: Wo
     wrong = Outcome(INCONSISTENT, "infer", "value", "output 'y'")
     small, agreed = of("aa", 1, wrong), of("bb", 2, msgspec.structs.replace(wrong, details={"agreeing": "onnxruntime"}))
     assert shown(small, agreed, outcome=wrong) == "bb"
+    whole = of("ee", 1, msgspec.structs.replace(wrong, conversion_function="expanded Layer"))
+    told = of("ff", 2, msgspec.structs.replace(wrong, conversion_function="POOL"))
+    assert shown(whole, told, outcome=wrong) == "ff"
     crash = Outcome(CRASH, "load", "ValueError", "the axis is out of range", conversion_function="importer:_any")
     left = of("cc", 1, msgspec.structs.replace(crash, conversion_function="importer:_sum"))
     stayed = of("dd", 2, crash)

@@ -217,6 +217,26 @@ def test_what_two_converters_say_alike_is_a_line_in_each(stage: str, places: tup
     assert bool(list(candidates(found))) is asked
 
 
+CHECKED = "[ShapeInferenceError] Inference error(s): (op_type:{}, node name: a): axis must be in the rank of the input"
+
+
+@pytest.mark.parametrize(
+    ("messages", "asked"),
+    [
+        ((CHECKED.format("ReduceMax"), CHECKED.format("ReduceProd")), False),
+        ((CHECKED.format("Any"), CHECKED.format("Prod")), True),
+        (("no value is given, of T=INT | FLOAT", "no value is given, of T=FLOAT | INT"), True),
+        (("no value is given, of T=INT | FLOAT", "no value is given, of T=INT | BOOL"), False),
+    ],
+)
+def test_what_is_said_of_nodes_of_two_operators_is_not_the_same(messages: tuple[str, str], asked: bool) -> None:
+    """A checker says the same of all; in which order a set of types is printed is chance."""
+    one, other = (reduced(call(x), outcome=crash(y)) for x, y in zip(("any", "prod"), messages, strict=True))
+    assert bool(list(candidates([("F1", one), ("F2", other)]))) is kinship.asked_about(one, other) is asked
+    kin = [kin_of(one, asked=[kinship.Asked(other.stored, ALIKE)])]
+    assert one_cause(one, other, kin=kin) is asked, "what was asked of such that are asked no more tells nothing"
+
+
 OTHER = reduced(call("ReduceMin"), outcome=crash("Cannot allocate a buffer of this type"))
 ANTIALIAS = reduced(call("Resize", antialias=1), "antialias=1")
 DECIDED = reduced(call("Resize", mode="linear"), "mode='linear'")

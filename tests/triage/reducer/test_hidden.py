@@ -15,6 +15,7 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, REFUSED, UNSUPPOR
 from opera.run import driver as stage
 from opera.store import verdicts
 from opera.store.workspace import Workspace
+from opera.triage.conditions import peculiar
 from opera.triage.findings import findings
 from opera.triage.reducer import hidden, reducing
 from opera.triage.reduction import Reduction
@@ -69,6 +70,40 @@ def test_another_route_fails_otherwise_than_anybody_knows(
     found = reduced("sum", own)
     made = hidden.otherwise(Route(shown), found, known)  # type: ignore[arg-type]
     assert made == (found.program().program if new else None)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"), [("float32", -np.inf), ("float16", np.inf), ("float64", np.nan), ("int64", -np.inf)]
+)
+def test_what_computes_nothing_is_given_the_number_that_is_expected_of_it(dtype: str, number: float) -> None:
+    inputs = (Operand("data", Tensor.of(np.ones((2, 0, 3), dtype))), Operand("axes", Tensor.of(np.ones(1, "int64"))))
+    program = Instance("onnx", "ReduceMax", {}, inputs, ("reduced",), {"opset": {"": 20}})
+    made = peculiar.filled(program, number)
+    if dtype == "int64":
+        assert made is None
+    else:
+        assert isinstance(made, Instance) and isinstance(made.inputs[0].value, Tensor)
+        np.testing.assert_equal(made.inputs[0].value.array(), np.full((2, 1, 3), number, dtype))
+        assert made.inputs[1] == program.inputs[1]
+
+
+@pytest.mark.full
+def test_behind_the_maximum_of_nothing_stands_that_of_minus_infinity(workspace: Workspace) -> None:
+    """TVM begins neither: memory that nobody wrote hides that the least number is none."""
+    pytest.importorskip("tvm")
+    pytest.importorskip("onnx")
+    inputs = (
+        Operand("data", Tensor.of(np.ones((2, 0, 4), "f4"))),
+        Operand("axes", Tensor.of(np.ones(1, "int64"))),
+    )
+    call = Instance("onnx", "ReduceMax", {"keepdims": 1}, inputs, ("reduced",), {"opset": {"": 20}})
+    workspace.add_captured([Captured(call, Provenance("suite", "file", "of_nothing"))])
+    stage.run(workspace, stage.Options(compilers=("tvm", "onnxruntime"), workers=1, limits=Limits(120.0)), Silent())
+    [whole] = [x for x in findings(workspace) if x.frontend == "tvm-onnx"]
+    reducing.reduce_all(workspace, [whole.id], 60.0, 600.0, lambda _: None, workers=1)
+    found = [x for x in findings(workspace) if x.frontend == "tvm-onnx"]
+    [behind] = [x for x in found if x.id != whole.id]
+    assert behind.origins == ("of_nothing of -inf in place of nothing",) and behind.symptom == "nan-mask"
 
 
 @pytest.mark.full
