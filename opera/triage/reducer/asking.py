@@ -143,6 +143,11 @@ class Asker:
         """Whether its values hide nothing that those of the target do not, and it has neighbours that pass, if that has."""
         return not self.hides(program) and self.neighbours is not None and self.neighbours.has(program)
 
+    def fair(self, program: Program) -> bool:
+        """Whether a program of other ranks than the target's stands, for it is no corner as that is."""
+        known = self.neighbours is not None and self.neighbours.told
+        return self.stands(program) if known else not self.hides(program)
+
     def hides(self, program: Program) -> bool:
         """Whether an output is wrong with numbers that differ that is right in the target, whose own numbers hide none."""
         target, changed = self.target, smaller.differing(program)

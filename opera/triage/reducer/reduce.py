@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,10 +17,13 @@ from opera.programs import migrated, values
 from opera.programs.program import Program, parse
 from opera.programs.values import Value
 from opera.programs.verdicts import (
+    CRASH,
     INCONSISTENT,
+    INVALID,
     OUT_OF_MEMORY,
     TIMEOUT,
     UNSTABLE,
+    UNSUPPORTED,
     Limits,
     Outcome,
     newer,
@@ -93,7 +98,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             minimise(kept[-1], defaults, ask, kept.append)
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
-        kept += _ordinary(ask, kept[-1])
+        kept += _ordinary(ask, kept[-1], kept[first])
         kept += _as_of_older(ask, kept[-1])
     except Spent:
         finished = False
@@ -112,6 +117,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         circumstances=borne.circumstances,
         near=(borne.failing, borne.passing),
         explained=borne.exact,
+        behind=_behind(ask, found, (*borne.decided.parameters, *borne.decided.besides), defaults),
         elements=smaller.elements(found),
         nondefault=len(smaller.nondefault(found, defaults)),
         asked=ask.asked,
@@ -241,15 +247,19 @@ def _tells_more(before: Outcome, now: Outcome) -> bool:
     return conceals(now.details, before.details) or said[1] > said[0]
 
 
-def _ordinary(ask: Asker, program: Program) -> list[Program]:
-    """Return the program with numbers that differ, and then with axes longer than 1, as far as these fail so, too."""
+def _ordinary(ask: Asker, program: Program, first: Program) -> list[Program]:
+    """Return the program without empty and 0-d tensors, with the scales of the first one, numbers that differ, and then axes
+    longer than 1, as far as these fail so, too.
+    """
     shown = ask.outcomes[program.id]
     if shown.verdict in (UNSTABLE, TIMEOUT, OUT_OF_MEMORY) or "drawn" in shown.details:
         return []
     found: list[Program] = []
-    for made in (readable.counted, readable.sized):
+    for made in (readable.filled, partial(readable.scaled, first=first), readable.counted, readable.sized):
         tried = list(made((found or [program])[-1]))
-        found += [x for x, fails in zip(tried, ask(tried), strict=True) if fails and ask.stands(x)][:1]
+        failing = [x for x, fails in zip(tried, ask(tried), strict=True) if fails]
+        fair = ask.stands if made is not readable.filled else ask.fair
+        found += list(itertools.islice(filter(fair, failing), 1))
     return found
 
 
@@ -328,6 +338,17 @@ def _confirmed(workspace: Workspace, ask: Asker, kept: list[Program]) -> tuple[P
             return program, msgspec.structs.replace(outcome, conversion_function=wanted.conversion_function)
         seen = _brief(outcome)
     raise NotReduced(f"in a fresh process it is {seen}")
+
+
+def _behind(ask: Asker, program: Program, told: Iterable[str], defaults: smaller.Defaults) -> str:
+    """Return what decides that a program crashes, and without which the compiler does not support it; nothing if it does."""
+    if ask.outcomes[program.id].verdict == CRASH:
+        with suppress(Spent):
+            for says in told:
+                shown = deciding.without(ask, program, says, defaults) or ()
+                if {outcome.verdict for _, outcome in shown} - {INVALID} == {UNSUPPORTED}:
+                    return says
+    return ""
 
 
 def _brief(outcome: Outcome) -> str:

@@ -144,7 +144,8 @@ def cut(leaf: Leaf, shape: Sequence[int], begins: Sequence[int]) -> Leaf:
 
 
 def ranks(program: Program, _: Defaults) -> Iterator[Step]:
-    """Yield what drops axes of size 1: of all tensors of a rank together, with what states an entry for each axis.
+    """Yield what drops axes of size 1: of all tensors of a rank together, with what states an entry for each axis; and the
+    last, first, ... axis of all that have several, whatever their ranks (classes have an axis that labels have not).
 
     Never of one tensor alone: many operators want one rank of all, and not every library checks that.
     """
@@ -152,6 +153,16 @@ def ranks(program: Program, _: Defaults) -> Iterator[Step]:
         for axis in range(rank):
             for spatial in (0, 2):
                 yield partial(_dropped, rank=rank, axis=axis, spatial=spatial)
+    for axis in (-1, -2, 0, 1):
+        yield partial(_dropped_in_line, axis=axis)
+
+
+def _dropped_in_line(program: Program, axis: int) -> Program | None:
+    """Drop an axis, counted from either end, of all tensors of two axes or more, if these differ in rank and have 1 there."""
+    several = [x.shape for x in leaves(program) if len(x.shape) > 1]
+    if len(set(map(len, several))) < 2 or any(not -len(x) <= axis < len(x) or x[axis] != 1 for x in several):
+        return None
+    return mapped(program, lambda leaf: _squeezed(leaf, axis % len(leaf.shape)) if len(leaf.shape) > 1 else leaf)
 
 
 def _squeezed(leaf: Leaf, axis: int) -> Leaf:

@@ -96,6 +96,20 @@ def leaves(program: Program) -> list[Leaf]:
     return _visited(partial(mapped, program))
 
 
+def corners(program: Program) -> dict[tuple[str, str], bool]:
+    """Return operator and name of each input and parameter that holds tensors, and whether one of these is 0-d or empty.
+
+    Compilers often have a rule of their own for such, or none.
+    """
+    found: dict[tuple[str, str], bool] = {}
+    for call in program.instances():
+        for name, value in (*call.params.items(), *((x.name, x.value) for x in call.inputs)):
+            if held := within(value):
+                odd = any(not x.shape or 0 in x.shape for x in held)
+                found[call.operator, name] = odd or found.get((call.operator, name), False)
+    return found
+
+
 def within(value: Value) -> list[Leaf]:
     """Return the tensors of a value, in order."""
     return _visited(partial(_within, value))

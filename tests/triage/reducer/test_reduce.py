@@ -228,7 +228,12 @@ def test_the_kind_of_wrong_number_stays(one, other, same):
 
 @pytest.mark.parametrize(
     ("message", "reads"),
-    [("Check failed: only float32 is not yet supported", True), ("index 2 is out of bounds", False)],
+    [
+        ("Check failed: only float32 is not yet supported", True),
+        ("index 2 is out of bounds", False),
+        ("While validating node 'opset1::Reshape aten::svd/requires_3x3_1'", True),
+        ("While validating node 'opset1::Reshape aten::svd/Reshape_1', which requires a shape", False),
+    ],
 )
 def test_a_crash_reads_as_a_refusal_for_finding_and_draft_alike(message, reads):
     assert reads_as_refusal(Outcome(CRASH, "load", "RuntimeError", message)) is reads
