@@ -139,7 +139,7 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, 
     )  # fmt: skip
     quick, slow = witness.passing(workspace, verdict)
     ask = Asker(probe, question, quick, witness.beside(workspace, verdict))
-    ask.slow = slow
+    ask.slow, ask.routes = slow, witness.routes(workspace, verdict)
     [first] = ask.look([program])
     odd = {
         name: x for name, x in first.details.items() if name in manner.ODD
