@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from opera.errors import CorpusError
 from opera.oracle import manner
 from opera.oracle.comparison import conceals
 from opera.programs import migrated, values
@@ -40,7 +41,7 @@ from opera.triage.reducer import witness
 from opera.triage.reducer.asking import Asker, Budget, captured
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
-from opera.triage.shrink import smaller
+from opera.triage.shrink import shapes, smaller
 from opera.triage.shrink.minimise import Spent, minimise
 
 SECONDS = 60.0
@@ -53,6 +54,8 @@ TRIED = 3
 """Members that are looked at, the smallest first, until one fails by the library's own reference."""
 BACK = 6
 """Programs of the search that are confirmed, the smallest first, until one fails in a fresh process."""
+FITTED = 96
+"""Programs of simpler parameters and fewer elements at once that are asked about at a time."""
 INTEGERS = {f"{kind}{bits}": bits for kind in ("uint", "int") for bits in (8, 16, 32, 64)}
 """Integer dtypes → their bits."""
 
@@ -95,6 +98,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         if _shortened(ask, defaults, kept):
             minimise(kept[-1], defaults, ask, kept.append)
         if ask.withdraw(kept, first):
+            minimise(kept[-1], defaults, ask, kept.append)
+        if _fitted(ask, defaults, kept):
             minimise(kept[-1], defaults, ask, kept.append)
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
@@ -204,11 +209,40 @@ def _shortened(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> b
     begun = len(kept)
     while smaller.holds(kept[-1]):
         size = smaller.measure(kept[-1], defaults)
-        made = map(parse, ask.probe.known(kept[-1].library, kept[-1]).shortened)
+        made = _programs(ask.probe.known(kept[-1].library, kept[-1]).shortened)
         left = sorted((pair for x in made if (pair := (smaller.measure(x, defaults), x))[0] < size), key=lambda x: x[0])
         count = len(kept)
         while left and len(kept) == count:
             batch, left = [x for _, x in left[: ask.batch]], left[ask.batch :]
+            kept += [x for x, fails in zip(batch, ask(batch), strict=True) if fails and ask.stands(x)][:1]
+        if len(kept) == count:
+            break
+    return len(kept) > begun
+
+
+def _programs(forms: Iterable[dict[str, Any]]) -> Iterator[Program]:
+    """Yield programs of their forms; one that takes a value which it has not is none."""
+    for form in forms:
+        with suppress(CorpusError):
+            yield parse(form)
+
+
+def _fitted(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> bool:
+    """Append programs with simpler parameters that need fewer elements along an axis and fail so, too; return whether one does.
+
+    A dilation that is left out makes another number of windows: alone neither change is a program to the library.
+    """
+    begun = len(kept)
+    while len(smaller.nondefault(kept[-1], defaults)) > 1:
+        program, count = kept[-1], len(kept)
+        size = smaller.measure(program, defaults)
+        edited = {x.id: x for y in smaller.plainer_params(program, defaults) if (x := smaller.applied(y, program))}
+        alone = list(edited.values())
+        coupled = [x for x, shown in zip(alone, ask.look(alone), strict=True) if shown.verdict == INVALID]
+        made = (y for x in coupled for y in shapes.fitted(x) if smaller.measure(y, defaults) < size)
+        left = list(itertools.islice(made, FITTED))
+        while left and len(kept) == count:
+            batch, left = left[: ask.batch], left[ask.batch :]
             kept += [x for x, fails in zip(batch, ask(batch), strict=True) if fails and ask.stands(x)][:1]
         if len(kept) == count:
             break

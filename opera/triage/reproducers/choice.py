@@ -22,7 +22,7 @@ from opera.triage.distinct import kinship
 from opera.triage.doubts import SMALL
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import EQUAL, at_limit
-from opera.triage.shrink import smaller
+from opera.triage.shrink import shapes
 
 BORNE_OUT = 3
 """Near programs that pass at least, where it is told that a number is just at a limit: small programs have such by chance."""
@@ -80,7 +80,7 @@ def choose(
                 x.outcome.verdict == INCONSISTENT and not x.outcome.details.get(AGREEING),
                 x.elements > SMALL and x.elements,
                 not x.explained,
-                any(smaller.corners(x.program().program).values()),
+                any(shapes.corners(x.program().program).values()),
                 x.elements,
                 x.outcome.conversion_function.startswith(location.EXPANDED),
                 not (x.deciding or x.besides or x.circumstances),

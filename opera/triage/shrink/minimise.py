@@ -126,7 +126,7 @@ class _Search:
         made = applied(step, program)
         if made is None or not all(trait.held(made, self.defaults) for trait in self.needed):
             return None
-        odd = smaller.corners(program)
-        if any(corner and odd.get(name) is False for name, corner in smaller.corners(made).items()):
+        odd = shapes.corners(program)
+        if any(corner and odd.get(name) is False for name, corner in shapes.corners(made).items()):
             return None
         return made if measure(made, self.defaults) < measure(program, self.defaults) else None

@@ -24,6 +24,7 @@ from opera.triage.shrink.smaller import (
     leaves,
     mapped,
     states,
+    within,
 )
 
 
@@ -53,6 +54,14 @@ def sizes(program: Program, _: Defaults) -> Iterator[Step]:
                 for begin in (0, size - target):
                     if target > 0 and size not in bound:
                         yield at(place, partial(_axis_cut, axis=axis, target=target, begin=begin))
+
+
+def fitted(program: Program) -> Iterator[Program]:
+    """Yield the program with fewer elements along one axis of one tensor, as another value of a parameter may ask for."""
+    for place, leaf in enumerate(leaves(program)):
+        for axis, size in enumerate(leaf.shape):
+            for target in range(1, min(size, simpler.FEW)):
+                yield at(place, partial(_axis_cut, axis=axis, target=target, begin=0))(program)
 
 
 def smaller_sizes(size: int) -> list[int]:
@@ -141,6 +150,20 @@ def cut(leaf: Leaf, shape: Sequence[int], begins: Sequence[int]) -> Leaf:
     first = [min(begin, have - want) for begin, have, want in zip(begins, leaf.shape, least, strict=True)]
     window = tuple(slice(begin, begin + want) for begin, want in zip(first, least, strict=True))
     return Tensor.of(leaf.array()[window], leaf.dtype)
+
+
+def corners(program: Program) -> dict[tuple[str, str], bool]:
+    """Return operator and name of each input and parameter that holds tensors, and whether one of these is 0-d or empty.
+
+    Compilers often have a rule of their own for such, or none.
+    """
+    found: dict[tuple[str, str], bool] = {}
+    for call in program.instances():
+        for name, value in (*call.params.items(), *((x.name, x.value) for x in call.inputs)):
+            if held := within(value):
+                odd = any(not x.shape or 0 in x.shape for x in held)
+                found[call.operator, name] = odd or found.get((call.operator, name), False)
+    return found
 
 
 def ranks(program: Program, _: Defaults) -> Iterator[Step]:

@@ -96,20 +96,6 @@ def leaves(program: Program) -> list[Leaf]:
     return _visited(partial(mapped, program))
 
 
-def corners(program: Program) -> dict[tuple[str, str], bool]:
-    """Return operator and name of each input and parameter that holds tensors, and whether one of these is 0-d or empty.
-
-    Compilers often have a rule of their own for such, or none.
-    """
-    found: dict[tuple[str, str], bool] = {}
-    for call in program.instances():
-        for name, value in (*call.params.items(), *((x.name, x.value) for x in call.inputs)):
-            if held := within(value):
-                odd = any(not x.shape or 0 in x.shape for x in held)
-                found[call.operator, name] = odd or found.get((call.operator, name), False)
-    return found
-
-
 def within(value: Value) -> list[Leaf]:
     """Return the tensors of a value, in order."""
     return _visited(partial(_within, value))
@@ -484,6 +470,16 @@ def as_dtype(program: Program, dtype: str, other: str) -> Program:
         return other if isinstance(value, str) and value == dtype else value
 
     return with_params(program, lambda call: {name: named(x) for name, x in call.params.items()})
+
+
+def plainer_params(program: Program, defaults: Defaults) -> Iterator[Step]:
+    """Yield what makes parameters simpler, all and each, also such as say how large something is."""
+    for place, call in enumerate(program.instances()):
+        yield partial(_edited, place=place, edit=partial(_all_default, defaults=defaults, required=True))
+        for name, value in call.params.items():
+            yield partial(_edited, place=place, edit=partial(without, name=name))
+            for item in () if is_axes(name) else simpler.of_param(name, value):
+                yield partial(_edited, place=place, edit=partial(with_param, name=name, value=item))
 
 
 def values_of_params(program: Program, _: Defaults) -> Iterator[Step]:

@@ -76,8 +76,8 @@ def test_a_search_ends_though_everything_fails_and_each_program_is_smaller(progr
     order = [smaller.measure(x, {}) for x in kept]
     assert order == sorted(order, reverse=True) and len(set(order)) == len(order)
     assert last == kept[-1]
-    odd = smaller.corners(program)
-    assert not any(x and odd.get(name) is False for name, x in smaller.corners(last).items()), (
+    odd = shapes.corners(program)
+    assert not any(x and odd.get(name) is False for name, x in shapes.corners(last).items()), (
         "0-d and empty is another case"
     )
 
