@@ -99,7 +99,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             minimise(kept[-1], defaults, ask, kept.append)
         if ask.withdraw(kept, first):
             minimise(kept[-1], defaults, ask, kept.append)
-        if _fitted(ask, defaults, kept):
+        if _fitted(ask, defaults, kept, first):
             minimise(kept[-1], defaults, ask, kept.append)
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
@@ -227,20 +227,26 @@ def _programs(forms: Iterable[dict[str, Any]]) -> Iterator[Program]:
             yield parse(form)
 
 
-def _fitted(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> bool:
+def _fitted(ask: Asker, defaults: smaller.Defaults, kept: list[Program], first: int) -> bool:
     """Append programs with simpler parameters that need fewer elements along an axis and fail so, too; return whether one does.
 
-    A dilation that is left out makes another number of windows: alone neither change is a program to the library.
+    A dilation that is left out makes another number of windows: alone neither change is a program to the library. What the
+    first one passes without stays.
     """
-    begun = len(kept)
+    begun, traits = len(kept), smaller.traits(kept[first], defaults)
+    without = [(x, made) for x in traits if (made := smaller.applied(x.without, kept[first])) is not None]
+    needed = [x for x, made in without if ask.vanished(made)]
     while len(smaller.nondefault(kept[-1], defaults)) > 1:
         program, count = kept[-1], len(kept)
         size = smaller.measure(program, defaults)
-        edited = {x.id: x for y in smaller.plainer_params(program, defaults) if (x := smaller.applied(y, program))}
-        alone = list(edited.values())
+        plainer = (smaller.applied(step, program) for step in smaller.plainer_params(program, defaults))
+        alone = list(
+            {x.id: x for x in (*plainer, *shapes.restated(program)) if x is not None and x != program}.values()
+        )
         coupled = [x for x, shown in zip(alone, ask.look(alone), strict=True) if shown.verdict == INVALID]
-        made = (y for x in coupled for y in shapes.fitted(x) if smaller.measure(y, defaults) < size)
-        left = list(itertools.islice(made, FITTED))
+        fitted = (y for x in coupled for y in shapes.fitted(x) if smaller.measure(y, defaults) < size)
+        fair = (x for x in fitted if all(trait.held(x, defaults) for trait in needed))
+        left = list(itertools.islice(fair, FITTED))
         while left and len(kept) == count:
             batch, left = left[: ask.batch], left[ask.batch :]
             kept += [x for x, fails in zip(batch, ask(batch), strict=True) if fails and ask.stands(x)][:1]

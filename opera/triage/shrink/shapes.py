@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from opera.programs.program import Operand, Program, with_params, with_values
+from opera.programs.program import Instance, Operand, Program, with_params, with_values
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.shrink import simpler
 from opera.triage.shrink.smaller import (
@@ -54,6 +54,21 @@ def sizes(program: Program, _: Defaults) -> Iterator[Step]:
                 for begin in (0, size - target):
                     if target > 0 and size not in bound:
                         yield at(place, partial(_axis_cut, axis=axis, target=target, begin=begin))
+
+
+def restated(program: Program) -> Iterator[Program]:
+    """Yield the program with a smaller size wherever parameters state it, and no other tensors."""
+    for size in sorted({x for call in program.instances() for y in call.params.values() for x in integers(y) if x > 1}):
+        for target in smaller_sizes(size):
+
+            def other(number: int, size: int = size, target: int = target) -> int:
+                return target if number == size else number
+
+            yield with_params(program, partial(_restated, other=other))
+
+
+def _restated(call: Instance, other: Callable[[int], int]) -> dict[str, Value]:
+    return {name: held if is_axes(name) else _replaced(held, other) for name, held in call.params.items()}
 
 
 def fitted(program: Program) -> Iterator[Program]:
@@ -113,9 +128,7 @@ def resized(
     if not stating:
         return made
     made = axes_kept(program, made)
-    return with_params(
-        made, lambda call: {x: held if is_axes(x) else _replaced(held, other) for x, held in call.params.items()}
-    )
+    return with_params(made, partial(_restated, other=other))
 
 
 def _replaced(value: Value, other: Callable[[int], int]) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -491,10 +491,13 @@ def test_a_parameter_becomes_simpler_with_the_elements_that_it_asks_for() -> Non
     program = onnx("Fold", {"X": f32(1, 4, 6)}, dilation=2, size=3)
 
     class Answers:
-        batch = 4
+        batch, needed = 4, False
 
         def look(self, programs: Sequence[Program]) -> list[Outcome]:
             return [Outcome(CRASH if fits(x) else INVALID) for x in programs]
+
+        def vanished(self, program: Program) -> bool:
+            return self.needed
 
         def __call__(self, programs: Sequence[Program]) -> list[bool]:
             return list(map(fits, programs))
@@ -507,6 +510,9 @@ def test_a_parameter_becomes_simpler_with_the_elements_that_it_asks_for() -> Non
         return x.inputs[0].value.shape[2] == 3 * call.params.get("dilation", 1)  # type: ignore[union-attr]
 
     kept: list[Program] = [program]
-    assert reduce._fitted(Answers(), {}, kept)  # type: ignore[arg-type]
+    ask, known = cast(Any, Answers()), {"Fold": {"dilation": 1}}
+    assert reduce._fitted(ask, known, kept, 0)
     assert kept[-1].inputs[0].value == Tensor.of(f32(1, 4, 6).array()[..., :3])
     assert "dilation" not in kept[-1].instances()[0].params
+    ask.needed, kept = True, [program]
+    assert not reduce._fitted(ask, known, kept, 0) and kept == [program], "it passes without its dilation"
