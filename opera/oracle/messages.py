@@ -88,14 +88,16 @@ GAP = " ... "
 """Stands in an identifying text for what may differ."""
 LETTERS = 3
 """An identifying text has so many letters at least."""
+NAMES = r"(?<=\bError for )\S+|\b(?:Stateful)?PartitionedCall(?:_\d+)?(?::\d+)?|\bserving_default_\w+(?::\d+)?"
+"""Names of tensors that converters have made: of MNN's messages, of TensorFlow's graphs."""
 VARIES = re.compile(
-    rf"(?P<kept>\b{DTYPE}\b)"
+    rf"(?P<kept>\b{DTYPE}\b)|{NAMES}"
     r"|0x[0-9a-fA-F]+"  # addresses
     r"|(?:[A-Za-z]:)?(?:[\w.+~@-]*[/\\])+(?=[\w.@-]+)"  # folders of paths
     r"|(?<=[A-Za-z_])\d+(?![A-Za-z\d])"  # the number of a name: lv12
     r"|(?<![A-Za-z_\d])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![A-Za-z_\d])"  # numbers
 )
-"""What another run, or another version, may print otherwise in the same message; a dtype (`kept`) may not differ."""
+"""What another run, version or program may print otherwise in the same message; a dtype (`kept`) may not differ."""
 
 
 def cause(message: str) -> str:

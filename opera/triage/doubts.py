@@ -36,6 +36,7 @@ def doubts(
     large: str = "",
     gone: str = "",
     unexplained: tuple[int, int] | None = None,
+    behind: str = "",
 ) -> Iterator[str]:
     """Yield what speaks against filing a finding, a clause each.
 
@@ -48,6 +49,7 @@ def doubts(
         large: What its program being larger than it need be says against it (`too_large`), or nothing.
         gone: What blame saw of its program, where that does not fail any more, or nothing.
         unexplained: How many near programs fail, and pass, where it is not told why (`unexplained`); else None.
+        behind: What decides and without which the compiler says that it does not support the program, or nothing.
     """
     if not alone:
         yield "no test shows it alone: it fails only after others in the same process"
@@ -64,6 +66,8 @@ def doubts(
         yield f"asked again, {gone}"
     if large and alone:
         yield large
+    if behind:
+        yield f"without {behind} the compiler says that it does not support the program: once mended it may say so of this one"
     if unexplained is not None:
         yield "what decides is not known: {} near programs fail, {} pass, and nothing that is told separates them".format(
             *unexplained

@@ -6,13 +6,19 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from opera.oracle import location, manner
+import msgspec
+
+from opera.oracle import location, manner, messages
 from opera.oracle.comparison import conceals
 from opera.oracle.signature import DTYPE, Signature
 from opera.programs.verdicts import CRASH, DEATHS, INCONSISTENT, REFUSED, UNSTABLE, Outcome
 
 GROSS = 0.01
 """A deviation that is relatively larger than this may not be reduced to a smaller one: that could be rounding."""
+NAMES = re.compile(messages.NAMES)
+"""Names of tensors in messages."""
+TABLE = re.compile(r":\w*(?:expr|tensor)")
+"""A function that looks tensors up by their names."""
 ALIKE = 0.6
 """Share of the words of two messages that must be in both."""
 NODE = re.compile(r"(?:\bop_type:|\b[Nn]ode\b[^\w\n]+(?:Node\W+)?)((?:\w+::)*[A-Z]\w*)")
@@ -28,6 +34,7 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
         return False
     if one.verdict in DEATHS:
         return True
+    one, other = unnamed(one), unnamed(other)
     if not elsewhere and Signature.of(frontend, "", one) != Signature.of(frontend, "", other):
         return False
     if one.verdict in (CRASH, REFUSED):
@@ -43,6 +50,14 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
     ):  # what varies is wrong in another manner each time
         return False
     return one.symptom != "value" or _severity(other) >= min(_severity(one), GROSS)
+
+
+def unnamed(outcome: Outcome) -> Outcome:
+    """Return an outcome whose message names no tensor of a model: the same tensor has another name in a smaller program."""
+    text = NAMES.sub("@", outcome.message)
+    if outcome.symptom == "KeyError" and TABLE.search(outcome.location):
+        text = re.sub(r"'[^']*'", "@", text)
+    return outcome if text == outcome.message else msgspec.structs.replace(outcome, message=text)
 
 
 def moved(one: Outcome, other: Outcome, operators: Collection[str]) -> bool:
@@ -72,7 +87,10 @@ def same_words(one: Outcome, other: Outcome) -> bool:
 def drifted(one: Outcome, other: Outcome) -> bool:
     """Whether what is wrong with the outputs of the other is not what is wrong with those of one, but hides or replaces it."""
     before, then = (x.details.get("manner") or {} for x in (one, other))
-    if conceals(_without(one.details, then), other.details):
+    details = _without(one.details, then)
+    if then and not before:  # it drew numbers, which always differ; the other draws none
+        details = {**details, "wrong": {x: y.removesuffix(" and values") for x, y in details.get("wrong", {}).items()}}
+    if conceals(details, other.details):
         return True
     if not before or not then:
         return _kinds(one) != _kinds(other)

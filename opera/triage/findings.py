@@ -241,6 +241,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                 large=large,
                 gone=laid.gone if laid else "",
                 unexplained=None if of is None else unexplained(of, chosen.deciding),
+                behind="" if of is None else of.behind,
             )
         ),
         blame=laid.verdict if laid else "",

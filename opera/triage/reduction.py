@@ -29,6 +29,7 @@ class Reduction(msgspec.Struct, frozen=True):
         circumstances: What else all near programs that fail have (opera.triage.conditions.circumstances): `a 1-d input`.
         near: How many of these fail, and how many pass.
         explained: Whether all that have what decides fail; False where more decides that is not known.
+        behind: Of a crash, what decides and without which the compiler says that it does not support the program; else empty.
         elements: Of all its tensors together.
         nondefault: Parameters that differ from their defaults.
         asked: Programs that were tried.
@@ -49,6 +50,7 @@ class Reduction(msgspec.Struct, frozen=True):
     circumstances: tuple[str, ...] = ()
     near: tuple[int, int] = (0, 0)
     explained: bool = True
+    behind: str = ""
     elements: int = 0
     nondefault: int = 0
     asked: int = 0

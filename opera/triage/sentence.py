@@ -16,6 +16,7 @@ from opera.programs import verdicts
 from opera.programs.program import JOINED
 from opera.programs.verdicts import Outcome
 from opera.run.poison import FIRST, SECOND
+from opera.triage.failure import TABLE
 
 ZERO = SHOWN[0]
 """What is returned is 0."""
@@ -40,6 +41,8 @@ TELLS_NOTHING = {
 """Types of exceptions that say no more than that something went wrong."""
 REFUSAL = re.compile(r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported only\b", re.IGNORECASE)
 """Words of a refusal, in whatever crash."""
+GUARD = re.compile(r"(?<![A-Za-z])(?:requires|must_be|only_supports?|supports_only|unsupported|not_supported)_\w+")
+"""What a node is called that is there to refuse something: `aten::svd/requires_3x3`."""
 CHECKED = {"InferenceError", "ValidationError"}
 """Exceptions by which ONNX's checker says that a model is not valid (`onnx.checker`, `onnx.shape_inference`)."""
 READS_AS_REFUSAL = "reads-as-refusal"
@@ -199,12 +202,13 @@ def _symptom(outcome: Outcome, verb: str, doing: str, what: str) -> str:
 
 
 def reads_as_refusal(outcome: Outcome) -> bool:
-    """Whether a crash says in words of its own, anywhere in its cause, that something is not supported.
+    """Whether a crash says in words of its own, anywhere in its cause, that something is not supported, or names a guard.
 
     What ONNX's checker says is none: a type that it calls unsupported is one that the specification forbids there.
     """
     judged = outcome.symptom in CHECKED
-    return outcome.verdict == verdicts.CRASH and not judged and REFUSAL.search(said(outcome, 1500)) is not None
+    told = REFUSAL.search(said(outcome, 1500)) or GUARD.search(outcome.message)
+    return outcome.verdict == verdicts.CRASH and not judged and told is not None
 
 
 def drawn(outcome: Outcome) -> str:
@@ -250,7 +254,7 @@ def said(outcome: Outcome, most: int = LENGTH) -> str:
     text = one_line("\n".join(dict.fromkeys(lines))).strip(" :")
     text = text if len(text) <= most else text[: most - 3].rsplit(" ", 1)[0].rstrip(" ,:;(") + " ..."
     name = outcome.symptom.rpartition(".")[2]
-    if name == "KeyError" and re.search(r":\w*(?:expr|tensor)", outcome.location) and re.fullmatch(r"'[^']*'", text):
+    if name == "KeyError" and TABLE.search(outcome.location) and re.fullmatch(r"'[^']*'", text):
         return f"KeyError: {text}, the name of a tensor, is not found"
     return f"{name}: {text}".strip(" :") if name not in TELLS_NOTHING or not text else text
 

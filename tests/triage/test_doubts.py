@@ -13,8 +13,11 @@ from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL
 
 
-def told(*tags: str, confirmed=1, needs="", alone=True, settled=False, large="", unexplained=None) -> list[str]:
-    return list(doubts(tags, confirmed, needs, alone=alone, settled=settled, large=large, unexplained=unexplained))
+def told(
+    *tags: str, confirmed=1, needs="", alone=True, settled=False, large="", unexplained=None, behind=""
+) -> list[str]:
+    given = {"alone": alone, "settled": settled, "large": large, "unexplained": unexplained, "behind": behind}
+    return list(doubts(tags, confirmed, needs, **given))
 
 
 def test_what_was_confirmed_and_has_no_such_tag_is_ready():
@@ -32,6 +35,7 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("only after others", {"alone": False, "large": "it is not reduced"}),
         ("not reduced", {"large": "it is not reduced"}),
         ("59 near programs fail, 2 pass", {"unexplained": (59, 2)}),
+        ("without input mask the compiler says that it does not support", {"behind": "input mask"}),
     ],
 )
 def test_each_doubt_is_told_in_words(words, given):

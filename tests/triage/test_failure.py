@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE, Outcome
@@ -70,3 +71,33 @@ def test_a_call_inside_another_fails_where_that_does_if_that_is_told(
     one, inside = (Outcome(CRASH, "load", "ValueError", "no", conversion_function=x) for x in (place, then))
     assert moved(one, inside, {operator}) is other
     assert not moved(one, one, {operator})
+
+
+def test_a_dtype_is_wrong_whether_or_not_numbers_were_drawn_besides() -> None:
+    def shown(how: str, **manner: list[str]) -> Outcome:
+        told: dict[str, object] = {"manner": manner} if manner else {}
+        details = {"output": "mask", "wrong": {"mask": how}, "expected": "bool", "actual": "float32", **told}
+        return Outcome(INCONSISTENT, "infer", "dtype", details=details)
+
+    drawn, plain = shown("dtype and values"), shown("dtype", mask=["form"])
+    assert alike("f", drawn, plain), "drawn numbers differ always"
+    assert not alike("f", shown("dtype and values", mask=["form", "wrong"]), plain), "these were wrong, too"
+
+
+@pytest.mark.parametrize(
+    ("symptom", "text", "location", "same"),
+    [
+        ("RuntimeError", "Reshape error: 2 -> 1\nCompute Shape Error for {}\ncode=3 in onForward, 666", "", True),
+        ("RuntimeError", "Cannot find {} among outputs", "", True),
+        ("KeyError", "'{}'", "frontend:get_expr", True),
+        ("KeyError", "'{}'", "frontend:convert", False),
+    ],
+)
+def test_a_tensor_has_another_name_in_a_smaller_program(symptom: str, text: str, location: str, same: bool) -> None:
+    one, other = (
+        Outcome(CRASH, "infer", symptom, text.format(x), location=location)
+        for x in ("StatefulPartitionedCall_1:0", "PartitionedCall")
+    )
+    assert alike("f", one, other) or not same
+    plain = (msgspec.structs.replace(one, message=text.format(x)) for x in ("Identity", "arith.constant"))
+    assert alike("f", *plain) is (same and "among" not in text)

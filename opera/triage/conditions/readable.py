@@ -11,9 +11,10 @@ from functools import partial, reduce
 
 import numpy as np
 
-from opera.programs.program import Program
+from opera.programs.program import Program, with_values
 from opera.programs.values import Tensor
 from opera.triage.conditions import near
+from opera.triage.conditions.peculiar import SCALES
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Leaf
 
@@ -26,13 +27,18 @@ TRIED = 10
 
 
 def counted(program: Program) -> Iterator[Program]:
-    """Yield the program with 1, 2, 3, ... in its tensors of floats, each from another number on; and in the first alone."""
+    """Yield the program with 1, 2, 3, ... in its tensors of floats, each from another number on; and in the first alone.
+
+    Scales of axes are no data: those of a batch and of channels must often be 1.
+    """
     found = smaller.leaves(program)
     if max((math.prod(x.shape) for x in found), default=0) > MOST:
         return
     each = [smaller.at(x, partial(_counted, first=x + 1)) for x, leaf in enumerate(found) if "float" in leaf.dtype]
     for changes in (each, each[:1] if len(each) > 1 else []):
         made = reduce(lambda x, change: smaller.applied(change, x) or x, changes, program)
+        pairs = zip(program.inputs, made.inputs, strict=True)
+        made = with_values(made, [(old if SCALES.search(old.name) else new).value for old, new in pairs])
         if made != program:
             yield made
 
@@ -43,6 +49,40 @@ def _counted(leaf: Leaf, first: int) -> Leaf:
     return simpler.numbered(np.arange(math.prod(leaf.shape)).reshape(leaf.shape) + float(first), leaf.dtype)
 
 
+def scaled(program: Program, first: Program) -> Iterator[Program]:
+    """Yield the program with the scales of another one, as many as it has itself: those that a person wrote down."""
+    given = {x.name: x.value for x in first.inputs if SCALES.search(x.name) and isinstance(x.value, Tensor)}
+    pairs = [(x, given.get(x.name)) for x in program.inputs]
+    held = [y if y and isinstance(x.value, Tensor) and y.shape == x.value.shape else x.value for x, y in pairs]
+    if held != [x.value for x in program.inputs]:
+        yield with_values(program, held)
+
+
+def filled(program: Program) -> Iterator[Program]:
+    """Yield the program whose first tensor is 0-d or empty as one whose tensors are not: 0-d ones of floats, or the first
+    alone, with an axis; 1, 2, 3 or 5 elements along axes that have none. Flags that are 0-d are no corner.
+    """
+    found = smaller.leaves(program)
+    if not found or found[0].dtype == "bool" or (found[0].shape and 0 not in found[0].shape):
+        return
+
+    def change(leaf: Leaf, size: int, floats: bool) -> Leaf:
+        if not leaf.shape:
+            return near.shaped(leaf, (1,)) if floats == ("float" in leaf.dtype) else leaf
+        return near.shaped(leaf, tuple(x or size for x in leaf.shape))
+
+    made: dict[str, Program] = {}
+    for size in (2, 1, 3, 5):
+        to = partial(change, size=size, floats="float" in found[0].dtype)
+        for x in (
+            smaller.applied(partial(smaller.mapped, change=to), program),
+            smaller.applied(smaller.at(0, to), program),
+        ):
+            if x is not None and x != program:
+                made[x.id] = x
+    yield from made.values()
+
+
 def sized(program: Program) -> list[Program]:
     """Return the program with axes of 1 made longer: of all tensors, of those of the first one's rank, and of the first alone;
     all axes, all but the first, or the last ones. Of integers only the first tensor is: others may be indices.
@@ -50,9 +90,9 @@ def sized(program: Program) -> list[Program]:
     What was one number x, or x, x + 1, ..., goes on so. What has several elements already is no corner.
     """
     found = smaller.leaves(program)
-    if not found or max(math.prod(x.shape) for x in found) >= FEW:
+    rank = len(found[0].shape) if found else 0
+    if not found or max(math.prod(x.shape) for x in found if len(x.shape) == rank) >= FEW:
         return []
-    rank = len(found[0].shape)
 
     def change(leaf: Leaf, sizes: tuple[int, ...], alone: bool) -> Leaf:
         if alone and len(leaf.shape) != rank:

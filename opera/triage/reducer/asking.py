@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -66,6 +67,8 @@ class Asker:
         witness: Asks another frontend, that passes what the search began with; None where none is quick. What it does not pass
             may be no program at all, for a library does not check all that its specification says.
         slow: Ask others that pass it, too slow for every program.
+        routes: Ask the same frontend by variants that pass it.
+        more: Routes that did not pass what a search ended with, and are asked about every program from then on.
         beside: Asks the other frontends that were asked about what the search began with, whatever they showed.
         budget: What asking may take.
         asked: Programs that were asked about.
@@ -80,6 +83,8 @@ class Asker:
     ) -> None:
         self.probe, self.question, self.witness, self.beside = probe, question, witness, beside
         self.slow: Sequence[Question] = ()
+        self.routes: Sequence[Question] = ()
+        self.more: list[Question] = []
         self.budget: Budget | None = None
         self.batch, self.asked = AT_A_TIME, 0
         self.target: Outcome | None = None
@@ -90,7 +95,7 @@ class Asker:
         self._masked = False
         self.outcomes: dict[str, Outcome] = {}
         self.programs: dict[str, Program] = {}
-        self._witnessed: dict[str, Outcome] = {}
+        self._witnessed: dict[tuple[str, str], dict[str, Outcome]] = defaultdict(dict)
 
     def __call__(self, programs: Sequence[Program]) -> list[bool]:
         target = self.target
@@ -108,20 +113,18 @@ class Asker:
         return alike(self.question.frontend, target, outcome, elsewhere=elsewhere)
 
     def passed(self, programs: Sequence[Program], failed: Sequence[bool]) -> list[bool]:
-        """Return which of the programs that failed the witness passes."""
-        if self.witness is None:
-            return list(failed)
-        wanted = [program for program, fails in zip(programs, failed, strict=True) if fails]
-        self._ask(wanted, self.witness, self._witnessed)
-        return [
-            fails and self._witnesses(program, self.witness) for program, fails in zip(programs, failed, strict=True)
-        ]
+        """Return which of the programs that failed all witnesses pass."""
+        for one in (*([self.witness] if self.witness else []), *self.more):
+            wanted = [program for program, fails in zip(programs, failed, strict=True) if fails]
+            self._ask(wanted, one, self._witnessed[one.frontend, one.variant])
+            failed = [fails and self._witnesses(x, one) for x, fails in zip(programs, failed, strict=True)]
+        return list(failed)
 
     def _witnesses(self, program: Program, witness: Question) -> bool:
         """Whether the witness passes a program; where its variant has nothing to run (what is of the oldest opset has no form
         in an older one), whether its frontend does by another.
         """
-        shown = self._witnessed[program.id]
+        shown = self._witnessed[witness.frontend, witness.variant][program.id]
         if shown.verdict != ERROR:
             return shown.verdict == PASS
         own = (x for x in self.beside if x.frontend == witness.frontend and x.variant != witness.variant)
@@ -142,6 +145,11 @@ class Asker:
     def stands(self, program: Program) -> bool:
         """Whether its values hide nothing that those of the target do not, and it has neighbours that pass, if that has."""
         return not self.hides(program) and self.neighbours is not None and self.neighbours.has(program)
+
+    def fair(self, program: Program) -> bool:
+        """Whether a program of other ranks than the target's stands, for it is no corner as that is."""
+        known = self.neighbours is not None and self.neighbours.told
+        return self.stands(program) if known else not self.hides(program)
 
     def hides(self, program: Program) -> bool:
         """Whether an output is wrong with numbers that differ that is right in the target, whose own numbers hide none."""
@@ -212,19 +220,26 @@ class Asker:
         self.witness = min(passing, key=lambda x: x[0])[1] if passing else self.witness
 
     def withdraw(self, found: list[Program], first: int) -> bool:
-        """Take back what no slow witness passes at the end, if one passes what is at `first`; return whether there was such.
+        """Take back what no slow witness passes at the end, if one passes what is at `first`; and what another route into the
+        frontend does not pass that passes that: it has something else that is wrong. Return whether there was such.
 
-        It is the witness from then on. Raises Spent.
+        They are witnesses from then on. Raises Spent.
         """
-        if self.witness is not None or self.outcomes[found[first].id].details.get(AGREEING):
-            return False
-        passing = [x for x in self.slow if self._one(found[first], x).verdict == PASS]
+        before = len(found)
+        if self.witness is None and not self.outcomes[found[first].id].details.get(AGREEING):
+            self.witness = next(iter(self._taken_back(found, first, self.slow)), None)
+        for route in self.routes if self.witness not in self.routes else ():
+            self.more += self._taken_back(found, first, [route])
+        return len(found) < before
+
+    def _taken_back(self, found: list[Program], first: int, by: Sequence[Question]) -> list[Question]:
+        """Take back what none of these passes at the end who pass what is at `first`; return those if there was such."""
+        passing = [x for x in by if self._one(found[first], x).verdict == PASS]
         if not passing:
-            return False
-        count = witness.lost(found[first:], lambda x: any(self._one(x, y).verdict == PASS for y in passing))
+            return []
+        count = witness.lost(found[first:], lambda x: any(self._one(x, y).verdict in (PASS, ERROR) for y in passing))
         del found[len(found) - count :]
-        self.witness = passing[0] if count else None
-        return count > 0
+        return passing if count else []
 
     def reference(self, program: Program) -> list[Value] | None:
         """Return what the library itself computes for a program, None where it rejects it."""

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from opera.errors import CorpusError
 from opera.oracle import manner
 from opera.oracle.comparison import conceals
 from opera.programs import migrated, values
 from opera.programs.program import Program, parse
 from opera.programs.values import Value
 from opera.programs.verdicts import (
+    CRASH,
     INCONSISTENT,
+    INVALID,
     OUT_OF_MEMORY,
     TIMEOUT,
     UNSTABLE,
+    UNSUPPORTED,
     Limits,
     Outcome,
     newer,
@@ -35,7 +41,7 @@ from opera.triage.reducer import witness
 from opera.triage.reducer.asking import Asker, Budget, captured
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
-from opera.triage.shrink import smaller
+from opera.triage.shrink import shapes, smaller
 from opera.triage.shrink.minimise import Spent, minimise
 
 SECONDS = 60.0
@@ -48,6 +54,8 @@ TRIED = 3
 """Members that are looked at, the smallest first, until one fails by the library's own reference."""
 BACK = 6
 """Programs of the search that are confirmed, the smallest first, until one fails in a fresh process."""
+FITTED = 96
+"""Programs of simpler parameters and fewer elements at once that are asked about at a time."""
 INTEGERS = {f"{kind}{bits}": bits for kind in ("uint", "int") for bits in (8, 16, 32, 64)}
 """Integer dtypes → their bits."""
 
@@ -91,9 +99,11 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             minimise(kept[-1], defaults, ask, kept.append)
         if ask.withdraw(kept, first):
             minimise(kept[-1], defaults, ask, kept.append)
+        if _fitted(ask, defaults, kept, first):
+            minimise(kept[-1], defaults, ask, kept.append)
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
-        kept += _ordinary(ask, kept[-1])
+        kept += _ordinary(ask, kept[-1], kept[first])
         kept += _as_of_older(ask, kept[-1])
     except Spent:
         finished = False
@@ -112,6 +122,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         circumstances=borne.circumstances,
         near=(borne.failing, borne.passing),
         explained=borne.exact,
+        behind=_behind(ask, found, (*borne.decided.parameters, *borne.decided.besides), defaults),
         elements=smaller.elements(found),
         nondefault=len(smaller.nondefault(found, defaults)),
         asked=ask.asked,
@@ -136,7 +147,7 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict, *, varying: bool
     )  # fmt: skip
     quick, slow = witness.passing(workspace, verdict)
     ask = Asker(probe, question, quick, witness.beside(workspace, verdict))
-    ask.slow = slow
+    ask.slow, ask.routes = slow, witness.routes(workspace, verdict)
     [first] = ask.look([program])
     odd = {
         name: x for name, x in first.details.items() if name in manner.ODD
@@ -202,11 +213,46 @@ def _shortened(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> b
     begun = len(kept)
     while smaller.holds(kept[-1]):
         size = smaller.measure(kept[-1], defaults)
-        made = map(parse, ask.probe.known(kept[-1].library, kept[-1]).shortened)
+        made = _programs(ask.probe.known(kept[-1].library, kept[-1]).shortened)
         left = sorted((pair for x in made if (pair := (smaller.measure(x, defaults), x))[0] < size), key=lambda x: x[0])
         count = len(kept)
         while left and len(kept) == count:
             batch, left = [x for _, x in left[: ask.batch]], left[ask.batch :]
+            kept += [x for x, fails in zip(batch, ask(batch), strict=True) if fails and ask.stands(x)][:1]
+        if len(kept) == count:
+            break
+    return len(kept) > begun
+
+
+def _programs(forms: Iterable[dict[str, Any]]) -> Iterator[Program]:
+    """Yield programs of their forms; one that takes a value which it has not is none."""
+    for form in forms:
+        with suppress(CorpusError):
+            yield parse(form)
+
+
+def _fitted(ask: Asker, defaults: smaller.Defaults, kept: list[Program], first: int) -> bool:
+    """Append programs with simpler parameters that need fewer elements along an axis and fail so, too; return whether one does.
+
+    A dilation that is left out makes another number of windows: alone neither change is a program to the library. What the
+    first one passes without stays.
+    """
+    begun, traits = len(kept), smaller.traits(kept[first], defaults)
+    without = [(x, made) for x in traits if (made := smaller.applied(x.without, kept[first])) is not None]
+    needed = [x for x, made in without if ask.vanished(made)]
+    while len(smaller.nondefault(kept[-1], defaults)) > 1:
+        program, count = kept[-1], len(kept)
+        size = smaller.measure(program, defaults)
+        plainer = (smaller.applied(step, program) for step in smaller.plainer_params(program, defaults))
+        alone = list(
+            {x.id: x for x in (*plainer, *shapes.restated(program)) if x is not None and x != program}.values()
+        )
+        coupled = [x for x, shown in zip(alone, ask.look(alone), strict=True) if shown.verdict == INVALID]
+        fitted = (y for x in coupled for y in shapes.fitted(x) if smaller.measure(y, defaults) < size)
+        fair = (x for x in fitted if all(trait.held(x, defaults) for trait in needed))
+        left = list(itertools.islice(fair, FITTED))
+        while left and len(kept) == count:
+            batch, left = left[: ask.batch], left[ask.batch :]
             kept += [x for x, fails in zip(batch, ask(batch), strict=True) if fails and ask.stands(x)][:1]
         if len(kept) == count:
             break
@@ -245,15 +291,19 @@ def _tells_more(before: Outcome, now: Outcome) -> bool:
     return conceals(now.details, before.details) or said[1] > said[0]
 
 
-def _ordinary(ask: Asker, program: Program) -> list[Program]:
-    """Return the program with numbers that differ, and then with axes longer than 1, as far as these fail so, too."""
+def _ordinary(ask: Asker, program: Program, first: Program) -> list[Program]:
+    """Return the program without empty and 0-d tensors, with the scales of the first one, numbers that differ, and then axes
+    longer than 1, as far as these fail so, too.
+    """
     shown = ask.outcomes[program.id]
     if shown.verdict in (UNSTABLE, TIMEOUT, OUT_OF_MEMORY) or "drawn" in shown.details:
         return []
     found: list[Program] = []
-    for made in (readable.counted, readable.sized):
+    for made in (readable.filled, partial(readable.scaled, first=first), readable.counted, readable.sized):
         tried = list(made((found or [program])[-1]))
-        found += [x for x, fails in zip(tried, ask(tried), strict=True) if fails and ask.stands(x)][:1]
+        failing = [x for x, fails in zip(tried, ask(tried), strict=True) if fails]
+        fair = ask.stands if made is not readable.filled else ask.fair
+        found += list(itertools.islice(filter(fair, failing), 1))
     return found
 
 
@@ -332,6 +382,17 @@ def _confirmed(workspace: Workspace, ask: Asker, kept: list[Program]) -> tuple[P
             return program, msgspec.structs.replace(outcome, conversion_function=wanted.conversion_function)
         seen = _brief(outcome)
     raise NotReduced(f"in a fresh process it is {seen}")
+
+
+def _behind(ask: Asker, program: Program, told: Iterable[str], defaults: smaller.Defaults) -> str:
+    """Return what decides that a program crashes, and without which the compiler does not support it; nothing if it does."""
+    if ask.outcomes[program.id].verdict == CRASH:
+        with suppress(Spent):
+            for says in told:
+                shown = deciding.without(ask, program, says, defaults) or ()
+                if {outcome.verdict for _, outcome in shown} - {INVALID} == {UNSUPPORTED}:
+                    return says
+    return ""
 
 
 def _brief(outcome: Outcome) -> str:

@@ -40,6 +40,12 @@ def passing(workspace: Workspace, verdict: Verdict) -> tuple[Question | None, li
     return quick, [question for own, _, question in found if not own and question != quick][:MOST]
 
 
+def routes(workspace: Workspace, verdict: Verdict) -> list[Question]:
+    """Return a question for each other variant of the same frontend that passes a test: another way of the model to it."""
+    found = [x for x in _verdicts(workspace, verdict) if x.frontend == verdict.frontend]
+    return [_question(x) for x in found if x.variant != verdict.variant and x.outcome.verdict == PASS]
+
+
 def lost(programs: Sequence[Program], passed: Callable[[Program], bool]) -> int:
     """Return how many programs at the end are not passed, by bisection; the first one is known to be."""
     if passed(programs[-1]):

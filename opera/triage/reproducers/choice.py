@@ -22,6 +22,7 @@ from opera.triage.distinct import kinship
 from opera.triage.doubts import SMALL
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import EQUAL, at_limit
+from opera.triage.shrink import shapes
 
 BORNE_OUT = 3
 """Near programs that pass at least, where it is told that a number is just at a limit: small programs have such by chance."""
@@ -82,6 +83,7 @@ def choose(
                 not x.explained,
                 x.outcome.conversion_function.startswith(location.EXPANDED),
                 x.elements,
+                any(shapes.corners(x.program().program).values()),
                 not (x.deciding or x.besides or x.circumstances),
                 x.stored,
             ),

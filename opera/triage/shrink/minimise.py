@@ -120,8 +120,13 @@ class _Search:
                 self._take(made)
 
     def _smaller(self, step: Step, program: Program) -> Program | None:
-        """Return what a step makes of a program, None where that is not smaller, or lacks what is needed."""
+        """Return what a step makes of a program, None where that is not smaller, or lacks what is needed, or where a tensor
+        becomes 0-d or empty: that is a case of its own, which may fail of something else once the bug is mended.
+        """
         made = applied(step, program)
         if made is None or not all(trait.held(made, self.defaults) for trait in self.needed):
+            return None
+        odd = shapes.corners(program)
+        if any(corner and odd.get(name) is False for name, corner in shapes.corners(made).items()):
             return None
         return made if measure(made, self.defaults) < measure(program, self.defaults) else None

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from opera.programs.program import Operand, Program, with_params, with_values
+from opera.programs.program import Instance, Operand, Program, with_params, with_values
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.shrink import simpler
 from opera.triage.shrink.smaller import (
@@ -24,6 +24,7 @@ from opera.triage.shrink.smaller import (
     leaves,
     mapped,
     states,
+    within,
 )
 
 
@@ -53,6 +54,29 @@ def sizes(program: Program, _: Defaults) -> Iterator[Step]:
                 for begin in (0, size - target):
                     if target > 0 and size not in bound:
                         yield at(place, partial(_axis_cut, axis=axis, target=target, begin=begin))
+
+
+def restated(program: Program) -> Iterator[Program]:
+    """Yield the program with a smaller size wherever parameters state it, and no other tensors."""
+    for size in sorted({x for call in program.instances() for y in call.params.values() for x in integers(y) if x > 1}):
+        for target in smaller_sizes(size):
+
+            def other(number: int, size: int = size, target: int = target) -> int:
+                return target if number == size else number
+
+            yield with_params(program, partial(_restated, other=other))
+
+
+def _restated(call: Instance, other: Callable[[int], int]) -> dict[str, Value]:
+    return {name: held if is_axes(name) else _replaced(held, other) for name, held in call.params.items()}
+
+
+def fitted(program: Program) -> Iterator[Program]:
+    """Yield the program with fewer elements along one axis of one tensor, as another value of a parameter may ask for."""
+    for place, leaf in enumerate(leaves(program)):
+        for axis, size in enumerate(leaf.shape):
+            for target in range(1, min(size, simpler.FEW)):
+                yield at(place, partial(_axis_cut, axis=axis, target=target, begin=0))(program)
 
 
 def smaller_sizes(size: int) -> list[int]:
@@ -104,9 +128,7 @@ def resized(
     if not stating:
         return made
     made = axes_kept(program, made)
-    return with_params(
-        made, lambda call: {x: held if is_axes(x) else _replaced(held, other) for x, held in call.params.items()}
-    )
+    return with_params(made, partial(_restated, other=other))
 
 
 def _replaced(value: Value, other: Callable[[int], int]) -> Value:
@@ -143,8 +165,23 @@ def cut(leaf: Leaf, shape: Sequence[int], begins: Sequence[int]) -> Leaf:
     return Tensor.of(leaf.array()[window], leaf.dtype)
 
 
+def corners(program: Program) -> dict[tuple[str, str], bool]:
+    """Return operator and name of each input and parameter that holds tensors, and whether one of these is 0-d or empty.
+
+    Compilers often have a rule of their own for such, or none.
+    """
+    found: dict[tuple[str, str], bool] = {}
+    for call in program.instances():
+        for name, value in (*call.params.items(), *((x.name, x.value) for x in call.inputs)):
+            if held := within(value):
+                odd = any(not x.shape or 0 in x.shape for x in held)
+                found[call.operator, name] = odd or found.get((call.operator, name), False)
+    return found
+
+
 def ranks(program: Program, _: Defaults) -> Iterator[Step]:
-    """Yield what drops axes of size 1: of all tensors of a rank together, with what states an entry for each axis.
+    """Yield what drops axes of size 1: of all tensors of a rank together, with what states an entry for each axis; and the
+    last, first, ... axis of all that have several, whatever their ranks (classes have an axis that labels have not).
 
     Never of one tensor alone: many operators want one rank of all, and not every library checks that.
     """
@@ -152,6 +189,16 @@ def ranks(program: Program, _: Defaults) -> Iterator[Step]:
         for axis in range(rank):
             for spatial in (0, 2):
                 yield partial(_dropped, rank=rank, axis=axis, spatial=spatial)
+    for axis in (-1, -2, 0, 1):
+        yield partial(_dropped_in_line, axis=axis)
+
+
+def _dropped_in_line(program: Program, axis: int) -> Program | None:
+    """Drop an axis, counted from either end, of all tensors of two axes or more, if these differ in rank and have 1 there."""
+    several = [x.shape for x in leaves(program) if len(x.shape) > 1]
+    if len(set(map(len, several))) < 2 or any(not -len(x) <= axis < len(x) or x[axis] != 1 for x in several):
+        return None
+    return mapped(program, lambda leaf: _squeezed(leaf, axis % len(leaf.shape)) if len(leaf.shape) > 1 else leaf)
 
 
 def _squeezed(leaf: Leaf, axis: int) -> Leaf:

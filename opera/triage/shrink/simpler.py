@@ -110,7 +110,7 @@ def _numeric(leaf: Leaf) -> bool:
 
 
 def as_dtype(leaf: Leaf, dtype: str, other: str) -> Leaf:
-    """Return a tensor of one dtype in another that numpy has; complex numbers lose their imaginary part, fractions may go."""
+    """Return a tensor of one dtype in another; complex numbers lose their imaginary part, fractions may go."""
     if leaf.dtype != dtype:
         return leaf
     if isinstance(leaf, RandomTensor):
@@ -120,7 +120,9 @@ def as_dtype(leaf: Leaf, dtype: str, other: str) -> Leaf:
     if "int" in other and not np.isfinite(found).all():
         return leaf
     with np.errstate(over="ignore", invalid="ignore"):
-        return Tensor.of(found.astype(other), other)
+        return (
+            numbered(found, other) if CONTAINERS.get(other, other) != other else Tensor.of(found.astype(other), other)
+        )
 
 
 def _degenerate(leaf: Leaf, number: float) -> bool:

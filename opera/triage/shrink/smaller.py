@@ -472,6 +472,16 @@ def as_dtype(program: Program, dtype: str, other: str) -> Program:
     return with_params(program, lambda call: {name: named(x) for name, x in call.params.items()})
 
 
+def plainer_params(program: Program, defaults: Defaults) -> Iterator[Step]:
+    """Yield what makes parameters simpler, all and each, also such as say how large something is."""
+    for place, call in enumerate(program.instances()):
+        yield partial(_edited, place=place, edit=partial(_all_default, defaults=defaults, required=True))
+        for name, value in call.params.items():
+            yield partial(_edited, place=place, edit=partial(without, name=name))
+            for item in () if is_axes(name) else simpler.of_param(name, value):
+                yield partial(_edited, place=place, edit=partial(with_param, name=name, value=item))
+
+
 def values_of_params(program: Program, _: Defaults) -> Iterator[Step]:
     """Yield simpler values of parameters that must be stated. Axes change with tensors alone: others may be refused."""
     found = {size for x in leaves(program) for size in x.shape}

@@ -48,6 +48,28 @@ def test_one_number_goes_on_and_numbers_differ_from_those_of_other_tensors() -> 
     assert [x.array().tolist() for x in smaller.leaves(alone)] == [[1, 2], [1, 1]]
 
 
+@given(SHAPES | st.just((2, 0)) | st.just((0,)), SHAPES)
+def test_what_is_0_d_or_empty_gets_elements_and_nothing_else_does(one: tuple[int, ...], other: tuple[int, ...]) -> None:
+    program = add(np.ones(one, "f4"), np.ones(other, "i8"))
+    made = [[leaf.shape for leaf in smaller.leaves(x)] for x in readable.filled(program)]
+    assert bool(made) == (not one or 0 in one)
+    for first, second in made:
+        assert len(first) == max(len(one), 1) and 0 not in first and second == other
+        assert all(now == old for now, old in zip(first, one, strict=False) if old), "axes that are there stay"
+
+
+def test_scales_are_those_of_the_test_and_are_not_counted() -> None:
+    def upsample(*scales: float, x: float = 1.0) -> Instance:
+        held = {"X": np.full((1, 1, 1, 1), x, "f4"), "scales": np.array(scales, "f4")}
+        return Instance("onnx", "Upsample", {}, tuple(Operand(n, Tensor.of(v)) for n, v in held.items()), ("y",), {})
+
+    plain = upsample(1, 1, 1, 1)
+    assert list(readable.scaled(plain, upsample(1, 1, 2, 3, x=5.0))) == [upsample(1, 1, 2, 3)]
+    assert list(readable.scaled(plain, plain)) == list(readable.scaled(plain, add(np.ones(4)))) == []
+    assert next(readable.counted(upsample(1, 1, 2, 3, x=5.0))) == upsample(1, 1, 2, 3)
+    assert readable.sized(upsample(1, 1, 2, 3)), "four scales are no large tensor"
+
+
 class Asker:
     """Answers as a compiler that fails on what `fails` says."""
 
@@ -61,13 +83,15 @@ class Asker:
     def stands(self, program: Program) -> bool:
         return True
 
+    fair = stands
+
 
 def test_a_corner_is_kept_only_where_nothing_ordinary_fails() -> None:
     program = add(np.ones((1, 1, 1), "f4"))
 
     def left(ask: Any) -> list[tuple[int, ...]]:
         ask([program])
-        return [smaller.leaves(x)[0].shape for x in reduce._ordinary(ask, program)]
+        return [smaller.leaves(x)[0].shape for x in reduce._ordinary(ask, program, program)]
 
     assert left(Asker(lambda _: True)) == [(1, 2, 3)]
     assert left(Asker(lambda shape: shape[1] == 1)) == [(1, 1, 2)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ from several_calls import node
 from opera.oracle.signature import Signature
 from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Tensor
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, NEWER, TIMEOUT, Limits, Outcome
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, INVALID, NEWER, TIMEOUT, Limits, Outcome
 from opera.report.summary import summarise
 from opera.run import driver as stage
 from opera.run.probe import Probe, Question
@@ -228,7 +228,12 @@ def test_the_kind_of_wrong_number_stays(one, other, same):
 
 @pytest.mark.parametrize(
     ("message", "reads"),
-    [("Check failed: only float32 is not yet supported", True), ("index 2 is out of bounds", False)],
+    [
+        ("Check failed: only float32 is not yet supported", True),
+        ("index 2 is out of bounds", False),
+        ("While validating node 'opset1::Reshape aten::svd/requires_3x3_1'", True),
+        ("While validating node 'opset1::Reshape aten::svd/Reshape_1', which requires a shape", False),
+    ],
 )
 def test_a_crash_reads_as_a_refusal_for_finding_and_draft_alike(message, reads):
     assert reads_as_refusal(Outcome(CRASH, "load", "RuntimeError", message)) is reads
@@ -468,3 +473,46 @@ def test_what_the_member_fails_without_does_not_decide():
     assert borne(istft((2,), n_fft=16, hop_length=4)) == deciding.Decided((), told.besides)
     assert borne(istft((2, 2), n_fft=16)) == deciding.Decided(told.parameters)
     assert borne(msgspec.structs.replace(istft((), hop_length=4), operator="torch.stft")) == told
+
+
+def test_a_form_that_is_no_program_ends_no_search() -> None:
+    form = onnx("Abs", {"X": f32(1)}).form()
+    broken = {
+        "library": "onnx",
+        "calls": [{**form, "inputs": [{"name": "X", "of": "nobody"}]}],
+        "inputs": [],
+        "outputs": [],
+    }
+    assert [x.form() for x in reduce._programs([broken, form])] == [form]
+
+
+def test_a_parameter_becomes_simpler_with_the_elements_that_it_asks_for() -> None:
+    """As `fold` of fewer windows, once its dilation is left out: neither change alone is a program."""
+    program = onnx("Fold", {"X": f32(1, 4, 6)}, dilation=2, size=3)
+
+    class Answers:
+        batch, needed = 4, False
+
+        def look(self, programs: Sequence[Program]) -> list[Outcome]:
+            return [Outcome(CRASH if fits(x) else INVALID) for x in programs]
+
+        def vanished(self, program: Program) -> bool:
+            return self.needed
+
+        def __call__(self, programs: Sequence[Program]) -> list[bool]:
+            return list(map(fits, programs))
+
+        def stands(self, program: Program) -> bool:
+            return True
+
+    def fits(x: Program) -> bool:
+        [call] = x.instances()
+        return x.inputs[0].value.shape[2] == 3 * call.params.get("dilation", 1)  # type: ignore[union-attr]
+
+    kept: list[Program] = [program]
+    ask, known = cast(Any, Answers()), {"Fold": {"dilation": 1}}
+    assert reduce._fitted(ask, known, kept, 0)
+    assert kept[-1].inputs[0].value == Tensor.of(f32(1, 4, 6).array()[..., :3])
+    assert "dilation" not in kept[-1].instances()[0].params
+    ask.needed, kept = True, [program]
+    assert not reduce._fitted(ask, known, kept, 0) and kept == [program], "it passes without its dilation"

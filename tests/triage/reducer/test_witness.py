@@ -66,3 +66,13 @@ def test_what_a_slow_witness_does_not_run_is_taken_back_and_it_is_asked_from_the
     ):  # it runs all, or none, or somebody confirms what is expected
         found = list[Program](PROGRAMS[:7])
         assert not same.withdraw(found, 1) and len(found) == 7 and same.witness is None
+
+
+def test_what_another_route_passed_it_passes_at_the_end_and_is_asked_from_then_on() -> None:
+    ask, found = Asker(3, "float64"), list[Program](PROGRAMS[:7])
+    ask.routes = [Question(frontend="f", variant="other")]
+    assert ask.withdraw(found, 1) and found == PROGRAMS[:4]
+    assert ask.witness is None and ask.more == ask.routes
+    ask.passes, found = 9, found + list[Program](PROGRAMS[7:9])
+    ask.more = []
+    assert not ask.withdraw(found, 1) and not ask.more

@@ -76,6 +76,16 @@ def test_a_search_ends_though_everything_fails_and_each_program_is_smaller(progr
     order = [smaller.measure(x, {}) for x in kept]
     assert order == sorted(order, reverse=True) and len(set(order)) == len(order)
     assert last == kept[-1]
+    odd = shapes.corners(program)
+    assert not any(x and odd.get(name) is False for name, x in shapes.corners(last).items()), (
+        "0-d and empty is another case"
+    )
+
+
+def test_classes_and_labels_lose_an_axis_together() -> None:
+    program = onnx("SoftmaxCrossEntropyLoss", {"x": np.ones((1, 2, 1, 1), "f4"), "y": np.ones((1, 1, 1), "i8")})
+    found = smallest(program, lambda p: len({len(x.shape) for x in smaller.leaves(p)}) == 2)
+    assert [x.shape for x in smaller.leaves(found)] == [(1, 1), (1,)]
 
 
 @given(tensors())
@@ -93,7 +103,7 @@ def test_the_one_element_that_matters_is_left_wherever_it_is() -> None:
     x[1, 2, 3] = np.nan
     found = smallest(onnx("Abs", {"X": x}), lambda p: bool(np.isnan(smaller.leaves(p)[0].array()).any()))
     [left] = smaller.leaves(found)
-    assert left.shape == () and np.isnan(left.array())
+    assert left.shape == (1,) and np.isnan(left.array())
 
 
 def test_tensors_that_share_a_size_shrink_together_and_with_what_states_it() -> None:
@@ -289,6 +299,11 @@ def test_all_defaults_go_at_once_though_a_parameter_is_required() -> None:
     known = {"keras.layers.GRU": {**given, "units": NO_DEFAULT}}
     left = [made.params for step in smaller.structure(layer, known) if (made := step(layer)) is not None]
     assert {} in left and {"units": 1} in left
+
+
+def test_floats_become_those_that_numpy_has_not_as_well() -> None:
+    made = simpler.as_dtype(Tensor.of(np.float32([1.5, -2.0])), "float32", "bfloat16")
+    assert made.dtype == "bfloat16" and isinstance(made, Tensor) and made.numbers().tolist() == [1.5, -2.0]
 
 
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn"])
