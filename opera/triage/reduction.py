@@ -28,6 +28,7 @@ class Reduction(msgspec.Struct, frozen=True):
             crash also what leads to it.
         circumstances: What else all near programs that fail have (opera.triage.conditions.circumstances): `a 1-d input`.
         near: How many of these fail, and how many pass.
+        despite: How many of those that pass have all that is told, and no other reason to pass is known; None: nobody counted.
         explained: Whether all that have what decides fail; False where more decides that is not known.
         elements: Of all its tensors together.
         nondefault: Parameters that differ from their defaults.
@@ -48,6 +49,7 @@ class Reduction(msgspec.Struct, frozen=True):
     besides: tuple[str, ...] = ()
     circumstances: tuple[str, ...] = ()
     near: tuple[int, int] = (0, 0)
+    despite: int | None = None
     explained: bool = True
     elements: int = 0
     nondefault: int = 0
