@@ -114,9 +114,7 @@ def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
     called = best.program().program.operators
     near = [x.circumstances for x in found if x.finished and any(x.near) and x.program().program.operators == called]
     shared = tuple(says for says in best.circumstances if all(says in x for x in near))
-    alike = [
-        x for x in found if x.finished and any(x.near) and len(called) == 1 and x.program().program.operators == called
-    ]
+    alike = [x for x in found if x.finished and len(called) == 1 and x.program().program.operators == called]
     parameters = tuple(filter(None, (_with_values(says, alike) for says in best.deciding)))
     return msgspec.structs.replace(
         best, deciding=parameters, besides=tuple(filter(stands, best.besides)), circumstances=shared
@@ -131,7 +129,7 @@ def _with_values(says: str, found: Iterable[Reduction]) -> str:
     for x in found if name else ():
         value = x.program().program.instances()[0].params.get(name)
         own = [y for y in x.deciding if deciding.named(y) == name]
-        if not own and value is not None and f"{name}={deciding.said(value)}" != says:
+        if not own and any(x.near) and value is not None and f"{name}={deciding.said(value)}" != says:
             return ""
         told += own
     wider = sorted((x for x in told if not x.startswith(f"{name}=")), key=lambda x: (" > " in x, x))
