@@ -331,7 +331,7 @@ def test_a_title_names_the_dtypes_that_the_operator_leaves_open_where_they_are_u
     operands = tuple(Operand(name, value) for name, value in inputs.items())
     call = Instance("onnx", operator, {}, operands, ("y",), {"opset": {"": 22}})
     page = type("Told", (), {"parameters": (), "reduced": True})
-    assert stage._what(call, page, type("Shown", (), {"deciding": deciding})) == told
+    assert stage._what(call, page, type("Shown", (), {"deciding": deciding, "reduction": None})) == told
 
 
 def test_special_values_are_told_by_the_type_that_they_are_cast_to():
