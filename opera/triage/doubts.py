@@ -93,9 +93,13 @@ def too_large(finding: str, program: Program, finished: bool | None) -> str:
 def unexplained(of: Reduction, told: Collection[str]) -> tuple[int, int] | None:
     """Return how many near programs of a reduction fail, and pass, where it is not told why; None where it is.
 
-    What is told of it may be true and not all: then it will do where more of them fail than pass.
+    What is told of it may be true and not all: then it will do where more of them fail than pass though they have all that is
+    told. Where nothing is told all must fail.
     """
-    return None if of.explained or (told and of.near[0] > of.near[1]) else of.near
+    failing, passing = of.near
+    odd = passing if of.despite is None else of.despite
+    known = of.explained or failing > odd if told else of.explained and not passing
+    return None if known else of.near
 
 
 def right_as_float32(deciding: Iterable[str]) -> bool:

@@ -28,6 +28,7 @@ class Reduction(msgspec.Struct, frozen=True):
             crash also what leads to it.
         circumstances: What else all near programs that fail have (opera.triage.conditions.circumstances): `a 1-d input`.
         near: How many of these fail, and how many pass.
+        despite: How many of those that pass have all that is told, and no other reason to pass is known; None: nobody counted.
         explained: Whether all that have what decides fail; False where more decides that is not known.
         behind: Of a crash, what decides and without which the compiler says that it does not support the program; else empty.
         elements: Of all its tensors together.
@@ -49,6 +50,7 @@ class Reduction(msgspec.Struct, frozen=True):
     besides: tuple[str, ...] = ()
     circumstances: tuple[str, ...] = ()
     near: tuple[int, int] = (0, 0)
+    despite: int | None = None
     explained: bool = True
     behind: str = ""
     elements: int = 0

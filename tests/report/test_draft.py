@@ -333,7 +333,7 @@ def test_a_title_names_the_dtypes_that_the_operator_leaves_open_where_they_are_u
     operands = tuple(Operand(name, value) for name, value in inputs.items())
     call = Instance("onnx", operator, {}, operands, ("y",), {"opset": {"": 22}})
     page = type("Told", (), {"parameters": (), "reduced": True, "blame": None})
-    assert stage._what(call, page, type("Shown", (), {"deciding": deciding})) == told
+    assert stage._what(call, page, type("Shown", (), {"deciding": deciding, "reduction": None})) == told
 
 
 def test_the_rule_is_looked_for_in_the_whole_text_by_the_words_of_what_decides():

@@ -84,6 +84,8 @@ def test_what_may_become_much_smaller_is_not_ready(elements, params, finished, s
     ("explained", "told", "near", "wanted"),
     [
         (True, (), (9, 0), None),
+        (True, (), (9, 2), (9, 2)),
+        (True, ("k=2",), (3, 8), None),
         (False, (), (9, 1), (9, 1)),
         (False, ("k=2",), (9, 1), None),
         (False, ("k=2",), (3, 8), (3, 8)),
@@ -92,3 +94,9 @@ def test_what_may_become_much_smaller_is_not_ready(elements, params, finished, s
 def test_what_is_told_and_not_all_will_do_where_most_near_programs_fail(explained, told, near, wanted):
     found = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), near=near, explained=explained)
     assert unexplained(found, told) == wanted
+
+
+def test_that_programs_pass_without_what_is_told_speaks_for_it():
+    found = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), near=(9, 20), explained=False, despite=2)
+    assert unexplained(found, ("k=2",)) is None
+    assert unexplained(msgspec.structs.replace(found, despite=9), ("k=2",)) == (9, 20)

@@ -12,32 +12,31 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import NamedTuple, Protocol, TypeAlias, cast
 
 from opera.programs.program import Instance, Program
-from opera.programs.values import NO_DEFAULT, Tensor, Value
+from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
 from opera.triage.alike import same_values
-from opera.triage.conditions import deciding, peculiar
+from opera.triage.conditions import deciding, peculiar, wider
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.features import (
     ALL,
     LONGER,
+    NOT_BELOW,
     Feature,
     as_left,
-    either,
     features,
-    left_out,
     of_outputs,
-    value_of,
 )
 from opera.triage.conditions.labels import Label, Labelled, labelled
-from opera.triage.conditions.near import TENSORS, near, shaped, tensor
+from opera.triage.conditions.near import TENSORS, near, shaped
 from opera.triage.conditions.ordinary import given_names
-from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit, is_relation
+from opera.triage.sentence import is_relation
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults, Leaf
@@ -58,6 +57,7 @@ class Borne(NamedTuple):
         circumstances: What else all near programs that fail have, and of those that have what decided none that passes.
         failing, passing: Near programs that fail alike, and that pass.
         exact: Whether all that have all that is told fail, and all others pass.
+        despite: How many pass though they have all that is told, and no other reason for it is known.
     """
 
     decided: Decided
@@ -65,6 +65,7 @@ class Borne(NamedTuple):
     failing: int = 0
     passing: int = 0
     exact: bool = True
+    despite: int = 0
 
 
 class Asking(deciding.Look, Protocol):
@@ -72,6 +73,9 @@ class Asking(deciding.Look, Protocol):
 
     def label(self, programs: Sequence[Program]) -> list[bool | None]:
         """Return of each whether it fails alike, None where it neither does so nor passes. Raises Spent."""
+
+    def otherwise(self, program: Program) -> bool:
+        """Whether a program that was asked about fails in other words, or in another respect, in the same stage."""
 
     def seen(self) -> list[Labelled]:
         """Return what is known of programs already: the member that was reduced, and what a search has asked about."""
@@ -110,18 +114,19 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
     known = defaults.get(program.operator, {})
     inputs = dict.fromkeys(given_names(x.program for x in seen if not x.fails))
     defaults = {**defaults, program.operator: {**inputs, **known}}
-    moot = partial(_moot, ask, decided.parameters, defaults)
+    read = (*decided.parameters, *(x for x in decided.besides if re.fullmatch(r"input \S+", x)))
+    moot = partial(_moot, ask, read, defaults)
     loud = shown.verdict != INCONSISTENT
-    return borne_out(label, program, defaults, decided, seen, ask.reference, moot, loud=loud)
+    return borne_out(label, program, defaults, decided, seen, ask.reference, moot, ask.otherwise, loud=loud)
 
 
 def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool | None:
-    """Whether a library computes the same of a program without the parameters that decide: whether a compiler reads them does
-    not show there. None where there is no time left to ask.
+    """Whether a library computes the same of a program without a parameter or input that decides: whether a compiler reads it
+    does not show there. None where there is no time left to ask.
     """
-    made = deciding.lacking(program, parameters, defaults) if parameters else []
+    made = [y for x in parameters for y in deciding.lacking(program, [x], defaults)[:1]]
     try:
-        return bool(made) and same_values(ask.reference(program), ask.reference(made[0]))
+        return any(same_values(ask.reference(program), ask.reference(x)) for x in made)
     except Spent:
         return None
 
@@ -129,7 +134,7 @@ def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: P
 def borne_out(
     label: Label, program: Program, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
     outputs: Outputs = lambda _: None, moot: Callable[[Program], bool | None] = lambda _: False,
-    *, loud: bool = False,
+    otherwise: Callable[[Program], bool] = lambda _: False, *, loud: bool = False,
 ) -> Borne:  # fmt: skip
     """Return what near programs leave of what decides, and what else must be so.
 
@@ -140,11 +145,15 @@ def borne_out(
         seen: What is known of programs already: the member that was reduced, and what a search has asked about.
         outputs: Returns the outputs that are expected.
         moot: Whether a program is right by itself without what decides.
+        otherwise: Whether a program of which nothing is said fails in other words, or in another respect: that confirms
+            nothing, but it does not pass, as is told of what lacks something.
         loud: Whether the failure shows itself whatever is computed: programs that pass with a short axis are not explained
             where nothing else is told.
     """
-    known = labelled(label, program, defaults, seen)
+    ordinary: list[tuple[Program, bool | None]] = []
+    known = labelled(label, program, defaults, seen, ordinary)
     made = Learner(cast(Instance, program), defaults, decided, outputs, moot, loud)
+    made.plain = [(x, fails) for x, fails in ordinary if fails is not None or otherwise(x)]
     told = made.told(known)
     try:
         for _ in range(ROUNDS):
@@ -166,14 +175,20 @@ class Told(NamedTuple):
         parameters, besides: What decided before, and still does.
         found: What else all that fail have.
         rivals: What else could be told in its place.
-        exact: Whether all that have all of it fail.
+        despite: How many pass though they have all of it, but for those that do for another reason; where there was no time to
+            see that, these count if they are more than those that fail.
     """
 
     parameters: list[Feature]
     besides: list[Feature]
     found: list[Feature]
     rivals: list[list[Feature]]
-    exact: bool
+    despite: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether all that have all of it fail."""
+        return not self.despite
 
 
 class Learner:
@@ -181,6 +196,7 @@ class Learner:
 
     Attributes:
         program, defaults, decided: What is told of, and what decided before near programs were asked.
+        plain: Ordinary programs, and whether they fail alike; None: in other words.
         outputs, moot, loud: As `borne_out` has them.
     """
 
@@ -195,9 +211,10 @@ class Learner:
     ) -> None:
         self.program, self.defaults, self.decided = program, defaults, decided
         self.outputs, self.moot, self.loud = outputs, moot, loud
+        self.plain: list[tuple[Program, bool | None]] = []
         self._outputs: dict[str, list[Value] | None] = {}
         self._asks = 0
-        self._moot: dict[str, bool] = {}
+        self._moot: dict[str, bool | None] = {}
         self._lack: dict[str, tuple[str, str]] = {}
 
     def told(self, known: Sequence[Labelled]) -> Told:
@@ -205,16 +222,19 @@ class Learner:
         program, known = self.program, self._apart(known)
         failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
         parameters, besides = (
-            _kept(x, program, self.defaults, failing, passing) for x in (self.decided.parameters, self.decided.besides)
+            [y for y in wider.kept(x, program, self.defaults, failing, passing) if self._borne_by_plain(y)]
+            for x in (self.decided.parameters, self.decided.besides)
         )
         told = [*parameters, *besides]
         related = any(map(is_relation, [x.says for x in told]))  # of numbers, which decide together
         having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
         failed = {x.id for x in failing}
-        having = [x for x in having if not self._hides(x, bool(parameters)) and renumbered(x).id not in failed]
+        had = [x for x in having if renumbered(x).id not in failed]
+        having = [x for x in had if not self._hides(x, bool(parameters))]
+        unsure = [x for x in had if self._moot.get(x.id, False) is None]
         own = features(program, self.defaults, failing, self._made()) if having else ()
         every = itertools.chain(own, as_left(program, self.defaults, passing) if having else ())
-        candidates = [x for x in every if all(map(x.holds, failing))]
+        candidates = [x for x in every if all(map(x.holds, failing)) and self._borne_by_plain(x)]
         elsewhere = [
             x for x in having if not _all_one(x, program)
         ]  # where another axis is longer: it is this one that matters
@@ -233,7 +253,14 @@ class Learner:
             told or found
         )  # a crash hides nowhere: what passes lacks something, though it be short
         having = [x for x in passing if not self._empty(x)] if bare else having
-        return Told(parameters, besides, found, rivals, bool(found) or not having)
+        unsure = [x for x in unsure if all(y.holds(x) for y in found)]
+        despite = len([] if found else having) + len(unsure if len(unsure) > len(failing) else [])
+        return Told(parameters, besides, found, rivals, despite)
+
+    def _borne_by_plain(self, told: Feature) -> bool:
+        """Whether no more ordinary programs fail in other words than pass of those that lack something."""
+        lacking = [fails for x, fails in self.plain if not told.holds(x)]
+        return lacking.count(None) <= lacking.count(False)
 
     def _hides(self, other: Program, parameters: bool) -> bool:
         """Whether a program that passes may do so for another reason: nothing is computed that could be wrong, or a compiler
@@ -244,8 +271,8 @@ class Learner:
         if not parameters and not _short(other, self.program):
             return False
         if (name := other.id) not in self._moot:
-            self._moot[name] = self.moot(other) is not False
-        return self._moot[name]
+            self._moot[name] = self.moot(other)
+        return self._moot[name] is not False
 
     def _empty(self, other: Program) -> bool:
         """Whether a program has an empty tensor, and what is told of has none."""
@@ -340,17 +367,29 @@ class Learner:
         asked = [(says, of, name) for name, (of, says) in self._lack.items() if name in fails and fails.get(of)]
         passed = Counter(says for says, _, name in asked if not fails[name])
         failed = Counter(says for says, _, name in asked if fails[name])
-        odd = {x for says, *both in asked if fails[both[1]] and passed[says] >= 2 * failed[says] for x in both}
-        return [x for x in known if x.program.id not in odd]
+        others = {says for says in passed if passed[says] >= 2 * failed[says]}
+        odd = {x for says, *both in asked if fails[both[1]] and says in others for x in both}
+        names = set(filter(None, map(deciding.named, others)))
+        return [
+            x for x in known if x.program.id not in odd and not (names and x.fails and self._lacks(x.program, names))
+        ]
+
+    def _lacks(self, program: Program, names: set[str]) -> bool:
+        """Whether one of these parameters is not given, or has its default."""
+        return not names <= {x.key for x in deciding.conditions(program, self.defaults)}
 
     def borne(self, known: Sequence[Labelled], told: Told) -> Borne:
         """Return what is told in the end."""
         all_of_rank = any(x.says.startswith(ALL) for x in told.found)  # then one of them is no news
         besides = tuple(x.says for x in told.besides if not (all_of_rank and peculiar.is_rank(x.says)))
-        left = Decided(tuple(x.says for x in told.parameters), besides)
+        own = (x.says for x in told.parameters)  # that it is not below another is more than that it is given
+        parameters = (
+            x for x in own if not any(y.says.startswith(f"{deciding.named(x)}{NOT_BELOW}") for y in told.found)
+        )
+        left = Decided(tuple(parameters), besides)
         more = tuple(x.says for x in told.found if x.says not in left.besides)
         failing = sum(x.fails for x in known)
-        return Borne(left, more, failing, len(known) - failing, exact=told.exact)
+        return Borne(left, more, failing, len(known) - failing, exact=told.exact, despite=told.despite)
 
 
 def _lengths(program: Instance) -> Iterator[Program | None]:
@@ -399,121 +438,3 @@ def _short(other: Program, program: Program) -> bool:
     """Whether an axis has length 1 that is longer in a program, or there is no axis at all: most mistakes do not show there."""
     pairs = [(x.shape, y.shape) for x, y in zip(smaller.leaves(other), smaller.leaves(program), strict=False)]
     return any((two and not one) or any(x == 1 < y for x, y in zip(one, two, strict=False)) for one, two in pairs)
-
-
-# ---------------------------------------------------------------------- what decided before
-
-
-def _kept(
-    told: Iterable[str], program: Instance, defaults: Defaults, failing: Sequence[Instance], passing: Sequence[Instance]
-) -> list[Feature]:
-    """Return what of it all failing programs have, told more widely where they differ in it."""
-    found = []
-    for says in told:
-        made = _feature(says, program, defaults, failing, passing)
-        if made is not None and made.holds(program) and all(map(made.holds, failing)):
-            found.append(made)
-    limits = any(at_limit(x.says) for x in found)  # a number that differs from an equal one changes what comes of them
-    return [x for x in found if not (limits and x.says == EQUAL)]
-
-
-def _feature(
-    says: str, program: Instance, defaults: Defaults, failing: Sequence[Instance], passing: Sequence[Instance]
-) -> Feature | None:
-    name = deciding.key(says)
-    known = defaults.get(program.operator, {})
-    if says.startswith(LENGTH_ONE):
-        return None  # it is told of an input, if at all (`features`)
-    if says == EQUAL:
-        names = [x.name for x in program.inputs if _equal(program, x.name)]
-        return Feature(says, lambda x: any(_equal(x, y) for y in names))
-    if at_limit(says):
-        name = says.removesuffix(LIMIT).removeprefix(EQUAL_TO).strip()
-        return Feature(says, partial(_at_limit, program=program, name=name, known=known))
-    if "=" in says:
-        return _parameter(says, name, program, known, failing, passing)
-    if says == deciding.SEVERAL:
-        return Feature(says, lambda x: len({y.dtype for y in smaller.leaves(x)} - {"string", "bool"}) > 1)
-    if deciding.is_dtype(says):
-        return _dtype(says, program, failing, passing)
-    if says.endswith(deciding.LEFT_OUT):
-        unset = says.removesuffix(deciding.LEFT_OUT)
-        others = [x for x in (x for x, y in known.items() if y is None) if x != unset]
-        for unstated_ones in ((unset,), *((unset, x) for x in others)):
-            feature = Feature(
-                f"{' or '.join(unstated_ones)}{deciding.LEFT_OUT}", partial(left_out, names=unstated_ones)
-            )
-            if all(map(feature.holds, failing)):
-                return feature
-        return None
-    return Feature(says, lambda x: name in {y.key for y in deciding.conditions(x, defaults)})
-
-
-def _parameter(
-    says: str,
-    name: str,
-    program: Instance,
-    known: Mapping[str, Value],
-    failing: Sequence[Instance],
-    passing: Sequence[Instance],
-) -> Feature | None:
-    """Return the narrowest words for the values of a parameter with which near programs fail: its own, or beyond a number."""
-    default, own = smaller.default(known, name), value_of(program, name, known)
-    bad, good = ([value_of(x, name, known) for x in of] for of in (failing, passing))
-    if all(smaller.same(x, own) for x in bad):
-        return Feature(says, lambda x: smaller.same(value_of(x, name, known), own))
-    if any(smaller.same(x, default) for x in bad):
-        return None
-    good = [x for x in good if x not in bad and x != own]  # it passes with these for another reason
-    numbers, others = (list(filter(_number, x)) for x in ((own, *bad), (default, *good)))
-    least: Any = max(others, default=None)
-    if len(numbers) > len(bad) and all(x in (default, 1) for x in others) and others and min(numbers) > least:
-        return Feature(f"{name} > {least}", partial(_beyond, name=name, known=known, least=least))
-    stated = default is not None and default != NO_DEFAULT
-    words = f"{name} other than {deciding.said(default)}" if stated else f"{name} given"
-    return Feature(words, lambda x: not smaller.same(value_of(x, name, known), default))
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _beyond(program: Program, name: str, known: Mapping[str, Value], least: float) -> bool:
-    value: Any = value_of(program, name, known)
-    return _number(value) and value > least
-
-
-def _at_limit(other: Program, program: Instance, name: str, known: Mapping[str, Value]) -> bool:
-    """Whether a program may have a number at a limit, as another has: not, if nothing but this number differs."""
-    left = [[x for x in of.instances()[0].inputs if x.name != name] for of in (other, program)]
-    return value_of(other, name, known) == value_of(program, name, known) or left[0] != left[1]
-
-
-def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: Sequence[Instance]) -> Feature | None:
-    """Return how it is told with which dtypes of inputs near programs fail."""
-    own = says.partition(" ")[0]
-    ours = deciding.INTEGERS if own == "integer" else (own,)
-    place = next((n for n, x in enumerate(smaller.leaves(program)) if x.dtype in ours), None)
-    if place is None:
-        return None
-
-    def of(x: Program) -> str:
-        found = smaller.leaves(x)
-        return found[place].dtype if place < len(found) else ""
-
-    bad, good = ({of(x) for x in (program, *failing)} - {""}, {of(x) for x in passing} - {""})
-    good -= bad  # it passes with one of them for another reason
-    if own == "integer" and all("int" in x for x in bad):
-        return Feature(says, lambda x: "int" in of(x))
-    if len(bad) > 3 or (bad >= {"float32"}):
-        return Feature("non-float32 inputs", lambda x: of(x) != "float32") if good == {"float32"} else None
-    return Feature(f"{either(bad)} inputs", lambda x: of(x) in bad)
-
-
-def _equal(program: Program, name: str) -> bool:
-    """Whether an input holds a number twice."""
-    held = tensor(program, name)
-    if held is None or not isinstance(held, Tensor):
-        return False
-    numbers = simpler.numbers(held).ravel().tolist()
-    return len(set(numbers)) < len(numbers)

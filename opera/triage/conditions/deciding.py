@@ -32,6 +32,7 @@ from opera.programs.verdicts import (
     Outcome,
 )
 from opera.triage.conditions import peculiar
+from opera.triage.conditions.near import WRITTEN
 from opera.triage.conditions.peculiar import changed
 from opera.triage.sentence import EQUAL_TO, GRAPH_INPUT, LIMIT, NO_ATTRIBUTE, NO_CONSTANT
 from opera.triage.shrink import simpler, smaller
@@ -213,7 +214,8 @@ def _given_for(program: Instance, known: Mapping[str, Value]) -> Iterator[tuple[
     """Yield the parameters that have no value, None by default, and programs that give one the value of a number beside it."""
     numbers = [x for x in program.params.values() if isinstance(x, int | float) and not isinstance(x, bool)]
     for name, plain in known.items():
-        if plain is None and program.params.get(name) is None and name not in {x.name for x in program.inputs}:
+        unset = plain is None and program.params.get(name) is None and name != WRITTEN
+        if unset and name not in {x.name for x in program.inputs}:
             yield name, [smaller.given(program, name, x) for x in numbers]
 
 

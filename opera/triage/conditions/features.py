@@ -25,7 +25,7 @@ from opera.triage.sentence import EMPTY
 from opera.triage.shrink import smaller
 from opera.triage.shrink.smaller import Defaults
 
-LONGER, ALL = " longer than 1", ("both inputs of rank ", "all inputs of rank ")
+LONGER, NOT_BELOW, ALL = " longer than 1", " not below ", ("both inputs of rank ", "all inputs of rank ")
 FEW = 3
 """Tensors whose lengths are compared; dtypes that are told one by one."""
 Lengths = tuple[int, ...]
@@ -49,6 +49,8 @@ def features(
     """
     known = defaults.get(program.operator, {})
     call = program if isinstance(program, Instance) else None
+    if call is not None and not call.inputs:
+        yield Feature("no input", lambda x: not x.inputs)
     names = [x for x in unstated(call, known) if x in known or x in call.params] if call is not None else []
     for several in (1, 2):
         for group in itertools.combinations(names, several):
@@ -129,6 +131,8 @@ def _ranks(program: Program) -> Iterator[Feature]:
     if rank > 1:  # without an axis nothing is computed along one
         yield Feature(f"{named} {rank} or more", lambda x: (_rank(x) or 0) >= rank)
         yield Feature(f"{named} {rank} or less", lambda x: (_rank(x) or 0) <= rank)
+    if rank != 1:
+        yield Feature(f"{names[0] if len(names) > 1 else 'an input'} of another rank than 1", lambda x: _rank(x) != 1)
     for name, shape in zip(names[1:], shapes[1:], strict=True):
         if shape is not None:
             yield Feature(f"{name} of rank {len(shape)}", partial(_all_of_rank, names=[name], rank=len(shape)))
@@ -358,7 +362,7 @@ def _numbers(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]
             yield from _as_long(program, name, first)
     others = [x for x, y in known.items() if x not in names and _counts(x, y)]
     for one, other in itertools.permutations([*names, *others], 2):
-        feature = Feature(f"{one} not below {other}", partial(_not_below, one=one, other=other, known=known))
+        feature = Feature(f"{one}{NOT_BELOW}{other}", partial(_not_below, one=one, other=other, known=known))
         if one in names and feature.holds(program):
             yield feature
 
@@ -397,6 +401,8 @@ def of_outputs(program: Program, shape: Callable[[Program], Lengths | None]) -> 
     `shape` returns that of the first output that is expected; None where it is not known, or is
     no tensor: another program may have all of these then, and of this one none is told.
     """
+    if shape(program) is None:
+        return []
 
     def has(of: Callable[[Lengths], bool]) -> Callable[[Program], bool]:
         return lambda x: (held := shape(x)) is None or of(held)

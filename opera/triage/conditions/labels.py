@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from opera.programs.program import Program
-from opera.triage.conditions.near import alone, counted, near
+from opera.triage.conditions.near import alone, counted, near, plain
 from opera.triage.conditions.ordinary import between, comparable
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults
@@ -36,12 +36,19 @@ class Row:
         self.programs, self.silent = programs, 0
 
 
-def labelled(label: Label, program: Program, defaults: Defaults, seen: Iterable[Labelled]) -> list[Labelled]:
+def labelled(
+    label: Label,
+    program: Program,
+    defaults: Defaults,
+    seen: Iterable[Labelled],
+    ordinary: list[tuple[Program, bool | None]] | None = None,
+) -> list[Labelled]:
     """Return near programs with their labels, what was `seen` before first, as many as there is time to ask about.
 
-    Rows of programs are asked in turn, those of which nothing is said again and again when the others have ended: of a layer
-    whose parameters state sizes no other size is valid. Passing tests of another version of the operator lie on no row's other
-    side, but programs between them and this one do.
+    Ordinary ones (`near.plain`) come first, and are appended to `ordinary` with what was said of them. Rows of programs are
+    asked in turn, those of which nothing is said again and again when the others have ended: of a layer whose parameters
+    state sizes no other size is valid. Passing tests of another version of the operator lie on no row's other side, but
+    programs between them and this one do.
     """
     known = [x for x in seen if x.program.operator == program.operator]
     found = {x.program.id: x for x in known if x.fails or comparable(x.program, program)}
@@ -64,6 +71,11 @@ def labelled(label: Label, program: Program, defaults: Defaults, seen: Iterable[
             ask([x for x in (new([made]),) if x is not None])
             if made is not None and made.id in found and found[made.id].fails:
                 base = made  # else its numbers, or its other outputs, matter
+        first = plain(base)
+        ask([x for x in first if x.id not in done])
+        done.update(x.id for x in first)
+        if ordinary is not None:
+            ordinary += ((x, found[x.id].fails if x.id in found else None) for x in first)
         rows = [Row(x) for x in (between(base, [x.program for x in known if not x.fails]), *near(base, defaults))]
         while rows and asked < NEAR:
             turn = [x for x in rows if x.silent < SILENT] or rows

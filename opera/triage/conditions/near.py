@@ -27,6 +27,8 @@ WRITTEN = "out"
 """Parameter of NumPy and PyTorch that says where a result is written: no operand, and nothing of the mathematics."""
 TENSORS = 3
 """Inputs of which each axis is changed."""
+PLAIN = (2, 3, 4, 4)
+"""Lengths that nobody thinks of as special: a batch of 2, 3 channels, a square picture."""
 CONVERTS = re.compile(
     r"cast|convert|quantize|(?:\.|^)(?:to|type|type_as|astype|bfloat16|half|float|double|int|short|char)$", re.I
 )
@@ -54,6 +56,21 @@ def alone(program: Program) -> Program | None:
     return msgspec.structs.replace(program, outputs=tuple(filter(None, names))[:1])
 
 
+def plain(program: Program) -> list[Program]:
+    """Return programs as anybody writes them first: of one to three axes, or as many as there are, 2, 3, 4 long, or 3."""
+    found = smaller.leaves(program)
+    rank = len(found[0].shape) if found else 0
+    own = [PLAIN[:rank], (3,) * rank] if 0 < rank <= len(PLAIN) else []
+
+    def change(leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
+        data = len(leaf.shape) == rank and (leaf is found[0] or not smaller.states(leaf))
+        return shaped(leaf, shape) if data else leaf
+
+    shapes_of = dict.fromkeys((*own, (3,), PLAIN[:2], (3, 3), PLAIN[:3])) if found else ()
+    made = (changed(partial(change, shape=x), program) for x in shapes_of)
+    return [x for x in made if x is not None and x.id != program.id]
+
+
 def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]:
     """Return several rows of programs near one, valid and invalid ones, the most telling of each first."""
     ordinary = next((x for x in _ordinary(program) if x is not None), program)
@@ -63,7 +80,7 @@ def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]
     rows = [_ordinary(program), _dtypes(program), ranks, _magnitudes(program), parameters]
     if isinstance(program, Instance) and isinstance(ordinary, Instance):
         known = defaults.get(program.operator, {})
-        rows += [_given(program, known), chain(_axes(ordinary), _axes(program))]
+        rows += [_given(program, known), _unset(program, known), chain(_axes(ordinary, known), _axes(program, known))]
     return [*rows, chain(_stated(program), _each_counted(program)), _sizes(program)]
 
 
@@ -72,22 +89,27 @@ def _each_counted(program: Program) -> Iterator[Program | None]:
         yield smaller.applied(smaller.at(place, _counted), program)
 
 
-def _axes(program: Instance) -> Iterator[Program | None]:
+def _axes(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
     """Yield programs of one rank more or less, and of this one, of which a parameter names an axis; others may have only the
-    axes from there on."""
-    names = [x for x, y in program.params.items() if smaller.is_axes(x) and type(y) is int]
+    axes from there on, or one more or less as well."""
+    held = {x: y for x, y in known.items() if type(y) is int} | program.params
+    names = [x for x, y in held.items() if smaller.is_axes(x) and type(y) is int]
     found = smaller.leaves(program)
     own = found[0].shape if names and found else ()
     for shape in ((2, *own), own, own[1:]) if own else ():
-        for axis, cut in itertools.product(range(len(shape)), (False, True)):
+        for axis, others in itertools.product(range(len(shape)), ("all", "on", "so")):
 
-            def change(leaf: Leaf, begin: int = axis * cut, shape: tuple[int, ...] = shape) -> Leaf:
-                beside = smaller.states(leaf) and leaf is not found[0]
-                return leaf if beside else shaped(leaf, shape if leaf is found[0] else shape[begin:])
+            def change(leaf: Leaf, axis: int = axis, others: str = others, shape: tuple[int, ...] = shape) -> Leaf:
+                if leaf is found[0]:
+                    return shaped(leaf, shape)
+                if smaller.states(leaf):
+                    return leaf
+                alike = {len(own) + 1: (2, *leaf.shape), len(own): leaf.shape, len(own) - 1: leaf.shape[1:]}
+                return shaped(leaf, shape if others == "all" else shape[axis:] if others == "on" else alike[len(shape)])
 
             made = changed(change, program)
-            if isinstance(made, Instance):
-                yield msgspec.structs.replace(made, params={**made.params, names[0]: axis})
+            if isinstance(made, Instance) and (len(found) > 1 or others == "all"):
+                yield smaller.with_param(made, names[0], axis) or smaller.given(made, names[0], axis)
 
 
 def _counted(leaf: Leaf) -> Leaf:
@@ -192,7 +214,7 @@ def _parameters(program: Program, defaults: Defaults) -> Iterator[Program | None
 
 def _other_parameters(call: Instance, known: Mapping[str, Value]) -> Iterator[dict[str, Value] | None]:
     for name, value in call.params.items():
-        flag = value in (0, 1) and known.get(name) in (0, 1)
+        flag = isinstance(value, int) and value in (0, 1) and known.get(name) in (0, 1)
         if simpler.is_type(name) or isinstance(value, bool) or flag:
             continue
         others: list[Value] = []
@@ -206,6 +228,27 @@ def _other_parameters(call: Instance, known: Mapping[str, Value]) -> Iterator[di
             if smaller.is_axes(name):
                 others += [type(value)([x - 1 for x in smaller.integers(value)]), type(value)([0]), type(value)([0, 1])]
         yield from ({**call.params, name: x} for x in others if not smaller.same(x, value))
+
+
+def _unset(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
+    """Yield programs with another value of a parameter that has its default: a flag turned, 2 or 3 for a number and one more
+    than all numbers beside it, a half."""
+    taken = {x.name for x in program.inputs}
+    most = max((x for value in program.params.values() for x in smaller.integers(value)), default=0)
+    for name, default in known.items():
+        if name in taken or simpler.is_type(name) or smaller.is_axes(name):
+            continue
+        if not smaller.same(program.params.get(name, default), default):
+            continue
+        others: tuple[Value, ...] = ()
+        if isinstance(default, bool):
+            others = (not default,)
+        elif isinstance(default, int):
+            others = (3 if default == 2 else 2, most + 1)
+        elif isinstance(default, float):
+            others = (default / 2 or 0.5,)
+        for other in others:
+            yield smaller.with_param(program, name, other) or smaller.given(program, name, other)
 
 
 def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
@@ -238,9 +281,9 @@ def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | 
 def unstated(program: Instance, known: Mapping[str, Value]) -> list[str]:
     """Return the parameters, and inputs that stand among them, that have no value."""
     taken = {x.name for x in program.inputs if x.value is not None}
-    without = (x for x, value in known.items() if value is None and x != WRITTEN)
+    without = (x for x, value in known.items() if value is None)
     names = dict.fromkeys([*(x for x, value in program.params.items() if value is None), *without])
-    return [x for x in names if x not in taken and program.params.get(x) is None]
+    return [x for x in names if x not in (*taken, WRITTEN) and program.params.get(x) is None]
 
 
 def with_input(program: Instance, name: str, value: Value, order: Instance | None = None) -> Instance | None:

@@ -174,6 +174,13 @@ class Asker:
         }
         return [found.get(x.id) for x in programs]
 
+    def otherwise(self, program: Program) -> bool:
+        """Whether a program that was asked about fails in the same stage, in other words or in another respect."""
+        target, shown = self.target, self.outcomes.get(program.id)
+        if target is None or shown is None or not self._within([program]):
+            return False
+        return (shown.verdict, shown.stage) == (target.verdict, target.stage) and not self._like(shown)
+
     def seen(self) -> list[Labelled]:
         """Return programs that were asked about and fail, or pass where no values hide that it is wrong; tests that pass."""
         target = self.target

@@ -117,7 +117,26 @@ def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
     called = best.program().program.operators
     near = [x.circumstances for x in found if x.finished and any(x.near) and x.program().program.operators == called]
     shared = tuple(says for says in best.circumstances if all(says in x for x in near))
-    return msgspec.structs.replace(best, besides=tuple(filter(stands, best.besides)), circumstances=shared)
+    alike = [x for x in found if x.finished and len(called) == 1 and x.program().program.operators == called]
+    parameters = tuple(filter(None, (_with_values(says, alike) for says in best.deciding)))
+    return msgspec.structs.replace(
+        best, deciding=parameters, besides=tuple(filter(stands, best.besides)), circumstances=shared
+    )
+
+
+def _with_values(says: str, found: Iterable[Reduction]) -> str:
+    """Return how it is told that a parameter decides of several reductions of one operator: the most widely; nothing where one
+    has another value, which does not decide.
+    """
+    name, told = deciding.named(says), [says]
+    for x in found if name else ():
+        value = x.program().program.instances()[0].params.get(name)
+        own = [y for y in x.deciding if deciding.named(y) == name]
+        if not own and any(x.near) and value is not None and f"{name}={deciding.said(value)}" != says:
+            return ""
+        told += own
+    wider = sorted((x for x in told if not x.startswith(f"{name}=")), key=lambda x: (" > " in x, x))
+    return wider[0] if wider else says if len(set(told)) == 1 else f"{name} given"
 
 
 def _of_drawn(workspace: Workspace, verdict: Verdict) -> Verdict:

@@ -51,6 +51,9 @@ class Asking:
         said = {INCONSISTENT: True, UNSTABLE: True, PASS: False}
         return [said.get(x.verdict) for x in self.look(programs)]
 
+    def otherwise(self, program: Program) -> bool:
+        return False
+
     def seen(self) -> list[Labelled]:
         return self.known
 

@@ -1,0 +1,135 @@
+"""What decides, told as widely as near programs fail with it: of `multiplier=6` that it is beyond 1, of float16 float64, too.
+
+What a program that fails lacks is told no more (opera.triage.conditions.circumstances).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from opera.programs.program import Instance, Program
+from opera.programs.values import NO_DEFAULT, Tensor, Value
+from opera.triage.conditions import deciding
+from opera.triage.conditions.features import Feature, either, left_out, value_of
+from opera.triage.conditions.near import WRITTEN, tensor
+from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit
+from opera.triage.shrink import simpler, smaller
+from opera.triage.shrink.smaller import Defaults
+
+
+def kept(
+    told: Iterable[str], program: Instance, defaults: Defaults, failing: Sequence[Instance], passing: Sequence[Instance]
+) -> list[Feature]:
+    """Return what of it all failing programs have, told more widely where they differ in it."""
+    found = []
+    for says in told:
+        made = _feature(says, program, defaults, failing, passing)
+        if made is not None and made.holds(program) and all(map(made.holds, failing)):
+            found.append(made)
+    limits = any(at_limit(x.says) for x in found)  # a number that differs from an equal one changes what comes of them
+    return [x for x in found if not (limits and x.says == EQUAL)]
+
+
+def _feature(
+    says: str, program: Instance, defaults: Defaults, failing: Sequence[Instance], passing: Sequence[Instance]
+) -> Feature | None:
+    name = deciding.key(says)
+    known = defaults.get(program.operator, {})
+    if says.startswith(LENGTH_ONE):
+        return None  # it is told of an input, if at all (`features`)
+    if says == EQUAL:
+        names = [x.name for x in program.inputs if _equal(program, x.name)]
+        return Feature(says, lambda x: any(_equal(x, y) for y in names))
+    if at_limit(says):
+        name = says.removesuffix(LIMIT).removeprefix(EQUAL_TO).strip()
+        return Feature(says, partial(_at_limit, program=program, name=name, known=known))
+    if "=" in says:
+        return _parameter(says, name, program, known, failing, passing)
+    if says == deciding.SEVERAL:
+        return Feature(says, lambda x: len({y.dtype for y in smaller.leaves(x)} - {"string", "bool"}) > 1)
+    if deciding.is_dtype(says):
+        return _dtype(says, program, failing, passing)
+    if says.endswith(deciding.LEFT_OUT):
+        unset = says.removesuffix(deciding.LEFT_OUT)
+        others = [x for x in (x for x, y in known.items() if y is None) if x not in (unset, WRITTEN)]
+        for unstated_ones in ((unset,), *((unset, x) for x in others)):
+            feature = Feature(
+                f"{' or '.join(unstated_ones)}{deciding.LEFT_OUT}", partial(left_out, names=unstated_ones)
+            )
+            borne = len(unstated_ones) == 1 or not all(map(feature.holds, passing))  # one of these that is given passes
+            if borne and all(map(feature.holds, failing)):
+                return feature
+        return None
+    return Feature(says, lambda x: name in {y.key for y in deciding.conditions(x, defaults)})
+
+
+def _parameter(
+    says: str,
+    name: str,
+    program: Instance,
+    known: Mapping[str, Value],
+    failing: Sequence[Instance],
+    passing: Sequence[Instance],
+) -> Feature | None:
+    """Return the narrowest words for the values of a parameter with which near programs fail: its own, or beyond a number."""
+    default, own = smaller.default(known, name), value_of(program, name, known)
+    bad, good = ([value_of(x, name, known) for x in of] for of in (failing, passing))
+    if all(smaller.same(x, own) for x in bad):
+        return Feature(says, lambda x: smaller.same(value_of(x, name, known), own))
+    if any(smaller.same(x, default) for x in bad):
+        return None
+    good = [x for x in good if x not in bad and x != own]  # it passes with these for another reason
+    numbers, others = (list(filter(_number, x)) for x in ((own, *bad), (default, *good)))
+    least: Any = max(others, default=None)
+    if len(numbers) > len(bad) and all(x in (default, 1) for x in others) and others and min(numbers) > least:
+        return Feature(f"{name} > {least}", partial(_beyond, name=name, known=known, least=least))
+    stated = default is not None and default != NO_DEFAULT
+    words = f"{name} other than {deciding.said(default)}" if stated else f"{name} given"
+    return Feature(words, lambda x: not smaller.same(value_of(x, name, known), default))
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _beyond(program: Program, name: str, known: Mapping[str, Value], least: float) -> bool:
+    value: Any = value_of(program, name, known)
+    return _number(value) and value > least
+
+
+def _at_limit(other: Program, program: Instance, name: str, known: Mapping[str, Value]) -> bool:
+    """Whether a program may have a number at a limit, as another has: not, if nothing but this number differs."""
+    left = [[x for x in of.instances()[0].inputs if x.name != name] for of in (other, program)]
+    return value_of(other, name, known) == value_of(program, name, known) or left[0] != left[1]
+
+
+def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: Sequence[Instance]) -> Feature | None:
+    """Return how it is told with which dtypes of inputs near programs fail."""
+    own = says.partition(" ")[0]
+    ours = deciding.INTEGERS if own == "integer" else (own,)
+    place = next((n for n, x in enumerate(smaller.leaves(program)) if x.dtype in ours), None)
+    if place is None:
+        return None
+
+    def of(x: Program) -> str:
+        found = smaller.leaves(x)
+        return found[place].dtype if place < len(found) else ""
+
+    bad, good = ({of(x) for x in (program, *failing)} - {""}, {of(x) for x in passing} - {""})
+    good -= bad  # it passes with one of them for another reason
+    if own == "integer" and all("int" in x for x in bad):
+        return Feature(says, lambda x: "int" in of(x))
+    if len(bad) > 3 or (bad >= {"float32"}):
+        return Feature("non-float32 inputs", lambda x: of(x) != "float32") if good == {"float32"} else None
+    return Feature(f"{either(bad)} inputs", lambda x: of(x) in bad)
+
+
+def _equal(program: Program, name: str) -> bool:
+    """Whether an input holds a number twice."""
+    held = tensor(program, name)
+    if held is None or not isinstance(held, Tensor):
+        return False
+    numbers = simpler.numbers(held).ravel().tolist()
+    return len(set(numbers)) < len(numbers)

@@ -1,0 +1,54 @@
+"""What is told of a finding holds of all its reductions of one operator."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opera.programs.program import Instance, Operand
+from opera.programs.values import Tensor, Value
+from opera.programs.verdicts import CRASH, Outcome
+from opera.report import draft
+from opera.triage.reducer.asking import captured
+from opera.triage.reduction import Reduction
+from opera.triage.reproducers.choice import Choice, _shared
+
+
+def reduction(
+    told: tuple[str, ...], near: tuple[int, int] = (9, 3), sizes: tuple[int, ...] = (2,), **params: Value
+) -> Reduction:
+    program = Instance(
+        "onnx", "Resize", params, (Operand("X", Tensor.of(np.ones(sizes, "f4"))),), ("Y",), {"opset": {"": 19}}
+    )
+    form = captured(program).form()
+    return Reduction("F", "e", "f", "v", "t", form, Outcome(CRASH), deciding=told, near=near)
+
+
+LINEAR = reduction(("mode='linear'",), mode="linear")
+
+
+@pytest.mark.parametrize(
+    ("others", "wanted"),
+    [
+        ([], ("mode='linear'",)),
+        ([reduction((), mode="cubic")], ()),
+        ([reduction((), mode="linear")], ("mode='linear'",)),
+        ([reduction(("axes=[1]",), axes=[1])], ("mode='linear'",)),
+        ([reduction((), (0, 0), mode="cubic")], ("mode='linear'",)),
+        ([reduction(("mode='cubic'",), mode="cubic")], ("mode given",)),
+        ([reduction(("mode other than 'nearest'",), mode="cubic")], ("mode other than 'nearest'",)),
+    ],
+)
+def test_a_value_is_told_to_decide_if_no_reduction_of_the_finding_fails_with_another(others, wanted):
+    assert _shared(LINEAR, [LINEAR, *others]).deciding == wanted
+
+
+@pytest.mark.parametrize(("near", "wanted"), [((0, 0), "Resize (empty input)"), ((9, 0), "Resize")])
+def test_a_title_has_no_empty_input_where_near_programs_said_whether_that_decides(near, wanted):
+    found = reduction((), near, sizes=(0, 2))
+    page: Any = SimpleNamespace(parameters=(), reduced=True)
+    verdict: Any = None
+    assert draft._what(found.program().program, page, Choice(verdict, verdict, found)) == wanted
