@@ -11,8 +11,9 @@ from opera.programs.program import Program, identity
 from opera.store.rows import pack, unpack
 from opera.store.workspace import Workspace
 
-REDUCTION, MEMBER, KIN, BLAME, SINCE = "reduction", "member", "kin", "blame", "since"
-"""Kinds of documents: triage.reduction.Reduction, triage.distinct.belonging.Membership, triage.distinct.kinship.Kin,
+REDUCTION, PLAIN, MEMBER, KIN, BLAME, SINCE = "reduction", "plain", "member", "kin", "blame", "since"
+"""Kinds of documents: triage.reduction.Reduction (of its plain form, too, or null), triage.distinct.belonging.Membership,
+triage.distinct.kinship.Kin,
 opera.triage.blame.Blame, opera.triage.versions.since.Since, as JSON."""
 TEST, INSTANCE = "test", "instance"
 """Kinds of documents that stand for rows of `tests` and `instances`: a test that was made of a finding and is no part of

@@ -274,7 +274,7 @@ def _sentence(chosen: Choice, told: dict[str, Origin], known: _Known, laid: Blam
         shown.outcome,
         chosen.deciding,
         exporter=compilers.exporter(name, library) and not runtime,
-        route=blame.route(shown, laid),
+        route=blame.route(chosen, laid),
         alike=chosen.alike,
     )
 

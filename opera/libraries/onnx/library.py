@@ -304,6 +304,13 @@ def embedded(call: Instance, name: str) -> list[Program]:
     return [Graph(NAME, operands, (makes, last), tuple(filter(None, outputs)))]
 
 
+def opened(model: Path, feeds: Mapping[str, Value]) -> tuple[Graph, dict[str, Value]]:
+    """Return the program of a model file and the value of each of its results, see `opera.libraries.Reading`."""
+    from opera.libraries.onnx import files
+
+    return files.opened(model, feeds)
+
+
 def attributed(call: Instance, name: str) -> list[Instance]:
     """Return the call as of the newest older opset whose operator states an input as an attribute: Upsample-7's `scales`."""
     held = next((x.value for x in call.inputs if x.name == name), None)

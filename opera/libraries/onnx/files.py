@@ -1,0 +1,104 @@
+"""The program of a model file: what an exporter wrote, node by node, with what each of them returns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from opera.capture.recorder import LeftOut
+from opera.errors import InvalidTest
+from opera.libraries.onnx import nodes, references
+from opera.libraries.onnx.codec import from_tensor_proto, materialise, tensor_proto
+from opera.programs.program import Argument, Call, Graph, Operand
+from opera.programs.values import Value
+
+NAME = "onnx"
+
+
+def opened(model: Path, feeds: Mapping[str, Value]) -> tuple[Graph, dict[str, Value]]:
+    """Return the program of a model file, and what each of its calls returns by the reference evaluator, by name.
+
+    What the file holds as initializers is made by `Constant`, before what first reads it; what no output hangs on is left out.
+
+    Args:
+        feeds: Values of the inputs, by name.
+
+    Raises InvalidTest where the evaluator cannot run it, or where it is no program of ONNX's own operators.
+    """
+    loaded = onnx.load(model)
+    if loaded.functions:
+        raise InvalidTest("the model has functions of its own")
+    held = {item.name for item in loaded.graph.initializer}
+    given = {item.name: materialise(feeds[item.name]) for item in loaded.graph.input if item.name not in held}
+    short = _short_names(loaded.graph, given)
+    nodes.rename(loaded.graph, lambda old: short.setdefault(old, old))
+    given = {short[name]: value for name, value in given.items()}
+    outputs = tuple(x.name for x in loaded.graph.output)
+    _hold(loaded.graph)
+    known = given | _computed(loaded, given)
+    calls, opset = [], nodes.opset_of(loaded)
+    try:
+        for node in loaded.graph.node:
+            found = nodes.instance(node, known, opset)
+            read = [*node.input, *found.context.get("captured", ())]
+            taken = tuple(Argument(x.name, of) for x, of in zip(found.inputs, read, strict=True))
+            calls.append(Call(found.operator, found.params, taken, tuple(node.output), found.context))
+    except LeftOut as error:
+        raise InvalidTest(str(error)) from None
+    used = {x.of for call in calls for x in call.inputs}
+    operands = tuple(Operand(name, value) for name, value in given.items() if name in used)
+    return Graph(NAME, operands, tuple(calls), outputs), known
+
+
+def _short_names(graph: Any, given: Mapping[str, Value]) -> dict[str, str]:
+    """Return name → a short one that is an identifier, each once: `functional_1/layer/Max:0` is `Max_0`."""
+    found: dict[str, str] = {"": ""}
+    names = [*given, *(x.name for x in graph.initializer), *(name for node in graph.node for name in node.output)]
+    for old in filter(None, names):
+        base = re.sub(r"\W+", "_", old.rpartition("/")[2]).strip("_") or "x"
+        new, number = base if not base[0].isdigit() else f"x{base}", 2
+        while new in found.values() or (new != old and new in names):
+            new, number = f"{base}_{number}", number + 1
+        found[old] = new
+    return found
+
+
+def _hold(graph: Any) -> None:
+    """Make initializers by nodes, and leave out what no output hangs on."""
+    tensors = {item.name: item for item in graph.initializer}
+    needed, kept = {x.name for x in graph.output}, list[Any]()
+    for node in reversed(graph.node):
+        if needed & set(filter(None, node.output)):
+            kept.append(node)
+            needed |= {*node.input, *nodes.outer_names(node)}
+    made = list[Any]()
+    for node in reversed(kept):
+        for name in (*node.input, *nodes.outer_names(node)):
+            if name in tensors:
+                value = tensor_proto(from_tensor_proto(tensors.pop(name)))
+                made.append(onnx.helper.make_node("Constant", [], [name], value=value))
+        made.append(onnx.NodeProto.FromString(node.SerializeToString()))
+    inputs = [x for x in graph.input if x.name not in {item.name for item in graph.initializer}]
+    inputs = [onnx.ValueInfoProto.FromString(x.SerializeToString()) for x in inputs]
+    for field in ("node", "initializer", "value_info", "input"):
+        graph.ClearField(field)
+    graph.node.extend(made)
+    graph.input.extend(inputs)
+
+
+def _computed(model: Any, given: dict[str, Value]) -> dict[str, Value]:
+    """Return what each node of a model returns."""
+    whole = onnx.ModelProto.FromString(model.SerializeToString())
+    names = list(dict.fromkeys(name for node in whole.graph.node for name in node.output if name))
+    whole.graph.ClearField("output")
+    for name in names:
+        whole.graph.output.add(name=name)
+    try:
+        whole = onnx.shape_inference.infer_shapes(whole, data_prop=True)
+    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
+        raise InvalidTest(f"ONNX's type inference rejects it: {error}") from None
+    return dict(zip(names, references.evaluate(whole, given), strict=True))
