@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from opera.programs.program import Argument, Call, Graph, Operand
 from opera.programs.values import Value
 
 NAME = "onnx"
+COUNTED = re.compile(r"(?<=\w)(?:__\d+)?(?::\d+)?$")
+"""What TensorFlow's exporter adds to names to tell them apart."""
 
 
 def opened(model: Path, feeds: Mapping[str, Value]) -> tuple[Graph, dict[str, Value]]:
@@ -34,9 +37,10 @@ def opened(model: Path, feeds: Mapping[str, Value]) -> tuple[Graph, dict[str, Va
         raise InvalidTest("the model has functions of its own")
     held = {item.name for item in loaded.graph.initializer}
     given = {item.name: materialise(feeds[item.name]) for item in loaded.graph.input if item.name not in held}
-    short = _short_names(loaded.graph, given)
-    nodes.rename(loaded.graph, lambda old: short.setdefault(old, old))
-    given = {short[name]: value for name, value in given.items()}
+    named = _short_names()
+    given = {named(name): value for name, value in given.items()}
+    nodes.rename(loaded.graph, named)
+    _loosen(loaded.graph)
     outputs = tuple(x.name for x in loaded.graph.output)
     _hold(loaded.graph)
     known = given | _computed(loaded, given)
@@ -54,17 +58,34 @@ def opened(model: Path, feeds: Mapping[str, Value]) -> tuple[Graph, dict[str, Va
     return Graph(NAME, operands, tuple(calls), outputs), known
 
 
-def _short_names(graph: Any, given: Mapping[str, Value]) -> dict[str, str]:
-    """Return name → a short one that is an identifier, each once: `functional_1/layer/Max:0` is `Max_0`."""
+def _short_names() -> Callable[[str], str]:
+    """Return what gives names short ones that are identifiers, each its own: `functional_1/layer/Max__12:0` is `Max`."""
     found: dict[str, str] = {"": ""}
-    names = [*given, *(x.name for x in graph.initializer), *(name for node in graph.node for name in node.output)]
-    for old in filter(None, names):
-        base = re.sub(r"\W+", "_", old.rpartition("/")[2]).strip("_") or "x"
-        new, number = base if not base[0].isdigit() else f"x{base}", 2
-        while new in found.values() or (new != old and new in names):
-            new, number = f"{base}_{number}", number + 1
-        found[old] = new
-    return found
+    taken: set[str] = set()
+
+    def named(old: str) -> str:
+        if old not in found:
+            base = re.sub(r"\W+", "_", COUNTED.sub("", old.rpartition("/")[2])).strip("_") or "x"
+            base = f"x{base}" if base[0].isdigit() else base
+            numbers = (f"{base}_{number}" for number in itertools.count(2))
+            found[old] = next(x for x in itertools.chain([base], numbers) if x not in taken)
+            taken.add(found[old])
+        return found[old]
+
+    return named
+
+
+def _loosen(graph: Any) -> None:
+    """Leave shapes and names of subgraphs out: a smaller program has other shapes, and need not state any."""
+    for node in graph.node:
+        for attr in node.attribute:
+            for inner in (*attr.graphs, *([attr.g] if attr.HasField("g") else [])):
+                inner.name = attr.name
+                inner.ClearField("value_info")
+                for item in (*inner.input, *inner.output):
+                    if item.type.HasField("tensor_type"):
+                        item.type.tensor_type.ClearField("shape")
+                _loosen(inner)
 
 
 def _hold(graph: Any) -> None:

@@ -30,7 +30,7 @@ from opera.triage.reduction import Reduction
 from opera.triage.shrink.minimise import Spent
 
 NODES = 3
-"""Calls that a plain program has at most beside what takes no input, as constants do: else the library's own call is plainer."""
+"""Calls that a plain program has at most, but for those without inputs: else the library's own call is plainer."""
 CUT = 0.5
 """Share of the time for the search of the nodes; the rest is for reducing them."""
 

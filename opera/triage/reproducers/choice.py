@@ -32,20 +32,20 @@ class Choice(NamedTuple):
     """What shows a finding: the verdict on a member, or on the smallest program that a member was reduced to.
 
     `reduction` is that of the program, None where the member itself is shown; `member` is the member. `alike` are operators in
-    place of one of the program's with which the finding fails as well, the most frequent first. `of` is the program that the
-    member was reduced to, by its operators, where what is shown is its plain form (opera.triage.reducer.cut).
+    place of one of the program's with which the finding fails as well, the most frequent first. `whole` is what the
+    member was reduced to, where `reduction` is the plain form of that (opera.triage.reducer.cut).
     """
 
     verdict: Verdict
     member: Verdict
     reduction: Reduction | None = None
     alike: tuple[str, ...] = ()
-    of: str = ""
+    whole: Reduction | None = None
 
     @property
     def exported(self) -> str:
         """What a plain form was exported from, in words (`from torch.istft`); empty where it is none."""
-        return f"from {brief(self.of)}" if self.of else ""
+        return f"from {brief(self.whole.program().program.operator)}" if self.whole else ""
 
     @property
     def deciding(self) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def choose(
             shown = msgspec.structs.replace(
                 member, test=cut.stored, frontend=cut.frontend, variant=cut.variant, outcome=cut.outcome
             )
-            return Choice(_of_drawn(workspace, shown), member, cut, of=best.program().program.operator)
+            return Choice(_of_drawn(workspace, shown), member, cut, whole=best)
         shown = msgspec.structs.replace(member, test=best.stored, outcome=best.outcome)
         own = best.program().program.operators
         others = [x for x in reduced if x.finished and not _holds_bodies(x)]
