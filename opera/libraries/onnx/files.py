@@ -18,6 +18,8 @@ from opera.programs.program import Argument, Call, Graph, Operand
 from opera.programs.values import Value
 
 NAME = "onnx"
+LONG = 24
+"""Characters of a name that tells nothing but where it was made."""
 COUNTED = re.compile(r"(?<=\w)(?:__\d+)?(?::\d+)?$")
 """What TensorFlow's exporter adds to names to tell them apart."""
 
@@ -66,7 +68,7 @@ def _short_names() -> Callable[[str], str]:
     def named(old: str) -> str:
         if old not in found:
             base = re.sub(r"\W+", "_", COUNTED.sub("", old.rpartition("/")[2])).strip("_") or "x"
-            base = f"x{base}" if base[0].isdigit() else base
+            base = "value" if len(base) > LONG or base[0].isdigit() else base
             numbers = (f"{base}_{number}" for number in itertools.count(2))
             found[old] = next(x for x in itertools.chain([base], numbers) if x not in taken)
             taken.add(found[old])
@@ -83,7 +85,7 @@ def _loosen(graph: Any) -> None:
                 inner.name = attr.name
                 inner.ClearField("value_info")
                 for item in (*inner.input, *inner.output):
-                    if item.type.HasField("tensor_type"):
+                    if item.type.tensor_type.shape.dim:  # a condition is, and stays, a scalar
                         item.type.tensor_type.ClearField("shape")
                 _loosen(inner)
 

@@ -6,14 +6,22 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
+import pytest
+from faults.onnx_faults import Silent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opera.programs.program import Argument, Call, Graph, Operand, Program
+from opera.programs.program import Argument, Call, Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Tensor, Value
-from opera.programs.verdicts import CRASH, PASS, Outcome
+from opera.programs.verdicts import CRASH, PASS, Limits, Outcome
+from opera.report.draft import draft
+from opera.run import driver as stage
+from opera.store.workspace import Workspace
 from opera.triage.failure import alike
-from opera.triage.reducer import cut
+from opera.triage.findings import findings
+from opera.triage.reducer import cut, reducing
+from opera.triage.reproducers import scripts
+from opera.triage.reproducers.choice import choose
 
 ONE = Tensor.of(np.ones(1, "f4"))
 FAILED = Outcome(CRASH, "compile", "InternalError", "cannot emit this operator directly", conversion_function="it")
@@ -110,3 +118,33 @@ def test_a_file_that_does_not_fail_so_as_a_program_has_no_plain_form() -> None:
     compiler = Compiler(lambda _: True)
     compiler.look = lambda programs: [other for _ in programs]  # type: ignore[method-assign]
     assert cut.nodes(compiler, graph, known) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.full
+def test_what_fails_by_an_exported_file_is_shown_by_its_node(workspace: Workspace) -> None:
+    """OpenVINO loses an axis of the inverse of a real transform, by ONNX's DFT that PyTorch's exporter writes."""
+    for name in ("torch", "onnxscript", "openvino"):
+        pytest.importorskip(name)
+    x = Tensor.of(np.arange(1.0, 5.0, dtype="f4").reshape(1, 2, 2))
+    called = {"call": {"args": ["input"], "kwargs": []}, "kind": "function"}
+    hfft = Instance("torch", "torch.fft.hfft", {}, (Operand("input", x),), (), called)
+    workspace.add_captured([Captured(hfft, Provenance("suite", "file", "test"))])
+    stage.run(workspace, stage.Options(compilers=("openvino",), workers=1, limits=Limits(60.0)), Silent())
+    [before] = [x for x in findings(workspace) if x.variants == ("onnx",)]
+    reducing.reduce_all(workspace, [before.id], 60.0, 600.0, lambda _: None, workers=1)
+    [after] = [x for x in findings(workspace) if x.id == before.id]
+    assert "DFT" in after.sentence and "(from torch.fft.hfft)" in after.sentence and after.frontend == "openvino-torch"
+    members = scripts.members(workspace)[after.id]
+    chosen, own = choose(workspace, members), choose(workspace, members, plain=False)
+    assert chosen is not None and own is not None and chosen.whole == own.reduction
+    assert (
+        chosen.verdict.frontend == "openvino-onnx" and "torch" not in scripts.environment(workspace, chosen)["exporter"]
+    )
+    path = scripts.write(workspace, after.id, members)
+    assert path is not None and "torch" not in path.read_text().replace("torch.fft.hfft", "").replace(
+        "openvino-torch", ""
+    )
+    assert scripts.verify(path, after.id).shown
+    told = draft(workspace, after.id)
+    assert told.framework == "ONNX" and told.library == "PyTorch" and "[ONNX] " in told.title
+    assert "import torch" not in told.script and not told.exit_codes
