@@ -5,19 +5,21 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 
 from opera.capture.recorder import LeftOut
 from opera.errors import InvalidTest
 from opera.libraries.onnx import nodes, references
-from opera.libraries.onnx.codec import from_tensor_proto, materialise, tensor_proto
-from opera.programs.program import Argument, Call, Graph, Operand
-from opera.programs.values import Value
+from opera.libraries.onnx.codec import from_tensor_proto, materialise, parse, tensor_proto, type_proto
+from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program
+from opera.programs.values import Message, Tensor, Value
 
-NAME = "onnx"
+NAME, BODY = "onnx", "onnx.GraphProto"
 LONG = 24
 """Characters of a name that tells nothing but where it was made."""
 COUNTED = re.compile(r"(?<=\w)(?:__\d+)?(?::\d+)?$")
@@ -43,12 +45,42 @@ def opened(model: Path, feeds: Mapping[str, Value]) -> tuple[Graph, dict[str, Va
     given = {named(name): value for name, value in given.items()}
     nodes.rename(loaded.graph, named)
     _loosen(loaded.graph)
-    outputs = tuple(x.name for x in loaded.graph.output)
-    _hold(loaded.graph)
-    known = given | _computed(loaded, given)
-    calls, opset = [], nodes.opset_of(loaded)
+    return _program(loaded, given)
+
+
+def bodies(call: Instance) -> list[Program]:
+    """Return the nodes of the bodies of a `Loop` or an `If`, each with what it is given, in a loop's first round, and each body
+    as a whole; a body that the evaluator cannot run is left out.
+    """
+    found: list[Program] = []
+    held = {x.name: x.value for x in call.inputs}
+    captured: Any = call.context.get("captured") or ()
+    states = [x.value for x in call.inputs if x.name not in captured][2:]
+    first = [Tensor.of(np.array(0, "int64")), Tensor.of(np.array(True)), *states] if call.operator == "Loop" else []
+    for graph in map(parse, (x for x in call.params.values() if isinstance(x, Message) and x.type == BODY)):
+        taken = dict(zip((x.name for x in graph.input), first, strict=False)) | {x: held[x] for x in captured}
+        given = {name: materialise(value) for name, value in taken.items() if value is not None}
+        versions: Any = call.context.get("opset", {})
+        imports = [onnx.helper.make_opsetid(domain, version) for domain, version in versions.items()]
+        model = onnx.helper.make_model(graph, opset_imports=imports)
+        model.graph.ClearField("input")
+        for name, value in given.items():
+            model.graph.input.add(name=name, type=type_proto(value))
+        with suppress(InvalidTest):
+            program, known = _program(model, given)
+            found += [program.instance(x, known) for x in program.calls if x.inputs]
+            found += [program] if len(program.calls) > 1 else []
+    return found
+
+
+def _program(model: Any, given: Mapping[str, Value]) -> tuple[Graph, dict[str, Value]]:
+    """Return what `opened` does, of a model that it may change. Raises InvalidTest."""
+    outputs = tuple(x.name for x in model.graph.output)
+    _hold(model.graph)
+    known = dict(given) | _computed(model, dict(given))
+    calls, opset = [], nodes.opset_of(model)
     try:
-        for node in loaded.graph.node:
+        for node in model.graph.node:
             found = nodes.instance(node, known, opset)
             read = [*node.input, *found.context.get("captured", ())]
             taken = tuple(Argument(x.name, of) for x, of in zip(found.inputs, read, strict=True))
@@ -57,7 +89,8 @@ def opened(model: Path, feeds: Mapping[str, Value]) -> tuple[Graph, dict[str, Va
         raise InvalidTest(str(error)) from None
     used = {x.of for call in calls for x in call.inputs}
     operands = tuple(Operand(name, value) for name, value in given.items() if name in used)
-    return Graph(NAME, operands, tuple(calls), outputs), known
+    made = {name for call in calls for name in call.outputs}
+    return Graph(NAME, operands, tuple(calls), tuple(x for x in outputs if x in made)), known
 
 
 def _short_names() -> Callable[[str], str]:

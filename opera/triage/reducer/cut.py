@@ -31,6 +31,8 @@ from opera.triage.shrink.minimise import Spent
 
 NODES = 3
 """Calls that a plain program has at most, but for those without inputs: else the library's own call is plainer."""
+AGAIN = 3
+"""Times that a program is asked once more, where numbers are drawn, or are what memory holds."""
 CUT = 0.5
 """Share of the time for the search of the nodes; the rest is for reducing them."""
 
@@ -113,7 +115,14 @@ def nodes(ask: Asker, program: Program, known: Mapping[str, Value]) -> Program |
 
 
 def _fails(ask: Asker, programs: Sequence[Program]) -> list[bool]:
-    return [ask.fails(x, elsewhere=True) for x in ask.look(programs)]
+    """Return which programs fail so; of what is drawn, or varies, one run of a few does."""
+    shown = [ask.fails(x, elsewhere=True) for x in ask.look(programs)]
+    if ask.target is None or not {"drawn", "nondeterministic"} & ask.target.details.keys():
+        return shown
+    return [
+        x or any(ask.fails(ask.afresh(program), elsewhere=True) for _ in range(AGAIN))
+        for program, x in zip(programs, shown, strict=True)
+    ]
 
 
 def _fed(graph: Graph, names: Collection[str], known: Mapping[str, Value]) -> Graph:

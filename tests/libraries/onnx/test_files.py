@@ -128,3 +128,13 @@ def test_what_is_of_no_known_operators_is_no_program(tmp_path: Path) -> None:
     onnx.save(model, path)
     with pytest.raises(InvalidTest):
         files.opened(path, {"layer/x:0": X})
+
+
+def test_a_loop_is_made_of_what_its_body_computes_in_the_first_round(tmp_path: Path) -> None:
+    program, known = files.opened(saved(tmp_path, *looped(), "layer/y:0"), {"layer/x:0": X})
+    loop = program.instance(program.calls[-1], known)
+    pieces = get("onnx").expanded(loop)  # type: ignore[attr-defined]
+    assert [x.operators for x in pieces] == [("Add",), ("Identity",), ("Add", "Identity")]
+    added = Tensor.of(np.array([2.0, 1.0, 4.0], "f4"))
+    assert expected(pieces[0], tmp_path / "t") == [added]
+    assert expected(pieces[-1], tmp_path / "u") == [Tensor.of(np.array(True)), added]

@@ -36,7 +36,7 @@ class Compiler:
     """A compiler that fails as it is told."""
 
     def __init__(self, fails: Callable[[Program], bool]) -> None:
-        self.failing, self.batch, self.asked = fails, 4, list[Program]()
+        self.failing, self.batch, self.asked, self.target = fails, 4, list[Program](), FAILED
 
     def look(self, programs: Sequence[Program]) -> list[Outcome]:
         self.asked += programs
@@ -131,7 +131,7 @@ def test_what_fails_by_an_exported_file_is_shown_by_its_node(workspace: Workspac
     workspace.add_captured([Captured(hfft, Provenance("suite", "file", "test"))])
     stage.run(workspace, stage.Options(compilers=("openvino",), workers=1, limits=Limits(60.0)), Silent())
     [before] = [x for x in findings(workspace) if x.variants == ("onnx",)]
-    reducing.reduce_all(workspace, [before.id], 60.0, 600.0, lambda _: None, workers=1)
+    reducing.reduce_all(workspace, [before.id], 20.0, 120.0, lambda _: None, workers=1)
     [after] = [x for x in findings(workspace) if x.id == before.id]
     assert "DFT" in after.sentence and "(from torch.fft.hfft)" in after.sentence and after.frontend == "openvino-torch"
     members = scripts.members(workspace)[after.id]
