@@ -35,6 +35,9 @@ def _of_graph(library: Library, graph: Graph) -> Iterator[Program]:
     for instance, _ in steps:
         given = tuple(x for x in instance.inputs if named or x.value is not None)
         yield msgspec.structs.replace(instance, inputs=given, outputs=instance.outputs if named else ())
+    if named and hasattr(library, "expanded"):  # the bodies of loops, in which one node fails
+        for instance, _ in steps:
+            yield from cast(Expanding, library).expanded(instance)
     for call in graph.calls:
         taken = {x.of for x in call.inputs} - {""}
         constants = tuple(x for x in graph.calls if not x.inputs and taken & set(x.outputs))

@@ -109,7 +109,6 @@ class Draft(msgspec.Struct, frozen=True):
     library: str
     frontend: str
     shows: Outcome
-    framework: str = ""
     not_to_file: tuple[str, ...] = ()
     expected: tuple[str, ...] = ()
     actual: tuple[str, ...] = ()
@@ -134,6 +133,7 @@ class Draft(msgspec.Struct, frozen=True):
     claimed: str = ""
     reference: str = ""
     since: str = ""
+    framework: str = ""
 
 
 def draft(workspace: Workspace, name: str, tracker: str = "", issues: Known | None = None) -> Draft:

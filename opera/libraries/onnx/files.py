@@ -58,7 +58,7 @@ def bodies(call: Instance) -> list[Program]:
     states = [x.value for x in call.inputs if x.name not in captured][2:]
     first = [Tensor.of(np.array(0, "int64")), Tensor.of(np.array(True)), *states] if call.operator == "Loop" else []
     for graph in map(parse, (x for x in call.params.values() if isinstance(x, Message) and x.type == BODY)):
-        taken = dict(zip((x.name for x in graph.input), first, strict=False)) | {x: held[x] for x in captured}
+        taken = dict(zip((x.name for x in graph.input), first, strict=False)) | {x: held.get(x) for x in captured}
         given = {name: materialise(value) for name, value in taken.items() if value is not None}
         versions: Any = call.context.get("opset", {})
         imports = [onnx.helper.make_opsetid(domain, version) for domain, version in versions.items()]

@@ -17,6 +17,7 @@ from opera.libraries.pieces import run
 from opera.programs import values
 from opera.programs.program import Call, Graph, Operand, Program, parse
 from opera.programs.values import Value
+from opera.programs.verdicts import Outcome
 from opera.run import plan
 from opera.run.probe import Probe
 from opera.store import examined
@@ -27,12 +28,13 @@ from opera.triage.failure import alike
 from opera.triage.reducer.asking import Asker, Budget, captured
 from opera.triage.reducer.reduce import NotReduced, about, reduce
 from opera.triage.reduction import Reduction
+from opera.triage.shrink import smaller
 from opera.triage.shrink.minimise import Spent
 
 NODES = 3
 """Calls that a plain program has at most, but for those without inputs: else the library's own call is plainer."""
-AGAIN = 3
-"""Times that a program is asked once more, where numbers are drawn, or are what memory holds."""
+BODIES = 1000
+"""Bytes of the bodies that it holds at most: about a dozen nodes."""
 CUT = 0.5
 """Share of the time for the search of the nodes; the rest is for reducing them."""
 
@@ -71,9 +73,9 @@ def plain(workspace: Workspace, probe: Probe, of: Reduction, seconds: float) -> 
     began = Verdict(test, frontend, variant, of.environment, shown, of.finding)
     found = reduce(workspace, probe, [began], seconds)
     program = found.program().program
-    if sum(bool(x.inputs) for x in program.instances()) > NODES or not alike(
-        frontend, of.outcome, found.outcome, elsewhere=True
-    ):
+    same = alike(frontend, of.outcome, found.outcome, elsewhere=True) or _drawn(of.outcome, found.outcome)
+    _, bodies, *_ = smaller.measure(program, {})
+    if not same or bodies > BODIES or sum(bool(x.inputs) for x in program.instances()) > NODES:
         return None
     examined.save_test(workspace, examined.Examined(of.finding, of.environment, found.stored, b""), program)
     return found
@@ -115,14 +117,12 @@ def nodes(ask: Asker, program: Program, known: Mapping[str, Value]) -> Program |
 
 
 def _fails(ask: Asker, programs: Sequence[Program]) -> list[bool]:
-    """Return which programs fail so; of what is drawn, or varies, one run of a few does."""
-    shown = [ask.fails(x, elsewhere=True) for x in ask.look(programs)]
-    if ask.target is None or not {"drawn", "nondeterministic"} & ask.target.details.keys():
-        return shown
-    return [
-        x or any(ask.fails(ask.afresh(program), elsewhere=True) for _ in range(AGAIN))
-        for program, x in zip(programs, shown, strict=True)
-    ]
+    return [ask.fails(x, elsewhere=True) or _drawn(ask.target, x) for x in ask.look(programs)]
+
+
+def _drawn(one: Outcome | None, other: Outcome) -> bool:
+    """Whether both draw wrongly, in whatever manner: what a node may draw is not what the whole may."""
+    return one is not None and one.verdict == other.verdict and "drawn" in one.details and "drawn" in other.details
 
 
 def _fed(graph: Graph, names: Collection[str], known: Mapping[str, Value]) -> Graph:
