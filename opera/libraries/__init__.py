@@ -137,6 +137,16 @@ class Nesting(Library, Protocol):
         """Return programs with less in what a call holds, each once; none where none holds any. They may mean nothing."""
 
 
+class Reading(Library, Protocol):
+    """What a library has beside that if its models are files, which exporters of other libraries write as well."""
+
+    def opened(self, model: Path, feeds: Mapping[str, Value]) -> tuple[Graph, dict[str, Value]]:
+        """Return the program of a model file, given values of its inputs by name, and the value of each of its results by name.
+
+        Raises InvalidTest for what cannot be run, or is not of this library's operators alone.
+        """
+
+
 class Embedding(Library, Protocol):
     """What a library has beside that if a model may hold, or make, what it is given else."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -35,27 +35,32 @@ def _of_graph(library: Library, graph: Graph) -> Iterator[Program]:
     for instance, _ in steps:
         given = tuple(x for x in instance.inputs if named or x.value is not None)
         yield msgspec.structs.replace(instance, inputs=given, outputs=instance.outputs if named else ())
+    if named and hasattr(library, "expanded"):  # the bodies of loops, in which one node fails
+        for instance, _ in steps:
+            yield from cast(Expanding, library).expanded(instance)
     for call in graph.calls:
         taken = {x.of for x in call.inputs} - {""}
         constants = tuple(x for x in graph.calls if not x.inputs and taken & set(x.outputs))
         if 0 < len(constants) < len(graph.calls) - 1:
-            yield _run(graph, (*constants, call), known)
+            yield run(graph, (*constants, call), known)
     for call in graph.calls:
         taken = {x.of for x in call.inputs}
         for earlier in graph.calls:
             if taken & set(earlier.outputs) - {""} and len(graph.calls) > 2:
-                yield _run(graph, (earlier, call), known)
+                yield run(graph, (earlier, call), known)
     count = dropped = len(graph.calls)
     while dropped := dropped // 2:
         for begin, end in ((0, count - dropped), (dropped, count)):
             if end - begin >= 2:
-                yield _run(graph, graph.calls[begin:end], known)
+                yield run(graph, graph.calls[begin:end], known)
 
 
-def _run(graph: Graph, calls: tuple[Call, ...], known: dict[str, Value]) -> Graph:
-    """Return a run of calls of a graph as one of its own."""
+def run(graph: Graph, calls: Sequence[Call], known: Mapping[str, Value]) -> Program:
+    """Return some calls of a graph as a program of its own; what others return are inputs, whose values are `known`."""
+    if len(calls) == 1:
+        return graph.instance(calls[0], known)
     made = [name for call in calls for name in call.outputs if name]
     taken = [x.of for call in calls for x in call.inputs if x.of]
     inputs = tuple(Operand(name, known[name]) for name in dict.fromkeys(taken) if name not in made)
     kept = tuple(name for name in made if name not in taken or name in graph.outputs)
-    return Graph(graph.library, inputs, calls, kept)
+    return Graph(graph.library, inputs, tuple(calls), kept)

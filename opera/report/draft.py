@@ -82,6 +82,7 @@ class Draft(msgspec.Struct, frozen=True):
     Attributes:
         title, sentence: One line each.
         not_to_file: Why it should not be filed as it stands; empty where nothing speaks against it.
+        library: Whose tests they are; `framework`: what the model is of that the script shows.
         shows: What the member shows.
         expected, actual: Lines; `says`: what the compiler says of a crash.
         script: The script; `folded` where it is long, `exit_codes` where it is the reproducer.
@@ -129,6 +130,7 @@ class Draft(msgspec.Struct, frozen=True):
     claimed: str = ""
     reference: str = ""
     since: str = ""
+    framework: str = ""
 
 
 def draft(workspace: Workspace, name: str, tracker: str = "", issues: Known | None = None) -> Draft:
@@ -155,15 +157,16 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     of = list(causes.members(workspace, finding.id, finding.environment))
     chosen = choose(workspace, of)
     shown = chosen or Choice(of[0], of[0])
-    outcome, library = shown.verdict.outcome, finding.frontend.rpartition("-")[2]
+    outcome, frontend = shown.verdict.outcome, shown.verdict.frontend
+    library, kind = finding.frontend.rpartition("-")[2], frontend.rpartition("-")[2]
     program = workspace.instance(tests.test(workspace, shown.verdict.test).instance)
     runtime = blame.runtime(finding.frontend, told.blame)
     exporter = compilers.exporter(finding.frontend.rpartition("-")[0], library) and not runtime
     wanted = tracker or trackers.default(
-        compilers.frontend_name(runtime, library) if runtime else finding.frontend,
+        compilers.frontend_name(runtime, library) if runtime else frontend,
         told.blame.verdict if told.blame else "",
     )
-    by = blame.route(shown.verdict, told.blame)
+    by = blame.route(shown, told.blame)
     body = blame.body(told.blame)
     quoted = tuple(quoting.quotes(program, shown, outcome))
     line = title(
@@ -174,9 +177,9 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         route=by,
         alike=alike(shown, of, tests.origins(workspace, {x.test for x in of})),
     )
-    begins = trackers.named(wanted).title if runtime or body else trackers.prefix(wanted, finding.frontend)
+    begins = trackers.named(wanted).title if runtime or body else trackers.prefix(wanted, frontend)
     begins += f"{body} of " if body else ""
-    environment = workspace.environments()[finding.environment]
+    environment = scripts.environment(workspace, shown)
     script, trial, short = running.script(workspace, finding, chosen)
     hidden = running.private(workspace, workspace.interpreter(finding.environment))
     names = list(dict.fromkeys(filter(None, finding.origins)))
@@ -187,11 +190,12 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         title=running.hide(begins + line, hidden),
         sentence=re.sub(r"(?<!\.)\.$", "", running.hide(told.sentence, hidden)),
         library=trackers.TITLES.get(library, library),
-        frontend=finding.frontend,
+        framework=trackers.TITLES.get(kind, kind),
+        frontend=frontend,
         shows=outcome,
         not_to_file=tuple(_objections(finding, chosen, trial, entry)),
         expected=tuple(f"{x.name} = {x.expected}" for x in told.outputs),
-        actual=(*_route(workspace, finding, shown), *_actual(told, outcome)),
+        actual=(*_route(workspace, shown), *_actual(told, outcome)),
         says=running.hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
         model=told.model,
         script=script,
@@ -211,7 +215,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         members=len(finding.members),
         named=tuple(names[:LISTED]) if len(names) > 1 else (),
         claimed=str(outcome.details.get("claimed", "")),
-        reference=_reference(workspace, shown, library),
+        reference=_reference(workspace, shown, kind),
         since=getattr(told, "since", ""),
     )
 
@@ -279,9 +283,9 @@ def _last(text: str) -> str:
     return next((x for x in reversed(text.splitlines()) if x.strip()), "it printed nothing")[:200]
 
 
-def _route(workspace: Workspace, finding: Finding, shown: Choice) -> Iterator[str]:
+def _route(workspace: Workspace, shown: Choice) -> Iterator[str]:
     """Say how the model is given, where it is not by the frontend's first route; of one that holds constants, which."""
-    compiler, _, library = finding.frontend.rpartition("-")
+    compiler, _, library = shown.verdict.frontend.rpartition("-")
     first, *_ = compilers.frontend(compiler, library).VARIANTS
     variant, folder = shown.verdict.variant, migrated.folder(workspace.tests_folder, shown.verdict.test)
     if variant not in (first.name, *UNTOLD):
@@ -417,6 +421,7 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
         title=running.hide(f"{of.title}{found.where}: expected output contradicted by {_and(agreeing)}", hidden),
         sentence=f"{found.where} states outputs that {_and(agreeing)} agree to contradict",
         library=library,
+        framework=library,
         frontend=verdict.frontend,
         shows=verdict.outcome,
         actual=(found.message,),

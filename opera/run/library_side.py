@@ -127,6 +127,26 @@ class KnowRequest(msgspec.Struct, frozen=True):
     program: bytes
 
 
+class OpenRequest(msgspec.Struct, frozen=True):
+    """Read an artefact of a test as a program of the `library` whose models are such files."""
+
+    library: str
+    test: str
+    artefact: str
+
+    @property
+    def uses(self) -> Uses:
+        return Uses(reads=(self.test,))
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """The form of that program and the values of its inputs and results by name, encoded; else why there is none."""
+
+    program: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    why: str = ""
+
+
 class Known(msgspec.Struct, frozen=True):
     """What a library knows of a program, in the encoding of values.
 
@@ -163,6 +183,22 @@ def known(payload: KnowRequest) -> Known:
     less = cast(libraries.Nesting, library).shortened(program) if hasattr(library, "shortened") else []
     said = _bounds(library, [program, *found])
     return Known(encoded, tuple(x.form() for x in found), why, forms, said, tuple(x.form() for x in less))
+
+
+def opened(payload: OpenRequest) -> Opened:
+    """Read an artefact as a program, and run it call by call."""
+    directory = folders.here().test(payload.test)
+    manifest = read_manifest(directory)
+    made = migrated.artefact(manifest, directory, payload.artefact)
+    if made is None:
+        return Opened(why=f"the test has no {payload.artefact}")
+    given = dict(zip(manifest.inputs, read_values(directory, "inputs"), strict=True))
+    try:
+        library = cast(libraries.Reading, libraries.get(payload.library))
+        program, values = library.opened(directory / made.file, {name: given[name] for name in made.feeds})
+    except (InvalidTest, KeyError) as error:
+        return Opened(why=str(error))
+    return Opened(program.form(), {name: encode(x) for name, x in values.items()})
 
 
 def _bounds(library: libraries.Library, programs: list[Program]) -> dict[str, dict[str, Bound]]:

@@ -32,7 +32,7 @@ from opera.programs.program import Captured, Program
 from opera.programs.verdicts import AGAIN, ERROR, INCONSISTENT, INVALID, Job, Limits, Outcome
 from opera.run import plan, tasks
 from opera.run.groups import NOTHING, compiler_group, library_group, patches, unpatched
-from opera.run.library_side import Known, KnowRequest, ScreenReply, ScreenRequest
+from opera.run.library_side import Known, KnowRequest, Opened, OpenRequest, ScreenReply, ScreenRequest
 from opera.run.outcomes import outcome_of, reached
 from opera.run.prepare import VALID, Preparation
 from opera.run.transitions import unexported, with_screens
@@ -282,17 +282,28 @@ class Probe:
 
         Raises NoAnswer where it cannot be asked.
         """
+        found: Known = self._says(library, KnowRequest(library, program.canonical()), "known").decode(Known)
+        return found
+
+    def opened(self, library: str, test: str, artefact: str) -> Opened:
+        """Return an artefact of a stored test as a program of the library whose models are such files.
+
+        Raises NoAnswer where it cannot be asked.
+        """
+        found: Opened = self._says(library, OpenRequest(library, test, artefact), "opened").decode(Opened)
+        return found
+
+    def _says(self, library: str, request: Any, function: str) -> Result:
+        """Return what a function of a library's side says. Raises NoAnswer."""
         asked = Asked(Question(frontend=f"any-{library}"), "", KNOWING)
-        request = KnowRequest(library, program.canonical())
         self.pool.submit(
-            self._library(library), request, seconds=120, call="opera.run.library_side:known", tag=asked,
+            self._library(library), request, seconds=120, call=f"opera.run.library_side:{function}", tag=asked,
         )  # fmt: skip
         for result in self.pool.results():
             if result.tag is asked:
                 if result.status != DONE:
                     raise NoAnswer(f"{library} was not asked", cause=f"{result.status} {result.message[-500:]}".strip())
-                found: Known = result.decode(Known)
-                return found
+                return result
             self._ready.extend(self.take(result))
         raise NoAnswer(f"{library} was not asked", cause="the time budget of the run is used up")
 

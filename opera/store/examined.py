@@ -11,8 +11,9 @@ from opera.programs.program import Program, identity
 from opera.store.rows import pack, unpack
 from opera.store.workspace import Workspace
 
-REDUCTION, MEMBER, KIN, BLAME, SINCE = "reduction", "member", "kin", "blame", "since"
-"""Kinds of documents: triage.reduction.Reduction, triage.distinct.belonging.Membership, triage.distinct.kinship.Kin,
+REDUCTION, PLAIN, MEMBER, KIN, BLAME, SINCE = "reduction", "plain", "member", "kin", "blame", "since"
+"""Kinds of documents: triage.reduction.Reduction (of its plain form, too, or null), triage.distinct.belonging.Membership,
+triage.distinct.kinship.Kin,
 opera.triage.blame.Blame, opera.triage.versions.since.Since, as JSON."""
 NUMBERS = "numbers"
 """Kind of documents that say, as text, which numbers go wrong in a member (triage.distinct.numbers)."""

@@ -55,7 +55,7 @@ from opera.triage.part import (
     shows,
 )
 from opera.triage.reproducers import scripts
-from opera.triage.reproducers.choice import choose
+from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.shrink import smaller
 
 NOWHERE = Provenance("blame", "", "")
@@ -121,8 +121,14 @@ def others(found: Blame) -> list[Evidence]:
     return [row for row in found.evidence if row.kind == OTHER]
 
 
-def route(failed: Verdict, laid: Blame | None) -> str:
-    """Return the route that what is shown fails by (opera.triage.route): others are known to be right where blame asked."""
+def route(chosen: Choice, laid: Blame | None) -> str:
+    """Return the route that what is shown fails by (opera.triage.route): others are known to be right where blame asked.
+
+    Of a plain form it is told what was exported.
+    """
+    if chosen.exported:
+        return "; ".join(filter(None, (chosen.exported, _broken(laid))))
+    failed = chosen.verdict
     if runtime(failed.frontend, laid):
         return routes.FILES["onnx"]
     asked = laid.evidence if laid is not None else ()

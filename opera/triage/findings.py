@@ -240,7 +240,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                 settled=settled,
                 large=large,
                 gone=laid.gone if laid else "",
-                unexplained=None if of is None else unexplained(of, chosen.deciding),
+                unexplained=_unexplained(chosen),
                 behind="" if of is None else of.behind,
             )
         ),
@@ -255,6 +255,14 @@ def _agreed(workspace: Workspace, chosen: Choice, laid: Blame | None) -> bool:
         return any(x.right for x in blame.others(laid))
     own = chosen.member.frontend
     return any(x.frontend != own and x.outcome.verdict == PASS for x in verdicts.of_test(workspace, chosen.member.test))
+
+
+def _unexplained(chosen: Choice) -> tuple[int, int] | None:
+    """Return what speaks for something that decides and is not known; of a plain form, also of what that was made of."""
+    of, whole = chosen.reduction, chosen.whole
+    if of is None or (whole is not None and unexplained(whole, (*whole.deciding, *whole.circumstances)) is None):
+        return None
+    return unexplained(of, chosen.deciding)
 
 
 def _settled(chosen: Choice) -> bool:
@@ -304,7 +312,7 @@ def _sentence(
         shown.outcome,
         chosen.deciding,
         exporter=compilers.exporter(name, library) and not runtime,
-        route=blame.route(shown, laid),
+        route=blame.route(chosen, laid),
         alike=alike(chosen, group, told),
     )
 

@@ -87,6 +87,26 @@ def by_member(workspace: Workspace, tests: Iterable[str] | None = None) -> dict[
     return dict(found)
 
 
+def save_plain(workspace: Workspace, of: Reduction, found: Reduction | None) -> None:
+    """Store the plain form of a reduction (opera.triage.reducer.cut), or that there is none."""
+    document = msgspec.json.encode(found)
+    examined.save(workspace, examined.PLAIN, examined.Examined(of.finding, of.environment, of.stored, document))
+
+
+def plain(workspace: Workspace, of: Reduction) -> Reduction | None:
+    """Return the plain form of a reduction, None where there is none."""
+    for x in examined.of_tests(workspace, examined.PLAIN, [of.stored]):
+        found = msgspec.json.decode(x.document, type=Reduction | None)
+        if found is not None and x.environment == of.environment and _frontend(found) == _frontend(of):
+            return found
+    return None
+
+
+def _frontend(of: Reduction) -> str:
+    """Return the compiler of a reduction's frontend: `tvm` of `tvm-torch`."""
+    return of.frontend.rpartition("-")[0]
+
+
 def _decoded(found: Iterable[examined.Examined]) -> list[Reduction]:
     return [msgspec.json.decode(x.document, type=Reduction) for x in found]
 

@@ -199,7 +199,9 @@ def expanded(instance: Instance) -> list[Program]:
     graph. Raises InvalidTest where the evaluator cannot run the body.
     """
     if not isinstance(instance.context.get("body"), Message):
-        return []
+        from opera.libraries.onnx import files
+
+        return files.bodies(instance)
     from opera.libraries.onnx import nodes as onnx_nodes
 
     made = onnx_model.parts(instance)
@@ -302,6 +304,13 @@ def embedded(call: Instance, name: str) -> list[Program]:
     last = Call(call.operator, call.params, arguments, outputs, call.context)
     operands = (*given, *(x for x in call.inputs if x.name != name and x.value is not None))
     return [Graph(NAME, operands, (makes, last), tuple(filter(None, outputs)))]
+
+
+def opened(model: Path, feeds: Mapping[str, Value]) -> tuple[Graph, dict[str, Value]]:
+    """Return the program of a model file and the value of each of its results, see `opera.libraries.Reading`."""
+    from opera.libraries.onnx import files
+
+    return files.opened(model, feeds)
 
 
 def attributed(call: Instance, name: str) -> list[Instance]:

@@ -227,26 +227,27 @@ def anonymous(graph: Any, name: str) -> Any:
     copy.CopyFrom(graph)
     inner: dict[str, str] = {}
 
-    def rename(old: str) -> str:
+    def named(old: str) -> str:
         return old if not old or old in outside else inner.setdefault(old, f"inner_{len(inner)}")
 
-    _rename(copy, rename)
+    rename(copy, named)
     copy.name = name
     copy.ClearField("doc_string")
     return copy
 
 
-def _rename(graph: Any, rename: Callable[[str], str]) -> None:
+def rename(graph: Any, named: Callable[[str], str]) -> None:
+    """Give every edge of a graph, and of its subgraphs, another name; drop names of nodes."""
     tensors = [*graph.initializer, *(part for item in graph.sparse_initializer for part in (item.values, item.indices))]
     for item in (*graph.input, *tensors, *graph.value_info, *graph.output):
-        item.name = rename(item.name)
+        item.name = named(item.name)
     for node in graph.node:
         node.ClearField("name")
         node.ClearField("doc_string")
-        node.input[:] = [rename(name) for name in node.input]
-        node.output[:] = [rename(name) for name in node.output]
+        node.input[:] = [named(name) for name in node.input]
+        node.output[:] = [named(name) for name in node.output]
         for subgraph in _graphs(node):
-            _rename(subgraph, rename)
+            rename(subgraph, named)
 
 
 def compact(instance: Instance) -> Instance:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from opera.programs.migrated import Manifest
 from opera.programs.values import Value
 
 EVALUATOR = "reference-evaluator"
+ROUNDS = 2000
+"""Rounds that a loop may run: a program made of another may have one without an end."""
 
 
 def evaluate(model: Any, feeds: dict[str, Value]) -> list[Value]:
@@ -35,7 +38,7 @@ def evaluate(model: Any, feeds: dict[str, Value]) -> list[Value]:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             fed = {name: onnx_values.to_evaluator(value) for name, value in feeds.items()}
-            results = ReferenceEvaluator(model).run(None, fed)
+            results = ReferenceEvaluator(model, new_ops=_mended()).run(None, fed)
     except missing as error:
         raise InvalidTest(f"no reference: the ONNX reference evaluator cannot run it: {_brief(error)}") from None
     except Exception as error:  # what operators raise for bad inputs is as various as numpy
@@ -43,6 +46,46 @@ def evaluate(model: Any, feeds: dict[str, Value]) -> list[Value]:
     kinds = [output.type for output in model.graph.output]
     names = [onnx_values.type_name(kind) if kind.WhichOneof("value") else "" for kind in kinds]
     return [onnx_values.from_evaluator(result, name) for result, name in zip(results, names, strict=True)]
+
+
+@cache
+def _mended() -> list[type]:
+    """Return operators in place of the evaluator's.
+
+    What is drawn in the likeness of a scalar is an array, too. A loop without a condition runs, one without an end is stopped,
+    and what each round returns is stacked along an axis of its own.
+    """
+    from onnx.reference.ops.op_loop import Loop
+    from onnx.reference.ops.op_random_normal_like import RandomNormalLike
+    from onnx.reference.ops.op_random_uniform_like import RandomUniformLike
+
+    def like(of: Any) -> type:
+        def run(self: Any, x: Any, **given: Any) -> Any:
+            (drawn,) = of._run(self, x if x.ndim else x.reshape(1), **given)
+            return (drawn.reshape(x.shape),)
+
+        return type(of.__name__, (of,), {"_run": run})
+
+    def loop(self: Any, most: Any, cond: Any, *args: Any, **given: Any) -> Any:
+        body, rounds = self._run_body, list[Any]()  # set on each instance
+
+        def kept(*of: Any, **more: Any) -> Any:
+            if len(rounds) == ROUNDS:
+                raise RuntimeError(f"a loop of more than {ROUNDS} rounds")
+            rounds.append(body(*of, **more))
+            return rounds[-1]
+
+        self._run_body = kept
+        try:
+            found = list(Loop._run(self, most, np.array(True) if cond is None else cond, *args, **given))
+        finally:
+            self._run_body = body
+        for place in range(self.N, self.N + self.K):
+            found[place] = np.stack([x[place + 1] for x in rounds])
+        return tuple(found)
+
+    bounded = type("Loop", (Loop,), {"_run": loop})
+    return [like(RandomNormalLike), like(RandomUniformLike), bounded]
 
 
 def _brief(error: BaseException) -> str:

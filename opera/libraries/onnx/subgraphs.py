@@ -30,7 +30,8 @@ def shortened(program: Program) -> list[Program]:
         changed = [*_replaced(bodies), *_narrowed(call, bodies)] if bodies else []
         for graphs, taken, given, fewer in changed:
             made = _tidied(program, place, graphs, taken, given, fewer)
-            found[made.id] = made
+            if _is_whole(made):
+                found[made.id] = made
     return list(found.values())
 
 
@@ -145,6 +146,14 @@ def _graph_of(program: Graph, place: int, call: Call) -> Program:
     inputs = tuple(x for x in program.inputs if x.name in needed)
     made = msgspec.structs.replace(program, calls=tuple(kept), inputs=inputs, outputs=outputs)
     return made if len(kept) > 1 else made.instances()[0]
+
+
+def _is_whole(program: Program) -> bool:
+    """Whether no call takes an output of another that went."""
+    if isinstance(program, Instance):
+        return True
+    known = {x.name for x in program.inputs} | {name for call in program.calls for name in call.outputs}
+    return {x.of for call in program.calls for x in call.inputs if x.of} <= known
 
 
 def _sweep(graph: Any) -> None:

@@ -20,7 +20,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import reduction
 from opera.triage.distinct import belonging, causes, dividing, kinship, numbers
-from opera.triage.reducer import hidden
+from opera.triage.reducer import cut, hidden
 from opera.triage.reducer.asking import Budget
 from opera.triage.reducer.reduce import SEARCH, SECONDS, NotReduced, about, asker, innermost, reduce
 from opera.triage.reduction import Reduction
@@ -89,6 +89,7 @@ def reduce_all(
             store(workspace, made)
             fresh.add(made.test)
             tell(told(workspace, finding, made))
+            _cut(workspace, probe, finding, made, min(seconds, end - time.monotonic()), tell)
             besides = (hidden.by_other_routes, hidden.by_its_answer)
             for other in (x for of in besides for x in of(workspace, probe, made, seconds)):
                 if other.finding not in found:
@@ -110,7 +111,9 @@ def reduce_all(
                 except (NotReduced, OperaError):  # the finding has a reduction; this one only tells whether it is two
                     continue
                 store(workspace, made)
-                tell(told(workspace, finding if verdict in found[finding] else verdict.finding, made))
+                name = finding if verdict in found[finding] else verdict.finding
+                tell(told(workspace, name, made))
+                _cut(workspace, probe, name, made, min(seconds, end - time.monotonic()), tell)
         at = {(x.frontend, x.environment) for of in found.values() for x in of}
         _kin(workspace, probe, min(max(seconds, KIN * total), last - time.monotonic()), at)
     causes.remember(workspace, before)
@@ -125,6 +128,14 @@ def unasked_members(workspace: Workspace) -> list[str]:
         for name, of in scripts.members(workspace).items()
         if name in done and len({x.test for x in of}) > 1 and not any((x.finding, x.test) in asked for x in of)
     ]
+
+
+def _cut(
+    workspace: Workspace, probe: Probe, finding: str, of: Reduction, seconds: float, tell: Callable[[str], None]
+) -> None:
+    """Look for the plain form of a reduction, and tell of it."""
+    if seconds > 0 and (plain := cut.renew(workspace, probe, of, seconds)) is not None:
+        tell(told(workspace, finding, plain))
 
 
 def ask_kin(workspace: Workspace, seconds: float, workers: int = 2) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from opera import compilers
 from opera.oracle import draws, location, randomness
 from opera.oracle.draws import Broken
 from opera.oracle.screens import AGREEING
@@ -21,7 +22,7 @@ from opera.triage.conditions import deciding, peculiar
 from opera.triage.distinct import kinship
 from opera.triage.doubts import SMALL
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import EQUAL, at_limit
+from opera.triage.sentence import EQUAL, at_limit, brief
 from opera.triage.shrink import shapes
 
 BORNE_OUT = 3
@@ -32,13 +33,20 @@ class Choice(NamedTuple):
     """What shows a finding: the verdict on a member, or on the smallest program that a member was reduced to.
 
     `reduction` is that of the program, None where the member itself is shown; `member` is the member. `alike` are operators in
-    place of one of the program's with which the finding fails as well, the most frequent first.
+    place of one of the program's with which the finding fails as well, the most frequent first. `whole` is what the
+    member was reduced to, where `reduction` is the plain form of that (opera.triage.reducer.cut).
     """
 
     verdict: Verdict
     member: Verdict
     reduction: Reduction | None = None
     alike: tuple[str, ...] = ()
+    whole: Reduction | None = None
+
+    @property
+    def exported(self) -> str:
+        """What a plain form was exported from, in words (`from torch.istft`); empty where it is none."""
+        return f"from {brief(self.whole.program().program.operator)}" if self.whole else ""
 
     @property
     def deciding(self) -> tuple[str, ...]:
@@ -51,14 +59,19 @@ class Choice(NamedTuple):
 
 
 def choose(
-    workspace: Workspace, verdicts: list[Verdict], known: Mapping[str, list[Reduction]] | None = None
+    workspace: Workspace,
+    verdicts: list[Verdict],
+    known: Mapping[str, list[Reduction]] | None = None,
+    *,
+    plain: bool = True,
 ) -> Choice | None:
     """Return what shows a finding best: the smallest program that a member was reduced to, of operators that the compiler
     knows if there is one, whose outputs an independent implementation confirms if there is one, of ordinary numbers if
     there is one, of small ones one of which is known what decides; else the first of its `candidates`.
 
     None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
-    the folders of its tests were deleted. `known` is reduction.by_member, of who asks for many findings.
+    the folders of its tests were deleted. `known` is reduction.by_member, of who asks for many findings. Unless `plain` is
+    False, the plain form of a reduction is shown in its place: nodes of the file that its compiler is given.
     """
     names = dict.fromkeys(x.test for x in verdicts)
     found = reduction.by_member(workspace, names) if known is None else known
@@ -89,12 +102,27 @@ def choose(
             ),
         )
         member = members[best.test, best.environment, best.variant]
+        if plain and (cut := _plain(workspace, best)) is not None:
+            shown = msgspec.structs.replace(
+                member, test=cut.stored, frontend=cut.frontend, variant=cut.variant, outcome=cut.outcome
+            )
+            return Choice(_of_drawn(workspace, shown), member, cut, whole=best)
         shown = msgspec.structs.replace(member, test=best.stored, outcome=best.outcome)
         own = best.program().program.operators
-        plain = [x for x in reduced if x.finished and not _holds_bodies(x)]
-        alike = tuple(x for x in reduction.named([best, *plain]) if x not in own)
+        others = [x for x in reduced if x.finished and not _holds_bodies(x)]
+        alike = tuple(x for x in reduction.named([best, *others]) if x not in own)
         return Choice(_of_drawn(workspace, shown), member, _shared(best, reduced), alike)
     return next((Choice(_of_drawn(workspace, x), x) for x in candidates(workspace, verdicts)), None)
+
+
+def _plain(workspace: Workspace, of: Reduction) -> Reduction | None:
+    """Return the plain form of a reduction, where its test is there."""
+    compiler, _, library = of.frontend.rpartition("-")
+    if compilers.artefact(compiler, library, of.variant) in ("", library):
+        return None
+    found = reduction.plain(workspace, of)
+    there = found is not None and migrated.folder(workspace.tests_folder, found.stored).is_dir()
+    return found if there else None
 
 
 def _holds_bodies(found: Reduction) -> bool:

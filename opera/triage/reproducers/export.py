@@ -133,7 +133,7 @@ def _export(workspace: Workspace, finding: str, verdicts: list[Verdict], style: 
     of_test: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         of_test[verdict.test].append(verdict)
-    best = choose(workspace, verdicts)
+    best = choose(workspace, verdicts, plain=not STYLES[style].library)
     title = scripts.exhibited(workspace, finding, best)[0].sentence if best else ""
     shown: set[str] = set()
     for of in of_test.values():
@@ -170,7 +170,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 def _part(workspace: Workspace, finding: str, of: list[Verdict], style: str, shown: set[str]) -> _Part | str:
     """Return the case of one member, or why it has none; a reduction that several members share is one case."""
-    chosen = choose(workspace, of)
+    chosen = choose(workspace, of, plain=not STYLES[style].library)
     if chosen is None:
         return "it fails only after other tests, or its test was deleted"
     outcome = chosen.verdict.outcome

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -82,16 +83,17 @@ def exhibited(workspace: Workspace, finding: str, chosen: Choice) -> tuple[Exhib
     verdict = chosen.verdict
     directory = migrated.folder(workspace.tests_folder, verdict.test)
     manifest = migrated.read_manifest(directory)
-    environment = workspace.environments()[verdict.environment]
-    frontend = compilers.frontend(environment["compiler"], manifest.library)
+    made = environment(workspace, chosen)
+    compiler = made["compiler"]
+    frontend = compilers.frontend(compiler, manifest.library)
     variants = {x.name: x for x in frontend.VARIANTS}
     seen = workspace.provenances(tests.test(workspace, chosen.member.test).instance)
     options, outcome = limits_of(workspace), verdict.outcome
     exhibit = Exhibit(
         id=finding,
         frontend=verdict.frontend,
-        compiler=environment["compiler"],
-        versions={environment["compiler"]: environment["version"], **environment["exporter"]},
+        compiler=compiler,
+        versions={compiler: made["version"], **made["exporter"]},
         artefact=variants.get(verdict.variant, frontend.VARIANTS[0]).artefact,
         verdict=outcome.verdict,
         stage=outcome.stage,
@@ -99,22 +101,32 @@ def exhibited(workspace: Workspace, finding: str, chosen: Choice) -> tuple[Exhib
         message=outcome.message,
         location=outcome.location,
         sentence=sentence(
-            compilers.title(environment["compiler"]),
+            compilers.title(compiler),
             manifest.operator,
             outcome,
             chosen.deciding,
-            exporter=compilers.exporter(environment["compiler"], manifest.library),
+            exporter=compilers.exporter(compiler, manifest.library),
+            route=chosen.exported,
             alike=chosen.alike,
         ),
         output=str(outcome.details.get("output", "")),
         came_from=f"{seen[0].test} ({seen[0].file})" if seen else "",
         limits=options,
-        computes_in=compilers.computes_in(frontend, environment.get("options", {}).get("device", "")),
+        computes_in=compilers.computes_in(frontend, made.get("options", {}).get("device", "")),
         variant=verdict.variant,
         drawn={name: value for name, value in outcome.details.items() if name.startswith("drawn")},
-        chosen=settings.of(environment["compiler"], environment.get("options", {})),
+        chosen=settings.of(compiler, made.get("options", {})),
     )
     return exhibit, manifest, directory, workspace.instance(manifest.instance)
+
+
+def environment(workspace: Workspace, chosen: Choice) -> dict[str, Any]:
+    """Return the document of the environment of what was chosen; of a plain form, with what made that."""
+    found = workspace.environments()[chosen.verdict.environment]
+    if chosen.whole is None:
+        return found
+    manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, chosen.verdict.test))
+    return {**found, "exporter": manifest.exporter}
 
 
 def _write_sequel(workspace: Workspace, finding: str, verdicts: list[Verdict], path: Path) -> Path | None:

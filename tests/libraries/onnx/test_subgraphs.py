@@ -98,3 +98,14 @@ def test_types_within_a_body_are_known_so_that_its_oldest_opset_is() -> None:
 
 def test_a_program_that_holds_none_has_no_smaller_body() -> None:
     assert subgraphs.shortened(Instance("onnx", "Abs", {}, (operand("X", 2),), ("Y",), {"opset": {"": 20}})) == []
+
+
+def test_an_output_that_another_call_takes_does_not_go() -> None:
+    call = scan()
+    taken = tuple(Argument(x.name, x.name) for x in call.inputs)
+    calls = (
+        Call("Scan", call.params, taken, ("c", "d"), call.context),
+        Call("Neg", {}, (Argument("X", "d"),), ("n",), {"opset": {"": 20}}),
+    )
+    made = subgraphs.shortened(Graph("onnx", call.inputs, calls, ("c", "n")))
+    assert made and all(parse(x.form()) == x for x in made)

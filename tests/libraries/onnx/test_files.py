@@ -1,0 +1,140 @@
+"""A model file becomes a program that computes the same, with the value of each of its results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opera.errors import InvalidTest
+from opera.libraries import get
+from opera.libraries.pieces import run
+from opera.programs.program import Captured, Graph, Provenance, parse
+from opera.programs.values import Tensor, Value
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+from opera.libraries.onnx import files  # noqa: E402
+
+X = Tensor.of(np.array([1.0, -2.0, 3.0], "f4"))
+
+
+def info(name: str, shape: tuple[int, ...] | None = (3,), kind: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def held(name: str, value: object, dtype: str = "f4") -> onnx.TensorProto:
+    return numpy_helper.from_array(np.array(value, dtype), name)
+
+
+def saved(folder: Path, nodes: list[onnx.NodeProto], initializers: list[onnx.TensorProto], output: str) -> Path:
+    graph = helper.make_graph(nodes, "g", [info("layer/x:0")], [info(output, None)], initializers)
+    path = folder / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), path)
+    return path
+
+
+def looped() -> tuple[list[onnx.NodeProto], list[onnx.TensorProto]]:
+    """Return Relu, a loop of two rounds that adds a constant from outside, and a node that no output hangs on."""
+    body = helper.make_graph(
+        [helper.make_node("Add", ["v", "layer/one:0"], ["w"]), helper.make_node("Identity", ["c"], ["d"])],
+        "body",
+        [info("i", (), TensorProto.INT64), info("c", (), TensorProto.BOOL), info("v")],
+        [info("d", (), TensorProto.BOOL), info("w")],
+    )
+    nodes = [
+        helper.make_node("Relu", ["layer/x:0"], ["other/x:0"]),
+        helper.make_node("Exp", ["layer/x:0"], ["dead"]),
+        helper.make_node("Loop", ["layer/n", "layer/go", "other/x:0"], ["layer/y:0"], body=body),
+    ]
+    return nodes, [
+        held("layer/one:0", 1.0),
+        held("layer/n", 2, "i8"),
+        held("layer/go", True, "?"),
+        held("layer/unread", 0.0),
+    ]
+
+
+def expected(program: Graph, folder: Path) -> list[Value]:
+    from opera.programs import migrated
+
+    get("onnx").wrap(Captured(program, Provenance("s", "f", "t")), "t", folder)
+    return migrated.read_values(folder, "expected")
+
+
+def test_a_file_is_a_program_of_short_names_that_computes_the_same(tmp_path: Path) -> None:
+    program, known = files.opened(saved(tmp_path, *looped(), "layer/y:0"), {"layer/x:0": X})
+    assert program.operators == ("Relu", "Constant", "Constant", "Constant", "Loop"), (
+        "constants stand before what reads them"
+    )
+    assert program.outputs == ("y",) and [x.name for x in program.inputs] == ["x"]
+    assert program.calls[-1].context["captured"] == ["one"]
+    wanted = Tensor.of(np.array([3.0, 2.0, 5.0], "f4"))
+    assert known["y"] == wanted and known["x_2"] == Tensor.of(np.array([1.0, 0.0, 3.0], "f4"))
+    assert expected(parse(program.canonical()), tmp_path / "t") == [wanted]  # type: ignore[arg-type]
+
+
+def test_a_part_of_it_is_given_what_the_others_return(tmp_path: Path) -> None:
+    program, known = files.opened(saved(tmp_path, *looped(), "layer/y:0"), {"layer/x:0": X})
+    part = run(program, program.calls[1:], known)
+    assert [x.name for x in part.inputs] == ["x_2"] and part.operators == ("Constant",) * 3 + ("Loop",)
+    assert expected(part, tmp_path / "t") == [known["y"]]  # type: ignore[arg-type]
+    alone = run(program, program.calls[-1:], known)
+    assert expected(alone, tmp_path / "u") == [known["y"]]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("operator", ["RandomUniformLike", "RandomNormalLike"])
+def test_the_evaluator_draws_in_the_likeness_of_a_scalar(tmp_path: Path, operator: str) -> None:
+    reduced = helper.make_node("ReduceSum", ["layer/x:0"], ["s"], keepdims=0)
+    nodes = [reduced, helper.make_node(operator, ["s"], ["y"])]
+    _, known = files.opened(saved(tmp_path, nodes, [], "y"), {"layer/x:0": X})
+    drawn = known["y"]
+    assert isinstance(drawn, Tensor) and (drawn.dtype, drawn.shape) == ("float32", ())
+
+
+def test_a_loop_without_a_condition_runs_and_one_without_an_end_is_none(tmp_path: Path) -> None:
+    nodes, initializers = looped()
+    nodes[-1].input[1] = ""
+    _, known = files.opened(saved(tmp_path, nodes, initializers, "layer/y:0"), {"layer/x:0": X})
+    assert known["y"] == Tensor.of(np.array([3.0, 2.0, 5.0], "f4"))
+    nodes[-1].input[0] = ""
+    with pytest.raises(InvalidTest, match="rounds"):
+        files.opened(saved(tmp_path, nodes, initializers, "layer/y:0"), {"layer/x:0": X})
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (1, 2)])
+def test_what_the_rounds_of_a_loop_return_is_stacked(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Add", ["one", "one"], ["s"])],
+        "body",
+        [info("i", (), TensorProto.INT64), info("c", (), TensorProto.BOOL)],
+        [info("d", (), TensorProto.BOOL), info("s", shape)],
+    )
+    nodes = [
+        helper.make_node("Loop", ["n", "go"], ["y"], body=body),
+        helper.make_node("ReduceSum", ["layer/x:0"], ["z"]),
+    ]
+    made = [held("one", np.ones(shape)), held("n", 2, "i8"), held("go", True, "?")]
+    _, known = files.opened(saved(tmp_path, nodes, made, "y"), {"layer/x:0": X})
+    assert known["y"] == Tensor.of(np.full((2, *shape), 2.0, "f4"))
+
+
+def test_what_is_of_no_known_operators_is_no_program(tmp_path: Path) -> None:
+    path = saved(tmp_path, [helper.make_node("Relu", ["layer/x:0"], ["y"])], [], "y")
+    model = onnx.load(path)
+    model.graph.node[0].domain = "nobody"
+    onnx.save(model, path)
+    with pytest.raises(InvalidTest):
+        files.opened(path, {"layer/x:0": X})
+
+
+def test_a_loop_is_made_of_what_its_body_computes_in_the_first_round(tmp_path: Path) -> None:
+    program, known = files.opened(saved(tmp_path, *looped(), "layer/y:0"), {"layer/x:0": X})
+    loop = program.instance(program.calls[-1], known)
+    pieces = get("onnx").expanded(loop)  # type: ignore[attr-defined]
+    assert [x.operators for x in pieces] == [("Add",), ("Identity",), ("Add", "Identity")]
+    added = Tensor.of(np.array([2.0, 1.0, 4.0], "f4"))
+    assert expected(pieces[0], tmp_path / "t") == [added]
+    assert expected(pieces[-1], tmp_path / "u") == [Tensor.of(np.array(True)), added]

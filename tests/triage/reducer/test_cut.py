@@ -1,0 +1,150 @@
+"""Of a file's nodes the few that fail are found, whatever stands around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+import pytest
+from faults.onnx_faults import Silent
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opera.programs.program import Argument, Call, Captured, Graph, Instance, Operand, Program, Provenance
+from opera.programs.values import Tensor, Value
+from opera.programs.verdicts import CRASH, PASS, Limits, Outcome
+from opera.report.draft import draft
+from opera.run import driver as stage
+from opera.store.workspace import Workspace
+from opera.triage.failure import alike
+from opera.triage.findings import findings
+from opera.triage.reducer import cut, reducing
+from opera.triage.reproducers import scripts
+from opera.triage.reproducers.choice import choose
+
+ONE = Tensor.of(np.ones(1, "f4"))
+FAILED = Outcome(CRASH, "compile", "InternalError", "cannot emit this operator directly", conversion_function="it")
+
+
+def call(operator: str, name: str, *of: str) -> Call:
+    arguments = tuple(Argument(f"input_{n}", x) for n, x in enumerate(of))
+    return Call(operator, {} if of else {"value": ONE}, arguments, (name,), {"opset": {"": 20}})
+
+
+class Compiler:
+    """A compiler that fails as it is told."""
+
+    def __init__(self, fails: Callable[[Program], bool]) -> None:
+        self.failing, self.batch, self.asked, self.target = fails, 4, list[Program](), FAILED
+
+    def look(self, programs: Sequence[Program]) -> list[Outcome]:
+        self.asked += programs
+        return [FAILED if self.failing(x) else Outcome(PASS) for x in programs]
+
+    def fails(self, outcome: Outcome, *, elsewhere: bool = False) -> bool:
+        return alike("tvm-onnx", FAILED, outcome, elsewhere=elsewhere)
+
+
+def chain(operators: Sequence[str]) -> tuple[Graph, dict[str, Value]]:
+    """Return a program in which each call takes what the one before it returns, and a constant of its own."""
+    calls, last = list[Call](), "x"
+    for n, operator in enumerate(operators):
+        calls += [call("Constant", f"c{n}"), call(operator, f"r{n}", last, f"c{n}")]
+        last = f"r{n}"
+    graph = Graph("onnx", (Operand("x", ONE),), tuple(calls), (last,))
+    return graph, dict.fromkeys(("x", *(name for x in calls for name in x.outputs)), ONE)
+
+
+def found(fails: Callable[[Program], bool], graph: Graph, known: dict[str, Value]) -> Program | None:
+    return cut.nodes(Compiler(fails), graph, known)  # type: ignore[arg-type]
+
+
+@given(st.integers(0, 9), st.integers(0, 9))
+def test_the_node_that_fails_is_found_alone_with_its_constants(before: int, after: int) -> None:
+    graph, known = chain(["A"] * before + ["Bad"] + ["B"] * after)
+    made = found(lambda x: "Bad" in x.operators, graph, known)
+    assert made is not None and made.operators == ("Constant", "Bad")
+
+
+@given(st.integers(1, 9), st.integers(1, 6), st.integers(0, 9))
+def test_what_fails_only_behind_another_is_found_with_it(before: int, between: int, after: int) -> None:
+    graph, known = chain(["A"] * before + ["Cause"] + ["B"] * between + ["Bad"] + ["A"] * after)
+
+    def fails(x: Program) -> bool:
+        names = x.operators
+        return "Bad" in names and "Cause" in names[: names.index("Bad")]
+
+    made = found(fails, graph, known)
+    assert made is not None
+    assert [x for x in made.operators if x != "Constant"] == ["Cause", *["B"] * between, "Bad"]
+
+
+def test_what_fails_with_its_constants_fed_alone_is_fed() -> None:
+    graph, known = chain(["A", "Bad", "A"])
+    made = found(lambda x: "Bad" in x.operators and "Constant" not in x.operators, graph, known)
+    assert made is not None and made.operators == ("Bad",)
+    assert [x.name for x in made.inputs] == ["input_0", "input_1"]
+
+
+def test_what_fails_with_one_constant_fed_is_fed_that() -> None:
+    graph, known = chain(["Sum", "A", "Bad", "A"])
+
+    def fails(x: Program) -> bool:
+        needs = "Sum" not in x.operators or "Constant" in x.operators[: x.operators.index("Sum")]
+        return needs and "Bad" in x.operators and "c2" not in {y for c in getattr(x, "calls", ()) for y in c.outputs}
+
+    made = found(fails, graph, known)
+    assert made is not None and made.operators == ("Bad",)
+
+
+def test_a_node_that_fails_only_when_it_is_fed_is_not_taken() -> None:
+    """What is computed from a shape that is known is no dynamic shape, as the same node given that shape has."""
+    graph, known = chain(["Shape", "Expand", "Unique", "Expand"])
+
+    def fails(x: Program) -> bool:
+        names = x.operators
+        return ("Expand" in names and "Shape" not in names[: names.index("Expand")]) or names.count("Expand") > 1
+
+    made = found(fails, graph, known)
+    assert made is not None and made.operators == ("Constant", "Expand")
+    assert [x.name for x in made.inputs] == ["r2"], "the second of the two"
+
+
+def test_a_file_that_does_not_fail_so_as_a_program_has_no_plain_form() -> None:
+    graph, known = chain(["A", "B"])
+    assert found(lambda _: False, graph, known) is None
+    other = msgspec.structs.replace(FAILED, message="quite another thing is said here")
+    compiler = Compiler(lambda _: True)
+    compiler.look = lambda programs: [other for _ in programs]  # type: ignore[method-assign]
+    assert cut.nodes(compiler, graph, known) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.full
+def test_what_fails_by_an_exported_file_is_shown_by_its_node(workspace: Workspace) -> None:
+    """OpenVINO loses an axis of the inverse of a real transform, by ONNX's DFT that PyTorch's exporter writes."""
+    for name in ("torch", "onnxscript", "openvino"):
+        pytest.importorskip(name)
+    x = Tensor.of(np.arange(1.0, 5.0, dtype="f4").reshape(1, 2, 2))
+    called = {"call": {"args": ["input"], "kwargs": []}, "kind": "function"}
+    hfft = Instance("torch", "torch.fft.hfft", {}, (Operand("input", x),), (), called)
+    workspace.add_captured([Captured(hfft, Provenance("suite", "file", "test"))])
+    stage.run(workspace, stage.Options(compilers=("openvino",), workers=1, limits=Limits(60.0)), Silent())
+    [before] = [x for x in findings(workspace) if x.variants == ("onnx",)]
+    reducing.reduce_all(workspace, [before.id], 20.0, 120.0, lambda _: None, workers=1)
+    [after] = [x for x in findings(workspace) if x.id == before.id]
+    assert "DFT" in after.sentence and "(from torch.fft.hfft)" in after.sentence and after.frontend == "openvino-torch"
+    members = scripts.members(workspace)[after.id]
+    chosen, own = choose(workspace, members), choose(workspace, members, plain=False)
+    assert chosen is not None and own is not None and chosen.whole == own.reduction
+    assert (
+        chosen.verdict.frontend == "openvino-onnx" and "torch" not in scripts.environment(workspace, chosen)["exporter"]
+    )
+    path = scripts.write(workspace, after.id, members)
+    assert path is not None and "torch" not in path.read_text().replace("torch.fft.hfft", "").replace(
+        "openvino-torch", ""
+    )
+    assert scripts.verify(path, after.id).shown
+    told = draft(workspace, after.id)
+    assert told.framework == "ONNX" and told.library == "PyTorch" and "[ONNX] " in told.title
+    assert "import torch" not in told.script and not told.exit_codes
