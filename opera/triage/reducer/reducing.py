@@ -244,7 +244,7 @@ def _others(
         for number in range(dividing.MOST):
             seen = _asked(workspace, probe, group, budget, anew=fresh is not None and number == 0)
             if more := [x for x in seen.hidden if x.test not in {y.test for y in group}]:
-                _numbers(workspace, probe, more, budget)
+                _numbers(workspace, probe, [*of, *more], Budget(seconds))
                 besides += dividing.diverse(workspace, more)
                 group += [x for x in besides if x not in group]
                 seen = _asked(workspace, probe, group, budget, anew=False)
@@ -266,33 +266,35 @@ def _numbers(workspace: Workspace, probe: Probe, of: Sequence[Verdict], budget: 
     One that gets ordinary numbers wrong, where what is seen is a NaN or an infinity, is a test of its own with ordinary ones;
     such are returned.
     """
-    known = numbers.stored(workspace)
-    told = dividing.features(workspace, {x.test for x in of if (x.finding, x.test) not in known})
+    known, told = numbers.stored(workspace), dividing.features(workspace, {x.test for x in of})
     alike: dict[Hashable, list[Verdict]] = defaultdict(list)
     for x in of:
         if x.test in told and numbers.converts(told[x.test].operators, x.outcome):
-            alike[x.finding, told[x.test].dtypes].append(x)
+            alike[x.environment, told[x.test].dtypes].append(x)
     plain: dict[str, Verdict] = {}
     for group in alike.values():
-        first = group[0]
+        new = [x for x in group if (x.finding, x.test) not in known]
+        seen = next((known[x.finding, x.test] for x in group if x not in new), None)
+        if seen is not None or not new:
+            numbers.save(workspace, new, seen or "")
+            continue
         try:
-            ask, program = asker(workspace, probe, first)
+            ask, program = asker(workspace, probe, new[0])
             ask.budget = budget
-            numbers.save(workspace, group, found := numbers.wrong(ask, program))
+            numbers.save(workspace, new, found := numbers.wrong(ask, program))
             usual = numbers.ordinary(program)
-            hides = found == numbers.ORDINARY and first.outcome.symptom == "nan-mask" and first.finding not in plain
+            hides = found == numbers.ORDINARY and new[0].outcome.symptom == "nan-mask" and new[0].finding not in plain
             if not hides or usual is None or not ask.agreed(usual):
                 continue
-            if (made := hidden.store(workspace, ask, first, usual, "with ordinary numbers")) is not None:
-                plain[first.finding] = made
+            if (made := hidden.store(workspace, ask, new[0], usual, "with ordinary numbers")) is not None:
+                plain[new[0].finding] = made
         except (NotReduced, OperaError):
             continue
         except Spent:
             break
     if plain:  # they are of findings whose other members may think of no special number alone
-        _numbers(
-            workspace, probe, list(stored_verdicts.of_findings(workspace, {x.finding for x in plain.values()})), budget
-        )
+        others = stored_verdicts.of_findings(workspace, {x.finding for x in plain.values()})
+        _numbers(workspace, probe, [*of, *others], budget)
     return list(plain.values())
 
 
