@@ -54,7 +54,7 @@ TRIED = 3
 """Members that are looked at, the smallest first, until one fails by the library's own reference."""
 BACK = 6
 """Programs of the search that are confirmed, the smallest first, until one fails in a fresh process."""
-FITTED = 64
+FITTED = 96
 """Programs of simpler parameters and fewer elements at once that are asked about at a time."""
 INTEGERS = {f"{kind}{bits}": bits for kind in ("uint", "int") for bits in (8, 16, 32, 64)}
 """Integer dtypes → their bits."""
