@@ -22,6 +22,7 @@ from opera.triage import blame, part
 from opera.triage.blame import Blame, Subject
 from opera.triage.findings import findings
 from opera.triage.part import AS_FOUND, CONSTANTS, INPUTS, OTHER, ROUTE, WITHOUT, Tried
+from opera.triage.reproducers.choice import Choice
 
 WRONG = Outcome(
     INCONSISTENT, "infer", "value", "output 'y': 1 of 2", details={"output": "y", "index": "[0]", "actual": 3.0}
@@ -239,14 +240,14 @@ def test_what_another_route_shows_is_told_as_far_as_the_unreduced_test_bears_it_
     failed = Verdict("t", "openvino-torch", "exported-program", "e", WRONG, "F1", "")
     for unconfirmed, told in ((frozenset(), "; as TorchScript it is right"), (frozenset(["torchscript"]), "")):
         laid = blame.laid(msgspec.structs.replace(about, unconfirmed=unconfirmed), tried, 0.0)
-        assert blame.route(failed, laid) == f"as an exported program{told}"
+        assert blame.route(Choice(failed, failed), laid) == f"as an exported program{told}"
     tried[1] = Tried(ROUTE, tried[1].way, WRONG)
-    assert blame.route(failed, blame.laid(about, tried, 0.0)) == ""  # it fails alike
+    assert blame.route(Choice(failed, failed), blame.laid(about, tried, 0.0)) == ""  # it fails alike
     stopped = msgspec.structs.replace(failed, outcome=crash("load"))
     for message, route in (("it failed", ""), ("a tensor is missing here", "as an exported program")):
         rows = [Tried(AS_FOUND, "now", crash("load")), Tried(ROUTE, tried[1].way, crash("load", message))]
         laid = blame.laid(msgspec.structs.replace(about, seen=crash("load")), rows, 0.0)
-        assert blame.route(stopped, laid) == route
+        assert blame.route(Choice(stopped, stopped), laid) == route
 
 
 def test_the_rule_that_is_broken_and_the_definition_that_is_wrong_are_told() -> None:
@@ -256,8 +257,8 @@ def test_the_rule_that_is_broken_and_the_definition_that_is_wrong_are_told() -> 
     )
     failed = Verdict("t", "tvm-onnx", "inputs", "e", crash("compile"), "F1", "")
     laid = blame.laid(about, [Tried(AS_FOUND, "now", crash("compile")), Tried(LAWFUL, "the module", broken)], 0.0)
-    assert blame.route(failed, laid) == "the body of Loop has an input without a dtype (layout=NHWC)"
-    assert blame.route(failed, msgspec.structs.replace(laid, because="something else")) == ""
+    assert blame.route(Choice(failed, failed), laid) == "the body of Loop has an input without a dtype (layout=NHWC)"
+    assert blame.route(Choice(failed, failed), msgspec.structs.replace(laid, because="something else")) == ""
     way = onnxruntime.BODIES[0].about
     tried = [Tried(AS_FOUND, "now", WRONG), Tried(BODY, way, WRONG)]
     laid = blame.laid(Subject("F1", "e", "onnxruntime-onnx", "inputs", "t", WRONG), tried, 0.0)
@@ -273,8 +274,9 @@ def test_what_varies_or_is_drawn_is_right_by_no_setting() -> None:
     drawn = msgspec.structs.replace(WRONG, details={"drawn": "range", "why": "output 0 holds -2"})
     varies = msgspec.structs.replace(WRONG, verdict=UNSTABLE)
     for outcome, told in ((WRONG, "without keep_params_in_input it is right"), (drawn, ""), (varies, "")):
-        assert blame.route(Verdict("t", "tvm-onnx", "inputs", "e", outcome, "F1", ""), laid).endswith(told or "")
-        assert bool(blame.route(Verdict("t", "tvm-onnx", "inputs", "e", outcome, "F1", ""), laid)) is bool(told)
+        failed = Verdict("t", "tvm-onnx", "inputs", "e", outcome, "F1", "")
+        by = blame.route(Choice(failed, failed), laid)
+        assert by.endswith(told) and bool(by) is bool(told)
 
 
 def test_other_compilers_are_asked_about_crashes_too(workspace: Workspace) -> None:
