@@ -35,7 +35,7 @@ from opera.triage.reproducers.recipes import Printed
 from opera.triage.reproducers.replay import Sequel
 
 BY_PLUGIN = Printed(
-    ("from opera.triage import by_plugin",),
+    ("from opera.triage.reproducers import by_plugin",),
     (),
     "",
     '(("load", PLUGIN.load), ("compile", PLUGIN.compile), ("infer", PLUGIN.infer))',
