@@ -106,7 +106,7 @@ def test_a_time_budget_is_kept_and_the_rest_is_run_later(filled):
         done = opera("run", "--no-reduce", "--compiler", "onnxruntime", "--time-budget", seconds, "--workspace", root)
         assert done.returncode == 0, done.stderr
         assert "time budget" in done.stdout
-        if first := report(root)["frontends"][0]["tests"]:
+        if first := sum(x["tests"] for x in report(root)["frontends"]):
             break
     assert 0 < first < 1800
     opera("run", "--no-reduce", "--compiler", "onnxruntime", "--limit", first + 50, "--workspace", root)

@@ -49,6 +49,6 @@ def test_a_value_is_told_to_decide_if_no_reduction_of_the_finding_fails_with_ano
 @pytest.mark.parametrize(("near", "wanted"), [((0, 0), "Resize (empty input)"), ((9, 0), "Resize")])
 def test_a_title_has_no_empty_input_where_near_programs_said_whether_that_decides(near, wanted):
     found = reduction((), near, sizes=(0, 2))
-    page: Any = SimpleNamespace(parameters=(), reduced=True)
+    page: Any = SimpleNamespace(parameters=(), reduced=True, blame=None)
     verdict: Any = None
     assert draft._what(found.program().program, page, Choice(verdict, verdict, found)) == wanted
