@@ -33,22 +33,26 @@ KIN = 0.1
 """Share of the time of many reductions that is kept for asking which findings are one cause."""
 SHARE, LEAST = 0.5, 30.0
 """What the findings of a run may take, unless the user says so: a share of the run's seconds, and seconds at least."""
+EARLIER = "; an earlier one, which was finished, stands"
+"""What is told besides of a reduction that had too little time."""
 ASKED = 16
 """Members of a finding that are asked whether they have its cause: first one of those that call the same with equal options."""
 
 
-def store(workspace: Workspace, found: Reduction) -> None:
-    """Store a reduction, and the test that was made of it, which is no part of the corpus.
+def store(workspace: Workspace, found: Reduction) -> Reduction:
+    """Store a reduction, and the test that was made of it, which is no part of the corpus; return the one that stands.
 
     One that had too little time takes no other's place that had enough.
     """
     known = reduction.by_member(workspace, [found.test]).get(found.test, ())
     own = (x for x in known if (x.frontend, x.environment) == (found.frontend, found.environment))
-    if not found.finished and any(x.finished for x in own):
-        return
+    whole = next((x for x in own if x.finished), None)
+    if not found.finished and whole is not None:
+        return whole
     program = found.program().program
     examined.save_test(workspace, examined.Examined(found.finding, found.environment, found.stored, b""), program)
     reduction.save(workspace, found)
+    return found
 
 
 def reduce_all(
@@ -86,12 +90,12 @@ def reduce_all(
             except (NotReduced, OperaError) as error:
                 tell(f"{finding} is not reduced: {error.what if isinstance(error, OperaError) else error}")
                 continue
-            store(workspace, made)
+            stands = store(workspace, made)
             fresh.add(made.test)
-            tell(told(workspace, finding, made))
-            _cut(workspace, probe, finding, made, min(seconds, end - time.monotonic()), tell)
+            tell(told(workspace, finding, made) + (EARLIER if stands is not made else ""))
+            _cut(workspace, probe, finding, stands, min(seconds, end - time.monotonic()), tell)
             besides = (hidden.by_other_routes, hidden.by_its_answer)
-            for other in (x for of in besides for x in of(workspace, probe, made, seconds)):
+            for other in (x for of in besides for x in of(workspace, probe, stands, seconds)):
                 if other.finding not in found:
                     found[other.finding] = [other]
                     left.append(other.finding)
@@ -110,10 +114,10 @@ def reduce_all(
                     made = reduce(workspace, probe, [verdict], min(seconds, end - time.monotonic()))
                 except (NotReduced, OperaError):  # the finding has a reduction; this one only tells whether it is two
                     continue
-                store(workspace, made)
+                stands = store(workspace, made)
                 name = finding if verdict in found[finding] else verdict.finding
-                tell(told(workspace, name, made))
-                _cut(workspace, probe, name, made, min(seconds, end - time.monotonic()), tell)
+                tell(told(workspace, name, made) + (EARLIER if stands is not made else ""))
+                _cut(workspace, probe, name, stands, min(seconds, end - time.monotonic()), tell)
         at = {(x.frontend, x.environment) for of in found.values() for x in of}
         _kin(workspace, probe, min(max(seconds, KIN * total), last - time.monotonic()), at)
     causes.remember(workspace, before)

@@ -256,8 +256,8 @@ def test_a_reduction_that_had_too_little_time_takes_the_place_of_none_on_its_fro
         made("a-onnx", 2, finished=False),
         made("b-onnx", 3, finished=False),
     )
-    for x in (whole, later, other):
-        reducing.store(workspace, x)
+    stands = [reducing.store(workspace, x) for x in (whole, later, other)]
+    assert stands == [whole, whole, other]
     assert {x.frontend: x.captured for x in reduction.stored(workspace)} == {
         "a-onnx": whole.captured,
         "b-onnx": other.captured,
