@@ -240,7 +240,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                 settled=settled,
                 large=large,
                 gone=laid.gone if laid else "",
-                unexplained=_unexplained(chosen),
+                unexplained=_unexplained(chosen, laid),
                 behind="" if of is None else of.behind,
             )
         ),
@@ -257,10 +257,15 @@ def _agreed(workspace: Workspace, chosen: Choice, laid: Blame | None) -> bool:
     return any(x.frontend != own and x.outcome.verdict == PASS for x in verdicts.of_test(workspace, chosen.member.test))
 
 
-def _unexplained(chosen: Choice) -> tuple[int, int] | None:
-    """Return what speaks for something that decides and is not known; of a plain form, also of what that was made of."""
+def _unexplained(chosen: Choice, laid: Blame | None) -> tuple[int, int] | None:
+    """Return what speaks for something that decides and is not known; of a plain form, also of what that was made of.
+
+    Nothing does where an operator's definition is wrong: blame computed it apart.
+    """
     of, whole = chosen.reduction, chosen.whole
-    if of is None or (whole is not None and unexplained(whole, (*whole.deciding, *whole.circumstances)) is None):
+    if of is None or blame.body(laid):
+        return None
+    if whole is not None and unexplained(whole, (*whole.deciding, *whole.circumstances)) is None:
         return None
     return unexplained(of, chosen.deciding)
 

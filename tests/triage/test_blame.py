@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pytest
 from drafted import ABOUT, FINDING, drafted
 from faults.onnx_faults import Silent
@@ -12,6 +13,8 @@ from opera.compilers import APART, BODY, DECLARED, FILE, GIVEN, LAWFUL, LESS, MA
 from opera.compilers.onnxruntime import PLACES
 from opera.compilers.shared.packing import Made, Unlawful
 from opera.libraries.onnx import library
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Tensor
 from opera.programs.verdicts import AGREES, CRASH, ERROR, INCONSISTENT, PASS, SCREENED, UNSTABLE, UNSUPPORTED, Outcome
 from opera.run import driver
 from opera.run.probe import Probe
@@ -20,8 +23,9 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, part
 from opera.triage.blame import Blame, Subject
-from opera.triage.findings import findings
+from opera.triage.findings import _unexplained, findings
 from opera.triage.part import AS_FOUND, CONSTANTS, INPUTS, OTHER, ROUTE, WITHOUT, Tried
+from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice
 
 WRONG = Outcome(
@@ -263,7 +267,13 @@ def test_the_rule_that_is_broken_and_the_definition_that_is_wrong_are_told() -> 
     tried = [Tried(AS_FOUND, "now", WRONG), Tried(BODY, way, WRONG)]
     laid = blame.laid(Subject("F1", "e", "onnxruntime-onnx", "inputs", "t", WRONG), tried, 0.0)
     assert (laid.verdict, blame.body(laid)) == ("library", "ONNX's own function body")
-    assert blame.body(msgspec.structs.replace(laid, verdict="kernel")) == blame.body(None) == ""
+    elsewhere = msgspec.structs.replace(laid, verdict="kernel")
+    assert blame.body(elsewhere) == blame.body(None) == ""
+    call = Instance("onnx", "Abs", {}, (Operand("X", Tensor.of(np.ones(1, "f4"))),), ("Y",), {"opset": {"": 13}})
+    form = Captured(call, Provenance("s", "f", "t")).form()
+    found = Reduction("F1", "e", "onnxruntime-onnx", "inputs", "t", form, WRONG, near=(15, 1), explained=False)
+    shown = Choice(failed, failed, found)
+    assert _unexplained(shown, elsewhere) == (15, 1) and _unexplained(shown, laid) is None
 
 
 def test_what_varies_or_is_drawn_is_right_by_no_setting() -> None:
