@@ -33,7 +33,11 @@ RESULTS = r"\b(?:produc|yield|return|giv|becom|result)(?:e|es|s)?"
 """How a sentence says what comes of something."""
 LITTLE = re.compile(r"an?|the|i[nst]|of|to|that|are|not?|its|by|with|just|at|number|gives?|be")
 """Words of what is told that say nothing by themselves."""
-MEANINGS = (("whole", "integer", "fractional", "fraction"), ("size", "length", "width", "dimension"))
+MEANINGS = (
+    ("whole", "integer", "fractional", "fraction"),
+    ("size", "length", "width", "dimension"),
+    ("tie", "half", "nearest"),
+)
 """Words that say the same of a thing, or its opposite."""
 CONDITION = r"\b(?:if|when|where)\b[^.;]{{0,40}}?[`'\"]*(?<![\w.-]){}(?![\w]|\.\d)"
 """How a sentence says when it holds."""

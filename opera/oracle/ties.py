@@ -26,10 +26,34 @@ def exact(program: Program, shape: tuple[int, ...]) -> Array | None:
     An operator is declared with the input that it rounds, and the one that it divides it by first, if it does. A divisor of one
     dimension stands along `axis`, one of more is repeated along it (blocks).
     """
+    found = _rounded(program, shape)
+    return None if found is None else _ties(*found[1:])
+
+
+def untied(program: Instance) -> tuple[str, Array] | None:
+    """Return the input that a program of one call rounds, and numbers for it without exact ties: a quarter of what they are
+    divided by is added to these. None where there are none."""
+    declared = _declared(program)
+    held = _input(program, declared["of"]) if declared else None
+    found = None if held is None else _rounded(program, held.shape)
+    if found is None or not (tied := _ties(*found[1:])).any():
+        return None
+    name, numerator, divisor = found
+    return name, np.where(tied, numerator + divisor / 4, numerator)
+
+
+def _declared(program: Instance) -> dict[str, Any] | None:
+    declared = resources.declaration("instrumentation", program.library).get("ties", {}).get(program.operator)
+    unless = declared.get("unless", ()) if declared else ()
+    return None if any(program.params.get(name) for name in unless) else declared
+
+
+def _rounded(program: Program, shape: tuple[int, ...]) -> tuple[str, Array, Array] | None:
+    """Return which input is rounded, its numbers, and what each is divided by first."""
     if not isinstance(program, Instance) or int(np.prod(shape)) > LARGEST:
         return None
-    declared = resources.declaration("instrumentation", program.library).get("ties", {}).get(program.operator)
-    if declared is None or any(program.params.get(name) for name in declared.get("unless", ())):
+    declared = _declared(program)
+    if declared is None:
         return None
     numerator, divisor = _input(program, declared["of"]), _input(program, declared.get("by", ""))
     if numerator is None or numerator.shape != shape or (declared.get("by") and divisor is None):
@@ -37,7 +61,7 @@ def exact(program: Program, shape: tuple[int, ...]) -> Array | None:
     spread = None if divisor is None else _along(divisor, shape, program.params.get("axis", 1))
     if divisor is not None and spread is None:
         return None
-    return _ties(numerator, np.ones(shape) if spread is None else spread)
+    return declared["of"], numerator, np.ones(shape) if spread is None else spread
 
 
 def _input(program: Instance, name: str) -> Array | None:
@@ -73,7 +97,7 @@ def _ties(numerator: Array, divisor: Array) -> Array:
         twice = 2 * numerator / divisor
         near = np.isfinite(twice) & (np.abs(twice) < 2.0**53)
         near &= np.abs(np.rint(np.where(near, twice, 0.0))) % 2 == 1
-    for place in zip(*np.nonzero(near), strict=True):
+    for place in map(tuple, np.argwhere(near)):
         odd = int(np.rint(twice[place]))
         found[place] = 2 * Fraction(float(numerator[place])) == odd * Fraction(float(divisor[place]))
     return found

@@ -3,6 +3,9 @@
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
 from opera.libraries.onnx import library
 from opera.oracle import comparison as oracle
@@ -180,9 +183,30 @@ def test_ties_are_found_along_an_axis_and_in_blocks():
     assert of([0.3], 0.2) == [False], "in float32 the quotient is no tie, though it rounds to one"
 
 
+@given(
+    arrays.arrays(
+        np.float32, st.sampled_from([(), (0,), (2, 3)]), elements=st.sampled_from([0, 0.25, 0.5, 1.5, 3, -2.5, np.inf])
+    ),
+    st.sampled_from([1, 2, 0.5]),
+)
+def test_what_is_untied_has_no_ties_and_is_else_what_it_was(x, scale):
+    def program(x):
+        operands = (Operand("x", Tensor.of(x)), Operand("y_scale", Tensor.of(np.float32(scale))))
+        return Instance("onnx", "QuantizeLinear", {}, operands, ("y",), {"opset": {"": 21}})
+
+    tied = ties.exact(program(x), x.shape)
+    found = ties.untied(program(x))
+    assert (found is None) == (not tied.any())
+    if found is not None:
+        name, numbers = found
+        assert name == "x" and (numbers[~tied] == x[~tied]).all()
+        assert not ties.exact(program(numbers.astype(np.float32)), x.shape).any()
+
+
 def test_a_program_without_a_declaration_has_no_ties():
     operands = (Operand("X", Tensor.of(f32(0.5))),)
-    assert ties.exact(Instance("onnx", "Exp", {}, operands, ("y",), {}), (1,)) is None
+    other = Instance("onnx", "Exp", {}, operands, ("y",), {})
+    assert ties.exact(other, (1,)) is None and ties.untied(other) is None
 
 
 def test_inputs_outside_a_documented_domain():

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
+from opera.oracle import ties
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import CONTAINERS, Message, RandomTensor, Tensor, Value
 from opera.triage.sentence import BRANCH, EMPTY, EQUAL, LENGTH_ONE, LIMIT
@@ -27,6 +28,7 @@ SCALAR, RANK = "a 0-d input", "an input of rank"
 FAR, LOST = "a shift not below the width", "bits that are shifted out"
 MASKED, SHORT = "a fully masked row", "a mask shorter than the keys"
 PART, FRACTION = "a part of size 0 that is not the last", "scales that give no whole size"
+TIE = "a tie to round"
 NUDGE = 2.0**-10
 """What is added to a number, relatively, to see whether it decides that it is just this one."""
 SPECIAL: dict[str, Callable[[Array], Array]] = {
@@ -53,7 +55,7 @@ def values(program: Program) -> Iterator[Peculiar]:
         for says, made in (
             (BRANCH, _branch(program)), (FAR, _near(program)), (LOST, _kept(program)), (MASKED, _unmasked(program)),
             (SHORT, _longer_mask(program)),
-            (PART, _parted(program)), (FRACTION, _whole(program)),
+            (PART, _parted(program)), (FRACTION, _whole(program)), (TIE, _untied(program)),
         ):  # fmt: skip
             if made is not None:
                 yield says, [made]
@@ -229,6 +231,12 @@ def _opened(program: Instance, mask: Tensor, past: int | None) -> Array:
     nothing = np.asarray(~seen.any(-1))
     numbers[..., :1] = np.where(nothing[..., None], numbers.dtype.type(numbers.dtype == bool), numbers[..., :1])
     return numbers
+
+
+def _untied(program: Instance) -> Program | None:
+    """Return a call that rounds no number exactly between two integers, None where it rounds none."""
+    found = ties.untied(program)
+    return None if found is None else _with(program, *found)
 
 
 def _parted(program: Instance) -> Program | None:

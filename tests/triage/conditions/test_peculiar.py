@@ -86,6 +86,8 @@ CASES = [
      lambda x: 0 in numbers(x, "split")[:-1], peculiar.PART),
     (call("Resize", {"X": np.ones((1, 1, 2, 2), F32), "scales": F32([1, 1, 0.6, 0.6])}),
      lambda x: len(x.inputs) > 1 and not np.allclose(numbers(x, "scales") * 2 % 1, 0), peculiar.FRACTION),
+    (call("QuantizeLinear", {"x": F32([1, 3]), "y_scale": F32([2]), "y_zero_point": np.uint8([1])}),
+     lambda x: len(x.inputs) == 3 and (numbers(x, "x") / numbers(x, "y_scale") % 1 == 0.5).any(), peculiar.TIE),
     (call("If", {"cond": np.array(False)}, then_branch=THEN, else_branch=ELSE),
      lambda x: x.params["then_branch"] == THEN, peculiar.BRANCH),
     (call("ReduceMax", {"data": np.array([True])}), lambda x: x.inputs[0].value.dtype == "bool", "bool inputs"),
@@ -128,11 +130,20 @@ def test_all_axes_are_listed_in_their_order() -> None:
         call("BitShift", {"X": np.uint8([3]), "Y": np.uint8([7])}, direction="RIGHT"),
         call("Split", {"input": np.ones(2, F32), "split": I64([2, 0])}),
         call("Resize", {"X": np.ones((1, 2), F32), "scales": F32([1, 1.5])}),
+        call("QuantizeLinear", {"x": F32([1, 2.4]), "y_scale": F32([1])}),
         call("torch.nn.MultiheadAttention", {"query": F32([[1]]), "key": F32([[1]]), "attn_mask": np.array([[False]])}),
     ],
 )
 def test_nobody_is_told_what_is_not_there(program: Instance) -> None:
-    told = {peculiar.BRANCH, peculiar.FAR, peculiar.LOST, peculiar.MASKED, peculiar.PART, peculiar.FRACTION}
+    told = {
+        peculiar.BRANCH,
+        peculiar.FAR,
+        peculiar.LOST,
+        peculiar.MASKED,
+        peculiar.PART,
+        peculiar.FRACTION,
+        peculiar.TIE,
+    }
     assert not told & {says for says, _ in peculiar.values(program)}
 
 
