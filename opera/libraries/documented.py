@@ -167,6 +167,16 @@ def assigned(text: str, name: str, value: object) -> str:
     return sentence_on(text, ASSIGNED.format(re.escape(name), f"(?:{written})"))
 
 
+def option(text: str, value: object) -> str:
+    """Return what a description says of one of the strings that it lists (`'mean'`: the weighted mean is taken), or nothing."""
+    if not isinstance(value, str):
+        return ""
+    flat, quote = " ".join(unmarked(text).split()), r"[`'\"]+"
+    ends = rf"(?:[,;.]|\s-)\s*{quote}\w+{quote}\s*[:-]\s|\.\s+(?=[A-Z])|\.?$"
+    found = re.search(rf"({quote}{re.escape(value)}{quote})\s*[:-]\s+(.+?)(?={ends})", flat)
+    return quoted(f"{found[1]}: {found[2]}") if found else ""
+
+
 def row(text: str, name: str, value: object) -> str:
     """Return the row of a table about a value of a parameter, which heads the first of two columns; or nothing."""
     found = re.search(rf"(?m)^\s*=+ +=+\s*\n\s*`?{re.escape(name)}`? .*\n\s*=+ +=+\s*\n((?:.*\n)*?)\s*=+ +=+\s*$", text)
@@ -183,10 +193,10 @@ def omitted(text: str, name: str, own: str) -> str:
 def shaped(text: str, call: Instance) -> str:
     """Return the first sentence on the shape of the output, of as many dimensions as an input has where it says how many."""
     ranks = {len(x.value.shape) for x in call.inputs if isinstance(x.value, Tensor)}
-    for paragraph in re.split(r"\n\s*\n", text):
-        said = sentence_on(paragraph, SHAPED)
-        if said and not re.match(UNMET, said) and ranks.issuperset(map(int, re.findall(r"\b(\d)-D\b", said)[:1])):
-            return said
+    for said in (x for part in re.split(r"\n\s*\n", text) for x in sentences(part) if re.search(SHAPED, x, re.I)):
+        another = re.match(UNMET, said) or not ranks.issuperset(map(int, re.findall(r"\b(\d)-D\b", said)[:1]))
+        if len(re.findall(r"\w+", said)) >= WORDS and not another:
+            return quoted(said)
     return ""
 
 
@@ -328,7 +338,7 @@ def of_docstring(call: Instance, docstring: str, parameters: list[str], address:
             found.append(Quote(about, omitted(text, name, own), address))
         else:
             value = call.params.get(name)
-            said = row(text, name, value) or clause(own, value) or assigned(text, name, value)
+            said = row(text, name, value) or option(own, value) or clause(own, value) or assigned(text, name, value)
             found.append(
                 Quote(about, said or reaching(own.split("\n\n")[0]), address, exact=bool(said), general=not said)
             )

@@ -11,7 +11,7 @@ from opera.libraries.documented import Quote, Wrong
 from opera.oracle import ties
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT
-from opera.programs.verdicts import CRASH, REFUSED, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
 from opera.triage.conditions import deciding, peculiar
 from opera.triage.distinct import kinship
 from opera.triage.reproducers.choice import Choice
@@ -44,7 +44,7 @@ def quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
     except ImportError:
         return []
     names = set(mentioned(calls[0], outcome))
-    alone = not any(map(circumstance, shown.deciding))
+    alone = outcome.verdict == INCONSISTENT or not any(map(circumstance, shown.deciding))
     found = [x for x in found if not x.general or alone or x.about.rpartition(" ")[2].strip("`") in names]
     types = [x for x in found if x.types and of_types(shown, outcome)]
     if any(x.about == "the types" for x in types):

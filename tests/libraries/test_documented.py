@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opera.libraries.documented import Quote, Wrong, body, of_docstring, quoted, reaching, sentences, telling
+from opera.libraries.documented import Quote, Wrong, body, of_docstring, option, quoted, reaching, sentences, telling
 from opera.libraries.onnx import library
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
@@ -61,6 +61,8 @@ DOCSTRING = """f(x, p=2, dim=None) -> Tensor
 
     In the spatial (4-D) case the output will have shape :math:`(N, H_\\text{out})`.
 
+    Output shape:
+
     Supports :ref:`type promotion <doc>`. When ``p = 1`` it is a sum.
 
     - is an item
@@ -106,6 +108,24 @@ def test_what_is_said_of_another_rank_and_what_is_no_prose_is_not_quoted():
     flat = Instance("torch", "f", {}, (Operand("x", Tensor.of(np.ones(2, np.float32))),), ("y",), {})
     assert of_docstring(flat, DOCSTRING, [], "", Wrong("y", "shape")) == []
     assert not any(x in body(DOCSTRING) for x in (">>>", "order of the norm", "->", "something else"))
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("none", "`'none'`: no reduction"),
+        ("mean", "`'mean'`: the mean, of all"),
+        ("sum", "'sum': it is summed up"),
+        ("last", '`"last"`: like the first'),
+        ("of", ""),
+        (1, ""),
+    ],
+)
+def test_one_of_several_strings_is_quoted_alone(value, told):
+    text = """``'none'`` | ``'mean'``. ``'none'``: no reduction, ``'mean'``: the mean,
+      of all, 'sum' - it is summed up. Default: 'mean'.
+        - `"last"`: like the first"""
+    assert option(text, value) == told
 
 
 @given(st.lists(st.text("ab.- *\n`", max_size=12), max_size=6).map("\n".join))

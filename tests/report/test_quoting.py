@@ -48,6 +48,9 @@ def test_how_is_rounded_is_quoted_of_a_tie_that_is_one_off(x, outcome, begins):
 def test_what_a_parameter_is_in_general_is_quoted_where_it_decides_alone_or_a_crash_names_it(deciding, message, told):
     found = quoted("Resize", {"axes": [0]}, {"X": np.float32([1])}, deciding, Outcome(CRASH, "load", "E", message))
     assert [x.startswith("If provided, it specifies a subset of axes") for x in found] == [True] * told
+    assert quoted(
+        "Resize", {"axes": [0]}, {"X": np.float32([1])}, ("axes given", "an input of rank 1"), wrong(1.0, 2.0)
+    )
 
 
 def test_that_a_dtype_is_admitted_is_no_rule_on_numbers_nor_beside_a_parameter_that_decides():
