@@ -204,7 +204,7 @@ def body(docstring: str) -> str:
     """Return what a docstring says beside its sections on parameters, and its examples, without marks of its markup."""
     kept: list[str] = []
     within = None
-    for line in unmarked(inspect.cleandoc(docstring)).splitlines():
+    for line in unmarked(re.sub(r"(?s)```.*?```", "", inspect.cleandoc(docstring))).splitlines():
         indent = len(line) - len(line.lstrip())
         if line.strip() and (within is None or indent <= within):
             within = indent if SECTION.fullmatch(line.strip()) else None

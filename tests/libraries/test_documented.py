@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opera.libraries.documented import Quote, Wrong, body, of_docstring, option, quoted, reaching, sentences, telling
@@ -62,6 +62,10 @@ DOCSTRING = """f(x, p=2, dim=None) -> Tensor
     In the spatial (4-D) case the output will have shape :math:`(N, H_\\text{out})`.
 
     Output shape:
+
+    ```python
+    f(x, p=3)
+    ```
 
     Supports :ref:`type promotion <doc>`. When ``p = 1`` it is a sum.
 
@@ -128,6 +132,7 @@ def test_one_of_several_strings_is_quoted_alone(value, told):
     assert option(text, value) == told
 
 
+@settings(max_examples=40)
 @given(st.lists(st.text("ab.- *\n`", max_size=12), max_size=6).map("\n".join))
 def test_sentences_hold_all_words_of_a_paragraph_in_their_order(paragraph):
     assert " ".join(" ".join(sentences(paragraph)).split()) == " ".join(paragraph.split())
@@ -136,6 +141,7 @@ def test_sentences_hold_all_words_of_a_paragraph_in_their_order(paragraph):
 FLAGS = {x: st.booleans() for x in ("types", "exact", "general")}
 
 
+@settings(max_examples=40)
 @given(st.lists(st.builds(Quote, st.sampled_from(["NaN", "a"]), st.text("ab ", max_size=4), st.just(""), **FLAGS)))
 def test_what_tells_most_is_left_and_nothing_twice(found):
     kept = telling(found)

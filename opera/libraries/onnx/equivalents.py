@@ -17,8 +17,8 @@ from opera.oracle.opinions import Opinion
 from opera.programs.values import RandomTensor, Tensor, Value
 
 NAME = "torch"
-GATES = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
-"""Recurrent operator → the places of PyTorch's gates among those of ONNX (`iofc` for `ifco`, `zrh` for `rzn`)."""
+GATES = {"LSTM": (0, 2, 3, 1), "RNN": (0,)}
+"""Recurrent operator → the places of PyTorch's gates (input, forget, cell, output) among those of ONNX (`iofc`)."""
 
 
 def ask(model: Any, feeds: Mapping[str, Value]) -> Opinion:
@@ -139,9 +139,11 @@ def cast(x: Any, to: Any, saturate: int | None = 1) -> Any:
     import torch
 
     name = str(to).removeprefix("torch.")
-    if name.startswith("float8_e8m0") or not x.is_floating_point():
+    if not (name.startswith("float8") and x.is_floating_point()):
         return None if name.startswith("float8") else x.to(to)
-    if name.startswith("float8") and saturate:
+    if name.startswith("float8_e8m0") or (name == "float8_e4m3fn" and not saturate):  # rounds up; saturates anyway
+        return None
+    if saturate:
         most = torch.finfo(to).max
         wide = x.double()
         x = torch.where(wide.isnan(), wide, wide.clamp(-most, most)).to(x.dtype)
@@ -186,7 +188,7 @@ def unpooled(x: Any, indices: Any, shape: Any, kernel: Any, strides: Any, pads: 
 
 
 def recurrent(kind: str, given: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return LSTM, GRU or RNN by PyTorch's own: Y, Y_h, and Y_c. Raises LookupError for what that has not."""
+    """Return LSTM or RNN by PyTorch's own: Y, Y_h, and Y_c. Raises LookupError for what that has not."""
     import torch
 
     x, way = given["X"], given["direction"]
@@ -195,7 +197,6 @@ def recurrent(kind: str, given: Mapping[str, Any]) -> tuple[Any, ...]:
     odd += ["activations"] * (
         given["activations"] is not None and (kind, *set(given["activations"])) != ("RNN", "Tanh")
     )
-    odd += ["linear_before_reset=0"] * (kind == "GRU" and not given.get("linear_before_reset"))
     if odd:
         raise LookupError(f"PyTorch's {kind} has no {', '.join(odd)}")
     first = bool(given.get("layout"))
