@@ -186,8 +186,9 @@ def row(text: str, name: str, value: object) -> str:
 
 
 def omitted(text: str, name: str, own: str) -> str:
-    """Return the sentence on what becomes of a parameter that is left out, of its own description or a text; or nothing."""
-    return sentence_on(text, rf"(?<!\w){re.escape(name)}(?!\w)[^.]*{OMITTED}") or sentence_on(own, OMITTED)
+    """Return the sentence on what becomes of a parameter that is left out, of a text or its own description; or nothing."""
+    said = sentence_on(text, rf"(?<!\w){re.escape(name)}(?!\w)[^.]*{OMITTED}") or sentence_on(own, OMITTED)
+    return said if len(re.findall(r"\w+", said)) >= WORDS else ""
 
 
 def shaped(text: str, call: Instance) -> str:

@@ -75,7 +75,7 @@ DOCSTRING = """f(x, p=2, dim=None) -> Tensor
     Args:
         p (int): order of the norm. If it is 7, nothing is done.
         dim: the dimension.
-        flag: whether more is returned than the norm itself.
+        flag: whether more is returned than the norm itself. Default: no
 
             When p = 3 something else is said of another thing.
 
@@ -97,6 +97,7 @@ DOCSTRING = """f(x, p=2, dim=None) -> Tensor
         ({"p": 1, "flag": False}, ["p", "flag"], Wrong(), ["When `p = 1` it is a sum."]),
         ({"dim": 1}, ["dim"], Wrong(), []),
         ({}, ["dim"], Wrong(omitted=("dim",)), ["If dim is not given, it defaults to the first one."]),
+        ({}, ["flag"], Wrong(omitted=("flag",)), []),  # "Default: no" is no rule
         ({}, [], Wrong("y", "shape"), ["In the spatial (4-D) case the output will have shape (N, H_out)."]),
         ({}, [], Wrong("y", "TypeError", dtypes=True), ["Supports type promotion."]),
     ],

@@ -70,6 +70,8 @@ def _mended() -> list[type]:
     def unpool(self: Any, x: Any, indices: Any, output_shape: Any = None, **given: Any) -> Any:
         if output_shape is None:
             return MaxUnpool._run(self, x, indices, **given)
+        if x.shape != indices.shape or x.shape[:2] != tuple(output_shape[:2]):
+            raise ValueError(f"indices {indices.shape} and outputs {tuple(output_shape)} do not go with {x.shape}")
         found = np.zeros(tuple(output_shape), x.dtype)
         found.flat[indices.ravel()] = x.ravel()
         return (found,)

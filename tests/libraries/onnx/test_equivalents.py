@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.backend.test.case import node as node_tests
 
+from opera.errors import InvalidTest
 from opera.libraries.onnx import codec, equivalents, references
 from opera.oracle import comparison
 from opera.programs.values import Tensor
@@ -82,6 +83,9 @@ def test_what_is_unpooled_gives_back_the_pooled_when_it_is_pooled_again():
     assert again.equal(pooled)
     [shown] = equivalents.ask(unpooling(True), feeds).outputs
     assert shown == made
+    for odd in ({"I": Tensor.of(np.int64([[[[0]]]]))}, {"S": Tensor.of(np.int64([1, 2, 5, 5]))}):
+        with pytest.raises(InvalidTest, match="do not go with"):
+            references.evaluate(unpooling(True), feeds | odd)
     small = {"X": feeds["X"], "I": Tensor.of(np.int64([[[[0, 3], [9, 14]]]]))}
     assert references.evaluate(unpooling(False), small) == equivalents.ask(unpooling(False), small).outputs
 
