@@ -41,12 +41,27 @@ MEANINGS = (
 """Words that say the same of a thing, or its opposite."""
 CONDITION = r"\b(?:if|when|where)\b[^.;]{{0,40}}?[`'\"]*(?<![\w.-]){}(?![\w]|\.\d)"
 """How a sentence says when it holds."""
+ASSIGNED = r"(?<![\w.])[`'\"]?{}[`'\"]?\s*(?:={{1,2}}|\bis(?: set to)?\b)\s*[`'\"]*{}(?!\w|\.\d)"
+"""How it says which value of a parameter it is about (`p = 0`, `keepdim is True`)."""
+OMITTED = r"\b(?:not (?:given|specified|provided|set|present|supplied)|unspecified|omitted|left out|none|defaults?)\b"
+"""How it says what becomes of what is left out."""
+SHAPED = r"\boutput\b[^.]*\bshape\b|\bshape\b[^.]*\boutput\b"
+"""How it says which shape the output has."""
+UNMET = r"(?i)(?:if|when)\b[^,]*\bnot\b"
+"""How one begins that is about another case."""
+SIGNATURE = re.compile(r"\w[\w.]*\(.*\)(?: ->.*)?")
+PROMOTED = r"\btype promotion\b"
+SECTION = re.compile(r"(?i)(?:(?:keyword |call )?arg(?:ument)?s|parameters|raises|examples?)\s*:{1,2}\s*")
+"""How a section of a docstring begins that is no prose."""
+WORDS = 4
+"""Words that a description has at least: fewer name a thing (`the input tensor.`)."""
 
 
 class Quote(msgspec.Struct, frozen=True):
     """What is said, of what (`attribute keep_aspect_ratio_policy`), and where.
 
-    `types`: only that a dtype is admitted. `exact`: for the very value that a parameter has.
+    `types`: only that a dtype is admitted. `exact`: for the very value that a parameter has. `general`: what a parameter or an
+    input is, whatever becomes of it.
     """
 
     about: str
@@ -54,18 +69,22 @@ class Quote(msgspec.Struct, frozen=True):
     address: str
     types: bool = False
     exact: bool = False
+    general: bool = False
 
 
 class Wrong(NamedTuple):
     """What is wrong: the output, the symptom (`value`, `shape`, ...), and the number expected; empty of draws.
 
-    `told`: what decides besides parameters, as it is told: `a number equal to iou_threshold`.
+    `told`: what decides besides parameters, as it is told: `a number equal to iou_threshold`. `dtypes`: whether several dtypes
+    among the inputs decide, `omitted` the parameters that decide by being left out.
     """
 
     output: str = ""
     symptom: str = ""
     expected: object = None
     told: tuple[str, ...] = ()
+    dtypes: bool = False
+    omitted: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, details: Mapping[str, object], symptom: str) -> Wrong:
@@ -102,25 +121,123 @@ def clause(text: str, value: object) -> str:
     """Return what a description says of a number or truth value (`If 1, …`), up to the next condition, or nothing."""
     if not isinstance(value, bool | int | float):
         return ""
-    names = {str(value), *({"True", "1"} if value == 1 else {"False", "0"} if value == 0 else set())}
-    pattern = CONDITION.format(f"(?:{'|'.join(map(re.escape, sorted(names)))})")
-    sentences = SENTENCE.split(" ".join(text.split()))
-    first = next((place for place, x in enumerate(sentences) if re.search(pattern, x, re.IGNORECASE)), None)
+    pattern = CONDITION.format(f"(?:{'|'.join(map(re.escape, sorted(names_of(value))))})")
+    said = sentences(text)
+    first = next((place for place, x in enumerate(said) if re.search(pattern, x, re.IGNORECASE)), None)
     if first is None:
         return ""
     last = first + 1
-    while last < len(sentences) and not re.match(
-        r"(?:if|when|otherwise|the default)\b", sentences[last], re.IGNORECASE
-    ):
+    while last < len(said) and not re.match(r"(?:if|when|otherwise|the default)\b", said[last], re.IGNORECASE):
         last += 1
-    return quoted(" ".join(sentences[first:last]), CLAUSE)
+    return quoted(" ".join(said[first:last]), CLAUSE)
 
 
 def sentence_on(text: str, pattern: str) -> str:
     """Return the first sentence that matches, with one that puts it in other words (`That is, …`), or nothing."""
-    sentences = [*SENTENCE.split(" ".join(text.split())), ""]
-    found = ((x, after) for x, after in pairwise(sentences) if re.search(pattern, x, re.I))
+    paragraphs = ([*sentences(x), ""] for x in re.split(r"\n\s*\n", text))
+    found = ((x, after) for part in paragraphs for x, after in pairwise(part) if re.search(pattern, x, re.I))
     return next((quoted(f"{x} {after}" if after.startswith("That is,") else x) for x, after in found), "")
+
+
+def sentences(paragraph: str) -> list[str]:
+    """Return the sentences of a paragraph, each on one line; an item of a list begins one, and so does what follows a list."""
+    parts: list[list[str]] = [[]]
+    listed = False
+    for line in inspect.cleandoc(paragraph).splitlines():
+        item = re.match(r"\s*[-*] ", line) is not None
+        if item or (listed and not line.startswith(" ")):
+            parts.append([])
+        listed = item or (listed and line.startswith(" "))
+        parts[-1].append(line)
+    return [x for part in parts if part for x in SENTENCE.split(" ".join(" ".join(part).split()))]
+
+
+def names_of(value: object) -> list[str]:
+    """Return how a text writes a number, a truth value or a string."""
+    if isinstance(value, float) and value.is_integer():
+        return [str(value), str(int(value))]
+    return [str(value), *({"True", "1"} if value == 1 else {"False", "0"} if value == 0 else ())]
+
+
+def assigned(text: str, name: str, value: object) -> str:
+    """Return the first sentence on a value of a parameter (`When p = 0 it is equivalent to …`), or nothing."""
+    if not isinstance(value, bool | int | float | str):
+        return ""
+    written = "|".join(map(re.escape, names_of(value)))
+    return sentence_on(text, ASSIGNED.format(re.escape(name), f"(?:{written})"))
+
+
+def option(text: str, value: object) -> str:
+    """Return what a description says of one of the strings that it lists (`'mean'`: the weighted mean is taken), or nothing."""
+    if not isinstance(value, str):
+        return ""
+    flat, quote = " ".join(unmarked(text).split()), r"[`'\"]+"
+    ends = rf"(?:[,;.]|\s-)\s*{quote}\w+{quote}\s*[:-]\s|\.\s+(?=[A-Z])|\.?$"
+    found = re.search(rf"({quote}{re.escape(value)}{quote})\s*[:-]\s+(.+?)(?={ends})", flat)
+    return quoted(f"{found[1]}: {found[2]}") if found else ""
+
+
+def row(text: str, name: str, value: object) -> str:
+    """Return the row of a table about a value of a parameter, which heads the first of two columns; or nothing."""
+    found = re.search(rf"(?m)^\s*=+ +=+\s*\n\s*`?{re.escape(name)}`? .*\n\s*=+ +=+\s*\n((?:.*\n)*?)\s*=+ +=+\s*$", text)
+    rows = (re.split(r"\s{2,}", x.strip()) for x in (found[1].splitlines() if found else ()))
+    said = {x[0].strip("`"): f"{x[0]}: {x[1]}" for x in rows if len(x) == 2}
+    return next((said[x] for x in names_of(value) if x in said), "")
+
+
+def omitted(text: str, name: str, own: str) -> str:
+    """Return the sentence on what becomes of a parameter that is left out, of a text or its own description; or nothing."""
+    said = sentence_on(text, rf"(?<!\w){re.escape(name)}(?!\w)[^.]*{OMITTED}") or sentence_on(own, OMITTED)
+    return said if len(re.findall(r"\w+", said)) >= WORDS else ""
+
+
+def shaped(text: str, call: Instance) -> str:
+    """Return the first sentence on the shape of the output, of as many dimensions as an input has where it says how many."""
+    ranks = {len(x.value.shape) for x in call.inputs if isinstance(x.value, Tensor)}
+    for said in (x for part in re.split(r"\n\s*\n", text) for x in sentences(part) if re.search(SHAPED, x, re.I)):
+        another = re.match(UNMET, said) or not ranks.issuperset(map(int, re.findall(r"\b(\d)-D\b", said)[:1]))
+        if len(re.findall(r"\w+", said)) >= WORDS and not another:
+            return quoted(said)
+    return ""
+
+
+def body(docstring: str) -> str:
+    """Return what a docstring says beside its sections on parameters, and its examples, without marks of its markup."""
+    kept: list[str] = []
+    within = None
+    for line in unmarked(re.sub(r"(?s)```.*?```", "", inspect.cleandoc(docstring))).splitlines():
+        indent = len(line) - len(line.lstrip())
+        if line.strip() and (within is None or indent <= within):
+            within = indent if SECTION.fullmatch(line.strip()) else None
+        if within is None and not SIGNATURE.fullmatch(line.strip()):
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def unmarked(text: str) -> str:
+    """Return a text without the marks of reStructuredText and HTML, in the same lines."""
+    text = re.sub(r":(?:math|attr|class|func|meth|ref):`~?([^`<]*?)(?:\s*<[^`]*>)?`", r"\1", text)
+    text = re.sub(r"`([^`<]+?)\s*<[^>`]*>`_{1,2}", r"\1", text).replace("\\ ", " ")
+    text = re.sub(r"\\text\w*\{([^}]*)\}", r"\1", text).replace("\\_", "_")
+    text = re.sub(r"(?m)^(\s*)\.\. (?:note|warning|important)::", r"\1", text)
+    text = re.sub(r"(?m)^\s*\.\. \w+::.*$", "", text)
+    text = re.sub(r"\*\*(\w+)\*\*", r"\1", re.sub(r"\(\*(\w+)\*\)", r"(\1)", text))
+    return re.sub(r"`{2,}", "`", re.sub(r"\s*<br\s*/?>", "", text))
+
+
+def telling(found: Iterable[Quote]) -> list[Quote]:
+    """Return the quotations that tell most: what a parameter is in general tells nothing beside a rule, and of special inputs
+    nothing that the clause for a value of a parameter speaks of, too. Of equal texts one is kept."""
+    texts: dict[str, Quote] = {}
+    for x in found:
+        if x.text and (x.text not in texts or texts[x.text].general):
+            texts[x.text] = x
+    kept = list(texts.values())
+    exact = " ".join(x.text for x in kept if x.exact)
+    patterns = {"empty inputs": EMPTY, "NaN": NAN, "infinities": INFINITE}
+    kept = [x for x in kept if x.about not in patterns or not re.search(patterns[x.about], exact, re.IGNORECASE)]
+    ruled = any(not (x.general or x.types) for x in kept)
+    return [x for x in kept if not x.general or not (ruled or len(re.findall(r"\w+", x.text)) < WORDS)]
 
 
 def rule_on(text: str, told: str) -> str:
@@ -131,7 +248,8 @@ def rule_on(text: str, told: str) -> str:
     named = [x for x in re.findall(r"[a-z]\w+", told.lower()) if not LITTLE.fullmatch(x)]
     meant = [next((x for x in MEANINGS if word.rstrip("s") in x), (word.rstrip("s"),)) for word in named]
     patterns = [re.compile(rf"\b(?:{'|'.join(map(re.escape, x))})(?:s|es|d|ed|ing)?\b", re.IGNORECASE) for x in meant]
-    for sentence in SENTENCE.split(" ".join(text.split())) if len(patterns) > 1 else ():
+    paragraphs = re.split(r"\n\s*\n", text) if len(patterns) > 1 else ()
+    for sentence in (x for part in paragraphs for x in sentences(part)):
         if all(x.search(sentence) for x in patterns):
             clauses = re.split(r"(?<=,)\s+", sentence)
             short = next((x for x in clauses if all(y.search(x) for y in patterns)), sentence)
@@ -183,9 +301,7 @@ def reaching(text: str) -> str:
 
 def quoted(text: str, length: int = LENGTH) -> str:
     """Return a text on one line without the marks of its markup, cut at the end of a sentence."""
-    flat = " ".join(text.split())
-    flat = re.sub(r":(?:math|attr|class|func|meth|ref):`~?([^`]*)`", r"\1", flat).strip(" -*")
-    flat = re.sub(r"`{2,}", "`", flat)
+    flat = " ".join(unmarked(text).split()).strip(" -*,")
     if len(flat) <= length:
         return flat
     cut = flat[:length]
@@ -213,17 +329,24 @@ def described(call: Instance, docstring: str) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-def of_docstring(
-    call: Instance, docstring: str, parameters: list[str], address: str, told: Iterable[str] = ()
-) -> list[Quote]:
-    """Return what a docstring says of what else decides, of parameters of a call, and of what is special about its inputs."""
-    rules = (rule_on(prose(docstring, call), x) for x in told)
-    found = [Quote("the rule", text, address) for text in rules if text]
+def of_docstring(call: Instance, docstring: str, parameters: list[str], address: str, wrong: Wrong) -> list[Quote]:
+    """Return what a docstring says of what decides, of parameters of a call, of a wrong shape, and of special inputs."""
+    text = prose(body(docstring), call)
+    found = [Quote("the rule", rule_on(text, x), address) for x in wrong.told]
     for name in parameters:
-        if text := argument(docstring, name):
-            said = clause(text, call.params.get(name)) or reaching(text.split("\n\n")[0])
-            found.append(Quote(f"parameter `{name}`", said, address))
+        own, about = argument(docstring, name), f"parameter `{name}`"
+        if name in wrong.omitted:
+            found.append(Quote(about, omitted(text, name, own), address))
+        else:
+            value = call.params.get(name)
+            said = row(text, name, value) or option(own, value) or clause(own, value) or assigned(text, name, value)
+            found.append(
+                Quote(about, said or reaching(own.split("\n\n")[0]), address, exact=bool(said), general=not said)
+            )
+    if wrong.symptom == "shape" and not parameters:
+        found.append(Quote("the output", shaped(text, call), address))
+    if wrong.dtypes:
+        found.append(Quote("the types", sentence_on(text, PROMOTED), address))
     for words, pattern in special(call):
-        if text := sentence_on(prose(docstring, call), pattern):
-            found.append(Quote(words, text, address))
-    return found
+        found.append(Quote(words, sentence_on(text, pattern), address))
+    return telling(found)

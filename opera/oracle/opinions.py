@@ -16,6 +16,8 @@ class Opinion(msgspec.Struct, frozen=True):
         outputs: Its outputs in the manifest's order, or None where it could not run the model.
         error: Why it could not.
         precise: Whether it is the same computation in higher precision: who is nearer to it is right.
+        equivalent: Whether it is another library's operator that is declared to compute the same: it has a vote only where it
+            agrees with the expected outputs or with the compiler.
     """
 
     name: str
@@ -23,3 +25,4 @@ class Opinion(msgspec.Struct, frozen=True):
     outputs: list[Value] | None
     error: str = ""
     precise: bool = False
+    equivalent: bool = False

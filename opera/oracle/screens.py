@@ -309,7 +309,7 @@ def _disputed(
             if contradicting:
                 numbers["contradicting"] = ", ".join(x.name for x, _ in contradicting)
             return Screening("", numbers)
-        else:
+        elif not opinion.equivalent or _agree(manifest, actual, opinion.outputs):
             contradicting.append((opinion, against))
     like = [pair for pair in contradicting if not pair[0].precise and _agree(manifest, actual, pair[0].outputs or [])]
     form = randomness.wrong_form(manifest, expected, actual)

@@ -412,7 +412,9 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
     trial = running.run(text, test, workspace.interpreter(verdict.environment))
     hidden = running.private(workspace, workspace.interpreter(verdict.environment))
     library = trackers.TITLES.get(found.library, found.library)
-    agreeing = [compilers.title(x) if x in compilers.registered() else x for x in found.compilers]
+    agreeing = [
+        compilers.title(x) if x in compilers.registered() else trackers.TITLES.get(x, x) for x in found.compilers
+    ]
     of = trackers.named(wanted)
     return Draft(
         finding=f"test {test}",

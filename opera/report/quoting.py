@@ -8,15 +8,18 @@ from typing import Any
 
 from opera import libraries
 from opera.libraries.documented import Quote, Wrong
+from opera.oracle import ties
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT
-from opera.programs.verdicts import CRASH, REFUSED, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
 from opera.triage.conditions import deciding, peculiar
 from opera.triage.distinct import kinship
 from opera.triage.reproducers.choice import Choice
 from opera.triage.sentence import EMPTY, at_limit, said
 
-DECIDES = re.compile(r"(?:input |a number equal to )?(\w+)(?: just at a limit| left out| is .*)?")
+DECIDES = re.compile(
+    r"(?:input |a number equal to )?(\w+)(?: just at a limit|(?: or \w+)? left out| naming .*| is .*)?"
+)
 """What decides, of an input or a parameter that has no value: `input P`, `a number equal to iou_threshold`, `min left out`."""
 TYPES = re.compile(r"dtype|data ?type|element type|precision|\b(?:b?float|u?int|bool)\d*\b", re.IGNORECASE)
 """Words of a crash that is about a dtype."""
@@ -32,14 +35,34 @@ def quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
     named = (DECIDES.fullmatch(x) for x in shown.deciding)
     parameters += [x[1] for x in named if x and x[1] not in parameters]
     parameters += [x for x in mentioned(calls[0], outcome) if x not in parameters]
+    wrong = Wrong.of(outcome.details, outcome.symptom)
+    told = [x for x in shown.deciding if is_rule(x)] + [peculiar.TIE] * tied(calls[0], outcome)
+    out = tuple(x[1] for x in map(DECIDES.fullmatch, shown.deciding) if x and x[0].endswith(deciding.LEFT_OUT))
+    wrong = wrong._replace(told=tuple(told), dtypes=deciding.SEVERAL in shown.deciding, omitted=out)
     try:
-        wrong = Wrong.of(outcome.details, outcome.symptom)
-        found: list[Quote] = library.documented(
-            calls[0], parameters, wrong._replace(told=tuple(filter(is_rule, shown.deciding)))
-        )
+        found: list[Quote] = library.documented(calls[0], parameters, wrong)
     except ImportError:
         return []
-    return [x for x in found if not x.types or of_types(shown, outcome)]
+    names = set(mentioned(calls[0], outcome))
+    alone = outcome.verdict == INCONSISTENT or not any(map(circumstance, shown.deciding))
+    found = [x for x in found if not x.general or alone or x.about.rpartition(" ")[2].strip("`") in names]
+    types = [x for x in found if x.types and of_types(shown, outcome)]
+    if any(x.about == "the types" for x in types):
+        types = [x for x in types if x.about == "the types"]
+    return [x for x in found if not x.types or x in types]
+
+
+def tied(call: Instance, outcome: Outcome) -> bool:
+    """Whether a whole number is one off, and the call rounds what is exactly between two."""
+    expected, actual = (outcome.details.get(x) for x in ("expected", "actual"))
+    if not (outcome.symptom == "value" and isinstance(expected, int) and isinstance(actual, int)):
+        return False
+    return abs(expected - actual) == 1 and ties.untied(call) is not None
+
+
+def circumstance(says: str) -> bool:
+    """Whether what decides is no parameter, input or dtype: a rank, an empty input, how sizes stand to each other."""
+    return not (deciding.named(says) or deciding.is_dtype(says) or DECIDES.fullmatch(says))
 
 
 def is_rule(says: str) -> bool:
@@ -49,16 +72,19 @@ def is_rule(says: str) -> bool:
 
 
 def of_types(shown: Choice, outcome: Outcome) -> bool:
-    """Whether it is known, or a crash says, that a dtype is what matters."""
-    text = said(outcome, 1500) if outcome.verdict in (CRASH, REFUSED) else ""
-    return any(map(deciding.is_dtype, shown.deciding)) or TYPES.search(text) is not None
+    """Whether it is known, or a crash says where no parameter decides, that a dtype is what is not taken."""
+    if outcome.verdict not in (CRASH, REFUSED):
+        return False
+    told = any(map(deciding.is_dtype, shown.deciding))
+    return told or (not any(map(deciding.named, shown.deciding)) and TYPES.search(said(outcome, 1500)) is not None)
 
 
 def mentioned(call: Instance, outcome: Outcome) -> Iterator[str]:
-    """Yield what of a call a crash names: words that are no others' stand in quotes, or have an underscore."""
+    """Yield what a crash names: words that are no others' stand in quotes, or have an underscore and are of the call."""
     text = said(outcome, 1500) if outcome.verdict in (CRASH, REFUSED) else ""
+    yield from dict.fromkeys(re.findall(r"['`\"]([a-z_]\w*)['`\"]", text))
     for name in (*call.params, *(x.name for x in call.inputs if x.value is not None)):
-        if re.search(rf"['`\"]{re.escape(name)}['`\"]" + (rf"|\b{re.escape(name)}\b" if "_" in name else ""), text):
+        if "_" in name and re.search(rf"\b{re.escape(name)}\b", text):
             yield name
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from opera.libraries.onnx import library
+from opera.libraries.onnx import library, references
 from opera.oracle import comparison as oracle
 from opera.oracle import domains, draws, randomness, screens, ties
 from opera.oracle.opinions import Opinion
@@ -315,6 +315,38 @@ def test_an_expectation_stands_with_the_first_that_agrees(tmp_path, first, furth
     answers = Answers(*first, further=further)
     found = asked_of(answers, manifest, tmp_path, instance, [Tensor.of(actual)])
     assert (found.reason, found.tags, answers.asked) == (reason, tags, asked)
+
+
+@pytest.mark.parametrize("stated", [True, False])
+@pytest.mark.parametrize(
+    ("says", "reason", "tags"),
+    [(f32(5, 5), DISPUTED, ()), (f32(1, np.e), "", ()), (f32(7, 7), "", (screens.SINGLE_REFERENCE,))],
+)
+def test_an_equivalent_of_another_library_votes_only_with_one_side(tmp_path, stated, says, reason, tags):
+    """Not even a reference that opera computed falls by it alone: there may be something that it does not mean."""
+    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)}, expected=f32(1, np.e) if stated else None)
+
+    class Equivalent(Answers):
+        def further(self, *args):
+            yield Opinion("torch", True, [Tensor.of(says)], equivalent=True)
+
+    found = asked_of(Equivalent(), manifest, tmp_path, instance, [Tensor.of(f32(5, 5))])
+    assert (found.reason, found.tags) == (reason, tags)
+
+
+def test_pytorch_is_asked_where_no_compiler_tells(tmp_path, monkeypatch):
+    """ONNX's test of MaxUnpool with `output_shape` is wrong: the compiler is right, and the test disputed."""
+    pytest.importorskip("torch")
+    numbers = {"X": f32(5, 6, 7, 8).reshape(1, 1, 2, 2), "I": np.int64([5, 7, 13, 15]).reshape(1, 1, 2, 2)}
+    right, wrong = np.zeros((1, 1, 5, 5), np.float32), np.zeros((1, 1, 5, 5), np.float32)
+    right.flat[[5, 7, 13, 15]] = f32(5, 6, 7, 8)
+    wrong[0, 0, :4, :4] = [[0, 0, 0, 0], [0, 5, 0, 6], [0, 0, 0, 0], [0, 7, 0, 8]]
+    monkeypatch.setattr(references, "ask_compiler", lambda name, *_: Opinion(name, True, None, "not supported"))
+    inputs = {**numbers, "output_shape": np.int64([1, 1, 5, 5])}
+    params = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    manifest, instance = made(tmp_path, "MaxUnpool", inputs, expected=wrong, params=params)
+    found = screen(tmp_path, manifest, instance, right)
+    assert (found.reason, found.numbers["by"], found.numbers["agrees_with_compiler"]) == (DISPUTED, "torch", True)
 
 
 def test_it_does_not_matter_whose_finding_it_is(tmp_path):

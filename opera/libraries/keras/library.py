@@ -230,7 +230,7 @@ def documented(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quot
     from opera.libraries.keras import backend as keras_backend  # noqa: F401 - never by the user's keras.json
 
     docstring, address = keras_api.objects().get(call.operator).__doc__ or "", specification(call.operator)
-    return of_docstring(call, docstring, parameters, address, wrong.told)
+    return of_docstring(call, docstring, parameters, address, wrong)
 
 
 def described(call: Instance) -> dict[str, str]:

@@ -13,7 +13,7 @@ import numpy as np
 from opera import plugins, resources
 from opera.errors import InvalidTest
 from opera.libraries.onnx import codec as onnx_values
-from opera.libraries.onnx import schemas
+from opera.libraries.onnx import equivalents, schemas
 from opera.oracle.opinions import Opinion
 from opera.programs.case import Case
 from opera.programs.migrated import Manifest
@@ -52,10 +52,11 @@ def evaluate(model: Any, feeds: dict[str, Value]) -> list[Value]:
 def _mended() -> list[type]:
     """Return operators in place of the evaluator's.
 
-    What is drawn in the likeness of a scalar is an array, too. A loop without a condition runs, one without an end is stopped,
-    and what each round returns is stacked along an axis of its own.
+    What is drawn in the likeness of a scalar is an array, too. Indices of MaxUnpool are places in `output_shape`. A loop
+    without a condition runs, one without an end is stopped, and what each round returns is stacked along an axis of its own.
     """
     from onnx.reference.ops.op_loop import Loop
+    from onnx.reference.ops.op_max_unpool import MaxUnpool
     from onnx.reference.ops.op_random_normal_like import RandomNormalLike
     from onnx.reference.ops.op_random_uniform_like import RandomUniformLike
 
@@ -65,6 +66,15 @@ def _mended() -> list[type]:
             return (drawn.reshape(x.shape),)
 
         return type(of.__name__, (of,), {"_run": run})
+
+    def unpool(self: Any, x: Any, indices: Any, output_shape: Any = None, **given: Any) -> Any:
+        if output_shape is None:
+            return MaxUnpool._run(self, x, indices, **given)
+        if x.shape != indices.shape or x.shape[:2] != tuple(output_shape[:2]):
+            raise ValueError(f"indices {indices.shape} and outputs {tuple(output_shape)} do not go with {x.shape}")
+        found = np.zeros(tuple(output_shape), x.dtype)
+        found.flat[indices.ravel()] = x.ravel()
+        return (found,)
 
     def loop(self: Any, most: Any, cond: Any, *args: Any, **given: Any) -> Any:
         body, rounds = self._run_body, list[Any]()  # set on each instance
@@ -85,7 +95,8 @@ def _mended() -> list[type]:
         return tuple(found)
 
     bounded = type("Loop", (Loop,), {"_run": loop})
-    return [like(RandomNormalLike), like(RandomUniformLike), bounded]
+    unpooled = type("MaxUnpool", (MaxUnpool,), {"_run": unpool})
+    return [like(RandomNormalLike), like(RandomUniformLike), unpooled, bounded]
 
 
 def _brief(error: BaseException) -> str:
@@ -110,7 +121,9 @@ def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: 
 
 
 def further(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterator[Opinion]:
-    """Ask the compilers that were not asked yet, one after the other: see `opera.libraries.Weighing`."""
+    """Ask the compilers that were not asked yet, one after the other, and PyTorch last: see `opera.libraries.Weighing`."""
+    import onnx
+
     feeds = dict(zip(manifest.inputs, inputs, strict=True))
     declared = resources.declaration("instrumentation", "onnx")
     independent = declared.get("independent", {})
@@ -119,6 +132,8 @@ def further(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
     for name in declared.get("further", {}).get("compilers", ()):
         if name not in asked:
             yield ask_compiler(name, manifest, path, feeds, ("onnx", "onnx-constants"))
+    if (equivalent := equivalents.ask(onnx.load(path), feeds)).outputs is not None:
+        yield equivalent
 
 
 def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterator[Opinion]:

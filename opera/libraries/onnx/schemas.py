@@ -14,16 +14,19 @@ from opera.libraries.documented import (
     Quote,
     Wrong,
     about_value,
+    assigned,
     clause,
     consequence,
     exception,
     formula,
+    omitted,
     prose,
     quoted,
     reaching,
     rule_on,
     sentence_on,
     special,
+    telling,
 )
 from opera.libraries.onnx import codec
 from opera.programs.program import Instance
@@ -64,7 +67,7 @@ def attribute_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
                 else NO_DEFAULT
                 for attribute in found[0].attributes.values()
             }
-            out[operator] = {name: _plain(value) for name, value in out[operator].items()}
+            out[operator] = {name: plain(value) for name, value in out[operator].items()}
     return out
 
 
@@ -76,11 +79,11 @@ def words(description: str, default: Any = None) -> list[str]:
     return [word for word in dict.fromkeys(found) if len(word) > 1]
 
 
-def _plain(value: Value) -> Value:
+def plain(value: Value) -> Value:
     """Strings come from onnx as bytes."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def described(call: Instance) -> dict[str, str]:
@@ -123,11 +126,20 @@ def quotes(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
     for key in parameters:
         if key in schema.attributes:
             text, value = schema.attributes[key].description, call.params.get(key)
-            exact = bool(clause(text, value))
-            if exact or not (ruled and isinstance(value, str)):  # which of several modes it has is not that rule
-                found.append(Quote(f"attribute `{key}`", about_value(text, value), address, exact=exact))
-        of_inputs = (x for x in schema.inputs if x.name == key and key not in ruled)
-        found += [Quote(f"input `{key}`", reaching(x.description), address) for x in of_inputs]
+            exact, said = bool(clause(text, value)), about_value(text, value)
+            about = f"attribute `{key}`"
+            if key in wrong.omitted:
+                found.append(Quote(about, omitted("", key, text), address))
+            elif exact or not (ruled and isinstance(value, str)):  # which of several modes it has is not that rule
+                general = not (exact or (isinstance(value, str) and re.search(rf"\b{re.escape(value)}\b", said)))
+                found.append(Quote(about, said, address, exact=exact, general=general))
+            if wrong.symptom == "shape":
+                outputs = " ".join(x.description for x in schema.outputs if x.name == wrong.output)
+                found.append(Quote(f"output `{wrong.output}`", assigned(outputs, key, value), address))
+        for x in schema.inputs:
+            if x.name == key and key not in ruled:
+                said = omitted("", key, x.description) if key in wrong.omitted else ""
+                found.append(Quote(f"input `{key}`", said or reaching(x.description), address, general=not said))
         if wrong.symptom in ("shape", "value") and (text := exception(prose(schema.doc, call), key)):
             found.append(Quote("an exception", text, address))
     found += [Quote(about, text, address) for about, text in _of_wrong(schema, call, parameters, wrong)]
@@ -146,7 +158,7 @@ def quotes(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
     for words, pattern in special(call) if target not in LOW else ():  # what is said of all types is not said of these
         if text := sentence_on(prose(schema.doc, call), pattern):
             found.append(Quote(words, text, address))
-    return list({x.text: x for x in reversed(found)}.values())[::-1]
+    return telling(found)
 
 
 def _rule(schema: Any, told: str) -> str:

@@ -130,7 +130,7 @@ def specification(operator: str) -> str:
 def documented(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
     """Return what the documentation says of parameters, and of what is special about the inputs."""
     docstring, address = torch_api.resolve(call.operator).__doc__ or "", specification(call.operator)
-    return of_docstring(call, docstring, parameters, address, wrong.told)
+    return of_docstring(call, docstring, parameters, address, wrong)
 
 
 def described(call: Instance) -> dict[str, str]:
