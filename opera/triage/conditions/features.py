@@ -385,7 +385,7 @@ def _numbers(program: Instance, known: Mapping[str, Value], channels: Mapping[st
         value = program.params[name]
         required = smaller.default(known, name) == NO_DEFAULT or smaller.SIZED.search(name)
         if type(value) is int and required and _shape(program, first):
-            yield from _as_long(program, name, first, channels.get(first))
+            yield from _as_long(program, name, first, known, channels.get(first))
     others = [x for x, y in known.items() if x not in names and _counts(x, y)]
     for one, other in itertools.permutations([*names, *others], 2):
         feature = Feature(f"{one}{NOT_BELOW}{other}", partial(_not_below, one=one, other=other, known=known))
@@ -399,11 +399,13 @@ def _counts(name: str, value: Value) -> bool:
     return bool(given) and not smaller.is_axes(name) and all(type(x) is int and x >= 0 for x in given)
 
 
-def _as_long(program: Instance, name: str, first: str, channels: int | None) -> Iterator[Feature]:
+def _as_long(
+    program: Instance, name: str, first: str, known: Mapping[str, Value], channels: int | None
+) -> Iterator[Feature]:
     at = -1 if channels is None else channels
 
     def same(x: Program) -> bool | None:
-        value, shape = x.instances()[0].params.get(name), _shape(x, first) or ()
+        value, shape = value_of(x, name, known), _shape(x, first) or ()
         return value == shape[at] if isinstance(value, int) and -len(shape) <= at < len(shape) else None
 
     own = same(program)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ from hypothesis import strategies as st
 from opera.libraries import bounds
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import NO_DEFAULT, Tensor
-from opera.triage.conditions import near
+from opera.programs.verdicts import CRASH, PASS, Outcome
+from opera.triage.conditions import circumstances, near
 from opera.triage.conditions.circumstances import Borne, borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.features import features, is_longer
+from opera.triage.conditions.labels import Labelled
 from opera.triage.sentence import together
 from opera.triage.shrink import simpler, smaller
 
@@ -131,3 +134,45 @@ def test_an_axis_of_channels_is_told_as_such_by_documentation_and_else_as_an_axi
 
 def test_a_vector_has_no_channels_where_none_are_told():
     assert not any("channel" in x.says for x in features(call(np.ones(2, F32)), {}))
+
+
+def test_what_can_be_left_out_together_alone_is_told_where_programs_without_it_pass():
+    """Blocks need a scale for each: neither can be changed alone."""
+    program, known = call(np.ones((1, 4), F32), np.ones((1, 2), F32), block_size=2), {"block_size": 0, "axis": 1}
+
+    def shows(x: Instance) -> bool | None:
+        blocks = [y.shape for y in smaller.leaves(x)]
+        if x.params.get("block_size", 0):
+            return True if blocks[1:] == [(*blocks[0][:-1], blocks[0][-1:][0] // 2)] else None
+        return False if blocks[1:] in ([()], [(1,)]) else None
+
+    found = borne(program, shows, Decided(), known)
+    assert (found.circumstances, found.exact) == (("block_size > 0",), True)
+
+
+def test_the_simplest_call_has_no_parameters_and_one_element_beside_its_first_input():
+    program = call(np.ones((2, 4), F32), np.ones(2, F32), block_size=2, axis=0, to=1)
+    made = [
+        x for x in near._simplest(program, {"block_size": 0, "axis": 1, "to": NO_DEFAULT}) if isinstance(x, Instance)
+    ]
+    assert {tuple(x.params) for x in made} == {("to",), ()}
+    assert {smaller.leaves(x)[1].shape for x in made} == {(2,), (), (1,)}
+    assert {smaller.leaves(x)[0].shape for x in made} == {(2, 4)}
+    assert {x.id for x in near._simplest(call(), {}) if x is not None} == {call().id}
+
+
+def test_only_calls_of_the_same_operator_tell_which_inputs_may_be_left_out():
+    """`clamp` has no `other`, though a passing `add` inside it has."""
+    program = call(np.ones(2, F32), low=None, high=1)
+    inner = Instance("onnx", "Other", {}, (Operand("other", Tensor.of(np.ones(2, F32))),), ("y",), {})
+    ask: Any = SimpleNamespace(
+        look=lambda programs: [Outcome(CRASH if x.params.get("low") is None else PASS, "load") for x in programs],
+        label=lambda programs: [x.params.get("low") is None for x in programs],
+        seen=lambda: [Labelled(inner, False)],
+        reference=lambda _: None,
+        otherwise=lambda _: False,
+        bounds={},
+    )
+    known = {"Any": {"low": None, "high": None}}
+    found = circumstances.of(ask, program, known, Decided(("low left out",)))
+    assert found.decided.parameters == ("low left out",)
