@@ -287,7 +287,7 @@ class Learner:
             return told
         made = []
         for of in told:
-            having = [x for x in passing if of.holds(x)]
+            having = [x for x in passing if of.holds(x)][:OUTPUTS]
             plain = [x for x in having if self._is_moot(x)]
             found = wider.by_value(of.says, self.program, self.defaults, plain, failing)
             read = found is not None and not any(self._is_moot(x) is not False for x in failing[:SAMPLE])

@@ -244,8 +244,8 @@ def _other_parameters(call: Instance, known: Mapping[str, Value]) -> Iterator[di
 
 
 def _unset(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
-    """Yield programs with another value of a parameter that has its default: a flag turned, 2 or 3 for a number and one more
-    than all numbers beside it, a half."""
+    """Yield programs with another value of a parameter that has its default: a flag turned, 1 for 0 and 0 for 1, 2 or 3 for a
+    number and one more than all numbers beside it, a half."""
     taken = {x.name for x in program.inputs}
     most = max((x for value in program.params.values() for x in smaller.integers(value)), default=0)
     for name, default in known.items():
@@ -257,7 +257,8 @@ def _unset(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | 
         if isinstance(default, bool):
             others = (not default,)
         elif isinstance(default, int):
-            others = (3 if default == 2 else 2, most + 1)
+            flag = (1 - default,) if default in (0, 1) else ()
+            others = (*flag, 3 if default == 2 else 2, most + 1)
         elif isinstance(default, float):
             others = (default / 2 or 0.5,)
         for other in others:
