@@ -127,7 +127,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
 
 def _inputs(told: Iterable[str]) -> list[str]:
     """Return the inputs of which it is told that they are given."""
-    return [x for x in told if re.fullmatch(rf"{wider.INPUT}\S+", x)]
+    return [x for x in told if re.fullmatch(rf"{deciding.GIVEN}\S+", x)]
 
 
 def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool | None:
@@ -172,7 +172,7 @@ def borne_out(
 
     told = made.told(known)
     try:
-        names = [x.removeprefix(wider.INPUT) for x in _inputs(decided.besides)]
+        names = [x.removeprefix(deciding.GIVEN) for x in _inputs(decided.besides)]
         done = {x.program.id for x in known}
         known += asked(x for name in names for x in valued(program, name) if x.id not in done)
         told = made.told(known)

@@ -12,14 +12,12 @@ from typing import Any
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import deciding
+from opera.triage.conditions.deciding import GIVEN
 from opera.triage.conditions.features import Feature, either, left_out, value_of
 from opera.triage.conditions.near import WRITTEN, tensor
 from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
-
-INPUT = "input "
-"""How it begins that an input is told that may be left out."""
 
 
 def kept(
@@ -74,8 +72,8 @@ def _feature(
             if borne and all(map(feature.holds, failing)):
                 return feature
         return None
-    if says == name and name.startswith(INPUT):
-        return Feature(says, lambda x: any(f"{INPUT}{y.name}" == name for y in x.inputs if y.value is not None))
+    if says == name and name.startswith(GIVEN):
+        return Feature(says, lambda x: any(f"{GIVEN}{y.name}" == name for y in x.inputs if y.value is not None))
     return Feature(says, lambda x: name in {y.key for y in deciding.conditions(x, defaults)})
 
 
@@ -115,7 +113,7 @@ def by_value(
         failing: Programs that fail alike.
     """
     name, known = deciding.key(says), defaults.get(program.operator, {})
-    own = name.removeprefix(INPUT)
+    own = name.removeprefix(GIVEN)
     if not plain or (own == name and (says == name or smaller.default(known, name) not in (None, NO_DEFAULT))):
         return None
     if own != name:

@@ -15,7 +15,7 @@ from opera.libraries import bounds
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import NO_DEFAULT, Tensor
 from opera.programs.verdicts import CRASH, PASS, Outcome
-from opera.triage.conditions import circumstances, near
+from opera.triage.conditions import circumstances, deciding, near
 from opera.triage.conditions.circumstances import Borne, borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.features import features, is_longer
@@ -159,6 +159,13 @@ def test_the_simplest_call_has_no_parameters_and_one_element_beside_its_first_in
     assert {smaller.leaves(x)[1].shape for x in made} == {(2,), (), (1,)}
     assert {smaller.leaves(x)[0].shape for x in made} == {(2, 4)}
     assert {x.id for x in near._simplest(call(), {}) if x is not None} == {call().id}
+
+
+def test_a_value_of_an_input_that_is_told_is_of_that_input_and_no_parameter():
+    assert deciding.key("input B other than 0") == "input B" and deciding.is_of("input B", "input B other than 0")
+    assert (
+        deciding.named("input B other than 0") == "" and deciding.named("dtype other than that of the input") == "dtype"
+    )
 
 
 def test_only_calls_of_the_same_operator_tell_which_inputs_may_be_left_out():
