@@ -136,9 +136,14 @@ def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: P
     """
     made = [y for x in parameters for y in deciding.lacking(program, [x], defaults)[:1]]
     try:
-        return any(same_values(ask.reference(program), ask.reference(x)) for x in made)
+        return any(_same(ask.reference(program), ask.reference(x)) for x in made)
     except Spent:
         return None
+
+
+def _same(ones: list[Value] | None, others: list[Value] | None) -> bool:
+    dtypes = [[getattr(x, "dtype", "") for x in of or ()] for of in (ones, others)]
+    return dtypes[0] == dtypes[1] and same_values(ones, others)
 
 
 def borne_out(

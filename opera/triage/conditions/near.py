@@ -267,7 +267,8 @@ def _unset(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | 
 
 def _simplest(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
     """Yield the call as simply as it may be meant: parameters left out or at their defaults, all or those that have one, and
-    inputs beside the first of one element: what it can lack none of alone (blocks and a scale for each) it may lack together.
+    inputs beside the first of one element, or as long as one of its axes: what it can lack none of alone (blocks and a scale for
+    each) it may lack together.
     """
     for required in (True, False):
         made = program
@@ -277,7 +278,7 @@ def _simplest(program: Instance, known: Mapping[str, Value]) -> Iterator[Program
                 made = smaller.without(made, name) or smaller.with_param(made, name, plain) or made
         yield made
         first = next(iter(smaller.leaves(made)), None)
-        for shape in ((), (1,)):
+        for shape in dict.fromkeys(((), (1,), *((x,) for x in reversed(getattr(first, "shape", ()))))):
 
             def change(leaf: Leaf, shape: tuple[int, ...] = shape, first: Leaf | None = first) -> Leaf:
                 return leaf if leaf is first or 0 in leaf.shape else shaped(leaf, shape)
