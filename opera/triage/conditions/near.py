@@ -267,7 +267,7 @@ def _unset(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | 
 
 def _simplest(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
     """Yield the call as simply as it may be meant: parameters left out or at their defaults, all or those that have one, and
-    inputs beside the first of one element, or as long as one of its axes: what it can lack none of alone (blocks and a scale for
+    inputs beside the first of one element, or as long as one of its axes: what it can lack none of alone (blocks, a scale for
     each) it may lack together.
     """
     for required in (True, False):
