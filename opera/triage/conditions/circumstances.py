@@ -258,8 +258,9 @@ class Learner:
         having = [x for x in had if not self._hides(x, bool(parameters))]
         unsure = [x for x in had if self._moot.get(x.id, False) is None]
         own = features(program, self.defaults, failing, self._made(), self.channels) if having else ()
-        given = wider.given(program, self.defaults, failing, passing, (x.says for x in told)) if having else ()
-        every = itertools.chain(own, given, as_left(program, self.defaults, passing) if having else ())
+        given = wider.given(program, self.defaults, failing, passing, (x.says for x in told)) if having else []
+        given += as_left(program, self.defaults, passing) if having else ()
+        every = itertools.chain(own, given)
         candidates = [x for x in every if all(map(x.holds, failing)) and self._borne_by_plain(x)]
         elsewhere = [
             x for x in having if not _all_one(x, program)
@@ -274,6 +275,10 @@ class Learner:
             having = [x for x in having if not self._short_output(x)]
             candidates += [x for x in self._of_outputs(failing, having) if all(map(x.holds, failing))]
             rivals = _separating(candidates, having) or _pairs(candidates, having)
+        if having and not rivals and (alone := self._alone((x for x in given if x in candidates), passing)):
+            left = [x for x in having if all(of.holds(x) for of in alone)]
+            rivals = [[*x, *alone] for x in _separating(candidates, left) or _pairs(candidates, left)]
+            rivals = rivals or ([] if left else [alone])
         found = rivals[0] if rivals else []
         bare = self.loud and not (
             told or found
@@ -282,6 +287,16 @@ class Learner:
         unsure = [x for x in unsure if all(y.holds(x) for y in found)]
         despite = len([] if found else having) + len(unsure if len(unsure) > len(failing) else [])
         return Told(parameters, besides, found, rivals, despite)
+
+    def _alone(self, told: Iterable[Feature], passing: Sequence[Instance]) -> list[Feature]:
+        """Return, of each parameter once, what is told of it where a program passes that lacks that and differs in it alone."""
+        own, found = self.program, dict[str, Feature]()
+        of = [x for x in passing if x.inputs == own.inputs and x.outputs == own.outputs]
+        for x in told:
+            name = deciding.key(x.says)
+            if any(not x.holds(y) and _left(y, name) == _left(own, name) for y in of):
+                found.setdefault(name, x)
+        return list(found.values())
 
     def _by_value(self, told: list[Feature], failing: Sequence[Instance], passing: Sequence[Instance]) -> list[Feature]:
         """Return what is told with the value of what is given in its place, where programs pass that are given the default,
@@ -449,6 +464,10 @@ def _lengths(program: Instance) -> Iterator[Program | None]:
 
             yield smaller.applied(smaller.at(place, change), program)
             yield peculiar.changed(change, program)
+
+
+def _left(program: Instance, name: str) -> dict[str, Value]:
+    return {key: value for key, value in program.params.items() if key != name}
 
 
 def renumbered(program: Program) -> Program:

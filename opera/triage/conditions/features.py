@@ -85,10 +85,17 @@ def as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -
         if plain not in (None, NO_DEFAULT) and smaller.same(value_of(program, names[0], known), plain):
             same = partial(_has_value, name=names[0], value=plain, known=known)
             yield Feature(f"{names[0]}={deciding.said(plain)}", same)
+            value = value_of(x, names[0], known)
+            other = partial(_has_another, name=names[0], value=value, known=known)
+            yield Feature(f"{names[0]} other than {deciding.said(value)}", other)
 
 
 def _has_value(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:
     return smaller.same(value_of(program, name, known), value)
+
+
+def _has_another(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:
+    return not _has_value(program, name, value, known)
 
 
 def _asks_for_more(program: Program) -> bool:
@@ -396,7 +403,8 @@ def _numbers(program: Instance, known: Mapping[str, Value], channels: Mapping[st
 def _counts(name: str, value: Value) -> bool:
     """Whether a value is a whole number that counts something, or some of them."""
     given = value if isinstance(value, list | tuple) else [value]
-    return bool(given) and not smaller.is_axes(name) and all(type(x) is int and x >= 0 for x in given)
+    states = smaller.is_axes(name) or simpler.is_type(name)
+    return bool(given) and not states and all(type(x) is int and x >= 0 for x in given)
 
 
 def _as_long(

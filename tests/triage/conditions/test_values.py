@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -148,6 +149,23 @@ def test_what_can_be_left_out_together_alone_is_told_where_programs_without_it_p
 
     found = borne(program, shows, Decided(), known)
     assert (found.circumstances, found.exact) == (("block_size > 0",), True)
+
+
+def test_more_than_two_things_are_told_where_each_parameter_passes_with_another_value():
+    """Numbers beyond a narrow dtype do not saturate: of another dtype they do, and without the flag they need not."""
+    program, known = call(F32([-1e6]), to=17), {"saturate": 1, "to": NO_DEFAULT}
+
+    def shows(x: Instance) -> bool | None:
+        big = bool((np.abs(simpler.numbers(smaller.leaves(x)[0]).astype("float64")) > 448).any())
+        return None if "to" not in x.params else x.params["to"] == 17 and x.params.get("saturate", 1) != 0 and big
+
+    other = Labelled(msgspec.structs.replace(program, params={"to": 10}), False)
+    made: Any = lambda x: [Tensor("float8_e4m3fn", (1,), b"1")]  # noqa: E731
+    found = borne(program, shows, Decided(), known, seen=[other], outputs=made)
+    assert found.circumstances == ("a number beyond float8_e4m3fn in an input", "to=17", "saturate other than 0")
+    assert found.exact
+    found = borne(program, lambda x: shows(x) or x.params.get("to") == 10, Decided(), known, seen=[other], outputs=made)
+    assert "to=17" not in found.circumstances
 
 
 def test_the_simplest_call_has_no_parameters_and_one_element_beside_its_first_input():
