@@ -69,6 +69,7 @@ def features(
     yield from _specials(program, made)
     yield from _sized(program)
     yield from _compared(program)
+    yield from _named_axis(call, known) if call is not None else ()
     at = _channels(program, known, channels or {})
     yield from _lengths(program, at)
     yield from _numbers(call, known, at) if call is not None else ()
@@ -207,6 +208,26 @@ NAMED: Mapping[str, Callable[[set[int], int], bool]] = {
     "naming the last axis": lambda axes, rank: axes == {rank - 1},
 }
 """Which axes a parameter names."""
+
+
+def _named_axis(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
+    """Yield that the one axis that a parameter names, or its default, has length 1, or more."""
+    for name in dict.fromkeys(x for x in (*program.params, *known) if smaller.is_axes(x)):
+        length = _length_named(program, name, known)
+        if length:
+            words = f"the axis that {name} names{LONGER if length > 1 else ' of length 1'}"
+            yield Feature(words, partial(_is_named_so, name=name, known=known, longer=length > 1))
+
+
+def _is_named_so(program: Program, name: str, known: Mapping[str, Value], longer: bool) -> bool:
+    length = _length_named(program, name, known)
+    return length > 1 if longer else length == 1
+
+
+def _length_named(program: Program, name: str, known: Mapping[str, Value]) -> int:
+    value, found = value_of(program, name, known), smaller.leaves(program)
+    rank = len(found[0].shape) if found else 0
+    return found[0].shape[value] if type(value) is int and -rank <= value < rank else 0
 
 
 def _axes_named(program: Instance) -> list[str]:

@@ -133,6 +133,18 @@ def test_an_axis_of_channels_is_told_as_such_by_documentation_and_else_as_an_axi
     assert "axis 1 of x0 longer than 1" in plain and "more than one input channel" not in plain
 
 
+def test_the_axis_that_a_parameter_names_by_default_is_told_by_that_name():
+    """`normalize` divides along `dim`, and nothing is to be spread where that has length 1."""
+    known = {"dim": 1}
+
+    def shows(x: Instance) -> bool | None:
+        dim, sizes = x.params.get("dim", 1), smaller.leaves(x)[0].shape
+        return sizes[dim] > 1 if type(dim) is int and -len(sizes) <= dim < len(sizes) else None
+
+    found = borne(call(np.ones((1, 2, 2), F32)), shows, Decided(), known, loud=True)
+    assert (found.circumstances, found.exact) == (("the axis that dim names longer than 1",), True)
+
+
 def test_a_vector_has_no_channels_where_none_are_told():
     assert not any("channel" in x.says for x in features(call(np.ones(2, F32)), {}))
 
