@@ -44,6 +44,8 @@ _COUNT = re.compile(rf"\bat least {_NUMBER} (?:\w+ )?(?:tensors|arrays|inputs)\b
 _LIKE = re.compile(
     r"\bsame (shape|rank and shape|shape and rank|rank)(?: \w)? as (?:the |of |that of )*[`'\"]?(\w+)", re.I
 )
+_CHANNELS = re.compile(r"\bN\s*(?:x|,)\s*C\b.*\bchannels?\b", re.S)
+"""A stated layout: `(N x C x H x W), where N is the batch size, C is the number of channels`."""
 _CONDITION = re.compile(r"^(?:for|if|when|in) [^,]*,", re.I)
 """What a sentence says of other cases than all."""
 
@@ -56,6 +58,7 @@ class Bound(msgspec.Struct, frozen=True, omit_defaults=True):
         least_rank, least, count: Least number of axes, of elements, and of tensors in a list.
         like: Name of the input whose shape it has, or (`rank_alone`) whose rank.
         range: Where its values lie (opera.libraries.ranges).
+        channels: Its axis of channels, 0 where none is stated: the first is the batch.
     """
 
     ranks: tuple[int, ...] = ()
@@ -65,6 +68,7 @@ class Bound(msgspec.Struct, frozen=True, omit_defaults=True):
     like: str = ""
     rank_alone: bool = False
     range: Range | None = None
+    channels: int = 0
 
 
 Bounds: TypeAlias = Mapping[str, Mapping[str, Bound]]
@@ -104,7 +108,10 @@ def _bound(text: str, name: str, names: Iterable[str]) -> Bound:
         if (found := _LIKE.search(sentence)) and not like:
             like = _named(found[2], name, names)
             alone = found[1].lower() == "rank"
-    return Bound(tuple(sorted(ranks)) if not least_rank else (), least_rank, least, count, like, alone)
+    channels = int(_CHANNELS.search(text) is not None)
+    return Bound(
+        tuple(sorted(ranks)) if not least_rank else (), least_rank, least, count, like, alone, channels=channels
+    )
 
 
 def _number(found: re.Match[str] | None) -> int:

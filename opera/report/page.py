@@ -24,6 +24,7 @@ from opera.triage import blame
 from opera.triage.blame import Blame, Evidence
 from opera.triage.conditions.deciding import key as deciding_key
 from opera.triage.distinct import causes, twins
+from opera.triage.doubts import UNEXPLAINED
 from opera.triage.findings import Finding
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice, choose
@@ -121,7 +122,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         reduced=reduced is not None,
         caller=_caller(program, origin.operator) if reduced and origin else "",
         finished=reduced is None or reduced.finished,
-        near=_near(reduced) if reduced else "",
+        near=_near(reduced, unknown=any(x.startswith(UNEXPLAINED) for x in finding.doubts)) if reduced else "",
         model=tuple(lines(program)),
         parameters=tuple(_parameters(program, reduced)),
         outputs=tuple(_outputs(workspace, shown, manifest)) if manifest else (),
@@ -158,19 +159,24 @@ def _caller(program: Program, operator: str) -> str:
 # ---------------------------------------------------------------------- what was asked of it
 
 
-def _near(reduced: Reduction) -> str:
-    """Say how programs near the reduced one bear out what decides; nothing where none was asked about."""
+def _near(reduced: Reduction, *, unknown: bool) -> str:
+    """Say how programs near the reduced one bear out what decides; nothing where none was asked about.
+
+    `unknown`: whether the finding is held back because what decides is not known.
+    """
     failing, passing = reduced.near
     if not failing and not passing:
         return ""
     told = reduced.deciding or reduced.besides or reduced.circumstances
     if not passing:
         return f"all {failing} fail that say anything: what passes is not known"
-    if not reduced.explained:
+    if unknown:
         return f"{failing} fail and {passing} pass; what decides is not, or not all, known"
-    return (
-        f"{failing} that have what decides fail, {passing} others pass" if told else f"{failing} fail, {passing} pass"
-    )
+    odd = reduced.despite or 0
+    if not told or not (passing - odd):
+        return f"{failing} fail, {passing} pass"
+    also = f"; {odd} that have it, too, pass" if odd else ""
+    return f"{failing} that have what decides fail, {passing - odd} others pass{also}"
 
 
 def _parameters(program: Program, reduced: Reduction | None) -> Iterator[Parameter]:

@@ -328,7 +328,7 @@ def _lacking(about: Subject) -> Iterator[tuple[str, Program]]:
     if not isinstance(about.program, Instance) or about.seen.verdict != INCONSISTENT:
         return
     for told in about.deciding:
-        name = deciding.named(told) or told.removeprefix("input ")
+        name = deciding.named(told) or deciding.key(told).removeprefix(deciding.GIVEN)
         lacks = smaller.without if deciding.named(told) else smaller.input_left_out
         if (program := lacks(about.program, name)) is not None:
             yield told, program

@@ -22,6 +22,9 @@ from opera.triage.shrink import smaller
 
 SMALL = 16
 """Elements of a program that anybody reads at a glance."""
+EXCEPTIONS = 4
+"""Near programs that fail, at least, to each that passes though it has all that is told: else more decides."""
+UNEXPLAINED = "what decides is not known"
 UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
 """How a doubt begins that nothing but time is wanting to."""
 
@@ -69,9 +72,8 @@ def doubts(
     if behind:
         yield f"without {behind} the compiler says that it does not support the program: once mended it may say so of this one"
     if unexplained is not None:
-        yield "what decides is not known: {} near programs fail, {} pass, and nothing that is told separates them".format(
-            *unexplained
-        )
+        failing, passing = unexplained
+        yield f"{UNEXPLAINED}: {failing} near programs fail, {passing} pass, and nothing that is told separates them"
 
 
 def too_large(finding: str, program: Program, finished: bool | None) -> str:
@@ -93,12 +95,12 @@ def too_large(finding: str, program: Program, finished: bool | None) -> str:
 def unexplained(of: Reduction, told: Collection[str]) -> tuple[int, int] | None:
     """Return how many near programs of a reduction fail, and pass, where it is not told why; None where it is.
 
-    What is told of it may be true and not all: then it will do where more of them fail than pass though they have all that is
-    told. Where nothing is told all must fail.
+    What is told of it may be true and not all: then it will do where few pass though they have all that is told (EXCEPTIONS).
+    Where nothing is told all must fail.
     """
     failing, passing = of.near
     odd = passing if of.despite is None else of.despite
-    known = of.explained or failing > odd if told else of.explained and not passing
+    known = of.explained or failing >= EXCEPTIONS * odd if told else of.explained and not passing
     return None if known else of.near
 
 

@@ -28,7 +28,7 @@ from opera.triage.distinct import causes
 from opera.triage.doubts import doubts, right_as_float32, stated, too_large, unexplained
 from opera.triage.known import Mark
 from opera.triage.reproducers.choice import Choice, alone, choose
-from opera.triage.sentence import READS_AS_REFUSAL, bare, reads_as_refusal, sentence
+from opera.triage.sentence import READS_AS_REFUSAL, bare, drawn, reads_as_refusal, sentence
 
 TWO_CAUSES = "two-causes"
 """Tag of a finding that has a member which fails in another way without what decides of the finding."""
@@ -260,10 +260,11 @@ def _agreed(workspace: Workspace, chosen: Choice, laid: Blame | None) -> bool:
 def _unexplained(chosen: Choice, laid: Blame | None) -> tuple[int, int] | None:
     """Return what speaks for something that decides and is not known; of a plain form, also of what that was made of.
 
-    Nothing does where an operator's definition is wrong: blame computed it apart.
+    Nothing does where an operator's definition is wrong, which blame computed apart; nor where numbers are drawn wrongly, which
+    some parameters hide.
     """
     of, whole = chosen.reduction, chosen.whole
-    if of is None or blame.body(laid):
+    if of is None or blame.body(laid) or drawn(chosen.verdict.outcome):
         return None
     if whole is not None and unexplained(whole, (*whole.deciding, *whole.circumstances)) is None:
         return None

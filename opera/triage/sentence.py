@@ -349,7 +349,8 @@ def _decided(deciding: Iterable[str], most: int | None = None) -> str:
 
 
 def together(told: Sequence[str]) -> list[str]:
-    """Return what is told with what is of one tensor as one phrase: that it is empty, and its rank."""
+    """Return what is told with what is of one tensor as one phrase: that it is empty, and its rank; given, and odd."""
+    told = [x for x in told if not (x.startswith("input ") and any(y.endswith(f" {x[6:]}") for y in told if y != x))]
     rank = next((x for x in told if RANKED.match(x)), "")
     if EMPTY not in told or not rank:
         return list(told)

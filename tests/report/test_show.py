@@ -17,7 +17,7 @@ from opera.programs.values import Optional, RandomTensor, Sequence, Tensor
 from opera.programs.verdicts import Outcome
 from opera.report import show
 from opera.report.chosen import Wanted
-from opera.report.page import _agreement
+from opera.report.page import _agreement, _near
 from opera.report.terminal import findings_table
 from opera.sources.deeprel import relations
 from opera.sources.deeprel.plans import Pair, Tried
@@ -166,6 +166,21 @@ def test_a_reduction_that_failed_in_a_fresh_process_confirms_its_finding(workspa
     outcome = Outcome("out-of-memory", "infer", "out-of-memory", "too much")
     stored_reduction(workspace, "Fffffffff", environments["openvino"], "openvino-onnx", "t9", outcome)
     assert "not confirmed" not in doubts()
+
+
+@pytest.mark.parametrize(
+    ("near", "despite", "unknown", "wanted"),
+    [
+        ((9, 0), 0, False, "all 9 fail that say anything: what passes is not known"),
+        ((53, 18), 16, True, "53 fail and 18 pass; what decides is not, or not all, known"),
+        ((45, 9), 4, False, "45 that have what decides fail, 5 others pass; 4 that have it, too, pass"),
+        ((45, 9), 0, False, "45 that have what decides fail, 9 others pass"),
+        ((66, 1), 1, False, "66 fail, 1 pass"),
+    ],
+)
+def test_that_what_decides_is_not_known_is_said_only_of_what_is_held_back_for_it(near, despite, unknown, wanted):
+    of = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), deciding=("k=2",), near=near, despite=despite)
+    assert _near(of, unknown=unknown) == wanted
 
 
 def test_who_confirmed_a_test_still_does_where_nobody_can_run_what_was_made_of_it():

@@ -88,6 +88,7 @@ def test_what_may_become_much_smaller_is_not_ready(elements, params, finished, s
         (True, ("k=2",), (3, 8), None),
         (False, (), (9, 1), (9, 1)),
         (False, ("k=2",), (9, 1), None),
+        (False, ("k=2",), (9, 3), (9, 3)),
         (False, ("k=2",), (3, 8), (3, 8)),
     ],
 )

@@ -14,10 +14,11 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias, cast
 
+from opera.libraries.bounds import Bounds
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
@@ -26,15 +27,15 @@ from opera.triage.conditions import deciding, peculiar, wider
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.features import (
     ALL,
-    LONGER,
     NOT_BELOW,
     Feature,
     as_left,
     features,
+    is_longer,
     of_outputs,
 )
 from opera.triage.conditions.labels import Label, Labelled, labelled
-from opera.triage.conditions.near import TENSORS, near, shaped
+from opera.triage.conditions.near import TENSORS, near, shaped, valued
 from opera.triage.conditions.ordinary import given_names
 from opera.triage.sentence import is_relation
 from opera.triage.shrink import simpler, smaller
@@ -43,8 +44,8 @@ from opera.triage.shrink.smaller import Defaults, Leaf
 
 Outputs: TypeAlias = Callable[[Program], "list[Value] | None"]
 """Returns the outputs that a library computes, None where it computes none. Raises Spent."""
-AT_A_TIME, OUTPUTS = 8, 24
-"""Near programs that are asked about at a time, and of which outputs are asked for."""
+AT_A_TIME, OUTPUTS, SAMPLE = 8, 24, 4
+"""Near programs that are asked about at a time, and of which outputs are asked for; failing ones that bear out what is told."""
 ROUNDS, RIVALS, BASES, POOL, TRIALS, LACKING = 3, 24, 6, 400, 2, 6
 """How often what is told is put to the test; what else is compared with it, of so many programs near as many labelled ones."""
 
@@ -69,7 +70,9 @@ class Borne(NamedTuple):
 
 
 class Asking(deciding.Look, Protocol):
-    """Tells what programs show, and whether they fail alike."""
+    """Tells what programs show, and whether they fail alike; `bounds`: what the library says of inputs."""
+
+    bounds: Bounds
 
     def label(self, programs: Sequence[Program]) -> list[bool | None]:
         """Return of each whether it fails alike, None where it neither does so nor passes. Raises Spent."""
@@ -112,12 +115,19 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
 
     seen = [x for x in ask.seen() if x.fails or (tells(x.program) and not chance)]
     known = defaults.get(program.operator, {})
-    inputs = dict.fromkeys(given_names(x.program for x in seen if not x.fails))
+    alike = (x.program for x in seen if not x.fails and x.program.operator == program.operator)
+    inputs = dict.fromkeys(given_names(alike))
     defaults = {**defaults, program.operator: {**inputs, **known}}
-    read = (*decided.parameters, *(x for x in decided.besides if re.fullmatch(r"input \S+", x)))
+    read = (*decided.parameters, *_inputs(decided.besides))
     moot = partial(_moot, ask, read, defaults)
     loud = shown.verdict != INCONSISTENT
-    return borne_out(label, program, defaults, decided, seen, ask.reference, moot, ask.otherwise, loud=loud)
+    channels = {name: x.channels for name, x in ask.bounds.get(program.operator, {}).items() if x.channels}
+    return borne_out(label, program, defaults, decided, seen, ask.reference, moot, ask.otherwise, channels, loud=loud)
+
+
+def _inputs(told: Iterable[str]) -> list[str]:
+    """Return the inputs of which it is told that they are given."""
+    return [x for x in told if re.fullmatch(rf"{deciding.GIVEN}\S+", x)]
 
 
 def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool | None:
@@ -126,15 +136,20 @@ def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: P
     """
     made = [y for x in parameters for y in deciding.lacking(program, [x], defaults)[:1]]
     try:
-        return any(same_values(ask.reference(program), ask.reference(x)) for x in made)
+        return any(_same(ask.reference(program), ask.reference(x)) for x in made)
     except Spent:
         return None
+
+
+def _same(ones: list[Value] | None, others: list[Value] | None) -> bool:
+    dtypes = [[getattr(x, "dtype", "") for x in of or ()] for of in (ones, others)]
+    return dtypes[0] == dtypes[1] and same_values(ones, others)
 
 
 def borne_out(
     label: Label, program: Program, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
     outputs: Outputs = lambda _: None, moot: Callable[[Program], bool | None] = lambda _: False,
-    otherwise: Callable[[Program], bool] = lambda _: False, *, loud: bool = False,
+    otherwise: Callable[[Program], bool] = lambda _: False, channels: Mapping[str, int] | None = None, *, loud: bool = False,
 ) -> Borne:  # fmt: skip
     """Return what near programs leave of what decides, and what else must be so.
 
@@ -147,20 +162,28 @@ def borne_out(
         moot: Whether a program is right by itself without what decides.
         otherwise: Whether a program of which nothing is said fails in other words, or in another respect: that confirms
             nothing, but it does not pass, as is told of what lacks something.
+        channels: Inputs that are documented to have an axis of channels, and which.
         loud: Whether the failure shows itself whatever is computed: programs that pass with a short axis are not explained
             where nothing else is told.
     """
     ordinary: list[tuple[Program, bool | None]] = []
     known = labelled(label, program, defaults, seen, ordinary)
-    made = Learner(cast(Instance, program), defaults, decided, outputs, moot, loud)
+    made = Learner(cast(Instance, program), defaults, decided, outputs, moot, loud, channels)
     made.plain = [(x, fails) for x, fails in ordinary if fails is not None or otherwise(x)]
+
+    def asked(programs: Iterable[Program]) -> list[Labelled]:
+        more = list(programs)
+        return [Labelled(x, fails) for x, fails in zip(more, label(more), strict=True) if fails is not None]
+
     told = made.told(known)
     try:
+        names = [x.removeprefix(deciding.GIVEN) for x in _inputs(decided.besides)]
+        done = {x.program.id for x in known}
+        known += asked(x for name in names for x in valued(program, name) if x.id not in done)
+        told = made.told(known)
         for _ in range(ROUNDS):
-            more = list(itertools.islice(made.in_doubt(known, told), AT_A_TIME))
-            labels = zip(more, label(more), strict=True)
-            known += (asked := [Labelled(x, fails) for x, fails in labels if fails is not None])
-            if not asked:
+            known += (more := asked(itertools.islice(made.in_doubt(known, told), AT_A_TIME)))
+            if not more:
                 break
             told = made.told(known)
     except Spent:
@@ -197,7 +220,7 @@ class Learner:
     Attributes:
         program, defaults, decided: What is told of, and what decided before near programs were asked.
         plain: Ordinary programs, and whether they fail alike; None: in other words.
-        outputs, moot, loud: As `borne_out` has them.
+        outputs, moot, loud, channels: As `borne_out` has them.
     """
 
     def __init__(
@@ -208,9 +231,10 @@ class Learner:
         outputs: Outputs,
         moot: Callable[[Program], bool | None],
         loud: bool,
+        channels: Mapping[str, int] | None = None,
     ) -> None:
         self.program, self.defaults, self.decided = program, defaults, decided
-        self.outputs, self.moot, self.loud = outputs, moot, loud
+        self.outputs, self.moot, self.loud, self.channels = outputs, moot, loud, channels
         self.plain: list[tuple[Program, bool | None]] = []
         self._outputs: dict[str, list[Value] | None] = {}
         self._asks = 0
@@ -225,6 +249,7 @@ class Learner:
             [y for y in wider.kept(x, program, self.defaults, failing, passing) if self._borne_by_plain(y)]
             for x in (self.decided.parameters, self.decided.besides)
         )
+        parameters, besides = (self._by_value(x, failing, passing) for x in (parameters, besides))
         told = [*parameters, *besides]
         related = any(map(is_relation, [x.says for x in told]))  # of numbers, which decide together
         having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
@@ -232,22 +257,28 @@ class Learner:
         had = [x for x in having if renumbered(x).id not in failed]
         having = [x for x in had if not self._hides(x, bool(parameters))]
         unsure = [x for x in had if self._moot.get(x.id, False) is None]
-        own = features(program, self.defaults, failing, self._made()) if having else ()
-        every = itertools.chain(own, as_left(program, self.defaults, passing) if having else ())
+        own = features(program, self.defaults, failing, self._made(), self.channels) if having else ()
+        given = wider.given(program, self.defaults, failing, passing, (x.says for x in told)) if having else []
+        given += as_left(program, self.defaults, passing) if having else ()
+        every = itertools.chain(own, given)
         candidates = [x for x in every if all(map(x.holds, failing)) and self._borne_by_plain(x)]
         elsewhere = [
             x for x in having if not _all_one(x, program)
         ]  # where another axis is longer: it is this one that matters
-        fitting = [x for x in candidates if not x.says.endswith(LONGER) or not all(map(x.holds, elsewhere))]
+        fitting = [x for x in candidates if not is_longer(x.says) or not all(map(x.holds, elsewhere))]
         rivals = _separating(fitting, having)
         if not rivals:
             having = [x for x in having if not _short(x, program)]
-            candidates = [x for x in candidates if not x.says.endswith(LONGER)]
+            candidates = [x for x in candidates if not is_longer(x.says)]
             rivals = _separating(candidates, having) or _pairs(candidates, having)
         if having and not rivals:
             having = [x for x in having if not self._short_output(x)]
             candidates += [x for x in self._of_outputs(failing, having) if all(map(x.holds, failing))]
             rivals = _separating(candidates, having) or _pairs(candidates, having)
+        if having and not rivals and (alone := self._alone((x for x in given if x in candidates), passing)):
+            left = [x for x in having if all(of.holds(x) for of in alone)]
+            rivals = [[*x, *alone] for x in _separating(candidates, left) or _pairs(candidates, left)]
+            rivals = rivals or ([] if left else [alone])
         found = rivals[0] if rivals else []
         bare = self.loud and not (
             told or found
@@ -256,6 +287,32 @@ class Learner:
         unsure = [x for x in unsure if all(y.holds(x) for y in found)]
         despite = len([] if found else having) + len(unsure if len(unsure) > len(failing) else [])
         return Told(parameters, besides, found, rivals, despite)
+
+    def _alone(self, told: Iterable[Feature], passing: Sequence[Instance]) -> list[Feature]:
+        """Return, of each parameter once, what is told of it where a program passes that lacks that and differs in it alone."""
+        own, found = self.program, dict[str, Feature]()
+        of = [x for x in passing if x.inputs == own.inputs and x.outputs == own.outputs]
+        for x in told:
+            name = deciding.key(x.says)
+            if any(not x.holds(y) and _left(y, name) == _left(own, name) for y in of):
+                found.setdefault(name, x)
+        return list(found.values())
+
+    def _by_value(self, told: list[Feature], failing: Sequence[Instance], passing: Sequence[Instance]) -> list[Feature]:
+        """Return what is told with the value of what is given in its place, where programs pass that are given the default,
+        with which the library computes what it does without. Wrong outputs are right then in any case.
+        """
+        given = (*self.decided.parameters, *_inputs(self.decided.besides))
+        if not self.loud or len(given) != 1:
+            return told
+        made = []
+        for of in told:
+            having = [x for x in passing if of.holds(x)][:OUTPUTS]
+            plain = [x for x in having if self._is_moot(x)]
+            found = wider.by_value(of.says, self.program, self.defaults, plain, failing)
+            read = found is not None and not any(self._is_moot(x) is not False for x in failing[:SAMPLE])
+            made.append(found if found is not None and read else of)
+        return made
 
     def _borne_by_plain(self, told: Feature) -> bool:
         """Whether no more ordinary programs fail in other words than pass of those that lack something."""
@@ -270,9 +327,12 @@ class Learner:
             return True
         if not parameters and not _short(other, self.program):
             return False
-        if (name := other.id) not in self._moot:
-            self._moot[name] = self.moot(other)
-        return self._moot[name] is not False
+        return self._is_moot(other) is not False
+
+    def _is_moot(self, program: Program) -> bool | None:
+        if (name := program.id) not in self._moot:
+            self._moot[name] = self.moot(program)
+        return self._moot[name]
 
     def _empty(self, other: Program) -> bool:
         """Whether a program has an empty tensor, and what is told of has none."""
@@ -404,6 +464,10 @@ def _lengths(program: Instance) -> Iterator[Program | None]:
 
             yield smaller.applied(smaller.at(place, change), program)
             yield peculiar.changed(change, program)
+
+
+def _left(program: Instance, name: str) -> dict[str, Value]:
+    return {key: value for key, value in program.params.items() if key != name}
 
 
 def renumbered(program: Program) -> Program:

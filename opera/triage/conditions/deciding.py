@@ -47,8 +47,8 @@ FLOATS, INTEGERS = ("float32", "float64"), ("int8", "uint8", "int16", "int32", "
 INTEGER, SEVERAL = "integer inputs", "inputs of two dtypes"
 PARAMETER, INPUT, OUTPUT, DTYPE, OTHER = "parameter", "input", "output", "dtype", "other"
 """Kinds of conditions: a parameter, the presence of an input, that an output is asked for, a dtype, and all else."""
-LEFT_OUT = " left out"
-"""How a parameter is told that has no value."""
+GIVEN, LEFT_OUT = "input ", " left out"
+"""How it begins that an input is told that may be left out; how a parameter is told that has no value."""
 BEYOND, ALTERNATIVES = re.compile(r"=| > | given$| other than "), re.compile(r", | or ")
 """What follows the name of a parameter that needs a value; what stands between several things one of which is so."""
 PAIRS = 6
@@ -108,7 +108,7 @@ def key(says: str) -> str:
 
 def named(says: str) -> str:
     """Return the name of the parameter that is told to need a value, empty where something else is told."""
-    return key(says) if BEYOND.search(says) else ""
+    return key(says) if BEYOND.search(says) and not says.startswith(GIVEN) else ""
 
 
 def is_of(says: str, told: str) -> bool:
@@ -187,7 +187,7 @@ def _presence(program: Program, defaults: Defaults) -> Iterator[Condition]:
             if trait.default != NO_DEFAULT or not sized:
                 yield Condition(f"{trait.name}={said(value)}", PARAMETER, partial(_lacking, trait, program))
         elif trait.kind == "input":
-            yield Condition(f"input {trait.name}", INPUT, partial(_lacking, trait, program))
+            yield Condition(f"{GIVEN}{trait.name}", INPUT, partial(_lacking, trait, program))
         elif trait.kind == "mode":
             yield Condition(f"{trait.name} mode", OTHER, partial(_lacking, trait, program))
     if isinstance(program, Instance):

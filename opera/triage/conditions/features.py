@@ -16,16 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opera.programs.program import Instance, Program
-from opera.programs.values import CONTAINERS, LOW_PRECISION, NO_DEFAULT, Value, widen
+from opera.programs.values import CONTAINERS, LOW_PRECISION, NO_DEFAULT, Tensor, Value, widen
 from opera.triage.conditions import deciding, peculiar
 from opera.triage.conditions.near import tensor, unstated
 from opera.triage.conditions.ordinary import differing
 from opera.triage.conditions.peculiar import Array
 from opera.triage.sentence import EMPTY
-from opera.triage.shrink import smaller
+from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
 
-LONGER, NOT_BELOW, ALL = " longer than 1", " not below ", ("both inputs of rank ", "all inputs of rank ")
+LONGER, CHANNELS, NOT_BELOW = " longer than 1", "more than one input channel", " not below "
+ALL = ("both inputs of rank ", "all inputs of rank ")
 FEW = 3
 """Tensors whose lengths are compared; dtypes that are told one by one."""
 Lengths = tuple[int, ...]
@@ -39,13 +40,18 @@ class Feature(NamedTuple):
 
 
 def features(
-    program: Program, defaults: Defaults, failing: Sequence[Program] = (), made: Iterable[str] = ()
+    program: Program,
+    defaults: Defaults,
+    failing: Sequence[Program] = (),
+    made: Iterable[str] = (),
+    channels: Mapping[str, int] | None = None,
 ) -> Iterator[Feature]:
     """Yield what a program has that may be told, in the order of preference.
 
     Args:
         failing: Near programs that fail alike; of which dtypes they are is told together.
         made: Dtypes in which something is computed, which may not hold all numbers of inputs.
+        channels: Inputs that are documented to have an axis of channels, and which.
     """
     known = defaults.get(program.operator, {})
     call = program if isinstance(program, Instance) else None
@@ -63,8 +69,11 @@ def features(
     yield from _specials(program, made)
     yield from _sized(program)
     yield from _compared(program)
-    yield from _lengths(program)
-    yield from _numbers(call, known) if call is not None else ()
+    yield from _named_axis(call, known) if call is not None else ()
+    at = _channels(program, known, channels or {})
+    yield from _lengths(program, at)
+    yield from _numbers(call, known, at) if call is not None else ()
+    yield from _parities(call, failing) if call is not None else ()
 
 
 def as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -> Iterator[Feature]:
@@ -77,10 +86,17 @@ def as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -
         if plain not in (None, NO_DEFAULT) and smaller.same(value_of(program, names[0], known), plain):
             same = partial(_has_value, name=names[0], value=plain, known=known)
             yield Feature(f"{names[0]}={deciding.said(plain)}", same)
+            value = value_of(x, names[0], known)
+            other = partial(_has_another, name=names[0], value=value, known=known)
+            yield Feature(f"{names[0]} other than {deciding.said(value)}", other)
 
 
 def _has_value(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:
     return smaller.same(value_of(program, name, known), value)
+
+
+def _has_another(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:
+    return not _has_value(program, name, value, known)
 
 
 def _asks_for_more(program: Program) -> bool:
@@ -194,6 +210,26 @@ NAMED: Mapping[str, Callable[[set[int], int], bool]] = {
 """Which axes a parameter names."""
 
 
+def _named_axis(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
+    """Yield that the one axis that a parameter names, or its default, has length 1, or more."""
+    for name in dict.fromkeys(x for x in (*program.params, *known) if smaller.is_axes(x)):
+        length = _length_named(program, name, known)
+        if length:
+            words = f"the axis that {name} names{LONGER if length > 1 else ' of length 1'}"
+            yield Feature(words, partial(_is_named_so, name=name, known=known, longer=length > 1))
+
+
+def _is_named_so(program: Program, name: str, known: Mapping[str, Value], longer: bool) -> bool:
+    length = _length_named(program, name, known)
+    return length > 1 if longer else length == 1
+
+
+def _length_named(program: Program, name: str, known: Mapping[str, Value]) -> int:
+    value, found = value_of(program, name, known), smaller.leaves(program)
+    rank = len(found[0].shape) if found else 0
+    return found[0].shape[value] if type(value) is int and -rank <= value < rank else 0
+
+
 def _axes_named(program: Instance) -> list[str]:
     return [x for x in program.params if smaller.is_axes(x)] + [x.name for x in program.inputs if smaller.axes_input(x)]
 
@@ -288,7 +324,21 @@ def _measured(program: Program) -> list[str]:
     return [name for name, leaf in held.items() if alone or not smaller.states(leaf)]
 
 
-def _lengths(program: Program) -> Iterator[Feature]:
+def _channels(program: Program, known: Mapping[str, Value], stated: Mapping[str, int]) -> Mapping[str, int]:
+    """Return which axis of the first input is that of channels, by its documentation or as `data_format` says."""
+    name = next(iter(_data(program)), "")
+    if name in stated:
+        return {name: stated[name]}
+    held = next((x for x in known if x.rpartition(".")[2] == "data_format"), "")
+    return {name: 1 if value_of(program, held, known) == "channels_first" else -1} if held and name else {}
+
+
+def is_longer(says: str) -> bool:
+    """Whether it is told that an axis is longer than 1."""
+    return says.endswith(LONGER) or says == CHANNELS
+
+
+def _lengths(program: Program, channels: Mapping[str, int]) -> Iterator[Feature]:
     """Yield that an axis has length 1, or more, counted from either end: a small program has other lengths by chance."""
     for name in _measured(program):
         shape = _shape(program, name) or ()
@@ -296,7 +346,11 @@ def _lengths(program: Program) -> Iterator[Feature]:
         if 1 in shape:
             yield Feature(f"an axis of length 1 of {name}", lambda x, of=of: 1 in getattr(of(x), "shape", ()))  # type: ignore[misc]
         for axis, length in enumerate(shape):
-            for at in (axis, axis - len(shape)):
+            own = name in channels and channels[name] % len(shape) == axis
+            if own and length:
+                least, most, words = (2, 1 << 40, CHANNELS) if length > 1 else (1, 1, "one input channel")
+                yield Feature(words, partial(_has_length, of=of, at=channels[name], least=least, most=most))
+            for at in (axis, axis - len(shape)) if not own else ():
                 where = axis_at(at)
                 if length == 1:
                     yield Feature(f"{where} of {name} of length 1", partial(_has_length, of=of, at=at, least=1, most=1))
@@ -351,15 +405,15 @@ def _pair(program: Program, one: str, other: str, at: tuple[int, int]) -> Length
 # ---------------------------------------------------------------------- numbers
 
 
-def _numbers(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
-    """Yield how parameters that are whole numbers, or lists of such, stand to each other, and to the last axis."""
+def _numbers(program: Instance, known: Mapping[str, Value], channels: Mapping[str, int]) -> Iterator[Feature]:
+    """Yield how parameters that are whole numbers, or lists of such, stand to each other, and to the last axis, or channels."""
     names = [x for x in program.params if _counts(x, program.params[x])]
     first = next(iter(_data(program)), "")
     for name in names:
         value = program.params[name]
         required = smaller.default(known, name) == NO_DEFAULT or smaller.SIZED.search(name)
         if type(value) is int and required and _shape(program, first):
-            yield from _as_long(program, name, first)
+            yield from _as_long(program, name, first, known, channels.get(first))
     others = [x for x, y in known.items() if x not in names and _counts(x, y)]
     for one, other in itertools.permutations([*names, *others], 2):
         feature = Feature(f"{one}{NOT_BELOW}{other}", partial(_not_below, one=one, other=other, known=known))
@@ -370,17 +424,46 @@ def _numbers(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]
 def _counts(name: str, value: Value) -> bool:
     """Whether a value is a whole number that counts something, or some of them."""
     given = value if isinstance(value, list | tuple) else [value]
-    return bool(given) and not smaller.is_axes(name) and all(type(x) is int and x >= 0 for x in given)
+    states = smaller.is_axes(name) or simpler.is_type(name)
+    return bool(given) and not states and all(type(x) is int and x >= 0 for x in given)
 
 
-def _as_long(program: Instance, name: str, first: str) -> Iterator[Feature]:
+def _as_long(
+    program: Instance, name: str, first: str, known: Mapping[str, Value], channels: int | None
+) -> Iterator[Feature]:
+    at = -1 if channels is None else channels
+
     def same(x: Program) -> bool | None:
-        value, shape = x.instances()[0].params.get(name), _shape(x, first)
-        return value == shape[-1] if isinstance(value, int) and shape else None
+        value, shape = value_of(x, name, known), _shape(x, first) or ()
+        return value == shape[at] if isinstance(value, int) and -len(shape) <= at < len(shape) else None
 
     own = same(program)
+    if own is None:
+        return
     words = f"{name} {'' if own else 'not '}the length of the last axis of {first}"
+    if channels is not None:
+        words = f"{'' if own else 'not '}as many input channels as {name}"
     yield Feature(words, lambda x: same(x) is own)
+
+
+def _parities(program: Instance, failing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield that an integer of an input beside the first is odd, or even, where several such fail alike."""
+    for name in [x.name for x in program.inputs[1:] if "int" in getattr(x.value, "dtype", "")]:
+        for odd, says in ((1, f"an odd {name}"), (0, f"an even {name}")):
+            feature = Feature(says, partial(_has_odd, name=name, odd=odd))
+            seen = {y for x in (program, *failing) for y in _numbers_of(x, name)}
+            if feature.holds(program) and len(seen) > 1:
+                yield feature
+
+
+def _numbers_of(program: Program, name: str) -> list[float]:
+    held = tensor(program, name)
+    known = isinstance(held, Tensor) and re.fullmatch(r"u?int\d+|float(16|32|64)", held.dtype)
+    return simpler.numbers(held).ravel().tolist() if isinstance(held, Tensor) and known else []
+
+
+def _has_odd(program: Program, name: str, odd: int) -> bool:
+    return any(x % 2 == odd for x in _numbers_of(program, name))
 
 
 def _not_below(program: Program, one: str, other: str, known: Mapping[str, Value]) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from opera.programs.program import Instance, Operand, Program, with_params
-from opera.programs.values import RandomTensor, Tensor, Value
+from opera.programs.values import NO_DEFAULT, RandomTensor, Tensor, Value
 from opera.triage.conditions.peculiar import changed
 from opera.triage.shrink import shapes, simpler, smaller
 from opera.triage.shrink.smaller import Defaults, Leaf
@@ -80,7 +80,8 @@ def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]
     rows = [_ordinary(program), _dtypes(program), ranks, _magnitudes(program), parameters]
     if isinstance(program, Instance) and isinstance(ordinary, Instance):
         known = defaults.get(program.operator, {})
-        rows += [_given(program, known), _unset(program, known), chain(_axes(ordinary, known), _axes(program, known))]
+        rows += [_simplest(program, known), _given(program, known), _unset(program, known)]
+        rows += [chain(_axes(ordinary, known), _axes(program, known))]
     return [*rows, chain(_stated(program), _each_counted(program)), _sizes(program)]
 
 
@@ -176,6 +177,16 @@ def _about_equal(one: Leaf, other: Leaf) -> bool:
     return bool(np.allclose(now, before, rtol=1e-2, atol=1.0 if "int" in one.dtype else 1e-2, equal_nan=True))
 
 
+def valued(program: Program, name: str) -> Iterator[Program]:
+    """Yield a call with other numbers of an input, all of them the same: 0, as most inputs are that are left out, 1, 2, 3."""
+    held = tensor(program, name)
+    if isinstance(held, Tensor) and isinstance(program, Instance) and held.dtype not in ("bool", "string"):
+        for number in (0, 1, 2, 3):
+            made = with_input(program, name, simpler.numbered(np.full(held.shape, number), held.dtype))
+            if made is not None and made != program:
+                yield made
+
+
 def _stated(program: Program) -> Iterator[Program | None]:
     """Yield other numbers of small inputs beside the first: sizes one more, 1 or 2; scales a half, two, three quarters."""
     for place, leaf in list(enumerate(smaller.leaves(program)))[1:]:
@@ -225,14 +236,16 @@ def _other_parameters(call: Instance, known: Mapping[str, Value]) -> Iterator[di
             others = [value / 2, value * 2]
         elif isinstance(value, list | tuple) and value and all(type(x) is int for x in value):
             others = [type(value)([x + 1 for x in smaller.integers(value)])]
-            if smaller.is_axes(name):
+            if not smaller.is_axes(name):
+                others += [type(value)([x] * len(value)) for x in (1, 0)]  # what they are where none is given
+            else:
                 others += [type(value)([x - 1 for x in smaller.integers(value)]), type(value)([0]), type(value)([0, 1])]
         yield from ({**call.params, name: x} for x in others if not smaller.same(x, value))
 
 
 def _unset(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
-    """Yield programs with another value of a parameter that has its default: a flag turned, 2 or 3 for a number and one more
-    than all numbers beside it, a half."""
+    """Yield programs with another value of a parameter that has its default: a flag turned, 1 for 0 and 0 for 1, 2 or 3 for a
+    number and one more than all numbers beside it, a half."""
     taken = {x.name for x in program.inputs}
     most = max((x for value in program.params.values() for x in smaller.integers(value)), default=0)
     for name, default in known.items():
@@ -244,11 +257,33 @@ def _unset(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | 
         if isinstance(default, bool):
             others = (not default,)
         elif isinstance(default, int):
-            others = (3 if default == 2 else 2, most + 1)
+            flag = (1 - default,) if default in (0, 1) else ()
+            others = (*flag, 3 if default == 2 else 2, most + 1)
         elif isinstance(default, float):
             others = (default / 2 or 0.5,)
         for other in others:
             yield smaller.with_param(program, name, other) or smaller.given(program, name, other)
+
+
+def _simplest(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
+    """Yield the call as simply as it may be meant: parameters left out or at their defaults, all or those that have one, and
+    inputs beside the first of one element, or as long as one of its axes: what it can lack none of alone (blocks, a scale for
+    each) it may lack together.
+    """
+    for required in (True, False):
+        made = program
+        for name in reversed(list(program.params)):
+            plain = smaller.default(known, name)
+            if not (required and plain == NO_DEFAULT):
+                made = smaller.without(made, name) or smaller.with_param(made, name, plain) or made
+        yield made
+        first = next(iter(smaller.leaves(made)), None)
+        for shape in dict.fromkeys(((), (1,), *((x,) for x in reversed(getattr(first, "shape", ()))))):
+
+            def change(leaf: Leaf, shape: tuple[int, ...] = shape, first: Leaf | None = first) -> Leaf:
+                return leaf if leaf is first or 0 in leaf.shape else shaped(leaf, shape)
+
+            yield changed(change, made)
 
 
 def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:

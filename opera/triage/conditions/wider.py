@@ -12,6 +12,7 @@ from typing import Any
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import deciding
+from opera.triage.conditions.deciding import GIVEN
 from opera.triage.conditions.features import Feature, either, left_out, value_of
 from opera.triage.conditions.near import WRITTEN, tensor
 from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit
@@ -30,6 +31,15 @@ def kept(
             found.append(made)
     limits = any(at_limit(x.says) for x in found)  # a number that differs from an equal one changes what comes of them
     return [x for x in found if not (limits and x.says == EQUAL)]
+
+
+def given(
+    program: Instance, defaults: Defaults, failing: Sequence[Instance], passing: Sequence[Instance], told: Iterable[str]
+) -> list[Feature]:
+    """Return of what else is given that all failing programs have it: without it alone the library may reject the program."""
+    kinds, known = (deciding.PARAMETER, deciding.INPUT), set(map(deciding.key, told))
+    says = (x.says for x in deciding.conditions(program, defaults) if x.kind in kinds and x.key not in known)
+    return kept(says, program, defaults, failing, passing)
 
 
 def _feature(
@@ -62,6 +72,8 @@ def _feature(
             if borne and all(map(feature.holds, failing)):
                 return feature
         return None
+    if says == name and name.startswith(GIVEN):
+        return Feature(says, lambda x: any(f"{GIVEN}{y.name}" == name for y in x.inputs if y.value is not None))
     return Feature(says, lambda x: name in {y.key for y in deciding.conditions(x, defaults)})
 
 
@@ -88,6 +100,43 @@ def _parameter(
     stated = default is not None and default != NO_DEFAULT
     words = f"{name} other than {deciding.said(default)}" if stated else f"{name} given"
     return Feature(words, lambda x: not smaller.same(value_of(x, name, known), default))
+
+
+def by_value(
+    says: str, program: Instance, defaults: Defaults, plain: Sequence[Instance], failing: Sequence[Instance]
+) -> Feature | None:
+    """Return how it is told that the value of what is given decides, and not that it is: `strides other than [1, 1]`, `dtype
+    other than that of the input`; None where it is not told that something is given, or values do not tell that.
+
+    Args:
+        plain: Programs that pass, and are given the value that what is left out has.
+        failing: Programs that fail alike.
+    """
+    name, known = deciding.key(says), defaults.get(program.operator, {})
+    own = name.removeprefix(GIVEN)
+    if not plain or (own == name and (says == name or smaller.default(known, name) not in (None, NO_DEFAULT))):
+        return None
+    if own != name:
+        made = Feature(f"{says} other than 0", lambda x: not _zero(tensor(x, own)) and tensor(x, own) is not None)
+        return made if all(_zero(tensor(x, own)) for x in plain) and all(map(made.holds, failing)) else None
+    of_type = simpler.is_type(name)
+
+    def value(x: Program) -> tuple[Value, str]:
+        first = next((y.dtype for y in smaller.leaves(x)), "") if of_type else ""
+        return value_of(x, name, known), first
+
+    usual = [value(x) for x in plain]
+    if not of_type and any(not smaller.same(x, usual[0][0]) for x, _ in usual):
+        return None
+    words = f"{name} other than {'that of the input' if of_type else deciding.said(usual[0][0])}"
+    made = Feature(
+        words, lambda x: value(x)[0] not in (None, NO_DEFAULT) and not any(smaller.same(y, value(x)) for y in usual)
+    )
+    return made if all(map(made.holds, (program, *failing))) else None
+
+
+def _zero(leaf: object) -> bool:
+    return isinstance(leaf, Tensor) and leaf.dtype != "string" and not simpler.numbers(leaf).any()
 
 
 def _number(value: Any) -> bool:

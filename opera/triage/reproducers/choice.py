@@ -29,6 +29,10 @@ BORNE_OUT = 3
 """Near programs that pass at least, where it is told that a number is just at a limit: small programs have such by chance."""
 
 
+BEYOND = re.compile(r"^((?:NaN or )?a number (?:beyond|that)) \w+")
+"""How it is told that a number is none of a dtype."""
+
+
 class Choice(NamedTuple):
     """What shows a finding: the verdict on a member, or on the smallest program that a member was reduced to.
 
@@ -144,12 +148,17 @@ def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
 
     called = best.program().program.operators
     near = [x.circumstances for x in found if x.finished and any(x.near) and x.program().program.operators == called]
-    shared = tuple(says for says in best.circumstances if all(says in x for x in near))
+    shared = tuple(says for says in best.circumstances if all(_of_any(says) in map(_of_any, x) for x in near))
     alike = [x for x in found if x.finished and len(called) == 1 and x.program().program.operators == called]
     parameters = tuple(filter(None, (_with_values(says, alike) for says in best.deciding)))
     return msgspec.structs.replace(
         best, deciding=parameters, besides=tuple(filter(stands, best.besides)), circumstances=shared
     )
+
+
+def _of_any(says: str) -> str:
+    """Return what is told of numbers without the dtype that they are compared with: of another they are others."""
+    return BEYOND.sub(r"\1", says)
 
 
 def _with_values(says: str, found: Iterable[Reduction]) -> str:

@@ -131,7 +131,9 @@ def several(x: Instance) -> bool:
     return math.prod(shape(x, 1)) > 1
 
 
-def other_filters(x: Instance) -> bool:
+def other_filters(x: Instance) -> bool | None:
+    if "filters" not in x.params:
+        return None
     return number(x, "filters") != shape(x)[-1] if shape(x) else False
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from opera.libraries.bounds import Bounds
 from opera.oracle import draws
 from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program
 from opera.programs.values import Tensor, Value
@@ -36,6 +37,7 @@ class Asking:
 
     def __init__(self, shows: Callable[[Program], Outcome], seen: Sequence[Labelled] = (), luck: bool = True) -> None:
         self.shows, self.known, self.luck, self.asked = shows, list(seen), luck, list[Program]()
+        self.bounds: Bounds = {}
 
     def look(self, programs: Sequence[Program]) -> list[Outcome]:
         return list(map(self.shows, programs))
@@ -95,7 +97,7 @@ def test_rows_that_say_nothing_give_way_to_others():
     sizes: Callable[[Program], bool] = lambda x: [y.shape for y in smaller.leaves(x)] == [(1, 1, 1)]  # noqa: E731
     ask = Asking(lambda x: FAILS if sizes(x) else NONE)
     asked = [x for x in labels.labelled(ask.label, program, {}, []) if isinstance(x.program, Instance)]
-    assert {x.program.params["d"] for x in asked if isinstance(x.program, Instance)} == {1, 2, 3}
+    assert {x.program.params.get("d", 1) for x in asked if isinstance(x.program, Instance)} == {1, 2, 3}
     assert len(ask.asked) < 90
 
 

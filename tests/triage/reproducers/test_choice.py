@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -44,6 +45,14 @@ LINEAR = reduction(("mode='linear'",), mode="linear")
 )
 def test_a_value_is_told_to_decide_if_no_reduction_of_the_finding_fails_with_another(others, wanted):
     assert _shared(LINEAR, [LINEAR, *others]).deciding == wanted
+
+
+def test_numbers_of_one_dtype_and_of_another_that_are_beyond_it_are_told_of_both():
+    """`CastLike` saturates to no float8: each has a largest number of its own."""
+    beyond = ["a number beyond float8_e4m3fn in an input", "a number beyond float8_e5m2 in an input", "a 1-d input"]
+    one, other, third = (msgspec.structs.replace(LINEAR, circumstances=(x,)) for x in beyond)
+    assert _shared(one, [one, other]).circumstances == one.circumstances
+    assert _shared(one, [one, third]).circumstances == ()
 
 
 @pytest.mark.parametrize(("near", "wanted"), [((0, 0), "Resize (empty input)"), ((9, 0), "Resize")])
