@@ -8,9 +8,11 @@ from typing import Any
 
 from opera import libraries
 from opera.libraries.documented import Quote, Wrong
+from opera.oracle import declared
+from opera.oracle.randomness import FORMS
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT
-from opera.programs.verdicts import CRASH, REFUSED, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
 from opera.triage.conditions import deciding, peculiar
 from opera.triage.distinct import kinship
 from opera.triage.reproducers.choice import Choice
@@ -20,6 +22,21 @@ DECIDES = re.compile(r"(?:input |a number equal to )?(\w+)(?: just at a limit| l
 """What decides, of an input or a parameter that has no value: `input P`, `a number equal to iou_threshold`, `min left out`."""
 TYPES = re.compile(r"dtype|data ?type|element type|precision|\b(?:b?float|u?int|bool)\d*\b", re.IGNORECASE)
 """Words of a crash that is about a dtype."""
+RULE = "the rule"
+"""What a quotation is about that states a rule."""
+LAWS = {
+    "uniform": ("uniform distribution",),
+    "normal": ("normal distribution",),
+    "log-normal": ("log normal distribution",),
+    "exponential": ("exponential distribution",),
+    "cauchy": ("cauchy distribution",),
+    "geometric": ("geometric distribution",),
+    "integers": ("random integers uniformly", "discrete uniform distribution"),
+    "bernoulli": ("produced probability", "bernoulli distribution", "bernoulli probability"),
+    "categorical": ("multinomial distribution", "multinomial probability"),
+    "dropout": ("output random dropout", "randomly zeroes probability", "randomly sets rate", "drops entire"),
+}
+"""Law that is declared of what an operator draws → words by which the sentence of its documentation is found that states it."""
 
 
 def quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
@@ -37,9 +54,21 @@ def quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
         found: list[Quote] = library.documented(
             calls[0], parameters, wrong._replace(told=tuple(filter(is_rule, shown.deciding)))
         )
+        found = [*_drawn(calls[0], outcome), *found]
     except ImportError:
         return []
+    found = list({x.text: x for x in reversed(found)}.values())[::-1]
     return [x for x in found if not x.types or of_types(shown, outcome)]
+
+
+def _drawn(call: Instance, outcome: Outcome) -> list[Quote]:
+    """Return the sentence that states what a random operator draws, where its numbers are wrong. Raises ImportError."""
+    draw = declared.declared(call)
+    if draw is None or outcome.verdict != INCONSISTENT or outcome.symptom in FORMS:
+        return []
+    library: Any = libraries.get(call.library)
+    said = (library.documented(call, [], Wrong(told=(words,))) for words in LAWS.get(draw.law, ()))
+    return next(([y for y in x if y.about == RULE] for x in said if any(y.about == RULE for y in x)), [])
 
 
 def is_rule(says: str) -> bool:

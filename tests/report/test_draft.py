@@ -484,7 +484,7 @@ def test_a_random_value_that_was_stored_as_wrong_is_told_by_what_may_be_drawn(wo
     drafted(workspace, seen, captured=Captured(program, Provenance("suite", "dropout.py", "test_dropout"), None))
     found = stage.draft(workspace, FINDING)
     assert found.expected == ("output = float32[], random: 0 or 2",) and found.actual == ()
-    assert found.title == "Dropout: output 0 is 1, neither 0 nor 2, which is the input over 1 - p"
+    assert found.title == "Dropout: output is 1, neither 0 nor 2, which is the input over 1 - p"
     assert (
         "EXPECTED" not in found.script and "0 of 64 numbers are neither 0 nor" in found.log
     )  # ONNX Runtime's are right

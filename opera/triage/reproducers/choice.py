@@ -34,7 +34,8 @@ class Choice(NamedTuple):
 
     `reduction` is that of the program, None where the member itself is shown; `member` is the member. `alike` are operators in
     place of one of the program's with which the finding fails as well, the most frequent first. `whole` is what the
-    member was reduced to, where `reduction` is the plain form of that (opera.triage.reducer.cut).
+    member was reduced to, where `reduction` is the plain form of that (opera.triage.reducer.cut), or the certain one
+    (opera.triage.reducer.certain).
     """
 
     verdict: Verdict
@@ -45,8 +46,10 @@ class Choice(NamedTuple):
 
     @property
     def exported(self) -> str:
-        """What a plain form was exported from, in words (`from torch.istft`); empty where it is none."""
-        return f"from {brief(self.whole.program().program.operator)}" if self.whole else ""
+        """What a plain form was exported from, in words (`from torch.istft`); empty where none was."""
+        if self.whole is None or self.whole.frontend == self.verdict.frontend:
+            return ""
+        return f"from {brief(self.whole.program().program.operator)}"
 
     @property
     def deciding(self) -> tuple[str, ...]:
@@ -118,7 +121,7 @@ def choose(
 def _plain(workspace: Workspace, of: Reduction) -> Reduction | None:
     """Return the plain form of a reduction, where its test is there."""
     compiler, _, library = of.frontend.rpartition("-")
-    if compilers.artefact(compiler, library, of.variant) in ("", library):
+    if compilers.artefact(compiler, library, of.variant) in ("", library) and not _by_chance(of.outcome):
         return None
     found = reduction.plain(workspace, of)
     there = found is not None and migrated.folder(workspace.tests_folder, found.stored).is_dir()
@@ -191,7 +194,7 @@ def _of_drawn(workspace: Workspace, verdict: Verdict) -> Verdict:
         told = draws.outside(workspace.instance(manifest.instance), index, details["actual"])
     told = told or Broken("numbers that are drawn were compared with others that are: run it again", "", place)
     return msgspec.structs.replace(
-        verdict, outcome=msgspec.structs.replace(outcome, details={**details, **told.numbers()})
+        verdict, outcome=msgspec.structs.replace(outcome, details={**details, **told.numbers(manifest.outputs)})
     )
 
 
