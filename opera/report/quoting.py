@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
+
 from opera import libraries
 from opera.libraries.documented import Quote, Wrong
 from opera.oracle import declared
@@ -33,7 +35,7 @@ LAWS = {
     "geometric": ("geometric distribution",),
     "integers": ("random integers uniformly", "discrete uniform distribution"),
     "bernoulli": ("produced probability", "bernoulli distribution", "bernoulli probability"),
-    "categorical": ("multinomial distribution", "multinomial probability"),
+    "categorical": ("multinomial distribution",),
     "dropout": ("output random dropout", "randomly zeroes probability", "randomly sets rate", "drops entire"),
 }
 """Law that is declared of what an operator draws → words by which the sentence of its documentation is found that states it."""
@@ -68,7 +70,15 @@ def _drawn(call: Instance, outcome: Outcome) -> list[Quote]:
         return []
     library: Any = libraries.get(call.library)
     said = (library.documented(call, [], Wrong(told=(words,))) for words in LAWS.get(draw.law, ()))
-    return next(([y for y in x if y.about == RULE] for x in said if any(y.about == RULE for y in x)), [])
+    found = (msgspec.structs.replace(x, text=_prose(x.text)) for of in said for x in of if x.about == RULE)
+    return [x for x in found if x.text][:1]
+
+
+def _prose(text: str) -> str:
+    """Return a sentence without the signature that a docstring begins with, and without formulas; of a part of one nothing."""
+    plain = re.sub(r"^\w+(?:\(|=).*?\)(?: -> \w+)? (?=[A-Z]\w)", "", text).partition(" .. ")[0]
+    stated = plain[:1].isupper() and re.search("random|distribution|probabilit", plain)
+    return re.sub(r":$", ".", plain) if stated else ""
 
 
 def is_rule(says: str) -> bool:
