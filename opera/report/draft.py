@@ -173,7 +173,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     line = title(
         _what(program, told, shown, quoted) + _trains(program, shown),
         outcome,
-        shown.deciding,
+        shown.told,
         exporter=exporter,
         route=by,
         alike=alike(shown, of, tests.origins(workspace, {x.test for x in of})),
@@ -227,7 +227,7 @@ def _what(program: Program, told: Page, shown: Choice, quoted: Iterable[Quote] =
 
     These stand in brackets, where nothing is known to decide: nothing says that they do.
     """
-    if shown.deciding:
+    if shown.told:
         return program.operator
     tensors = [x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)]
     calls = program.instances()

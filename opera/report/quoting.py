@@ -47,7 +47,7 @@ def quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
     library: Any = libraries.get(program.library)
     if len(calls) != 1 or not hasattr(library, "documented"):
         return []
-    parameters = [x for x in map(deciding.named, shown.deciding) if x]
+    parameters = [x for x in map(deciding.named, shown.told) if x]
     named = (DECIDES.fullmatch(x) for x in shown.deciding)
     parameters += [x[1] for x in named if x and x[1] not in parameters]
     parameters += [x for x in mentioned(calls[0], outcome) if x not in parameters]

@@ -13,7 +13,7 @@ from opera.oracle import draws, location, randomness
 from opera.oracle.draws import Broken
 from opera.oracle.screens import AGREEING
 from opera.programs import migrated
-from opera.programs.values import Message
+from opera.programs.values import Message, Tensor
 from opera.programs.verdicts import INCONSISTENT, Outcome, newer
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -59,6 +59,17 @@ class Choice(NamedTuple):
             return ()
         known = of.explained and of.near[1] >= BORNE_OUT
         return (*of.deciding, *(x for x in of.besides if known or not (at_limit(x) or x == EQUAL)), *of.circumstances)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What decides, and of a certain form the settings that leave nothing to chance: `p=1.0`."""
+        if self.whole is None or self.exported or self.reduction is None:
+            return self.deciding
+        [before], [now] = (x.program().program.instances() for x in (self.whole, self.reduction))
+        own = {x.name: x.value for x in before.inputs}
+        set_ = [f"{name}={deciding.said(x)}" for name, x in now.params.items() if before.params.get(name) != x]
+        fed = ((x.name, x.value) for x in now.inputs if x.value != own[x.name] and isinstance(x.value, Tensor))
+        return (*self.deciding, *set_, *(f"{name}={deciding.said(x.numbers().flat[0].item())}" for name, x in fed))
 
 
 def choose(

@@ -104,7 +104,7 @@ def exhibited(workspace: Workspace, finding: str, chosen: Choice) -> tuple[Exhib
             compilers.title(compiler),
             manifest.operator,
             outcome,
-            chosen.deciding,
+            chosen.told,
             exporter=compilers.exporter(compiler, manifest.library),
             route=chosen.exported,
             alike=chosen.alike,

@@ -8,7 +8,11 @@ from opera.programs import degenerate
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
 from opera.programs.verdicts import INCONSISTENT, PASS, Outcome
+from opera.store.rows import Verdict
 from opera.triage.reducer import certain
+from opera.triage.reducer.asking import captured
+from opera.triage.reduction import Reduction
+from opera.triage.reproducers.choice import Choice
 
 X = (Operand("input", Tensor.of(np.full(2, 0.5, np.float32))),)
 
@@ -54,3 +58,17 @@ SAME = f"y is {draws.UNCHANGED} in every run"
 )
 def test_another_mistake_is_no_certain_form(one, other, same):
     assert certain.as_drawn(one, other) is same
+
+
+def test_the_settings_are_told():
+    call = {"args": ["input"], "kwargs": []}
+    plain = Instance("torch", "torch.nn.functional.dropout", {}, X, (), {"kind": "function", "call": call})
+    bernoulli = Instance("onnx", "Bernoulli", {}, X, ("y",), {"opset": {"": 15}})
+    for program, told in ((plain, "p=1.0"), (bernoulli, "input=1.0")):
+        whole, form = (
+            Reduction("F", "e", f"openvino-{x.library}", "v", "t", captured(x).form(), Outcome(INCONSISTENT))
+            for x in (program, list(certain.forms(program))[-1])
+        )
+        shown = Verdict("t", form.frontend, "v", "e", Outcome(INCONSISTENT), "F")
+        assert Choice(shown, shown, form, whole=whole).told == (told,)
+        assert Choice(shown, shown, whole).told == ()
