@@ -166,7 +166,7 @@ def _random(
     expected, inputs = read_values(directory, "expected"), read_values(directory, "inputs")
     seed, again = declared.seeded(program), runs.same
     if seed and runs.anew is not None and runs.anew != actual:
-        why = f"with {seed}, two compiled models draw other numbers from their first run on"
+        why = f"with {seed}, two models that are compiled draw different numbers"
         return Screening("", {"why": why, "drawn": draws.SEED, "drawn_place": 0}, (draws.SEED,))
     repeated = bool(again) and all(x == actual for x in again)
     if again and not seed:

@@ -11,6 +11,7 @@ import msgspec
 from opera import libraries
 from opera.libraries.documented import Quote, Wrong
 from opera.oracle import declared
+from opera.oracle.draws import SEED
 from opera.oracle.randomness import FORMS
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT
@@ -66,7 +67,8 @@ def quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
 def _drawn(call: Instance, outcome: Outcome) -> list[Quote]:
     """Return the sentence that states what a random operator draws, where its numbers are wrong. Raises ImportError."""
     draw = declared.declared(call)
-    if draw is None or outcome.verdict != INCONSISTENT or outcome.symptom in FORMS:
+    seeded = outcome.details.get("drawn") == SEED  # it may draw what it should
+    if draw is None or outcome.verdict != INCONSISTENT or outcome.symptom in FORMS or seeded:
         return []
     library: Any = libraries.get(call.library)
     said = (library.documented(call, [], Wrong(told=(words,))) for words in LAWS.get(draw.law, ()))

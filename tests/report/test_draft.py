@@ -262,6 +262,7 @@ def test_the_law_that_a_random_operator_breaks_is_quoted(operator, says):
     wrong = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "share", "why": "y has a mean of about 1, not 0"})
     assert [says in x.text for x in quoting.quotes(call, shown, wrong)] == ([True] if says else [])
     assert quoting.quotes(call, shown, msgspec.structs.replace(wrong, symptom="shape")) == []
+    assert quoting.quotes(call, shown, msgspec.structs.replace(wrong, details={"drawn": "seed"})) == []
 
 
 def test_a_signature_and_a_formula_are_no_law():
