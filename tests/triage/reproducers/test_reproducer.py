@@ -287,7 +287,7 @@ DRAWN = [
             "drawn_slack": 0.2,
         },
         0,
-        "of them at most 0.5, not 50 % of the numbers",
+        "y[3]: expected 50 % of the numbers at most 0.5, got",
     ),
     ({"drawn": "seed", "drawn_place": 0}, 0, "draw the same at first"),
     ({"drawn": "element", "drawn_place": 0, "drawn_element": "[2]"}, 0, "y[2] is not the same in 64 runs"),
