@@ -5,24 +5,26 @@ parameters stand. First come exact facts, which no draw may break: a number is o
 Then comes how often numbers are drawn, of each element and of all that have the same parameters, over several runs of one
 compiled model: the greatest distance between the share that was seen and the one that should be is compared with the
 Dvoretzky-Kiefer-Wolfowitz bound (Massart, Annals of Probability 18, 1990) or, where few whole numbers may be drawn, with
-Chernoff's, which sees rare ones better; both hold for every distribution and number of draws. A compiler that draws
-independently is told wrong by that at most CHANCE times, all comparisons of a test together.
+Chernoff's, which sees rare ones better; both hold for every distribution and number of draws. So does the probability that
+none of them is below the least that was seen, or above the greatest. A compiler that draws independently is told wrong by that
+at most CHANCE times, all comparisons of a test together. opera.oracle.quantities says in what numbers differ.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 
-from opera import resources
-from opera.oracle import laws
+from opera.oracle import laws, quantities
+from opera.oracle.declared import Draw, declared, first_of, given_of
 from opera.oracle.laws import Given, Law
 from opera.programs.program import Instance, Program
-from opera.programs.values import RandomTensor, Tensor, Value
+from opera.programs.values import Tensor, Value
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Number: TypeAlias = str | float | int | bool | None
@@ -41,56 +43,24 @@ OUTSIDE = 1000.0
 """So many times farther from 0 than any bound of a law no slip of a formula leads."""
 SEED = "seed"
 """Tag of a finding where a seed is given, and two compiled models draw differently."""
+UNCHANGED = "an input unchanged"
+"""How it is told that nothing is drawn at all."""
 CONSTANT, ELEMENT = "constant", "element"
 """Tag of a finding where a random operator does not vary; kind of it where one element does not, and others do."""
 UNLIKE = "unlike"
 """Tag of a finding where numbers are none of the declared distribution, or drawn too often or too seldom."""
 
 
-class Draw(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What operators draw.
-
-    Attributes:
-        operators: Their names.
-        law: A name of `laws.LAWS`, `categorical`, or `dropout`: an element of the input `of` over 1 - `p`, or 0 in a share `p`.
-        parameters: Parameter of the law → where it is: names of parameters or inputs, the first that is there counts, then a
-            number that it has by default. `a if b` is the one called a where there is one called b.
-        of: Name of an input that what was drawn is put on.
-        how: `plus` or `times` of it; `slope`: times its negative elements, the others stay.
-        mask: Place of an output that says which elements stay; -1: none does.
-        blocks: Whether several elements share one draw, so that only each by itself tells something.
-        unless: Parameters with which nothing is known.
-        exclusive: Whether `high` is never drawn.
-        logarithm: Whether weights of `categorical` are given by their logarithms.
-        apart: Parameter that is false where no index is drawn twice.
-        seed: Parameter with which two compiled models draw the same.
-    """
-
-    operators: tuple[str, ...]
-    law: str
-    parameters: dict[str, tuple[str | float, ...]] = {}
-    of: tuple[str, ...] = ()
-    how: str = ""
-    mask: int = -1
-    blocks: bool = False
-    unless: tuple[str, ...] = ()
-    exclusive: bool = False
-    logarithm: bool = False
-    apart: str = ""
-    seed: str = ""
-
-
 class Broken(msgspec.Struct, frozen=True):
     """What draws contradict, in words, and in numbers that a script can look at again.
 
     Attributes:
-        why: In words.
-        kind: `range`: numbers below `low` or above `high`; `share`: of the draws of `element` (of all, where it is empty) too
-            many or too few are at most `at`; ELEMENT: `element` is the same in all runs; `kept`: numbers that are neither 0
-            nor what `kept` says; empty where it takes more to see it.
+        why: In words; `output 0` is the first output.
+        kind: `range`: numbers below `low` or above `high`; `share`: the draws of `element` (all, where it is empty) differ in
+            what `how` says; ELEMENT: `element` is the same in all runs; `kept`: numbers that are neither 0 nor what `kept`
+            says; empty where it takes more to see it.
         place: Place of the output.
-        share, slack: The share that should be, and how far it may be off.
-        zeros: Whether draws are counted that are `at`, not at most it.
+        at, share, slack, how, needs: As in opera.oracle.quantities.Difference, `share` is what is wanted.
         renewed: Whether what is the same from run to run is another now and then, as in the clock's next second.
     """
 
@@ -101,14 +71,21 @@ class Broken(msgspec.Struct, frozen=True):
     at: float = 0.0
     share: float = 0.0
     slack: float = 0.0
+    how: str = ""
+    needs: int = 0
     low: float = -math.inf
     high: float = math.inf
-    zeros: bool = False
     renewed: bool = False
 
-    def numbers(self) -> dict[str, Number]:
-        """Return it as details of an outcome; what is infinite is left out, for JSON has no such number."""
-        found: dict[str, Number] = {"why": self.why, "drawn": self.kind, "drawn_place": self.place}
+    def numbers(self, outputs: Sequence[str] = ()) -> dict[str, Number]:
+        """Return it as details of an outcome; what is infinite is left out, for JSON has no such number.
+
+        Args:
+            outputs: Names of the outputs, as far as they are known: they stand for `output 0` in words then.
+        """
+        named = {f"output {place}": name for place, name in enumerate(outputs)}
+        why = re.sub(r"\boutput \d+\b", lambda x: named.get(x[0], x[0]), self.why)
+        found: dict[str, Number] = {"why": why, "drawn": self.kind, "drawn_place": self.place}
         told: dict[str, dict[str, Any]] = {
             "range": {"low": self.low, "high": self.high},
             "share": {
@@ -116,7 +93,8 @@ class Broken(msgspec.Struct, frozen=True):
                 "at": self.at,
                 "share": self.share,
                 "slack": self.slack,
-                "zeros": self.zeros,
+                "how": self.how,
+                "needs": self.needs,
             },
             ELEMENT: {"element": self.element},
             CONSTANT: {"renewed": True} if self.renewed else {},
@@ -126,24 +104,6 @@ class Broken(msgspec.Struct, frozen=True):
             **found,
             **{f"drawn_{name}": x for name, x in more.items() if not isinstance(x, float) or math.isfinite(x)},
         }
-
-
-def declared(program: Program) -> Draw | None:
-    """Return what is declared of the operator of a program of one call."""
-    if not isinstance(program, Instance):
-        return None
-    held = resources.declaration("instrumentation", program.library).get("draws", [])
-    known = msgspec.convert(held, list[Draw])
-    return next(
-        (x for x in known if program.operator in x.operators and not any(map(program.params.get, x.unless))), None
-    )
-
-
-def seeded(program: Program) -> str:
-    """Return the parameter by which a program is given a seed, with its value; empty where none is."""
-    draw = declared(program)
-    value = program.params.get(draw.seed) if draw and draw.seed and isinstance(program, Instance) else None
-    return "" if value is None or draw is None else f"{draw.seed}={value}"
 
 
 def broken(program: Program, runs: Sequence[Sequence[Value]]) -> Broken | None:
@@ -171,50 +131,12 @@ def _judged(program: Instance, draw: Draw, outputs: Sequence[Sequence[Value]], f
     if draw.law == "categorical":
         return _categorical(program, draw, first)
     law = laws.LAWS[draw.law]
-    given = _given(program, draw, law.parameters, first.shape[1:])
+    given = given_of(program, draw, law.parameters, first.shape[1:])
     if given is None:
         return None
     if draw.of:
         return _put(program, draw, law, given, first, dtype)
     return _range(draw, law, given, first, dtype) or _shares(law, given, first, dtype, blocks=draw.blocks)
-
-
-# ---------------------------------------------------------------------- what is given
-
-
-def _given(program: Instance, draw: Draw, names: Sequence[str], shape: tuple[int, ...]) -> dict[str, Array] | None:
-    """Return the parameters of each element; None where one is not there, or is no number."""
-    found = {}
-    for name in names:
-        value = _first(program, draw.parameters.get(name, ()))
-        try:
-            if value is None or not np.isfinite(value).all():
-                return None
-            found[name] = np.broadcast_to(value, shape)
-        except ValueError:  # it is of another shape: then it is not known which element has which
-            return None
-    return found
-
-
-def _first(program: Instance, places: Sequence[str | float]) -> Array | None:
-    for place in places:
-        if not isinstance(place, str):
-            return np.array(float(place))
-        name, _, beside = place.partition(" if ")
-        if (not beside or _number(program, beside) is not None) and (value := _number(program, name)) is not None:
-            return value
-    return None
-
-
-def _number(program: Instance, name: str) -> Array | None:
-    """Return a parameter or an input as numbers; None where it is none."""
-    held: Value = program.params.get(name)
-    held = next((x.value for x in program.inputs if x.name == name), held)
-    if isinstance(held, RandomTensor):
-        held = held.tensor()
-    if isinstance(held, Tensor):
-        return None if held.dtype == "string" or "complex" in held.dtype else held.numbers().astype(np.float64)
-    return np.array(float(held)) if isinstance(held, int | float) else None
 
 
 def _stacked(runs: Sequence[Value]) -> Array | None:
@@ -251,17 +173,19 @@ def _range(draw: Draw, law: Law, given: Given, drawn: Array, dtype: str) -> Brok
         return None
     place = tuple(np.argwhere(bad)[0])
     least, most = float(low.min()), float(high.max())
-    bounds = _bounds(law, least, most)
-    below = " (which is not among them)" if draw.exclusive and drawn[place] == most else ""
-    far = np.isfinite(drawn[place]) and abs(drawn[place]) > OUTSIDE * max(
-        1.0, *(abs(x) for x in (least, most) if math.isfinite(x))
-    )
-    held = (
-        "numbers far outside of what it may draw" if far else f"{drawn[place]:g}{below}"
-    )  # memory's rest is of one run
-    why = f"output 0 holds {held}; the documentation lets it draw {bounds}"
-    outside = not least <= drawn[place] <= most
-    return Broken(why, "range" if outside else "", low=least, high=most)
+    why = f"output 0 holds {_odd(float(drawn[place]), least, most)}; the documentation lets it draw {_bounds(law, least, most)}"
+    return Broken(why, "range" if not least <= drawn[place] <= most else "", low=least, high=most)
+
+
+def _odd(number: float, least: float, most: float) -> str:
+    """Say of what kind a number is that may not be drawn: which it is tells of one run."""
+    if not math.isfinite(number):
+        return "NaN" if math.isnan(number) else "infinities"
+    if abs(number) > OUTSIDE * max(1.0, *(abs(x) for x in (least, most) if math.isfinite(x))):
+        return "numbers far outside of what it may draw"  # the rest of memory
+    if not least <= number <= most:
+        return f"numbers below {least:g}" if number < least else f"numbers above {most:g}"
+    return f"{most:g}, which is not among what it may draw" if number == most else "numbers that are not whole"
 
 
 def _bounds(law: Law, least: float, most: float) -> str:
@@ -285,7 +209,7 @@ def _overflows(law: Law, given: Given, drawn: Array, dtype: str) -> bool:
 
 def _dropout(program: Instance, draw: Draw, drawn: Array, mask: Array | None, dtype: str) -> Broken | None:
     """Judge a dropout: each element is 0 or the input's over 1 - p, as the mask says, 0 in a share p."""
-    x, given = _first(program, draw.of), _given(program, draw, ("p",), drawn.shape[1:])
+    x, given = first_of(program, draw.of), given_of(program, draw, ("p",), drawn.shape[1:])
     if x is None or given is None or x.shape != drawn.shape[1:]:
         return None
     share, kept = given["p"], _kept(x, given["p"])
@@ -306,7 +230,7 @@ def _dropout(program: Instance, draw: Draw, drawn: Array, mask: Array | None, dt
     law = laws.LAWS["bernoulli"]
     kinds = {"p": (1.0 - share)[telling]}
     stay = (drawn != 0)[:, telling] * 1.0
-    found = _shares(law, kinds, stay, "", blocks=draw.blocks, where=np.argwhere(telling), zeros=True)
+    found = _shares(law, kinds, stay, "", blocks=draw.blocks, where=np.argwhere(telling), dropped=True)
     return msgspec.structs.replace(found, kind="") if found and not found.element and not telling.all() else found
 
 
@@ -321,15 +245,19 @@ def kept(program: Program) -> Array | None:
     draw = declared(program)
     if draw is None or draw.law != "dropout" or not isinstance(program, Instance):
         return None
-    x = _first(program, draw.of)
-    given = None if x is None else _given(program, draw, ("p",), x.shape)
+    x = first_of(program, draw.of)
+    given = None if x is None else given_of(program, draw, ("p",), x.shape)
     return None if x is None or given is None else _kept(x, given["p"])
 
 
 def legal(program: Program) -> str:
     """Return in words what the first output of a random program may hold: `0 or 2`; empty where that is not known."""
     draw = declared(program)
-    if draw is None or not isinstance(program, Instance) or (draw.of and draw.law != "dropout"):
+    if draw is None or not isinstance(program, Instance):
+        return ""
+    if draw.how == "slope":
+        return _sloped(program, draw)
+    if draw.of and draw.law != "dropout":
         return ""
     if draw.law == "dropout":
         left = kept(program)
@@ -338,14 +266,23 @@ def legal(program: Program) -> str:
         numbers = np.unique(left[left != 0])
         return " or ".join(["0", *(f"{x:g}" for x in numbers)]) if numbers.size < 3 else "0 or the input over 1 - p"
     if draw.law == "categorical":
-        weights = _first(program, draw.parameters["weights"])
+        weights = first_of(program, draw.parameters["weights"])
         return "" if weights is None or not weights.size else f"whole numbers 0 to {weights.shape[-1] - 1}"
     law = laws.LAWS[draw.law]
-    held = {name: _first(program, draw.parameters.get(name, ())) for name in law.parameters}
+    held = {name: first_of(program, draw.parameters.get(name, ())) for name in law.parameters}
     given = {name: x for name, x in held.items() if x is not None and np.isfinite(x).all()}
     if len(given) < len(law.parameters) or any(not x.size for x in given.values()):
         return ""
     return _bounds(law, float(np.min(law.least(given))), float(np.max(law.most(given))))
+
+
+def _sloped(program: Instance, draw: Draw) -> str:
+    """Say what is made of negative numbers by a slope that is drawn; nothing where others are among them."""
+    x, ends = first_of(program, draw.of), [first_of(program, draw.parameters[name]) for name in ("low", "high")]
+    if x is None or not x.size or not (x < 0).all() or any(end is None for end in ends):
+        return ""
+    made = [float((x * end).reshape(-1)[0]) for end in ends]
+    return f"{min(made):g} to {max(made):g}" if x.size == 1 else ""
 
 
 def outside(program: Program, index: Sequence[int], number: float) -> Broken | None:
@@ -365,7 +302,7 @@ def _neither(at: list[int], number: float, kept: float) -> Broken:
 
 def _categorical(program: Instance, draw: Draw, drawn: Array) -> Broken | None:
     """Judge indices that are drawn by weights: none of weight 0, none twice where that is said."""
-    weights = _first(program, draw.parameters["weights"])
+    weights = first_of(program, draw.parameters["weights"])
     if weights is None or weights.ndim not in (1, 2) or weights.ndim != drawn.ndim - 1:
         return None
     if draw.logarithm:
@@ -391,7 +328,7 @@ def _categorical(program: Instance, draw: Draw, drawn: Array) -> Broken | None:
 
 def _put(program: Instance, draw: Draw, law: Law, given: Given, drawn: Array, dtype: str) -> Broken | None:
     """Judge numbers that were put on an input."""
-    x = _first(program, draw.of)
+    x = first_of(program, draw.of)
     if x is None or x.shape != drawn.shape[1:]:
         return None
     telling = np.isfinite(x) & (x < 0 if draw.how == "slope" else x != 0 if draw.how == "times" else True)
@@ -422,13 +359,13 @@ def _shares(
     *,
     blocks: bool = False,
     where: Array | None = None,
-    zeros: bool = False,
+    dropped: bool = False,
 ) -> Broken | None:
     """Return which draws are too often, or too seldom, at most so large: of one element, or of all with its parameters.
 
     First comes an element that is the same in all runs: that is seen again, while a share is another one each time.
 
-    `where` are the places of elements in the output, where they are some of it; `zeros`: drawn is whether one is not 0.
+    `where` are the places of elements in the output, where they are some of it; `dropped`: drawn is whether one is not 0.
     """
     flat = drawn.reshape(len(drawn), -1)
     own = {name: np.broadcast_to(value, drawn.shape[1:]).ravel() for name, value in given.items()}
@@ -442,23 +379,31 @@ def _shares(
         values = flat[:, elements].ravel()
         each = {name: value[elements[0]] for name, value in own.items()}
         few = _thresholds(law, each)
-        at, seen, should = _farthest(law, each, values) if few is None else _least_likely(law, each, values, few)
-        off, slack = abs(seen - should), math.sqrt(math.log(2.0 / bound) / (2 * values.size))
         if few is not None:
-            unlikely = 2.0 * len(few) * math.exp(-values.size * _divergence(seen, should)) < bound
+            at, seen, should = quantities.least_likely(law, each, values, few)
+            unlikely = 2.0 * len(few) * math.exp(-values.size * quantities.divergence(seen, should)) < bound
         else:
-            unlikely = off > slack + _grain(law, each, at, dtype)
+            at, seen, should = quantities.farthest(law, each, values)
+            slack = math.sqrt(math.log(4.0 / bound) / (2 * values.size)) + _grain(law, each, at, dtype)
+            ends = quantities.beyond(law, each, values, ROUNDING.get(dtype, 0.0))
+            unlikely = abs(seen - should) > slack or ends < math.log(bound / 4.0)
         if not unlikely:
             continue
         one = elements.size == 1 < flat.shape[1]
         place = str([int(x) for x in places[elements[0]]]) if one else ""
         if any(elements is x for x in first):
-            told = f"output 0{place} is the same in all {len(flat)} runs of a compiled model, others are not"
+            told = f"output 0{place} is the same in every run of a compiled model, others are not"
             return Broken(told, ELEMENT, 0, place)
-        said, more = "is 0" if zeros else f"is at most {at:g}", "more" if seen > should else "less"
-        why = f"output 0{place} {said} {more} often than in a share of {should:.4g}, which its documentation states"
         kind = "share" if one or elements.size == math.prod(drawn.shape[1:]) else ""
-        return Broken(why, kind, 0, place, at, float(should), min(slack, off / 2), zeros=zeros)
+        if dropped:
+            off = abs(seen - should) / 2
+            said = f"is 0 in {quantities.about(seen)} of the numbers, not in {quantities.percent(should)}"
+            return Broken(
+                f"output 0{place} {said}", kind, 0, place, 0.0, float(should), off, "==", quantities.enough(off)
+            )
+        found = quantities.difference(law, each, values, few, at)
+        why = f"output 0{place} {found.says}; documented: {law.words.format(**each)}"
+        return Broken(why, kind, 0, place, found.at, found.wanted, found.slack, found.how, found.needs)
     return None
 
 
@@ -473,46 +418,12 @@ def _together(given: Given, count: int) -> Iterator[Array]:
         yield from (np.flatnonzero(which == kind) for kind in range(int(which.max(initial=-1)) + 1))
 
 
-def _farthest(law: Law, given: Given, values: Array) -> tuple[float, float, float]:
-    """Return where the share of draws that are at most so large is farthest from what it should be, and both shares."""
-    numbers, counts = np.unique(values, return_counts=True)
-    upto = np.cumsum(counts) / values.size
-    each = {name: np.broadcast_to(value, numbers.shape) for name, value in given.items()}
-    should = law.share(numbers, each)
-    below = np.nextafter(numbers, -np.inf)
-    before = law.share(np.ceil(numbers) - 1.0 if law.whole else below, each)
-    lower = np.concatenate([[0.0], upto[:-1]])
-    above, under = np.abs(upto - should), np.abs(lower - before)
-    if above.max() >= under.max():
-        worst = int(above.argmax())
-        return float(numbers[worst]), float(upto[worst]), float(should[worst])
-    worst = int(under.argmax())
-    return float(numbers[worst] - 1.0 if law.whole else below[worst]), float(lower[worst]), float(before[worst])
-
-
 def _thresholds(law: Law, given: Given) -> Array | None:
     """Return the whole numbers that divide what may be drawn in two, where these are few; else None."""
     low, high = float(law.least(given)), float(law.most(given))
     if not law.whole or not 0 < high - low <= FEW:
         return None
     return np.arange(low, high)
-
-
-def _least_likely(law: Law, given: Given, values: Array, few: Array) -> tuple[float, float, float]:
-    """Return the number up to which the share that was seen is the least likely, and both shares."""
-    each = {name: np.broadcast_to(value, few.shape) for name, value in given.items()}
-    should, seen = law.share(few, each), (values[None] <= few[:, None]).mean(1)
-    worst = max(range(len(few)), key=lambda x: _divergence(float(seen[x]), float(should[x])))
-    return float(few[worst]), float(seen[worst]), float(should[worst])
-
-
-def _divergence(seen: float, should: float) -> float:
-    """Return the relative entropy of two shares: e to minus n times it bounds how likely n draws are so (Chernoff)."""
-    total = 0.0
-    for one, other in ((seen, should), (1.0 - seen, 1.0 - should)):
-        if one > 0:
-            total += one * math.log(one / other) if other > 0 else math.inf
-    return total
 
 
 def _grain(law: Law, given: Given, at: float, dtype: str) -> float:

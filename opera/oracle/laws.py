@@ -1,4 +1,4 @@
-"""What distributions say of numbers drawn from them: which numbers there may be, and how many of them are at most so large.
+"""What distributions say of numbers drawn from them: which may be, how many are at most so large, their mean and deviation.
 
 Parameters are numbers, or arrays that an output's shape can be made of by repetition; so each element may have its own.
 """
@@ -23,6 +23,8 @@ class Law(NamedTuple):
         whole: Whether it draws whole numbers alone.
         least, most: Parameters → the smallest and the largest number that may be drawn, both within.
         share: Number and parameters → the share of draws that are at most this number.
+        words: What it is called, with its parameters in braces.
+        moments: Parameters → mean and standard deviation; None where a few draws do not come near them.
     """
 
     parameters: tuple[str, ...]
@@ -30,6 +32,8 @@ class Law(NamedTuple):
     least: Callable[[Given], Array]
     most: Callable[[Given], Array]
     share: Callable[[Array, Given], Array]
+    words: str
+    moments: Callable[[Given], tuple[Array, Array]] | None = None
 
 
 def _none(given: Given) -> Array:
@@ -89,15 +93,41 @@ def _integers(x: Array, given: Given) -> Array:
 
 
 LAWS = {
-    "uniform": Law(("low", "high"), False, lambda x: x["low"], lambda x: x["high"], _uniform),
-    "normal": Law(("mean", "std"), False, _none, _endless, _normal),
-    "log-normal": Law(("mean", "std"), False, _nothing, _endless, _log_normal),
-    "exponential": Law(("rate",), False, _nothing, _endless, _exponential),
-    "cauchy": Law(("median", "scale"), False, _none, _endless, _cauchy),
-    "geometric": Law(("p",), True, lambda x: np.array(1.0), _endless, _geometric),
-    "bernoulli": Law(("p",), True, _nothing, lambda x: np.array(1.0), _bernoulli),
-    "integers": Law(("low", "high"), True, lambda x: x["low"], lambda x: x["high"] - 1.0, _integers),
-}
+    "uniform": Law(
+        ("low", "high"), False, lambda x: x["low"], lambda x: x["high"], _uniform,
+        "a uniform distribution from {low:g} to {high:g}",
+        lambda x: ((x["low"] + x["high"]) / 2, (x["high"] - x["low"]) / math.sqrt(12)),
+    ),
+    "normal": Law(
+        ("mean", "std"), False, _none, _endless, _normal,
+        "a normal distribution of mean {mean:g} and standard deviation {std:g}",
+        lambda x: (x["mean"], x["std"]),
+    ),
+    "log-normal": Law(
+        ("mean", "std"), False, _nothing, _endless, _log_normal,
+        "a log-normal distribution, the logarithm of mean {mean:g} and standard deviation {std:g}",
+    ),
+    "exponential": Law(
+        ("rate",), False, _nothing, _endless, _exponential,
+        "an exponential distribution of rate {rate:g}",
+        lambda x: (1 / x["rate"], 1 / x["rate"]),
+    ),
+    "cauchy": Law(
+        ("median", "scale"), False, _none, _endless, _cauchy,
+        "a Cauchy distribution of median {median:g} and scale {scale:g}",
+    ),
+    "geometric": Law(
+        ("p",), True, lambda x: np.array(1.0), _endless, _geometric,
+        "a geometric distribution of probability {p:g}",
+        lambda x: (1 / x["p"], np.sqrt(1 - x["p"]) / x["p"]),
+    ),
+    "bernoulli": Law(("p",), True, _nothing, lambda x: np.array(1.0), _bernoulli, "1 with probability {p:g}, else 0"),
+    "integers": Law(
+        ("low", "high"), True, lambda x: x["low"], lambda x: x["high"] - 1.0, _integers,
+        "whole numbers from {low:g} to below {high:g}, all as often",
+        lambda x: ((x["low"] + x["high"] - 1) / 2, np.sqrt(((x["high"] - x["low"]) ** 2 - 1) / 12)),
+    ),
+}  # fmt: skip
 """Name, as instrumentation/<library>.toml has it → distribution: `uniform` from low to high, `integers` from low to below high,
 `geometric` the number of trials up to the first success, `exponential` of a rate, `bernoulli` 1 in a share p, else 0."""
 
@@ -113,4 +143,4 @@ def categorical(weights: Array) -> Law:
         rows = np.broadcast_to(given["row"], x.shape).astype(np.int64)
         return np.where(place < 0, 0.0, shares.reshape(-1, count)[rows, np.maximum(place, 0)])
 
-    return Law(("row",), True, _nothing, lambda x: np.array(count - 1.0), share)
+    return Law(("row",), True, _nothing, lambda x: np.array(count - 1.0), share, "indices drawn by their weights")

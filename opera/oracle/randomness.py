@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from opera.oracle import comparison as oracle
-from opera.oracle.draws import CONSTANT, Broken
+from opera.oracle.draws import CONSTANT, UNCHANGED, Broken
 from opera.programs.migrated import Manifest
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, UNSTABLE, Outcome
@@ -142,13 +142,13 @@ def repeating(
         differ = (told_pairs + 1) / (pairs + 2)
         if not told_pairs or changes > len(again) / SELDOM or _at_most(changes, len(again), differ) >= CHANCE:
             continue
-        same = "an input unchanged" if any(x == got for x in inputs) else "the same"
-        how = f"is {same} in all {len(again) + 1} runs of a compiled model"
+        same = UNCHANGED if any(x == got for x in inputs) else "the same"
+        how = f"is {same} in every run of a compiled model"
         how += " within a second, and another in the next" if renewed else ""
         if changes:
-            times = "once" if changes == 1 else f"{changes} times"
-            how = f"changes only {times} in {len(again) + 1} runs of a compiled model"
-        told = f"{told_pairs} of {pairs} runs of the reference differ from the one before"
+            how = "hardly ever changes from run to run of a compiled model"
+        answers = sum(x not in known[:place] for place, x in enumerate(known))
+        told = f"{len(known)} runs of the reference give {answers} different answers"
         return Broken(f"output {place} {how}; {told}", CONSTANT, place, renewed=renewed or changes > 0)
     return None
 
@@ -220,7 +220,8 @@ def beyond(drawn: list[list[Value]], actual: list[Value]) -> Broken | None:
             continue
         wanted, given = np.concatenate([_wide(x) for x in like]), _wide(got)
         if np.isfinite(wanted).all() and not np.isfinite(given).all():
-            told = f"output {place} holds {given[~np.isfinite(given)][0]}; no run of the reference draws such a number"
+            odd = "NaN" if np.isnan(given).any() else "infinities"
+            told = f"output {place} holds {odd}; no run of the reference draws such a number"
             return Broken(told, "range", place, low=-sys.float_info.max, high=sys.float_info.max)
         wanted, given = wanted[np.isfinite(wanted)], given[np.isfinite(given)]
         if not wanted.size or not given.size:
@@ -230,8 +231,8 @@ def beyond(drawn: list[list[Value]], actual: list[Value]) -> Broken | None:
             outside = np.maximum(given - high, low - given)
         far = FAR_WHOLE if (wanted == np.round(wanted)).all() else FAR
         if high > low and outside.max() > far * (high - low):
-            told = f"{len(like)} runs of the reference draw {low:g} to {high:g}"
-            told = f"output {place} holds {given[outside.argmax()]:g}; {told}"
+            told = f"output {place} holds numbers far outside of what the reference draws"
+            told = f"{told}; that is {low:g} to {high:g} in {len(like)} runs"
             return Broken(told, "range", place, low=low - far * (high - low), high=high + far * (high - low))
     return None
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from opera.errors import InvalidTest
 from opera.oracle import comparison as oracle
-from opera.oracle import domains, draws, randomness, ties, undefined
+from opera.oracle import declared, domains, draws, randomness, ties, undefined
 from opera.oracle.draws import Broken
 from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Manifest, read_values
@@ -164,29 +164,31 @@ def _random(
     Where the program was given a seed, only runs that differ tell how often a number is drawn.
     """
     expected, inputs = read_values(directory, "expected"), read_values(directory, "inputs")
-    seed, again = draws.seeded(program), runs.same
+    seed, again = declared.seeded(program), runs.same
     if seed and runs.anew is not None and runs.anew != actual:
-        why = f"with {seed}, two models compiled one after the other draw differently at once"
+        why = f"with {seed}, two models that are compiled draw different numbers"
         return Screening("", {"why": why, "drawn": draws.SEED, "drawn_place": 0}, (draws.SEED,))
     repeated = bool(again) and all(x == actual for x in again)
     if again and not seed:
         known = [expected, *_drawn(library, compiler, manifest, directory, inputs)]
         renewed = outcome.details.get(randomness.RENEWED) is True
         if same := randomness.repeating(known, actual, again, inputs, renewed=renewed):
-            return Screening("", same.numbers(), (draws.CONSTANT,))
+            return Screening("", same.numbers(manifest.outputs), (draws.CONSTANT,))
     if same := _unvarying(library, compiler, manifest, directory, inputs, expected, actual, outcome):
-        return Screening("", same.numbers(), (draws.CONSTANT,))
+        return Screening("", same.numbers(manifest.outputs), (draws.CONSTANT,))
     own = [actual] if repeated else [actual, *again]
     if found := draws.broken(program, own):
         if not _reference_too(library, compiler, manifest, directory, program, inputs, len(own)):
-            return Screening("", found.numbers(), (draws.CONSTANT if found.kind == draws.ELEMENT else draws.UNLIKE,))
+            return Screening(
+                "", found.numbers(manifest.outputs), (draws.CONSTANT if found.kind == draws.ELEMENT else draws.UNLIKE,)
+            )
         said = f"the reference draws likewise: {found.why}"
         return Screening(NONDETERMINISTIC, {"why": said, "runs": len(own)})
     if randomness.suspicious(expected, actual):
         drawn = [expected, *_drawn(library, compiler, manifest, directory, inputs)]
         if odd := randomness.beyond(drawn, actual):
-            return Screening("", odd.numbers(), (BEYOND,))
-    said = "its draws are as documented" if draws.declared(program) else "two reference runs differ, and so may it"
+            return Screening("", odd.numbers(manifest.outputs), (BEYOND,))
+    said = "its draws are as documented" if declared.declared(program) else "two reference runs differ, and so may it"
     return Screening(NONDETERMINISTIC, {"why": f"the operator is random: {said}", "runs": len(own)})
 
 
@@ -205,7 +207,7 @@ def _reference_too(
         drawn += (x for x in _drawn(library, compiler, manifest, directory, inputs) if x)
         if not drawn:
             return False
-    drawn = drawn[:1] if draws.seeded(program) and all(x == drawn[0] for x in drawn) else drawn[:times]
+    drawn = drawn[:1] if declared.seeded(program) and all(x == drawn[0] for x in drawn) else drawn[:times]
     return draws.broken(program, drawn) is not None
 
 

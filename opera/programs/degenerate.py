@@ -31,7 +31,7 @@ def with_degenerate(records: Iterable[Captured]) -> Iterator[Captured]:
         yield record
         if isinstance(record.program, Instance):
             for setting in settings(record.program.library, record.program.operator):
-                made = _at(record.program, setting)
+                made = at(record.program, setting)
                 if made is not None and made != record.program:
                     told = ", ".join(f"{name} = {number:g}" for name, number in setting.items())
                     seen = msgspec.structs.replace(
@@ -42,10 +42,10 @@ def with_degenerate(records: Iterable[Captured]) -> Iterator[Captured]:
 
 def holds(instance: Instance) -> bool:
     """Whether a call of a random operator is at parameters that leave nothing to chance."""
-    return any(_at(instance, setting) == instance for setting in settings(instance.library, instance.operator))
+    return any(at(instance, setting) == instance for setting in settings(instance.library, instance.operator))
 
 
-def _at(instance: Instance, setting: Setting) -> Instance | None:
+def at(instance: Instance, setting: Setting) -> Instance | None:
     """Return the call at a setting, None where it does not have all of its parameters and inputs."""
     params, inputs = dict(instance.params), list(instance.inputs)
     for name, number in setting.items():

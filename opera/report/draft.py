@@ -19,6 +19,7 @@ from opera.compilers import BODY
 from opera.errors import UsageError
 from opera.libraries.documented import EMPTY as EMPTY_INPUTS
 from opera.libraries.documented import Quote, special
+from opera.oracle import draws
 from opera.programs import migrated
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor
@@ -172,7 +173,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     line = title(
         _what(program, told, shown, quoted) + _trains(program, shown),
         outcome,
-        shown.deciding,
+        shown.told,
         exporter=exporter,
         route=by,
         alike=alike(shown, of, tests.origins(workspace, {x.test for x in of})),
@@ -180,7 +181,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     begins = trackers.named(wanted).title if runtime or body else trackers.prefix(wanted, frontend)
     begins += f"{body} of " if body else ""
     environment = scripts.environment(workspace, shown)
-    script, trial, short = running.script(workspace, finding, chosen)
+    script, trial, short = running.script(workspace, finding, chosen, body=bool(body))
     hidden = running.private(workspace, workspace.interpreter(finding.environment))
     names = list(dict.fromkeys(filter(None, finding.origins)))
     return Draft(
@@ -194,7 +195,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         frontend=frontend,
         shows=outcome,
         not_to_file=tuple(_objections(finding, chosen, trial, entry)),
-        expected=tuple(f"{x.name} = {x.expected}" for x in told.outputs),
+        expected=(*(f"{x.name} = {x.expected}" for x in told.outputs), *_varies(outcome)),
         actual=(*_route(workspace, shown), *_actual(told, outcome)),
         says=running.hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
         model=told.model,
@@ -226,7 +227,7 @@ def _what(program: Program, told: Page, shown: Choice, quoted: Iterable[Quote] =
 
     These stand in brackets, where nothing is known to decide: nothing says that they do.
     """
-    if shown.deciding:
+    if shown.told:
         return program.operator
     tensors = [x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)]
     calls = program.instances()
@@ -295,6 +296,15 @@ def _route(workspace: Workspace, shown: Choice) -> Iterator[str]:
     )
     if held := blame.constants(manifest) if manifest else ():
         yield f"{listed(held)} {'are initializers' if len(held) > 1 else 'is an initializer'} of the model"
+
+
+def _varies(outcome: Outcome) -> Iterator[str]:
+    """Say whether drawn numbers should be others from run to run, where that is what is wrong."""
+    match outcome.details.get("drawn"):
+        case draws.SEED:
+            yield "two models that are compiled with one seed draw the same numbers"
+        case draws.CONSTANT | draws.ELEMENT:
+            yield "other numbers from run to run"
 
 
 def _actual(told: Page, outcome: Outcome) -> Iterator[str]:

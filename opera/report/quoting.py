@@ -6,9 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
+
 from opera import libraries
 from opera.libraries.documented import Quote, Wrong
-from opera.oracle import ties
+from opera.oracle import declared, ties
+from opera.oracle.draws import SEED
+from opera.oracle.randomness import FORMS
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT
 from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
@@ -23,6 +27,21 @@ DECIDES = re.compile(
 """What decides, of an input or a parameter that has no value: `input P`, `a number equal to iou_threshold`, `min left out`."""
 TYPES = re.compile(r"dtype|data ?type|element type|precision|\b(?:b?float|u?int|bool)\d*\b", re.IGNORECASE)
 """Words of a crash that is about a dtype."""
+RULE = "the rule"
+"""What a quotation is about that states a rule."""
+LAWS = {
+    "uniform": ("uniform distribution",),
+    "normal": ("normal distribution",),
+    "log-normal": ("log normal distribution",),
+    "exponential": ("exponential distribution",),
+    "cauchy": ("cauchy distribution",),
+    "geometric": ("geometric distribution",),
+    "integers": ("random integers uniformly", "discrete uniform distribution"),
+    "bernoulli": ("produced probability", "bernoulli distribution", "bernoulli probability"),
+    "categorical": ("multinomial distribution",),
+    "dropout": ("output random dropout", "randomly zeroes probability", "randomly sets rate", "drops entire"),
+}
+"""Law that is declared of what an operator draws → words by which the sentence of its documentation is found that states it."""
 
 
 def quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
@@ -31,7 +50,7 @@ def quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
     library: Any = libraries.get(program.library)
     if len(calls) != 1 or not hasattr(library, "documented"):
         return []
-    parameters = [x for x in map(deciding.named, shown.deciding) if x]
+    parameters = [x for x in map(deciding.named, shown.told) if x]
     named = (DECIDES.fullmatch(x) for x in shown.deciding)
     parameters += [x[1] for x in named if x and x[1] not in parameters]
     parameters += [x for x in mentioned(calls[0], outcome) if x not in parameters]
@@ -40,9 +59,10 @@ def quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
     out = tuple(x[1] for x in map(DECIDES.fullmatch, shown.deciding) if x and x[0].endswith(deciding.LEFT_OUT))
     wrong = wrong._replace(told=tuple(told), dtypes=deciding.SEVERAL in shown.deciding, omitted=out)
     try:
-        found: list[Quote] = library.documented(calls[0], parameters, wrong)
+        found: list[Quote] = [*_drawn(calls[0], outcome), *library.documented(calls[0], parameters, wrong)]
     except ImportError:
         return []
+    found = list({x.text: x for x in reversed(found)}.values())[::-1]
     names = set(mentioned(calls[0], outcome))
     alone = outcome.verdict == INCONSISTENT or not any(map(circumstance, shown.deciding))
     found = [x for x in found if not x.general or alone or x.about.rpartition(" ")[2].strip("`") in names]
@@ -63,6 +83,25 @@ def tied(call: Instance, outcome: Outcome) -> bool:
 def circumstance(says: str) -> bool:
     """Whether what decides is no parameter, input or dtype: a rank, an empty input, how sizes stand to each other."""
     return not (deciding.named(says) or deciding.is_dtype(says) or DECIDES.fullmatch(says))
+
+
+def _drawn(call: Instance, outcome: Outcome) -> list[Quote]:
+    """Return the sentence that states what a random operator draws, where its numbers are wrong. Raises ImportError."""
+    draw = declared.declared(call)
+    seeded = outcome.details.get("drawn") == SEED  # it may draw what it should
+    if draw is None or outcome.verdict != INCONSISTENT or outcome.symptom in FORMS or seeded:
+        return []
+    library: Any = libraries.get(call.library)
+    said = (library.documented(call, [], Wrong(told=(words,))) for words in LAWS.get(draw.law, ()))
+    found = (msgspec.structs.replace(x, text=_prose(x.text)) for of in said for x in of if x.about == RULE)
+    return [x for x in found if x.text][:1]
+
+
+def _prose(text: str) -> str:
+    """Return a sentence without the signature that a docstring begins with, and without formulas; of a part of one nothing."""
+    plain = re.sub(r"^\w+(?:\(|=).*?\)(?: -> \w+)? (?=[A-Z]\w)", "", text).partition(" .. ")[0]
+    stated = plain[:1].isupper() and re.search("random|distribution|probabilit", plain)
+    return re.sub(r":$", ".", plain) if stated else ""
 
 
 def is_rule(says: str) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 from opera import resources
 from opera.oracle import messages
 from opera.oracle.randomness import FORMS
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED, UNSTABLE
 from opera.report.words import clean
 from opera.store.workspace import Workspace
 from opera.triage.findings import Finding
@@ -23,6 +23,8 @@ from opera.triage.reproducers.choice import Choice
 from opera.triage.reproducers.reproducer import Exhibit
 from opera.triage.reproducers.scripts import Trial
 
+SHORT = (CRASH, REFUSED, ABORT, INCONSISTENT, UNSTABLE)
+"""Verdicts that a short script may show."""
 WIDEST = 1000
 """Characters of a line of that."""
 PRINTED = 20_000
@@ -30,16 +32,26 @@ PRINTED = 20_000
 HEAD, TAIL = 8, 22
 
 
-def script(workspace: Workspace, finding: Finding, chosen: Choice | None) -> tuple[str, Trial | None, bool]:
-    """Return the script of a finding, what it did just now, and whether it is the short one."""
+def script(
+    workspace: Workspace, finding: Finding, chosen: Choice | None, *, body: bool = False
+) -> tuple[str, Trial | None, bool]:
+    """Return the script of a finding, what it did just now, and whether it is the short one.
+
+    Args:
+        body: Whether an operator's definition is wrong: if it is so by itself, the compiler that ran it is left out.
+    """
     if chosen is None:
         return "", None, False
     python = workspace.interpreter(finding.environment)
     exhibit, manifest, directory, program = scripts.exhibited(workspace, finding.id, chosen)
     exhibit = msgspec.structs.replace(exhibit, sentence=finding.sentence)  # which knows whose fault it is
     shown = exhibit, manifest, directory, program
-    if exhibit.verdict in (CRASH, REFUSED, ABORT, INCONSISTENT) and (short := brief.brief(*shown)) is not None:
-        text = short.script(exhibit)
+    by_body = msgspec.structs.replace(exhibit, frontend=f"body-{manifest.library}")
+    for short in (by_body, exhibit) if body else (exhibit,):
+        made = brief.brief(short, *shown[1:]) if exhibit.verdict in SHORT else None
+        if made is None:
+            continue
+        text = made.script(exhibit)
         trial = run(text, finding.id, python)
         trial = msgspec.structs.replace(trial, shown=fails_so(exhibit, trial))
         if trial.shown:
@@ -59,7 +71,9 @@ def excerpt(text: str) -> str:
     """Return what a script printed of its failure: comparisons, and the last traceback, its middle left out."""
     lines = messages.COLOURS.sub("", text).strip().splitlines()
     begin = max((place for place, line in enumerate(lines) if line.startswith("Traceback (most recent")), default=0)
-    told = [line for line in lines[:begin] if re.match(r"\S+: (?:expected|got) ", line)]
+    written = re.search(r"^ONNX's function body:.*?^\}", "\n".join(lines[:begin]), re.MULTILINE | re.DOTALL)
+    told = written[0].splitlines() if written else []
+    told += [line for line in lines[:begin] if re.match(r"\S+: (?:expected|got) ", line)]
     rest = [line for line in lines[begin:] if line.strip(" ^~") or not line]
     failed = next((place for place, line in enumerate(rest) if line.startswith("AssertionError")), 0)
     if told and failed:  # where a comparison was made says nothing
@@ -79,7 +93,7 @@ def fails_so(exhibit: Exhibit, trial: Trial) -> bool:
         return False
     if exhibit.verdict == INCONSISTENT and exhibit.drawn and exhibit.symptom not in FORMS:
         return re.search(r"^AssertionError: .*: drawn wrongly", trial.text, re.MULTILINE) is not None
-    if exhibit.verdict == INCONSISTENT:
+    if exhibit.verdict in (INCONSISTENT, UNSTABLE):
         form = exhibit.symptom in ("shape", "dtype")
         about = (
             rf"^AssertionError: {re.escape(exhibit.output)}: wrong {exhibit.symptom}"

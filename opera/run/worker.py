@@ -49,8 +49,8 @@ from opera.store import folders
 
 SAVED_OUTPUTS = 16 << 20
 """Outputs of more bytes than this are not kept."""
-DRAWS = 64
-"""How often a random program is run again, where what it draws is not what is expected."""
+DRAWS, NUMBERS = 64, 640
+"""How often a random program is run again at least, where what it draws is not what is expected, and numbers drawn at least."""
 DRAWN = 1 << 19
 """Elements that are drawn at most for that."""
 PATIENCE = 10.0
@@ -371,7 +371,7 @@ def _draws(frontend: Frontend, compiled: Any, case: Case, first: list[Value], se
     size = sum(math.prod(x.shape) for x in first if isinstance(x, Tensor))
     try:
         found += _infer(frontend, _build(frontend, case, ignored), case, ignored)
-        for _ in range(min(DRAWS, DRAWN // max(1, size))):
+        for _ in range(min(max(DRAWS, NUMBERS // max(1, size)), DRAWN // max(1, size))):
             again = _infer(frontend, compiled, case, ignored)
             if len(again) != len(first) or ignored["infer"] > PATIENCE:
                 break

@@ -316,7 +316,7 @@ def _sentence(
         f"{body}, as {compiler} runs it," if body else compiler,
         operator,
         shown.outcome,
-        chosen.deciding,
+        chosen.told,
         exporter=compilers.exporter(name, library) and not runtime,
         route=blame.route(chosen, laid),
         alike=alike(chosen, group, told),

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from opera.oracle.draws import CONSTANT
 from opera.oracle.manner import ALL, SHOWN, kind
 from opera.oracle.messages import cause, one_line
 from opera.programs import verdicts
@@ -63,6 +64,8 @@ NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE = "is no constant", "is a graph input", "
 as the attribute that an older version of the operator has for it."""
 EMPTY, RANKED = "an empty input", re.compile(r"an? ((?:\d-d )?input(?: of rank .*)?)$")
 """How it is told that a tensor has no elements; how many axes it has."""
+TRAINING = "training mode"
+"""What decides where a layer is called as in training."""
 BRANCH = "what stands in the branch that is not taken"
 TITLED = 2
 """Conditions that a title has room for, beside how inputs come to the model."""
@@ -108,7 +111,10 @@ def sentence(
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
     match outcome.verdict:
         case verdicts.INCONSISTENT if drawn(outcome):
-            return f"{compiler} draws {what} wrongly: {_drawn_of(outcome, what)}"
+            told = _drawn_of(outcome, what)
+            if outcome.details["drawn"] == CONSTANT:
+                return f"{compiler} does not draw {what} at random: {told}"
+            return f"{compiler} draws {what} wrongly: {told}"
         case verdicts.INCONSISTENT:
             return _wrong(compiler, what, outcome)
         case verdicts.CRASH if exporter and outcome.stage in EXPORTING:
@@ -343,9 +349,11 @@ def brief(operator: str) -> str:
 def _decided(deciding: Iterable[str], most: int | None = None) -> str:
     """Say what decides, but for lengths: they tell more of the small program than of the bug."""
     named = [COMPARED.sub(r"\2 equal to \1", x) for x in deciding if LENGTH_ONE not in x]
+    trains = f" in {TRAINING}" if TRAINING in named else ""
+    named = [x for x in named if x != TRAINING]
     fed = [x for x in named if x.endswith((NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE))]
     others = listed(together([x for x in named if x not in fed])[:most])
-    return (f" with {others}" if others else "") + (f" where {' and '.join(fed)}" if fed else "")
+    return trains + (f" with {others}" if others else "") + (f" where {' and '.join(fed)}" if fed else "")
 
 
 def together(told: Sequence[str]) -> list[str]:

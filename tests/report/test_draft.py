@@ -31,6 +31,7 @@ from opera.triage.blame import Blame
 from opera.triage.findings import findings
 from opera.triage.known import Entry, Known
 from opera.triage.part import LIBRARY
+from opera.triage.reproducers.choice import Choice
 from opera.triage.reproducers.reproducer import Exhibit
 from opera.triage.reproducers.scripts import Trial
 
@@ -244,6 +245,30 @@ def asked(operator, params, names, value=1.0, opset=25):
     return library.documented(
         Instance("onnx", operator, params, (given,), ("y",), {"opset": {"": opset}}), names, Wrong()
     )
+
+
+@pytest.mark.parametrize(
+    ("operator", "says"),
+    [
+        ("Bernoulli", "an output of 1 is produced with probability p and an output of 0 is produced with probability (1-p)."),
+        ("RandomNormalLike", "Generate a tensor with random values drawn from a normal distribution."),
+        ("Dropout", "If `training_mode` is true then the output Y will be a random dropout"),
+        ("Abs", ""),
+    ],
+)  # fmt: skip
+def test_the_law_that_a_random_operator_breaks_is_quoted(operator, says):
+    call = Instance("onnx", operator, {}, (), ("y",), {"opset": {"": 22}})
+    shown = Choice(None, None)
+    wrong = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "share", "why": "y has a mean of about 1, not 0"})
+    assert [says in x.text for x in quoting.quotes(call, shown, wrong)] == ([True] if says else [])
+    assert quoting.quotes(call, shown, msgspec.structs.replace(wrong, symptom="shape")) == []
+    assert quoting.quotes(call, shown, msgspec.structs.replace(wrong, details={"drawn": "seed"})) == []
+
+
+def test_a_signature_and_a_formula_are_no_law():
+    text = "normal(mean, out=None) -> Tensor Draws from a normal distribution: .. math:: x"
+    assert quoting._prose(text) == "Draws from a normal distribution."
+    assert quoting._prose("more details) probability distribution") == quoting._prose("It is: .. math:: x") == ""
 
 
 @pytest.mark.parametrize(
@@ -484,7 +509,7 @@ def test_a_random_value_that_was_stored_as_wrong_is_told_by_what_may_be_drawn(wo
     drafted(workspace, seen, captured=Captured(program, Provenance("suite", "dropout.py", "test_dropout"), None))
     found = stage.draft(workspace, FINDING)
     assert found.expected == ("output = float32[], random: 0 or 2",) and found.actual == ()
-    assert found.title == "Dropout: output 0 is 1, neither 0 nor 2, which is the input over 1 - p"
+    assert found.title == "Dropout: output is 1, neither 0 nor 2, which is the input over 1 - p"
     assert (
         "EXPECTED" not in found.script and "0 of 64 numbers are neither 0 nor" in found.log
     )  # ONNX Runtime's are right

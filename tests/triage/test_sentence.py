@@ -79,11 +79,15 @@ def test_several_calls_have_no_function_body():
 
 def test_what_was_drawn_at_random_is_not_told():
     """The numbers of one run say nothing: what is wrong with them does."""
-    why = "output 0 is the same in all 65 runs of a compiled model; 8 of 8 runs of the reference differ from the one before"
+    why = "y is the same in every run of a compiled model; 9 runs of the reference give 9 different answers"
     details = {"expected": 0.7, "actual": 0.3, "index": "[0]", "output": "y", "why": why, "drawn": "constant"}
     outcome = Outcome("inconsistent", "infer", "value", "y: 1 of 1", details=details)
+    trains = ("training mode", "rate=0.5")
+    assert sentence("TVM", "Dropout", outcome) == f"TVM does not draw Dropout at random: {why}"
+    assert title("Dropout", outcome) == "Dropout: y is the same in every run of a compiled model"
+    assert title("Dropout", outcome, trains).startswith("Dropout in training mode with rate=0.5: y is")
+    outcome = Outcome("inconsistent", "infer", "value", "y: 1 of 1", details={**details, "drawn": "share"})
     assert sentence("TVM", "Dropout", outcome) == f"TVM draws Dropout wrongly: {why}"
-    assert title("Dropout", outcome) == "Dropout: output 0 is the same in all 65 runs of a compiled model"
 
 
 def test_relations_of_a_small_program_are_not_told():

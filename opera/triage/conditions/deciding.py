@@ -17,7 +17,7 @@ import numpy as np
 
 from opera import libraries
 from opera.libraries import Embedding
-from opera.oracle import draws, screens
+from opera.oracle import declared, screens
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Named, RandomTensor, Tensor, Value
 from opera.programs.verdicts import (
@@ -338,7 +338,7 @@ def _surely(ask: Look, program: Program, chance: str) -> bool:
     Drawn numbers do so as the screens judge them: one that happens to be the expected one says nothing, nor does a program of
     which nothing is declared.
     """
-    draw, asked = draws.declared(program), [program] * PROCESSES
+    draw, asked = declared.declared(program), [program] * PROCESSES
     if chance == DRAWN and draw is None:
         return False
     seed = program.params.get(draw.seed) if draw is not None and isinstance(program, Instance) else None
@@ -355,7 +355,7 @@ def _right(program: Program, shown: Outcome, how: str) -> bool:
     if shown.verdict == SCREENED and how != UNSTABLE:
         return bool(shown.details.get("screen") == screens.NONDETERMINISTIC)
     other = how == CRASH and shown.verdict == INCONSISTENT and shown.symptom == "value"
-    return shown.verdict == PASS or (other and draws.declared(program) is not None)
+    return shown.verdict == PASS or (other and declared.declared(program) is not None)
 
 
 def _shown(ask: Look, program: Program, condition: Condition) -> list[Shown]:

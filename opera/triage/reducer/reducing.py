@@ -20,7 +20,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import reduction
 from opera.triage.distinct import belonging, causes, dividing, kinship, numbers
-from opera.triage.reducer import cut, hidden
+from opera.triage.reducer import certain, cut, hidden
 from opera.triage.reducer.asking import Budget
 from opera.triage.reducer.reduce import SEARCH, SECONDS, NotReduced, about, asker, innermost, reduce
 from opera.triage.reduction import Reduction
@@ -137,8 +137,11 @@ def unasked_members(workspace: Workspace) -> list[str]:
 def _cut(
     workspace: Workspace, probe: Probe, finding: str, of: Reduction, seconds: float, tell: Callable[[str], None]
 ) -> None:
-    """Look for the plain form of a reduction, and tell of it."""
-    if seconds > 0 and (plain := cut.renew(workspace, probe, of, seconds)) is not None:
+    """Look for the plain form of a reduction, or for one that leaves nothing to chance, and tell of it."""
+    plain = cut.renew(workspace, probe, of, seconds) if seconds > 0 else None
+    if plain is None and seconds > 0:
+        plain = certain.renew(workspace, probe, of)
+    if plain is not None:
         tell(told(workspace, finding, plain))
 
 

@@ -24,7 +24,7 @@ from opera.programs import literals
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Program
 from opera.programs.values import CONTAINERS, Tensor
-from opera.programs.verdicts import INCONSISTENT
+from opera.programs.verdicts import INCONSISTENT, UNSTABLE
 from opera.triage.reproducers import reproducer
 from opera.triage.reproducers.reproducer import Exhibit, kinds_of, tolerances
 
@@ -42,7 +42,10 @@ def with_attributes(node, *attributes):
 
 PACKED = re.compile(r"unpack\([\s\"A-Za-z0-9+/=]*,\s*(?P<dtype>'<f\d')\s*,\s*(?P<shape>\[[\d, ]*\]),?\s*\)")
 """Floating-point numbers that take too much space to be written out."""
-LAWS = frozenset((draws.CONSTANT, draws.ELEMENT, "range", "share"))
+FILLED = 170
+"""Whose complement glibc fills fresh memory with (`MALLOC_PERTURB_`), where a script is to show that nobody writes it: of no
+dtype is 0x5555… a small number."""
+LAWS = frozenset((draws.CONSTANT, draws.ELEMENT, draws.SEED, "range", "share"))
 """What a short script can look at of numbers drawn at random (opera.oracle.draws.Broken)."""
 
 
@@ -60,6 +63,7 @@ class Brief(msgspec.Struct, frozen=True):
         wide: Whether there are elements that numpy does not have: they are compared as numbers that it has.
         values: Each output's array as source, with its own rtol and atol.
         forms: Of a random program (dtype, shape) of each output, as source: nothing else of them is expected.
+        fills: What memory is filled with where an output is what it happened to hold; 0: with nothing.
         law: Of one that is drawn wrongly, what is wrong with it, as opera.triage.reproducers.reproducer.law has it.
     """
 
@@ -78,6 +82,7 @@ class Brief(msgspec.Struct, frozen=True):
     values: tuple[tuple[str, float | None, float | None], ...] = ()
     forms: str = ""
     route: str = ""
+    fills: int = 0
     law: dict[str, Any] = {}
 
     @property
@@ -101,7 +106,7 @@ class Brief(msgspec.Struct, frozen=True):
         """Return the script. What is compared first is the output that the exhibit names: the script ends at what is wrong."""
         names = ast.literal_eval(self.outputs)
         place = names.index(exhibit.output) if exhibit.output in names else 0
-        compares = exhibit.verdict == INCONSISTENT
+        compares = exhibit.verdict in (INCONSISTENT, UNSTABLE)
         text = (
             environment().get_template("brief/script.py.j2").render(x=self, compares=compares, place=place, names=names)
         )
@@ -131,7 +136,7 @@ def brief(
     if exhibit.chosen:
         return None
     names = (f"brief/{manifest.library}.j2", f"brief/{exhibit.frontend}.j2")
-    compares = exhibit.verdict == INCONSISTENT or not alone or bool(folder)
+    compares = exhibit.verdict in (INCONSISTENT, UNSTABLE) or not alone or bool(folder)
     if "string" in kinds.dtypes or any(x not in known.list_templates() for x in names):
         return None
     if (kinds.low or kinds.lists) and (bool(folder) or (kinds.lists and (compares or kinds.low))):
@@ -141,7 +146,7 @@ def brief(
     model, frontend = (known.get_template(name).make_module(given) for name in names)
     random = RANDOM in manifest.tags
     drawn = random and exhibit.verdict == INCONSISTENT and exhibit.symptom not in FORMS
-    law = reproducer.law(exhibit, manifest, program) if drawn else {}
+    law = reproducer.law(exhibit, manifest, program, expected) if drawn else {}
     if drawn and (bool(folder) or law["kind"] not in LAWS):
         return None
     fed = shown["fed"] if isinstance(shown["fed"], list) else []
@@ -165,6 +170,8 @@ def brief(
     standard = "import base64\nimport zlib\n" if "unpack(" in body else ""
     standard += "import ctypes\n" if "ctypes." in run else ""
     lines = f"{model.imports(alone)}\n{frontend.imports(exhibit.artefact)}"  # type: ignore[attr-defined]
+    fills = FILLED if exhibit.verdict == UNSTABLE else 0
+    standard += "".join(f"import {x}\n" for x in ("os", "sys") if fills and f"import {x}\n" not in lines)
     rtol, atol = found[0] if found else (None, None)
     return Brief(
         imports=(f"{standard}\n" if standard else "") + _used(lines, f"{body}\n{run}\n{route if compares else ''}"),
@@ -181,6 +188,7 @@ def brief(
         values=tuple((literals.source(value), *pair) for value, pair in zip(expected, found, strict=True)),
         forms=literals.literal(forms) if forms else "",
         route=route,
+        fills=fills,
         law=law,
         tolerances="" if len(set(found)) < 2 else literals.literal([(r or 0.0, a or 0.0) for r, a in found]),
     )

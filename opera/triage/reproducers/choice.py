@@ -13,7 +13,7 @@ from opera.oracle import draws, location, randomness
 from opera.oracle.draws import Broken
 from opera.oracle.screens import AGREEING
 from opera.programs import migrated
-from opera.programs.values import Message
+from opera.programs.values import Message, Tensor
 from opera.programs.verdicts import INCONSISTENT, Outcome, newer
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -38,7 +38,8 @@ class Choice(NamedTuple):
 
     `reduction` is that of the program, None where the member itself is shown; `member` is the member. `alike` are operators in
     place of one of the program's with which the finding fails as well, the most frequent first. `whole` is what the
-    member was reduced to, where `reduction` is the plain form of that (opera.triage.reducer.cut).
+    member was reduced to, where `reduction` is the plain form of that (opera.triage.reducer.cut), or the certain one
+    (opera.triage.reducer.certain).
     """
 
     verdict: Verdict
@@ -49,8 +50,10 @@ class Choice(NamedTuple):
 
     @property
     def exported(self) -> str:
-        """What a plain form was exported from, in words (`from torch.istft`); empty where it is none."""
-        return f"from {brief(self.whole.program().program.operator)}" if self.whole else ""
+        """What a plain form was exported from, in words (`from torch.istft`); empty where none was."""
+        if self.whole is None or self.whole.frontend == self.verdict.frontend:
+            return ""
+        return f"from {brief(self.whole.program().program.operator)}"
 
     @property
     def deciding(self) -> tuple[str, ...]:
@@ -60,6 +63,17 @@ class Choice(NamedTuple):
             return ()
         known = of.explained and of.near[1] >= BORNE_OUT
         return (*of.deciding, *(x for x in of.besides if known or not (at_limit(x) or x == EQUAL)), *of.circumstances)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What decides, and of a certain form the settings that leave nothing to chance: `p=1.0`."""
+        if self.whole is None or self.exported or self.reduction is None:
+            return self.deciding
+        [before], [now] = (x.program().program.instances() for x in (self.whole, self.reduction))
+        own = {x.name: x.value for x in before.inputs}
+        set_ = [f"{name}={deciding.said(x)}" for name, x in now.params.items() if before.params.get(name) != x]
+        fed = ((x.name, x.value) for x in now.inputs if x.value != own[x.name] and isinstance(x.value, Tensor))
+        return (*self.deciding, *set_, *(f"{name}={deciding.said(x.numbers().flat[0].item())}" for name, x in fed))
 
 
 def choose(
@@ -122,7 +136,7 @@ def choose(
 def _plain(workspace: Workspace, of: Reduction) -> Reduction | None:
     """Return the plain form of a reduction, where its test is there."""
     compiler, _, library = of.frontend.rpartition("-")
-    if compilers.artefact(compiler, library, of.variant) in ("", library):
+    if compilers.artefact(compiler, library, of.variant) in ("", library) and not _by_chance(of.outcome):
         return None
     found = reduction.plain(workspace, of)
     there = found is not None and migrated.folder(workspace.tests_folder, found.stored).is_dir()
@@ -200,7 +214,7 @@ def _of_drawn(workspace: Workspace, verdict: Verdict) -> Verdict:
         told = draws.outside(workspace.instance(manifest.instance), index, details["actual"])
     told = told or Broken("numbers that are drawn were compared with others that are: run it again", "", place)
     return msgspec.structs.replace(
-        verdict, outcome=msgspec.structs.replace(outcome, details={**details, **told.numbers()})
+        verdict, outcome=msgspec.structs.replace(outcome, details={**details, **told.numbers(manifest.outputs)})
     )
 
 

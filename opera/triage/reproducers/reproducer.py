@@ -22,7 +22,7 @@ import numpy as np
 from opera import compilers, libraries, resources
 from opera.compilers import Involved
 from opera.oracle import comparison as oracle
-from opera.oracle import draws, messages, randomness
+from opera.oracle import draws, messages, quantities, randomness
 from opera.programs import literals
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Program
@@ -47,8 +47,6 @@ ENOUGH = 40
 """Letters of a message that can only be one failure's own; with fewer the place counts as well."""
 RUNS, MOST = 64, 4096
 """How often a script draws, at least and at most."""
-UNLIKELY = math.log(2e6)
-"""By Hoeffding's inequality, so often over twice the square of a distance makes it one in a million."""
 INTERNAL = re.compile(r"^opera|\.toml$")
 """Names among the versions of an exporter that say nothing to a maintainer."""
 PATIENCE = 10.0
@@ -125,7 +123,7 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
         "known_output": exhibit.symptom == "count" or exhibit.output in manifest.outputs,
         "expected": _expected(manifest, expected, exhibit.computes_in) if kind == "inconsistent" else "",
         "forms": literals.literal([(x.dtype, list(x.shape)) for x in expected if isinstance(x, Tensor)]),
-        "drawn": law(exhibit, manifest, program),
+        "drawn": law(exhibit, manifest, program, expected),
         "tolerances": literals.literal(tolerances(manifest, expected, exhibit.computes_in)),
         "low_precision": kinds.low,
         "has_lists": any(isinstance(value, Sequence | Optional) for value in expected),
@@ -156,24 +154,43 @@ def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progr
     return re.sub(r"\n{4,}", "\n\n\n", text).strip() + "\n"
 
 
-def law(exhibit: Exhibit, manifest: Manifest, program: Program) -> dict[str, Any]:
+def law(exhibit: Exhibit, manifest: Manifest, program: Program, expected: list[Value]) -> dict[str, Any]:
     """Return what a script looks at in numbers drawn at random: `kind` is `form` where these are not what is wrong."""
     details = exhibit.drawn
     found = {
         name: details.get(f"drawn_{name}")
-        for name in ("place", "element", "at", "share", "slack", "low", "high", "zeros", "renewed")
+        for name in ("place", "element", "at", "share", "slack", "low", "high", "renewed")
     }
     kind = details.get("drawn", "form")
-    slack = float(found["slack"] or 0.0)
-    runs = min(MOST, max(RUNS, math.ceil(UNLIKELY / (2 * slack**2)))) if kind == "share" and slack else RUNS
     found["element"] = tuple(json.loads(found["element"])) if found["element"] else ()
+    of = expected[found["place"] or 0] if not found["element"] else None
+    size = max(1, math.prod(of.shape)) if isinstance(of, Tensor) else 1
+    runs = min(MOST, max(RUNS, math.ceil(details.get("drawn_needs", 0) / size))) if kind == "share" else RUNS
     source = {name: literals.literal(x) for name, x in found.items()}
     if kind == "form":
         one = exhibit.symptom != "count" and exhibit.output in manifest.outputs
         source["place"] = literals.literal(manifest.outputs.index(exhibit.output) if one else None)
     left = draws.kept(program) if kind == "kept" else None
     source["kept"] = literals.source(Tensor.of(np.asarray(left))) if left is not None else ""
-    return {**source, "kind": kind, "runs": runs, "equal": bool(found["zeros"]), "renewed": bool(found["renewed"])}
+    seen = _quantity(details) if kind == "share" else {}
+    return {**source, **seen, "kind": kind, "runs": runs, "renewed": bool(found["renewed"])}
+
+
+def _quantity(drawn: dict[str, Any]) -> dict[str, str]:
+    """Return how a script computes what differs of `numbers` (opera.oracle.quantities.Difference), and what it says of it.
+
+    `seen` is computed, `wrong` whether it is the failure; `expects` is what should be, `told` what is, with `seen` in braces.
+    """
+    how, at, wanted = drawn.get("drawn_how") or "<=", drawn.get("drawn_at") or 0.0, drawn.get("drawn_share") or 0.0
+    wrong = f"abs(seen - {literals.literal(wanted)}) > {literals.literal(drawn.get('drawn_slack') or 0.0)}"
+    if how in ("mean", "std"):
+        name = {"mean": "mean", "std": "standard deviation"}[how]
+        expects, told = f"a {name} of {wanted:.4g}", f"a {name} of {{seen:.4g}}"
+        return {"seen": f"numbers.{how}()", "wrong": wrong, "expects": expects, "told": told}
+    compared = f"{ {'==': '', '<=': 'at most ', '<': 'below ', '>': 'above '}[how] }{at:.6g}"
+    expects, told = f"{quantities.percent(wanted)} of the numbers {compared}", f"{{seen:.2%}} of them {compared}"
+    seen = f"float((numbers {how} {literals.literal(at)}).mean())"
+    return {"seen": seen, "wrong": wrong, "expects": expects, "told": told}
 
 
 def _place(location: str, words: str) -> str:

@@ -104,7 +104,7 @@ def exhibited(workspace: Workspace, finding: str, chosen: Choice) -> tuple[Exhib
             compilers.title(compiler),
             manifest.operator,
             outcome,
-            chosen.deciding,
+            chosen.told,
             exporter=compilers.exporter(compiler, manifest.library),
             route=chosen.exported,
             alike=chosen.alike,
@@ -123,7 +123,7 @@ def exhibited(workspace: Workspace, finding: str, chosen: Choice) -> tuple[Exhib
 def environment(workspace: Workspace, chosen: Choice) -> dict[str, Any]:
     """Return the document of the environment of what was chosen; of a plain form, with what made that."""
     found = workspace.environments()[chosen.verdict.environment]
-    if chosen.whole is None:
+    if not chosen.exported:
         return found
     manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, chosen.verdict.test))
     return {**found, "exporter": manifest.exporter}

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from opera.libraries.bounds import Bounds
-from opera.oracle import draws
+from opera.oracle import declared
 from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, INVALID, PASS, SCREENED, UNSTABLE, Outcome
@@ -122,7 +122,7 @@ def test_what_is_drawn_passes_only_by_a_law_that_is_declared():
     ask = Asking(lambda x: drawn if sums(x) > 3 else right)
     assert borne(ask, call(np.ones((3, 2), F32))).passing == 0
     dropout = call(np.ones((3, 2), F32), operator="torch.nn.functional.dropout")
-    assert draws.declared(dropout)
+    assert declared.declared(dropout)
     assert borne(ask, dropout).passing > 0
     assert borne(Asking(lambda x: drawn if sums(x) > 3 else RIGHT), dropout).passing == 0, (
         "what draws nothing is right anyway"

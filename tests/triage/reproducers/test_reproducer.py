@@ -287,7 +287,7 @@ DRAWN = [
             "drawn_slack": 0.2,
         },
         0,
-        "y[3] is at most 0.5 in a share of",
+        "y[3]: expected 50 % of the numbers at most 0.5, got",
     ),
     ({"drawn": "seed", "drawn_place": 0}, 0, "draw the same at first"),
     ({"drawn": "element", "drawn_place": 0, "drawn_element": "[2]"}, 0, "y[2] is not the same in 64 runs"),

@@ -11,16 +11,16 @@ from opera.libraries.keras import library as keras
 from opera.libraries.onnx import library
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
-from opera.programs.verdicts import CRASH, INCONSISTENT
+from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE
 from opera.report import running
 from opera.triage.reproducers import brief
 from opera.triage.reproducers.reproducer import Exhibit
 from opera.triage.reproducers.scripts import Trial
 
 
-def made(folder, operator, inputs, outputs, expected=None, params=None):
+def made(folder, operator, inputs, outputs, expected=None, params=None, opset=21):
     operands = tuple(Operand(name, Tensor.of(value)) for name, value in inputs.items())
-    instance = Instance("onnx", operator, params or {}, operands, outputs, {"opset": {"": 21}})
+    instance = Instance("onnx", operator, params or {}, operands, outputs, {"opset": {"": opset}})
     seen = Provenance("by-hand", "test.py", "here")
     return library.wrap(Captured(instance, seen, expected), "t" * 20, folder), folder, instance
 
@@ -79,6 +79,10 @@ def test_the_script_of_a_crash_has_no_use_for_what_is_expected(tmp_path):
         ({"drawn": "range", "drawn_low": 0.0, "drawn_high": 0.2}, 1),
         ({"drawn": "share", "drawn_element": "[0]", "drawn_at": 0.5, "drawn_share": 0.5, "drawn_slack": 0.4}, 0),
         ({"drawn": "share", "drawn_element": "[0]", "drawn_at": 0.0, "drawn_share": 0.9, "drawn_slack": 0.4}, 1),
+        ({"drawn": "share", "drawn_how": "<", "drawn_at": 0.0, "drawn_share": 0.5, "drawn_slack": 0.25}, 1),
+        ({"drawn": "share", "drawn_how": "mean", "drawn_share": 0.5, "drawn_slack": 0.3}, 0),
+        ({"drawn": "share", "drawn_how": "std", "drawn_share": 1.0, "drawn_slack": 0.3}, 1),
+        ({"drawn": "seed"}, 0),
     ],
 )
 def test_what_is_drawn_is_held_against_its_law(tmp_path, law, code):
@@ -88,6 +92,30 @@ def test_what_is_drawn_is_held_against_its_law(tmp_path, law, code):
     found, said = run(tmp_path, brief.brief(shown, *told).script(shown))
     assert found == code, said
     assert running.fails_so(shown, Trial("F01234567", found, said)) is bool(code)
+
+
+def test_a_function_body_is_run_and_shown_without_a_compiler(tmp_path):
+    """Bernoulli's of onnx 1.23 compares the wrong way round."""
+    told = made(tmp_path, "Bernoulli", {"input": np.zeros(1, np.float32)}, ("y",), opset=15)
+    shown = msgspec.structs.replace(exhibit(output="y"), frontend="body-onnx")
+    text = brief.brief(shown, *told).script(shown)
+    code, said = run(tmp_path, text)
+    assert "onnxruntime" not in text and "RandomUniformLike" not in text
+    assert (code, running.fails_so(shown, Trial("F01234567", code, said))) == (1, True), said
+    log = running.excerpt(said)
+    assert "RandomUniformLike" in log and "Greater" in log and "y: expected float32[1] [0.0]" in log, log
+
+
+def test_what_nobody_writes_is_shown_in_memory_that_is_filled(tmp_path):
+    """The script fills its own memory; ONNX Runtime is right, unless what is expected is not."""
+    for expected, code in ((1.0, 0), (2.0, 1)):
+        wanted = (Tensor.of(np.array([expected], np.float32)),)
+        told = made(tmp_path, "Abs", {"x": np.array([-1.0], np.float32)}, ("y",), wanted)
+        shown = exhibit(UNSTABLE, "unstable", output="y")
+        text = brief.brief(shown, *told).script(shown)
+        found, said = run(tmp_path, text.replace("feeds =", 'print("with", os.environ["MALLOC_PERTURB_"])\nfeeds ='))
+        assert found == code and "with 170" in said, said
+        assert running.fails_so(shown, Trial("F01234567", found, said)) is bool(code)
 
 
 @pytest.mark.full
