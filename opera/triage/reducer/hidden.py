@@ -63,7 +63,7 @@ def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: 
         seconds: What each may take.
     """
     verdicts = [x for x in stored.of_test(workspace, of.test) if all(getattr(x, y) == getattr(of, y) for y in KEY)]
-    program = of.program().program
+    program, several = of.program().program, list[Program]()
     with suppress(OperaError):
         several = telling.beside(probe, program) if verdicts else []
     for question in _elsewhere(workspace, of, verdicts, several):
@@ -71,6 +71,7 @@ def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: 
         at = msgspec.structs.replace(of, **there)
         known = [x for _, x in causes.reduced(workspace)]
         ask = about(probe, at, Budget(seconds))
+        ask.question = msgspec.structs.replace(ask.question, screened=True)
         ask.beside = witness.beside(workspace, verdicts[0])
         own = of.frontend == at.frontend
         with suppress(Spent, OperaError):
@@ -78,11 +79,15 @@ def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: 
                 continue  # what it fails of is told of the member, or nobody
             for tried in (*([program] if own else []), *several):
                 if otherwise(ask, at, [of, *known], tried):
+                    signature = Signature.of(at.frontend, tried.operator, ask.look([tried])[0])
+                    if not own and signature.id in stored.signatures(workspace):
+                        break  # it is found there already, and is reduced with that finding
                     how = "reduced" if tried is program else "reduced, with several elements"
                     by = f", as {at.variant}" if own else ""
                     found = store(workspace, ask, msgspec.structs.replace(verdicts[0], **there), tried, how + by)
-                    yield from [found] if found is not None else []
-                    break
+                    if found is not None:
+                        yield found
+                        break
 
 
 def _elsewhere(
