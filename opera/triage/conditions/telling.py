@@ -25,9 +25,9 @@ MOST = 3
 
 
 def hides(program: Program) -> bool:
-    """Whether the first tensor has axes, and numbers or truth values that are all the same one."""
+    """Whether the numbers or truth values of the first tensor are all the same one."""
     first = next(iter(smaller.leaves(program)), None)
-    return isinstance(first, Tensor) and bool(first.shape) and first.dtype != "string" and _kinds(first) == 1
+    return isinstance(first, Tensor) and first.dtype != "string" and _kinds(first) == 1
 
 
 def beside(probe: Probe, program: Program) -> list[Program]:
@@ -43,13 +43,15 @@ def beside(probe: Probe, program: Program) -> list[Program]:
 
 
 def several(program: Program) -> Iterator[Program]:
-    """Yield the program with numbers that differ, then with longer axes as well; what is counted down first.
+    """Yield the program with numbers that differ, then with longer axes as well, with one where it has none; what is counted
+    down first.
 
     Integers of the first tensor stay within those that it has and 0, for they may be indices.
     """
     seen, first = {program.id}, smaller.leaves(program)[0]
     most = max(int(simpler.numbers(first).max(initial=0)), 1) if isinstance(first, Tensor) and _whole(first) else 0
-    for sized in (program, *readable.sized(program)):
+    bases = [program] if first.shape else list(readable.filled(program))
+    for sized in (y for x in bases for y in (x, *readable.sized(x))):
         for down in (True, False):
             made = smaller.applied(smaller.at(0, partial(_unlike, most=most, down=down)), sized) or sized
             made = next(readable.counted(made), made)
