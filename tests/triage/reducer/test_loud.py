@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
 from opera.programs.verdicts import INCONSISTENT, PASS, Outcome
+from opera.run.probe import Question
 from opera.triage.failure import rounded
-from opera.triage.reducer import loud
+from opera.triage.reducer import asking, loud
 from opera.triage.shrink import smaller
 
 
@@ -79,6 +80,20 @@ def test_a_sum_in_float32_ends_where_it_overflows() -> None:
     assert isinstance(leaf, Tensor) and leaf.dtype == "float32" and leaf.array().max() > 1e38
     for ask in (Compiler(seen, program, agrees=False), Compiler(wrong(1.0, 2.0, 1.0), program)):
         assert loud.louder(ask, program) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("actual", "says"), [(0.3666093349456787, None), (0.5, False)])
+def test_what_passes_within_rounding_may_be_as_wrong(actual: float, says: bool | None) -> None:
+    class Passing(asking.Asker):
+        def look(self, programs: Sequence[Program]) -> list[Outcome]:
+            self.outcomes.update((x.id, Outcome(PASS)) for x in programs)
+            return [Outcome(PASS) for _ in programs]
+
+    ask = Passing(None, Question(frontend="f"))  # type: ignore[arg-type]
+    ask.target = wrong(0.36660938311080454, actual, 1.0)
+    ask.ordinary = [sum_of(np.ones(2, "f4"))]
+    assert ask.label([sum_of(np.ones(1, "f4"))]) == [says]
+    assert [x.fails for x in ask.seen()] == ([] if says is None else [False])
 
 
 @pytest.mark.parametrize(("dtype", "narrow", "most"), [("int64", "float32", 2**24 + 1), ("float16", "float16", 6e4)])
