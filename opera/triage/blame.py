@@ -266,7 +266,7 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
             found.append(Ask(OTHER, told, min(known, key=lambda x: WORST.index(x.verdict))))
         else:
             found.append(Ask(OTHER, told, about.judged(frontend=other_frontend, variant="", environment=name)))
-    more = [Captured(x, NOWHERE) for x in several]
+    more = [Captured(x, NOWHERE) for x in several][: 1 if about.random else None]  # what is drawn is run many times
     asked = [(x, x.what) for x in found if x.kind in (ROUTE, OTHER) and isinstance(x.what, Question)]
     found += [
         Ask(SEVERAL, x.way, msgspec.structs.replace(of, test="", program=program, screened=True))

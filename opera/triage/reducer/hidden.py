@@ -66,6 +66,7 @@ def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: 
     program, several = of.program().program, list[Program]()
     with suppress(OperaError):
         several = telling.beside(probe, program) if verdicts else []
+        several = several[:1] if "drawn" in of.outcome.details else several  # that is run many times
     for question in _elsewhere(workspace, of, verdicts, several):
         there = {x: getattr(question, x) for x in KEY}
         at = msgspec.structs.replace(of, **there)
