@@ -119,8 +119,9 @@ def in_list(finding: Finding, width: int) -> str:
     place = text.find(by) if by else -1
     if len(text) <= width or place < 0 or place + len(by) < width - 1:
         return text
-    begun = text[: max(width - len(by) - 4, 0)].rpartition(" ")[0].rstrip(" (,;")
-    return f"{begun}… ({by})"
+    begun = text[: max(width - len(by) - 4, 0)].rpartition(" ")[0]
+    begun = begun.rpartition("(")[0] if begun.count("(") > begun.count(")") else begun
+    return f"{begun.rstrip(' ,;')}… ({by})"
 
 
 def gist(text: str, length: int) -> str:
