@@ -106,7 +106,11 @@ def _silent(tried: Tried, about: Subject) -> bool:
 
 
 def _named(tried: Tried, about: Subject) -> Outcome:
-    """Return what was seen of the output that the finding names. Numbers that others draw are not the reference's."""
+    """Return what was seen of the output that the finding names. Numbers that others draw are not the reference's; a wrong form
+    by another route tells that this does otherwise.
+    """
+    if about.drawn and tried.kind == ROUTE and tried.wrong and tried.outcome.symptom in FORMS:
+        return tried.outcome
     form = about.seen.symptom in FORMS and "drawn" in tried.outcome.details  # these tell of the form, too
     drew = about.random and tried.kind == OTHER and tried.wrong and tried.outcome.symptom not in FORMS and not form
     return at_output(tried.outcome, about.seen, drawn=about.drawn or drew)

@@ -206,7 +206,7 @@ class Second(Planted):
 
 class Routes(Planted):
     """Wrong by its first variant where alpha is stated; the second takes no three numbers, and gives fewer an axis more; of Elu
-    it is right but for several."""
+    one is right."""
 
     VARIANTS = (Variant("first", "onnx"), Variant("second", "onnx"))
 
@@ -214,7 +214,7 @@ class Routes(Planted):
         alpha = any(node.attribute for node in compiled.proto_.graph.node if node.op_type in (self.operator, "Elu"))
         outputs = compiled.run(None, {name: value.array() for name, value in case.feeds.items()})
         if case.variant == "second" and case.operator == "Elu":
-            return [of_numpy(x + (x.size > 1)) for x in outputs]
+            return [of_numpy(x[None] if x.size > 1 else x) for x in outputs]
         if case.variant == "second":
             return [of_numpy(x[None]) for x in outputs if x.size < 3 or fail(RuntimeError("it takes no three"))]
         return [of_numpy(x + 1 if alpha else x) for x in outputs]

@@ -270,6 +270,18 @@ def test_what_is_right_of_one_element_alone_is_not_told_as_right() -> None:
     assert part.lost([Tried(SEVERAL, route, apart)], WRONG) == [], "it is another output"
 
 
+def test_a_route_by_which_what_is_drawn_has_another_form_does_otherwise() -> None:
+    constant = msgspec.structs.replace(WRONG, details={**WRONG.details, "drawn": "constant", "why": "the same"})
+    about = Subject("F1", "e", "openvino-torch", "torchscript", "t", constant, random=True, drawn=True)
+    failed = Verdict("t", "openvino-torch", "torchscript", "e", constant, "F1", "")
+    for shown, route in ((Outcome(INCONSISTENT, "infer", "shape"), "as TorchScript"), (WRONG, "")):
+        tried = [
+            Tried(AS_FOUND, "now", constant),
+            Tried(ROUTE, "openvino-torch by its variant exported-program", shown),
+        ]
+        assert blame.route(Choice(failed, failed), blame.laid(about, tried, 0.0)) == route
+
+
 def test_the_rule_that_is_broken_and_the_definition_that_is_wrong_are_told() -> None:
     about = Subject("F1", "e", "tvm-onnx", "inputs", "t", crash("compile"))
     broken = Outcome(
