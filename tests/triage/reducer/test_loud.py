@@ -15,6 +15,7 @@ from opera.programs.verdicts import INCONSISTENT, PASS, Outcome
 from opera.run.probe import Question
 from opera.triage.failure import rounded
 from opera.triage.reducer import asking, loud
+from opera.triage.sentence import sentence
 from opera.triage.shrink import smaller
 
 
@@ -40,6 +41,12 @@ def sum_of(array: np.ndarray) -> Instance:  # type: ignore[type-arg]
 )
 def test_a_number_of_a_narrower_dtype_is_known_by_its_bits(expected: float, actual: float, dtype: str) -> None:
     assert rounded(wrong(expected, actual)) == dtype
+
+
+def test_it_is_told_which_dtype_a_number_is_of() -> None:
+    seen = wrong(0.36660938311080454, 0.3666093349456787)
+    seen.details.update(index="[4]", differing=1, elements=5)
+    assert "y[4] is 0.3666093 (a number of float32), not 0.3666094 (1 of 5" in sentence("TVM", "torch.sum", seen)
 
 
 @given(st.floats(1e-30, 1e30))
