@@ -186,7 +186,11 @@ FINDINGS = Table(
         Column("sentence", TEXT, "what is wrong, in words"),
         Column("message", TEXT, "what the compiler said of its first member, or what differs"),
         Column("members", COUNT, "failing tests"),
-        Column("confirmed", COUNT, "those of them that failed again in a fresh process"),
+        Column(
+            "confirmed",
+            COUNT,
+            "those of them that failed again in a fresh process; 1 where none did, but what one was reduced to",
+        ),
         Column("first_found", COUNT, "tests that its frontend had run when it was found, itself included"),
         Column("found", TIME, "when it was first found; missing for a part of another finding"),
         Column(

@@ -21,10 +21,11 @@ from opera.store.folders import kept_outputs
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame
-from opera.triage.blame import Blame, Evidence
+from opera.triage.blame import Blame
 from opera.triage.conditions.deciding import key as deciding_key
 from opera.triage.distinct import causes, twins
 from opera.triage.doubts import UNEXPLAINED
+from opera.triage.evidence import Evidence
 from opera.triage.findings import Finding
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice, choose

@@ -16,6 +16,7 @@ from opera.report.summary import FrontendSummary, Report
 from opera.report.words import (
     SOURCE_COLUMNS,
     clean,
+    in_list,
     nothing_yet,
     one_line,
     readiness,
@@ -32,8 +33,6 @@ NAMES_WIDTH, COLUMN_WIDTH = 17, 20
 """Characters that the table of frontends needs for names, and for each frontend."""
 NARROW = 34
 """Characters that a sentence needs beside other columns; with fewer it stands below them."""
-SENTENCE = 300
-"""Characters of what is wrong that are looked at; the terminal's width cuts further."""
 
 
 def render(report: Report) -> str:
@@ -141,21 +140,22 @@ def findings_table(findings: list[Finding], width: int) -> Table:
     versions = {(x.frontend, x.compiler_version) for x in findings}
     several = len(versions) > len({frontend for frontend, _ in versions})
     noted = any(x.known for x in findings)
-    rows = [
-        ("id", "frontend", *(["version"] if several else []), "tests", *(["known"] if noted else []), "what is wrong")
-    ]
+    rows = [("id", "frontend", *(["version"] if several else []), "tests", *(["known"] if noted else []))]
     for x in findings:
         version = [x.compiler_version] if several else []
         count = f"{len(x.members)}{'?' if x.doubts else ''}"
         known = [standing(x.known) if x.known else "new"] if noted else []
-        rows.append((x.id, x.frontend, *version, count, *known, one_line(x.sentence, SENTENCE)))
+        rows.append((x.id, x.frontend, *version, count, *known))
     longest = [max(map(len, column)) for column in zip(*rows, strict=True)]
     # Whatever the columns before leave is for the sentence; rich itself would squeeze all alike.
-    left = width - sum(longest[:-1]) - 2 * (len(longest) - 1)
-    if left < NARROW:
+    left = width - sum(longest) - 2 * len(longest)
+    narrow = left < NARROW
+    said = ["what is wrong", *(in_list(x, width - 4 if narrow else left) for x in findings)]
+    rows = [(*row, text) for row, text in zip(rows, said, strict=True)]
+    if narrow:
         return _stacked(rows[1:], width)
     table = Table(box=None, header_style="dim", pad_edge=False)
-    for title, size in zip(rows[0], [*longest[:-1], left], strict=True):
+    for title, size in zip(rows[0], [*longest, left], strict=True):
         justify: JustifyMethod = "right" if title == "tests" else "left"
         table.add_column(title, width=size, no_wrap=True, overflow="ellipsis", justify=justify)
     for row in rows[1:]:

@@ -109,6 +109,21 @@ def one_line(text: str, length: int) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
+def in_list(finding: Finding, width: int) -> str:
+    """Return what is wrong with as many characters as a list has: the route by which it fails is not cut off.
+
+    What other routes do is told by who shows one finding.
+    """
+    by = clean(finding.route.partition(";")[0])
+    text = one_line(finding.sentence.replace(finding.route, by), 10 * width)
+    place = text.find(by) if by else -1
+    if len(text) <= width or place < 0 or place + len(by) < width - 1:
+        return text
+    begun = text[: max(width - len(by) - 4, 0)].rpartition(" ")[0]
+    begun = begun.rpartition("(")[0] if begun.count("(") > begun.count(")") else begun
+    return f"{begun.rstrip(' ,;')}… ({by})"
+
+
 def gist(text: str, length: int) -> str:
     """Return what a message says of its cause, shortened: its compiler's boilerplate cut (opera.oracle.messages)."""
     return one_line(cause(clean(text)) or text, length)

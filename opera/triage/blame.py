@@ -5,20 +5,19 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from opera import compilers
-from opera.compilers import APART, BODY, DECLARED, GIVEN, KERNEL, LAWFUL, LESS, LOWERED, MADE, OPTIMISATION, Way
+from opera.compilers import APART, BODY, GIVEN, KERNEL, LAWFUL, LESS, LOWERED, MADE, OPTIMISATION, Way
+from opera.errors import NoAnswer
 from opera.oracle.randomness import FORMS, RANDOM
-from opera.oracle.screens import AGREEING
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
 from opera.programs.program import Captured, Instance, Program, Provenance
 from opera.programs.verdicts import (
-    ERROR,
     FAILURES,
     INCONSISTENT,
     PASS,
@@ -33,57 +32,29 @@ from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import route as routes
-from opera.triage.alike import alike, same_answer
-from opera.triage.conditions import deciding
+from opera.triage.conditions import deciding, telling
 from opera.triage.distinct import causes
+from opera.triage.evidence import ALIKE, Evidence, evidence
 from opera.triage.part import (
     AS_FOUND,
     CONSTANTS,
-    DREW,
     GONE,
     INPUTS,
     LIBRARY,
     OTHER,
     ROUTE,
+    SEVERAL,
     WITHOUT,
     Tried,
-    at_output,
     decide,
-    is_made,
-    is_unlawful,
-    listed,
-    shows,
 )
 from opera.triage.reproducers import scripts
 from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.shrink import smaller
 
 NOWHERE = Provenance("blame", "", "")
-RULES = 3
+RULES = 4
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
-
-
-ALIKE = ("the same answer", "the same failure")
-"""Remarks on what fails by another route as it was found."""
-UNCONFIRMED = "the test that it was reduced from is not right by it"
-"""Remark on a reduced program that is right by another route: small programs hide mistakes."""
-
-
-class Evidence(msgspec.Struct, frozen=True):
-    """One thing that was tried: `way` in words (`graph optimisations off`), and what came of it (`passes`).
-
-    Attributes:
-        kind: As in opera.triage.part.Tried; empty for a second opinion.
-    """
-
-    way: str
-    shows: str
-    remark: str = ""
-    kind: str = ""
-
-    @property
-    def right(self) -> bool:
-        return self.shows == shows(Outcome(PASS))
 
 
 class Blame(msgspec.Struct, frozen=True):
@@ -150,7 +121,7 @@ def _broken(laid: Blame | None) -> str:
 
 
 def _by_route(row: Evidence) -> str:
-    return routes.RIGHT if row.right and row.remark != UNCONFIRMED else routes.OTHERWISE
+    return routes.RIGHT if row.right and not row.lucky else routes.OTHERWISE
 
 
 def body(laid: Blame | None) -> str:
@@ -182,15 +153,6 @@ def stored(workspace: Workspace, finding: str = "") -> list[Blame]:
 
 
 WORST = (*FAILURES, *(x for x in VERDICTS if x not in FAILURES))
-
-
-def _evidence(tried: Tried) -> str:
-    """Say what came of one question; of types that are stated, values mean nothing."""
-    stated = tried.outcome
-    if tried.kind == DECLARED and stated.verdict == INCONSISTENT and stated.symptom in ("value", "nan-mask"):
-        others = [text for text in stated.details.get("others", ()) if not re.search(r": (?:value|nan-mask):", text)]
-        return "; ".join(["shapes and dtypes are as expected"] if not others else ["inconsistent", *others])[:160]
-    return shows(stated)
 
 
 # ---------------------------------------------------------------------- asking
@@ -267,8 +229,12 @@ class Ask(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
 
 
-def questions(workspace: Workspace, about: Subject) -> list[Ask]:
-    """Return all that is tried."""
+def questions(workspace: Workspace, about: Subject, several: Iterable[Program] = ()) -> list[Ask]:
+    """Return all that is tried.
+
+    Args:
+        several: Programs of several elements, of which other routes and compilers are asked as well.
+    """
     compiler, _, library = about.frontend.rpartition("-")
     frontend = compilers.frontend(compiler, library)
     route = next((x for x in frontend.VARIANTS if x.name == about.variant), frontend.VARIANTS[0])
@@ -300,6 +266,13 @@ def questions(workspace: Workspace, about: Subject) -> list[Ask]:
             found.append(Ask(OTHER, told, min(known, key=lambda x: WORST.index(x.verdict))))
         else:
             found.append(Ask(OTHER, told, about.judged(frontend=other_frontend, variant="", environment=name)))
+    more = [Captured(x, NOWHERE) for x in several][: 1 if about.random else None]  # what is drawn is run many times
+    asked = [(x, x.what) for x in found if x.kind in (ROUTE, OTHER) and isinstance(x.what, Question)]
+    found += [
+        Ask(SEVERAL, x.way, msgspec.structs.replace(of, test="", program=program, screened=True))
+        for x, of in asked
+        for program in more
+    ]
     return found
 
 
@@ -347,75 +320,8 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     places: Mapping[str, str] = getattr(frontend, "PLACES", {})
     exporter, native = (bool(getattr(frontend, name, False)) for name in ("EXPORTER", "NATIVE"))
     verdict, because = decide(about.seen, tried, places, exporter=exporter, native=native, drawn=about.drawn)
-    now = next((x.outcome for x in tried if x.kind == AS_FOUND), about.seen)
-    shown = [x for x in tried if x.kind not in (MADE, WITHOUT) and not _missing(x.outcome) and not _silent(x, about)]
-    rows = [_row(x, about, now) for x in shown]
-    rows += _alike(tried)
-    rows += _opinions(about.seen, {x.way.partition(" ")[0] for x in shown if x.kind == OTHER})
-    return Blame(about.finding, about.environment, about.test, verdict, because, tuple(rows), round(seconds, 3))
-
-
-def _alike(tried: Iterable[Tried]) -> Iterator[Evidence]:
-    """Yield whether the importer makes the same of the program with and without what decides, where that is known."""
-    made = {x.kind: x.outcome.message for x in tried if x.kind == MADE and is_made(x.outcome)}
-    for x in tried:
-        if x.kind == WITHOUT and made and is_made(x.outcome):
-            alike = x.outcome.message == made[MADE]
-            yield Evidence(f"{x.way}, without {listed(x.names)}", "is the same" if alike else "is another one")
-
-
-def _missing(outcome: Outcome) -> bool:
-    """Whether a program has no such artefact, which is known of stored tests only."""
-    return outcome.verdict == ERROR and outcome.symptom == LookupError.__name__
-
-
-def _silent(tried: Tried, about: Subject) -> bool:
-    """Whether a way had nothing to say: no rule is broken, no operator runs by a body, other numbers were drawn."""
-    of_body = tried.kind == BODY and not (tried.right or tried.wrong)
-    drew = tried.kind not in (AS_FOUND, DECLARED) and _named(tried, about).message == DREW
-    return of_body or drew or (tried.kind == LAWFUL and not is_unlawful(tried.outcome))
-
-
-def _named(tried: Tried, about: Subject) -> Outcome:
-    """Return what was seen of the output that the finding names. Numbers that others draw are not the reference's."""
-    form = about.seen.symptom in FORMS and "drawn" in tried.outcome.details  # these tell of the form, too
-    drew = about.random and tried.kind == OTHER and tried.wrong and tried.outcome.symptom not in FORMS and not form
-    return at_output(tried.outcome, about.seen, drawn=about.drawn or drew)
-
-
-def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
-    """Say what came of one question; where it is not what a user's model is given to, of the output that the finding names."""
-    if tried.kind in (AS_FOUND, DECLARED):
-        return Evidence(tried.way, _evidence(tried), kind=tried.kind)
-    if tried.kind == LAWFUL:
-        return Evidence(tried.way, "breaks a rule", tried.outcome.message, tried.kind)
-    named = msgspec.structs.replace(tried, outcome=_named(tried, about))
-    if named.right:
-        unconfirmed = tried.kind == ROUTE and tried.way.rpartition(" ")[2] in about.unconfirmed
-        return Evidence(
-            tried.way, shows(named.outcome), UNCONFIRMED if unconfirmed else named.outcome.message, tried.kind
-        )
-    if named.wrong:
-        remark = ALIKE[0] if same_answer(named.outcome, at_output(now, about.seen)) else "another answer"
-    else:
-        remark = ALIKE[1] if tried.kind == ROUTE and alike(named.outcome, now) else ""
-    return Evidence(tried.way, _evidence(tried), remark, tried.kind)
-
-
-def _opinions(seen: Outcome, asked: Collection[str]) -> list[Evidence]:
-    """Return what the screens heard of implementations when the failure was found, of those that were not asked now."""
-    found = _heard(seen)
-    return [row for row in found if row.way.removeprefix("second opinion: ") not in asked]
-
-
-def _heard(seen: Outcome) -> list[Evidence]:
-    told = {key: seen.details[key] for key in (AGREEING, "disputing") if seen.details.get(key)}
-    errors = {key: text for key, text in seen.details.items() if key.endswith("_error") and isinstance(text, str)}
-    rows = [
-        Evidence(f"second opinion: {told[key]}", "agrees with the expected outputs") for key in told if key == AGREEING
-    ]
-    rows += [Evidence(f"second opinion: {told[key]}", "gives another answer") for key in told if key == "disputing"]
-    return [*rows, *(Evidence(f"second opinion: {key[:-6]}", f"none: {text[:120]}") for key, text in errors.items())]
+    rows = tuple(evidence(about, tried))
+    return Blame(about.finding, about.environment, about.test, verdict, because, rows, round(seconds, 3))
 
 
 def examine(
@@ -445,7 +351,7 @@ def ask(
         for number, about in enumerate(subjects):
             if budget is not None and time.monotonic() - started > budget:
                 return
-            rows = questions(workspace, about)
+            rows = questions(workspace, about, _several(probe, about))
             known = [Tried(x.kind, x.way, x.what, x.names) if isinstance(x.what, Outcome) else None for x in rows]
             waiting[number] = (about, known, [0.0])
             for place, row in enumerate(rows):
@@ -461,6 +367,14 @@ def ask(
         if all(x is not None for x in rows):
             del waiting[number]
             yield laid(about, [x for x in rows if x is not None], spent[0])
+
+
+def _several(probe: Probe, about: Subject) -> list[Program]:
+    """Return programs of several elements beside what is asked about, if that has but one or all alike."""
+    try:
+        return telling.beside(probe, about.program) if about.program is not None else []
+    except NoAnswer:
+        return []
 
 
 def table(found: Blame) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -49,7 +51,7 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
         not elsewhere and one.verdict != UNSTABLE and drifted(one, other)
     ):  # what varies is wrong in another manner each time
         return False
-    return one.symptom != "value" or _severity(other) >= min(_severity(one), GROSS)
+    return one.symptom != "value" or severity(other) >= min(severity(one), GROSS)
 
 
 def unnamed(outcome: Outcome) -> Outcome:
@@ -75,7 +77,7 @@ def moved(one: Outcome, other: Outcome, operators: Collection[str]) -> bool:
 def as_wrong(one: Outcome, other: Outcome) -> bool:
     """Whether outputs are wrong in the same respect, and values no less, in whatever manner; what is no number never is."""
     wrong = one.verdict == other.verdict == INCONSISTENT and one.symptom == other.symptom != "nan-mask"
-    return wrong and (one.symptom != "value" or _severity(other) >= min(_severity(one), GROSS))
+    return wrong and (one.symptom != "value" or severity(other) >= min(severity(one), GROSS))
 
 
 def same_words(one: Outcome, other: Outcome) -> bool:
@@ -131,7 +133,34 @@ def _kind(value: object) -> str:
         return "finite"
 
 
-def _severity(outcome: Outcome) -> float:
+def rounded(outcome: Outcome) -> str:
+    """Return the dtype whose precision a wrong number has, where the expected one has more and is no farther off than that
+    dtype rounds in a few steps: `float32` of numbers of float64, `float16` of others; else nothing.
+
+    A number of few bits (0.5) may be right by itself; another is one of a narrower dtype by chance once in 2**13 times.
+    """
+    expected, actual = (outcome.details.get(name) for name in ("expected", "actual"))
+    if outcome.verdict != INCONSISTENT or outcome.symptom != "value":
+        return ""
+    if not isinstance(expected, float) or not isinstance(actual, float) or not _held(actual, "f"):
+        return ""
+    off = abs(actual - expected) / abs(expected) if expected else math.inf
+    for dtype, wide, code, coarse, steps in (("float32", "d", "f", "e", 2.0**-19), ("float16", "f", "e", "", 2.0**-8)):
+        narrow = _held(actual, code) and not (_held(actual, coarse) if coarse else actual * 64 % 1 == 0)
+        if narrow and _held(expected, wide) and not _held(expected, code) and off <= steps:
+            return dtype
+    return ""
+
+
+def _held(number: float, code: str) -> bool:
+    """Whether a dtype holds a number: `d` float64, `f` float32, `e` float16 (struct)."""
+    try:
+        return bool(struct.unpack(code, struct.pack(code, number))[0] == number)
+    except OverflowError:
+        return False
+
+
+def severity(outcome: Outcome) -> float:
     """Return how far values are off: relatively, or absolutely where the expected ones are nothing."""
     numbers = [outcome.details.get(name) for name in ("max_rel", "max_abs")]
     return max((float(x) for x in numbers if isinstance(x, int | float)), default=1.0)

@@ -43,7 +43,7 @@ class Finding(msgspec.Struct, frozen=True):
         message: Of the first member.
         members: Test ids in the order they were found.
         origins: For each member, the library's test that it was made of.
-        confirmed: How many members failed again in a fresh process.
+        confirmed: How many members failed again in a fresh process; 1 where none did, but what one was reduced to.
         tags: `single-reference`, `three-answers`, `state-dependent`, `passes-as-constants`, `newer-opset`, ...
         first_found: Tests that had been run on this frontend when it was found, itself included.
         reproducer: Path of the script in the workspace.
@@ -55,6 +55,7 @@ class Finding(msgspec.Struct, frozen=True):
         doubts: What speaks against filing it as it stands (opera.triage.doubts); empty where nothing is known that does.
         blame: Which part is wrong (opera.triage.blame) of the program that its script shows, and `because` what says so; empty
             where that was not asked.
+        route: By which the model came to the compiler, where that matters (opera.triage.route).
     """
 
     id: str
@@ -83,6 +84,7 @@ class Finding(msgspec.Struct, frozen=True):
     doubts: tuple[str, ...] = ()
     blame: str = ""
     because: str = ""
+    route: str = ""
 
     @property
     def new(self) -> bool:
@@ -202,12 +204,12 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
     script, laid = f"{REPRODUCERS}/{name}.py", known.blame(name, chosen.verdict)
     settled = SINGLE_REFERENCE in tags and (_agreed(workspace, chosen, laid) or _settled(chosen))
-    confirmed = len({x.test for x in group if x.confirmation == "confirmed"})
+    again = len({x.test for x in group if x.confirmation == "confirmed"})
+    confirmed = max(again, chosen.reduction is not None)  # a reduction is stored once it failed in a fresh process
     needs = str(chosen.verdict.outcome.details.get("newer", ""))
     of = chosen.reduction
     program = known.unreduced.get(chosen.member.test) if of is None else of.program().program
     large = too_large(name, program, None if of is None else of.finished) if program is not None else ""
-    seen = confirmed + (chosen.reduction is not None)  # a reduction is stored once it failed in a fresh process
     return Finding(
         id=name,
         frontend=first.frontend,
@@ -234,7 +236,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         doubts=tuple(
             doubts(
                 tags,
-                seen,
+                confirmed,
                 needs,
                 alone=any(map(alone, group)),
                 settled=settled,
@@ -246,6 +248,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         ),
         blame=laid.verdict if laid else "",
         because=laid.because if laid else "",
+        route=blame.route(chosen, laid),
     )
 
 

@@ -12,12 +12,25 @@ import msgspec
 from opera.compilers import APART, BODY, CONVERSION, DECLARED, FILE, KERNEL, LAWFUL, LESS, MADE, OPTIMISATION, OWN
 from opera.compilers.shared.packing import Made, Unlawful
 from opera.oracle.randomness import RANDOM
-from opera.programs.verdicts import AGREES, CRASH, INCONSISTENT, PASS, REFUSED, SCREENED, UNSUPPORTED, Outcome
+from opera.programs.verdicts import (
+    ABORT,
+    AGREES,
+    CRASH,
+    INCONSISTENT,
+    PASS,
+    REFUSED,
+    SCREENED,
+    UNSTABLE,
+    UNSUPPORTED,
+    Outcome,
+)
 from opera.triage.alike import same_answer
 from opera.triage.sentence import CHECKED
 
 EXPORTER, LIBRARY, UNKNOWN = "exporter", "library", "unknown"
 AS_FOUND, ROUTE, OTHER, WITHOUT = "as found", "route", "other compiler", "without"
+SEVERAL = "several"
+"""A ROUTE or OTHER, of a program of several elements beside one that hides what these tell."""
 CONSTANTS, INPUTS = "constants", "inputs"
 """Shapes, axes and the like as constants where they were inputs when it failed; and the other way round."""
 
@@ -31,7 +44,8 @@ class Tried(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: LESS, APART, FILE, OWN, DECLARED, MADE, LAWFUL or BODY (opera.compilers.Way); AS_FOUND, ROUTE, CONSTANTS or
-            INPUTS: the same frontend; WITHOUT: as MADE, of the program without something that decides; OTHER: another compiler.
+            INPUTS: the same frontend; WITHOUT: as MADE, of the program without something that decides; OTHER: another compiler;
+            SEVERAL: a ROUTE or OTHER, of another program (opera.triage.conditions.telling).
         way: In words.
         names: Of CONSTANTS what is a constant then; of WITHOUT what is left out.
     """
@@ -80,7 +94,8 @@ def decide(
        code of the compiler's own, only what is right tells: both may have one fault. No importer changes the model, and it
        is wrong with optimisations off, too: the KERNEL.
     8. It is raised while the model is converted, or names a place in the compiler's sources: that place's part.
-    9. Another route into the same compiler passes, which has its kernels but another importer: CONVERSION.
+    9. Another route into the same compiler passes, which has its kernels but another importer: CONVERSION; not if it does by
+       luck, and fails of several elements.
     10. Else UNKNOWN.
 
     Everything is judged by the output that the finding names; what others do besides says nothing of it.
@@ -92,7 +107,11 @@ def decide(
         drawn: Whether the finding is about numbers that are drawn at random.
     """
     by: dict[str, list[Tried]] = defaultdict(list)
+    tried = list(tried)
+    lucky = {x.way for x in lost(tried, seen, drawn=drawn)}
     for x in tried:
+        if x.kind == ROUTE and x.way in lucky:
+            continue
         by[x.kind].append(msgspec.structs.replace(x, outcome=at_output(x.outcome, seen, drawn=drawn)))
     now = next((x.outcome for x in by[AS_FOUND]), seen)
     now = seen if drawn and now.verdict == UNSUPPORTED else now
@@ -155,6 +174,18 @@ def decide(
             return CONVERSION, f"it passes by way of {found.way}, which another part converts"
     alike = next((f": {x.way}, is wrong too, and may have the kernels' fault" for x in by[OWN] if x.wrong), "")
     return UNKNOWN, f"what was tried does not tell{alike}"
+
+
+def lost(tried: Iterable[Tried], seen: Outcome, *, drawn: bool = False) -> list[Tried]:
+    """Return what of several elements fails by another route or compiler, a row of each: of one it is right by luck.
+
+    Only what it makes of the output that a finding names tells something, as of the finding's own program.
+    """
+    found = [x for x in tried if x.kind == SEVERAL]
+    if not drawn:
+        found = [msgspec.structs.replace(x, outcome=at_output(x.outcome, seen)) for x in found]
+    failed = [x for x in found if x.outcome.verdict in (INCONSISTENT, UNSTABLE, CRASH, ABORT)]
+    return list({x.way: x for x in reversed(failed)}.values())
 
 
 ROUNDING = 2.0**-19

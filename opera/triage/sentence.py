@@ -17,7 +17,7 @@ from opera.programs import verdicts
 from opera.programs.program import JOINED
 from opera.programs.verdicts import Outcome
 from opera.run.poison import FIRST, SECOND
-from opera.triage.failure import TABLE
+from opera.triage.failure import TABLE, rounded
 
 ZERO = SHOWN[0]
 """What is returned is 0."""
@@ -292,7 +292,8 @@ def _got(outcome: Outcome, actual: str) -> str:
         return "is all zeros"
     seen = outcome.details
     if not unwritten(seen.get("expected"), seen.get("actual")):
-        return f"is {actual}"
+        narrow = rounded(outcome)
+        return f"is {actual} (a number of {narrow})" if narrow else f"is {actual}"
     bits = abs(seen["actual"]) / DENORMAL * 2**23
     whole = 0 < bits < BITS and bits.is_integer()
     return f"holds the bits of the integer {bits:.0f}" if whole else "looks like unwritten memory"

@@ -149,7 +149,7 @@ class Hidden(TwoCauses):
     """Computes LeakyRelu wrongly where alpha is stated; else float64 gets an axis more, which the first fault hides."""
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
-        alpha = any(node.attribute for node in compiled.proto_.graph.node if node.op_type == self.operator)
+        alpha = any(node.attribute for node in compiled.proto_.graph.node if node.op_type in (self.operator, "Elu"))
         outputs = compiled.run(None, {name: value.array() for name, value in case.feeds.items()})
         return [of_numpy(x + 1 if alpha else x[None] if x.dtype == np.float64 else x) for x in outputs]
 
@@ -205,13 +205,16 @@ class Second(Planted):
 
 
 class Routes(Planted):
-    """Wrong by its first variant where alpha is stated; the second takes no three numbers, and gives fewer an axis more."""
+    """Wrong by its first variant where alpha is stated; the second takes no three numbers, and gives fewer an axis more; of Elu
+    one is right."""
 
     VARIANTS = (Variant("first", "onnx"), Variant("second", "onnx"))
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
-        alpha = any(node.attribute for node in compiled.proto_.graph.node if node.op_type == self.operator)
+        alpha = any(node.attribute for node in compiled.proto_.graph.node if node.op_type in (self.operator, "Elu"))
         outputs = compiled.run(None, {name: value.array() for name, value in case.feeds.items()})
+        if case.variant == "second" and case.operator == "Elu":
+            return [of_numpy(x[None] if x.size > 1 else x) for x in outputs]
         if case.variant == "second":
             return [of_numpy(x[None]) for x in outputs if x.size < 3 or fail(RuntimeError("it takes no three"))]
         return [of_numpy(x + 1 if alpha else x) for x in outputs]

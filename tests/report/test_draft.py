@@ -28,6 +28,7 @@ from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.triage import blame
 from opera.triage.blame import Blame
+from opera.triage.evidence import Evidence
 from opera.triage.findings import findings
 from opera.triage.known import Entry, Known
 from opera.triage.part import LIBRARY
@@ -122,7 +123,7 @@ def test_who_confirms_is_told_of_the_model_that_is_shown_and_alike_everywhere(wo
         ),
         ("other compiler", ("crash: load E: no", ""), "no other implementation confirms them: tvm 0.27.0 cannot", True),
     ):
-        rows = (blame.Evidence("tvm 0.27.0", *told, kind),)
+        rows = (Evidence("tvm 0.27.0", *told, kind),)
         blame.save(workspace, Blame(FINDING, finding.environment, test, "unknown", "so", rows))
         shown = page(workspace, finding)
         assert any(x.startswith(agrees) for x in shown.agreement) and not shown.elsewhere

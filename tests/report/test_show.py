@@ -25,7 +25,8 @@ from opera.store import sites
 from opera.store.folders import kept_outputs
 from opera.store.sites import Seen
 from opera.triage import blame, reduction
-from opera.triage.blame import Blame, Evidence
+from opera.triage.blame import Blame
+from opera.triage.evidence import Evidence
 from opera.triage.findings import findings
 from opera.triage.reduction import Reduction
 

@@ -21,10 +21,10 @@ from opera.run.probe import Probe
 from opera.store import examined, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import blame, part
+from opera.triage import blame, evidence, part
 from opera.triage.blame import Blame, Subject
 from opera.triage.findings import _unexplained, findings
-from opera.triage.part import AS_FOUND, CONSTANTS, INPUTS, OTHER, ROUTE, WITHOUT, Tried
+from opera.triage.part import AS_FOUND, CONSTANTS, INPUTS, OTHER, ROUTE, SEVERAL, WITHOUT, Tried
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice
 
@@ -254,6 +254,34 @@ def test_what_another_route_shows_is_told_as_far_as_the_unreduced_test_bears_it_
         assert blame.route(Choice(stopped, stopped), laid) == route
 
 
+def test_what_is_right_of_one_element_alone_is_not_told_as_right() -> None:
+    about = Subject("F1", "e", "openvino-torch", "exported-program", "t", WRONG)
+    route, other = "openvino-torch by its variant torchscript", "tvm 0.27.0"
+    tried = [Tried(AS_FOUND, "now", WRONG), Tried(ROUTE, route, RIGHT), Tried(OTHER, other, RIGHT)]
+    failed = Verdict("t", "openvino-torch", "exported-program", "e", WRONG, "F1", "")
+    for shown, lucky in ((RIGHT, False), (Outcome("invalid"), False), (NOTHING, False), (WRONG, True), (ANOTHER, True)):
+        rows = [*tried, *(Tried(SEVERAL, way, x) for way in (route, other) for x in (RIGHT, shown))]
+        laid = blame.laid(about, rows, 0.0)
+        assert [x.lucky for x in laid.evidence if x.kind in (ROUTE, OTHER)] == [lucky, lucky]
+        assert ("it is right" in blame.route(Choice(failed, failed), laid)) is not lucky
+        assert laid.verdict == ("unknown" if lucky else "conversion")
+        assert sum(map(len, (x.remark for x in laid.evidence))) == 0 or lucky
+    apart = msgspec.structs.replace(WRONG, details={"output": "z", "wrong": {"z": "value"}})
+    assert part.lost([Tried(SEVERAL, route, apart)], WRONG) == [], "it is another output"
+
+
+def test_a_route_by_which_what_is_drawn_has_another_form_does_otherwise() -> None:
+    constant = msgspec.structs.replace(WRONG, details={**WRONG.details, "drawn": "constant", "why": "the same"})
+    about = Subject("F1", "e", "openvino-torch", "torchscript", "t", constant, random=True, drawn=True)
+    failed = Verdict("t", "openvino-torch", "torchscript", "e", constant, "F1", "")
+    for shown, route in ((Outcome(INCONSISTENT, "infer", "shape"), "as TorchScript"), (WRONG, "")):
+        tried = [
+            Tried(AS_FOUND, "now", constant),
+            Tried(ROUTE, "openvino-torch by its variant exported-program", shown),
+        ]
+        assert blame.route(Choice(failed, failed), blame.laid(about, tried, 0.0)) == route
+
+
 def test_the_rule_that_is_broken_and_the_definition_that_is_wrong_are_told() -> None:
     about = Subject("F1", "e", "tvm-onnx", "inputs", "t", crash("compile"))
     broken = Outcome(
@@ -333,11 +361,11 @@ def test_an_expectation_that_all_compilers_contradict_is_the_librarys_or_its_tes
 
 def test_of_stated_types_the_values_are_not_told():
     zeros = Outcome(INCONSISTENT, "infer", "value", "output 'Y': 1 of 1 elements, first at []: expected 1.0, got 0.0")
-    assert blame._evidence(Tried(DECLARED, "stated", zeros)) == "shapes and dtypes are as expected"
+    assert evidence._evidence(Tried(DECLARED, "stated", zeros)) == "shapes and dtypes are as expected"
     other = "output 'Mean': shape: shape [1] is expected, [] was returned"
     both = msgspec.structs.replace(zeros, details={"others": ["output 'Z': value: expected 1.0, got 0.0", other]})
-    assert blame._evidence(Tried(DECLARED, "stated", both)) == f"inconsistent; {other}"
-    assert "expected 1.0" in blame._evidence(Tried(LESS, "plain", zeros))
+    assert evidence._evidence(Tried(DECLARED, "stated", both)) == f"inconsistent; {other}"
+    assert "expected 1.0" in evidence._evidence(Tried(LESS, "plain", zeros))
 
 
 def test_what_older_rules_laid_or_was_laid_of_another_program_is_told_nobody(workspace: Workspace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import struct
 from collections.abc import Iterable
 from functools import cache
@@ -95,6 +96,10 @@ def live(manifest: Manifest, directory: Path) -> torch_module.Live:
     return torch_module.live(directory, manifest.inputs, manifest.outputs)
 
 
+ALIAS = re.compile(r"Alias for :(?:func|meth):`~?(torch\.[\w.]+)`\.?\s*$")
+"""How the documentation of `torch.softmax` ends: another function's is meant."""
+
+
 def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> list[Opinion]:
     """Ask eager PyTorch (without a vote), and the same module in float64."""
     return torch_reference.opinions(manifest, directory, inputs)
@@ -130,6 +135,8 @@ def specification(operator: str) -> str:
 def documented(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
     """Return what the documentation says of parameters, and of what is special about the inputs."""
     docstring, address = torch_api.resolve(call.operator).__doc__ or "", specification(call.operator)
+    if alias := ALIAS.search(docstring):  # it says no more than that
+        docstring, address = torch_api.resolve(alias[1]).__doc__ or "", specification(alias[1])
     return of_docstring(call, docstring, parameters, address, wrong)
 
 

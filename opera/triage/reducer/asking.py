@@ -32,7 +32,7 @@ from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.neighbours import Neighbours
-from opera.triage.failure import alike, as_wrong
+from opera.triage.failure import alike, as_wrong, rounded
 from opera.triage.reducer import witness
 from opera.triage.shrink import smaller
 from opera.triage.shrink.minimise import Spent
@@ -163,16 +163,22 @@ class Asker:
     def label(self, programs: Sequence[Program]) -> list[bool | None]:
         """Return of each whether it fails alike, None where it neither does so nor passes, or is not what documentation admits.
 
-        What is wrong in another manner, and no less, fails alike, too: nobody knows better of it. Raises Spent.
+        What is wrong in another manner, and no less, fails alike, too: nobody knows better of it. Where the target is but
+        rounded to a narrower dtype, what passes may be so within tolerance. Raises Spent.
         """
         within = self._within(programs)
         shown = dict(zip((x.id for x in within), self.look(within), strict=True))
         failed = self.passed(within, [self._like(shown[x.id]) for x in within])
         found: dict[str, bool | None] = {
-            x.id: True if fails else False if self.vanished(x) else None
+            x.id: True if fails else False if self.vanished(x) and not self._within_rounding else None
             for x, fails in zip(within, failed, strict=True)
         }
         return [found.get(x.id) for x in programs]
+
+    @property
+    def _within_rounding(self) -> bool:
+        """Whether the target is off by so little that programs as wrong as it may pass."""
+        return self.target is not None and rounded(self.target) != ""
 
     def otherwise(self, program: Program) -> bool:
         """Whether a program that was asked about fails in the same stage, in other words or in another respect."""
@@ -188,7 +194,7 @@ class Asker:
         known = [x for name, x in self.programs.items() if name in self.outcomes]
         failed = [(x, self.fails(self.outcomes[x.id])) for x in self._within(known)]
         asked = [Labelled(x, fails) for x, fails in failed if fails or (not hidden and self.vanished(x))]
-        return [*asked, *(Labelled(x, fails=False) for x in self.ordinary)]
+        return [*asked, *(Labelled(x, fails=False) for x in self.ordinary if not self._within_rounding)]
 
     def _within(self, programs: Sequence[Program]) -> list[Program]:
         return [x for x in programs if bounds.broken(self.bounds, x) <= self.broken]

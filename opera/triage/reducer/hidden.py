@@ -8,7 +8,7 @@ a finding like any other: of its own signature, or a member of one that is known
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -26,7 +26,7 @@ from opera.store import verdicts as stored
 from opera.store.rows import Test, Verdict
 from opera.store.workspace import Workspace
 from opera.triage import failure
-from opera.triage.conditions import deciding, peculiar
+from opera.triage.conditions import deciding, peculiar, telling
 from opera.triage.distinct import causes
 from opera.triage.distinct.belonging import wanted
 from opera.triage.reducer import witness
@@ -56,28 +56,51 @@ def left(ask: Asker, member: Program, defaults: Defaults, of: Reduction) -> Prog
 def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: float) -> Iterator[Verdict]:
     """Yield what a reduced program fails of by other routes into its frontend and that nobody knows of: tests of their own.
 
+    Where it has but one element, or they are all alike, programs of several are asked about as well, by these routes and by
+    other compilers that take it: it hides what they get wrong.
+
     Args:
         seconds: What each may take.
     """
-    compiler, _, library = of.frontend.rpartition("-")
-    routes = (x.name for x in compilers.frontend(compiler, library).VARIANTS if x.after != "rejected")
     verdicts = [x for x in stored.of_test(workspace, of.test) if all(getattr(x, y) == getattr(of, y) for y in KEY)]
-    known = [x for _, x in causes.reduced(workspace)]
-    for variant in routes:
-        if variant == of.variant or not verdicts:
-            continue
-        ask = about(probe, msgspec.structs.replace(of, variant=variant), Budget(seconds))
+    program, several = of.program().program, list[Program]()
+    with suppress(OperaError):
+        several = telling.beside(probe, program) if verdicts else []
+        several = several[:1] if "drawn" in of.outcome.details else several  # that is run many times
+    for question in _elsewhere(workspace, of, verdicts, several):
+        there = {x: getattr(question, x) for x in KEY}
+        at = msgspec.structs.replace(of, **there)
+        known = [x for _, x in causes.reduced(workspace)]
+        ask = about(probe, at, Budget(seconds))
+        ask.question = msgspec.structs.replace(ask.question, screened=True)
         ask.beside = witness.beside(workspace, verdicts[0])
+        own = of.frontend == at.frontend
         with suppress(Spent, OperaError):
-            if (program := otherwise(ask, of, known)) is not None:
-                found = store(
-                    workspace,
-                    ask,
-                    msgspec.structs.replace(verdicts[0], variant=variant),
-                    program,
-                    f"reduced, as {variant}",
-                )
-                yield from [found] if found is not None else []
+            if not own and ask.look([program])[0].verdict != PASS:
+                continue  # what it fails of is told of the member, or nobody
+            for tried in (*([program] if own else []), *several):
+                if otherwise(ask, at, [of, *known], tried):
+                    signature = Signature.of(at.frontend, tried.operator, ask.look([tried])[0])
+                    if not own and signature.id in stored.signatures(workspace):
+                        break  # it is found there already, and is reduced with that finding
+                    how = "reduced" if tried is program else "reduced, with several elements"
+                    by = f", as {at.variant}" if own else ""
+                    found = store(workspace, ask, msgspec.structs.replace(verdicts[0], **there), tried, how + by)
+                    if found is not None:
+                        yield found
+                        break
+
+
+def _elsewhere(
+    workspace: Workspace, of: Reduction, verdicts: Sequence[Verdict], several: Sequence[Program]
+) -> Iterator[Question]:
+    """Yield a question for each other route into the frontend; of programs of several elements also for other compilers."""
+    compiler, _, library = of.frontend.rpartition("-")
+    for x in compilers.frontend(compiler, library).VARIANTS if verdicts else ():
+        if x.after != "rejected" and x.name != of.variant:
+            yield Question(frontend=of.frontend, variant=x.name, environment=of.environment)
+    if several:
+        yield from {x.frontend: x for x in reversed(witness.beside(workspace, verdicts[0]))}.values()
 
 
 def by_its_answer(workspace: Workspace, probe: Probe, of: Reduction, seconds: float) -> Iterator[Verdict]:
@@ -100,25 +123,29 @@ def by_its_answer(workspace: Workspace, probe: Probe, of: Reduction, seconds: fl
                 yield from [found] if found is not None else []
 
 
-def otherwise(ask: Asker, of: Reduction, known: Iterable[Reduction]) -> Program | None:
-    """Return the program of a reduction where it fails by the route that is asked, and neither as by its own nor as any known
-    reduction of its frontend that calls the same, or stops at the same place. Raises Spent.
+def otherwise(ask: Asker, of: Reduction, known: Iterable[Reduction], program: Program) -> bool:
+    """Whether a program fails where it is asked, and as no known reduction of that frontend that calls the same, or stops at
+    the same place. Raises Spent.
+
+    Args:
+        of: What it was made of, where it is asked: `known` holds it as it fails itself.
     """
-    program = of.program().program
     [shown] = ask.look([program])
     if shown.verdict not in FAILURES or shown.verdict == REFUSED:
-        return None
+        return False
 
     def place(x: Outcome) -> str:
         return x.conversion_function.partition("@")[2]
 
-    def called(x: Reduction) -> set[str]:
-        return {location.canonical(name) for name in x.program().program.operators}
+    def called(x: Program) -> set[str]:
+        return {location.canonical(name) for name in x.operators}
 
     here = [x for x in known if (x.frontend, x.environment) == (of.frontend, of.environment)]
-    same = (x for x in (of, *here) if failure.alike(of.frontend, x.outcome, shown, elsewhere=True))
-    told = any((place(shown) and place(x.outcome) == place(shown)) or called(x) == called(of) for x in same)
-    return None if told else program
+    same = (x for x in here if failure.alike(of.frontend, x.outcome, shown, elsewhere=True))
+    return not any(
+        (place(shown) and place(x.outcome) == place(shown)) or called(x.program().program) == called(program)
+        for x in same
+    )
 
 
 def store(workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, how: str) -> Verdict | None:

@@ -39,6 +39,7 @@ from opera.triage.conditions import circumstances, deciding, ordinary, readable
 from opera.triage.failure import alike, moved
 from opera.triage.reducer import witness
 from opera.triage.reducer.asking import Asker, Budget, captured
+from opera.triage.reducer.loud import louder
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
 from opera.triage.shrink import shapes, smaller
@@ -102,6 +103,10 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         if _fitted(ask, defaults, kept, first):
             minimise(kept[-1], defaults, ask, kept.append)
         _spare(ask, defaults, kept)
+        if made := louder(ask, kept[-1]):
+            kept += made
+            ask.begin(kept[-1], known, defaults)
+            minimise(kept[-1], defaults, ask, kept.append)
         kept += _revealing(ask, kept[-1])
         kept += _ordinary(ask, kept[-1], kept[first])
         kept += _as_of_older(ask, kept[-1])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
 from opera.errors import OperaError
-from opera.programs import migrated, values
+from opera.programs import migrated
 from opera.programs.program import Program
 from opera.programs.values import Value
 from opera.run.probe import Probe
@@ -19,18 +20,18 @@ from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import reduction
-from opera.triage.distinct import belonging, causes, dividing, kinship, numbers
-from opera.triage.reducer import certain, cut, hidden
+from opera.triage.distinct import belonging, causes, dividing, numbers
+from opera.triage.reducer import certain, closing, cut, hidden
 from opera.triage.reducer.asking import Budget
-from opera.triage.reducer.reduce import SEARCH, SECONDS, NotReduced, about, asker, innermost, reduce
+from opera.triage.reducer.reduce import SEARCH, SECONDS, NotReduced, asker, innermost, reduce
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import scripts
 from opera.triage.sentence import brief
 from opera.triage.shrink import smaller
 from opera.triage.shrink.minimise import Spent
 
-KIN = 0.1
-"""Share of the time of many reductions that is kept for asking which findings are one cause."""
+KIN, BLAME = 0.1, 0.15
+"""Shares of the time of many reductions that are kept for asking which findings are one cause, and whose fault each is."""
 SHARE, LEAST = 0.5, 30.0
 """What the findings of a run may take, unless the user says so: a share of the run's seconds, and seconds at least."""
 EARLIER = "; an earlier one, which was finished, stands"
@@ -81,7 +82,7 @@ def reduce_all(
     found |= scripts.members(workspace, more) if more else {}
     if not found:
         return []
-    end = last - KIN * total
+    end = last - (KIN + BLAME) * total
     with Probe.of(workspace, workers=workers) as probe:
         while left and time.monotonic() < end:
             finding = left.pop(0)
@@ -104,7 +105,7 @@ def reduce_all(
                 scripts.write(workspace, finding, found[finding], script)
             except OperaError as error:
                 tell(f"no script for {finding}: {error.what}")
-        done = _done(workspace)
+        done = closing.done(workspace)
         for finding in [x for x in found if x in done]:
             given = min(seconds, end - time.monotonic())
             for verdict in _others(workspace, probe, found[finding], given, fresh if again else None):
@@ -119,14 +120,17 @@ def reduce_all(
                 tell(told(workspace, name, made) + (EARLIER if stands is not made else ""))
                 _cut(workspace, probe, name, stands, min(seconds, end - time.monotonic()), tell)
         at = {(x.frontend, x.environment) for of in found.values() for x in of}
-        _kin(workspace, probe, min(max(seconds, KIN * total), last - time.monotonic()), at)
-    causes.remember(workspace, before)
+        closing.ask_kin(workspace, probe, min(max(seconds, KIN * total), last - BLAME * total - time.monotonic()), at)
+        causes.remember(workspace, before)
+        now = causes.causes(workspace)
+        names = {now.of(x.finding, x.test) for of in found.values() for x in of}
+        closing.ask_blame(workspace, probe, names, last - time.monotonic(), tell)
     return left
 
 
 def unasked_members(workspace: Workspace) -> list[str]:
     """Return the findings of several tests that are reduced, and none of whose members was asked: the time was over."""
-    asked, done = {(x.finding, x.test) for x in belonging.stored(workspace)}, _done(workspace)
+    asked, done = {(x.finding, x.test) for x in belonging.stored(workspace)}, closing.done(workspace)
     return [
         name
         for name, of in scripts.members(workspace).items()
@@ -143,85 +147,6 @@ def _cut(
         plain = certain.renew(workspace, probe, of)
     if plain is not None:
         tell(told(workspace, finding, plain))
-
-
-def ask_kin(workspace: Workspace, seconds: float, workers: int = 2) -> None:
-    """Ask whether findings are one cause that nobody asked of yet, as far as `seconds` go."""
-    if seconds > 0 and _unasked(workspace):
-        with Probe.of(workspace, workers=workers) as probe:
-            _kin(workspace, probe, seconds)
-
-
-class _Unasked(NamedTuple):
-    """What is known of a reduction beside others, those that it was not asked about, and whether to ask what is not read."""
-
-    known: kinship.Kin
-    of: Reduction
-    others: list[Reduction]
-    unread: bool
-
-
-def _unasked(workspace: Workspace, at: Collection[tuple[str, str]] | None = None) -> list[_Unasked]:
-    """Return the reductions of which it is to be asked whether they are one cause with others.
-
-    Args:
-        at: Frontends and environments; None: all.
-    """
-    called = causes.causes(workspace)
-    known = {(x.frontend, x.environment, x.of): x for x in kinship.stored(workspace)}
-    of = [(called.of(finding, x.test), x) for finding, x in causes.reduced(workspace) if kinship.telling(x)]
-    found = []
-    for x, others, deciding in kinship.candidates(
-        [(name, x) for name, x in of if at is None or (x.frontend, x.environment) in at]
-    ):
-        before = known.get((x.frontend, x.environment, x.stored)) or kinship.Kin(
-            x.finding, x.environment, x.frontend, x.variant, x.test, x.stored
-        )
-        seen = {y.of for y in before.asked}
-        left = [y for y in others if y.stored not in seen]
-        new = deciding and before.names != kinship.readable(x)
-        if left or new:
-            found.append(_Unasked(before, x, left, new))
-    return found
-
-
-def _kin(workspace: Workspace, probe: Probe, seconds: float, at: Collection[tuple[str, str]] | None = None) -> None:
-    """Ask whether findings are one cause, of each two reductions once. Store it.
-
-    Args:
-        seconds: What asking may take in all.
-        at: Frontends and environments; None: all.
-    """
-    budget = Budget(seconds)
-    for x in _unasked(workspace, at):
-        try:
-            made = _kin_of(probe, x.known, x.of, x.others, budget, unread=x.unread)
-        except Spent:
-            return
-        except OperaError:  # a test's folder is gone
-            continue
-        if made != x.known:
-            kinship.save(workspace, made)
-
-
-def _kin_of(
-    probe: Probe, before: kinship.Kin, x: Reduction, others: Sequence[Reduction], budget: Budget, *, unread: bool
-) -> kinship.Kin:
-    """Return what is known of a reduction once it was asked about beside others. Raises Spent."""
-    ask = about(probe, x, budget)
-    asked = [kinship.Asked(y.stored, kinship.answer((ask, x), (about(probe, y, budget), y))) for y in others]
-    made = msgspec.structs.replace(before, asked=(*before.asked, *asked))
-    if not unread:
-        return made
-    program = x.program().program
-    defaults = {
-        name: {key: values.decode(y) for key, y in of.items()}
-        for name, of in probe.known(program.library, program).defaults.items()
-    }
-    parameters = tuple(sorted(defaults.get(program.operator, {})))
-    return msgspec.structs.replace(
-        made, unread=kinship.unread(ask, x, defaults), names=kinship.readable(x), parameters=parameters
-    )
 
 
 def _others(
@@ -419,13 +344,6 @@ def told(workspace: Workspace, finding: str, found: Reduction) -> str:
     )
 
 
-def _done(workspace: Workspace, seconds: float = 0.0) -> set[str]:
-    """Return the findings of which a member is reduced, as they are called now: to the end, or for so many seconds."""
-    called = causes.causes(workspace)
-    found = [x for x in causes.reduced(workspace) if x.reduction.finished or x.reduction.seconds >= seconds]
-    return {called.of(finding, x.test) for finding, x in found}
-
-
 def _count(program: Program) -> int:
     return sum(len(call.params) for call in program.instances())
 
@@ -437,19 +355,18 @@ def show(workspace: Workspace, name: str, seconds: float, total: float, workers:
     """
     found = list(scripts.members(workspace))
     if name == "all":
-        done = set() if again else _done(workspace, SEARCH * seconds)
+        done = set() if again else closing.done(workspace, SEARCH * seconds)
         wanted = [x for x in found if x not in done]
     else:
         wanted = [causes.named(workspace, name, found)]
     begun = time.monotonic()
     unasked = unasked_members(workspace) if name == "all" else ()
-    left = reduce_all(
-        workspace, wanted, seconds, total, lambda text: print(text, flush=True), workers, again=again, unasked=unasked
-    )
+    tell = partial(print, flush=True)
+    left = reduce_all(workspace, wanted, seconds, total, tell, workers, again=again, unasked=unasked)
     if (
         name == "all"
     ):  # of frontends of which nothing is left, too; the last time may have been over before it was asked
-        ask_kin(workspace, total - (time.monotonic() - begun), workers)
+        closing.ask_rest(workspace, total - (time.monotonic() - begun), tell, workers)
     scripts.write_all(workspace)  # of what reductions made findings of their own
     if left:
         print(f"{len(left)} findings are left: the time is over; the same command goes on")
@@ -492,12 +409,12 @@ class Afterwards:
 
 def new(workspace: Workspace, seconds: float, workers: int) -> int:
     """Reduce the findings that are new, that have neither a script nor a reduction; return how many scripts were written."""
-    done = _done(workspace)
+    done = closing.done(workspace)
     folder = workspace.root / REPRODUCERS
     wanted = [x for x in scripts.members(workspace) if x not in done and not (folder / f"{x}.py").is_file()]
     if not wanted:
         return 0
     left = reduce_all(workspace, wanted, SECONDS, seconds, lambda _: None, workers)
-    reduced = _done(workspace) & set(wanted)
+    reduced = closing.done(workspace) & set(wanted)
     print(f"{len(reduced)} of {len(wanted)} new findings reduced" + ("; opera reduce all goes on" if left else ""))
     return sum((folder / f"{x}.py").is_file() for x in wanted)

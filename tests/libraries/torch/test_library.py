@@ -15,6 +15,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 torch = pytest.importorskip("torch")
 
 from opera.errors import InvalidTest  # noqa: E402
+from opera.libraries.documented import Wrong  # noqa: E402
 from opera.libraries.torch import calls as torch_calls  # noqa: E402
 from opera.libraries.torch import codec as torch_codec  # noqa: E402
 from opera.libraries.torch import library  # noqa: E402
@@ -451,3 +452,10 @@ def test_what_a_loss_is_made_of_computes_what_it_does(tmp_path):
     expected = wrap(layer, tmp_path / "whole")[1]
     assert wrap(Captured(found, SEEN), tmp_path / "inner")[1] == expected
     assert found.params["reduction"] == "sum" and found.params["label_smoothing"] == 0.5
+
+
+def test_an_alias_is_quoted_by_what_it_stands_for():
+    call = torch_calls.instance("torch.softmax", (torch.ones(2),), {"dim": 0, "dtype": torch.float64})
+    [quote] = library.documented(call, ["dtype"], Wrong(symptom="value"))
+    assert "casted to dtype before the operation" in quote.text
+    assert quote.address.endswith("torch.nn.functional.softmax.html")

@@ -22,7 +22,7 @@ from opera.triage.conditions import peculiar
 from opera.triage.distinct import kinship, uniting
 from opera.triage.distinct.kinship import ALIKE, APART, UNTOLD, Kin, answer, candidates, exchanged, unread
 from opera.triage.findings import findings
-from opera.triage.reducer import reducing
+from opera.triage.reducer import closing, reducing
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice, scripts
 
@@ -433,7 +433,7 @@ def test_all_are_asked_about_though_a_finding_cannot_be_reduced(
     """It is left for good, and findings of other frontends are nobody's who reduces it."""
     asked = list[Workspace]()
     monkeypatch.setattr(reducing, "reduce_all", lambda *_, **__: ["F1"])
-    monkeypatch.setattr(reducing, "ask_kin", lambda of, *_: asked.append(of))
+    monkeypatch.setattr(closing, "ask_rest", lambda of, *_: asked.append(of))
     monkeypatch.setattr(scripts, "members", lambda *_: {"F1": []})
     reducing.show(workspace, "all", 1.0, 50.0, 1)
     assert asked == [workspace]

@@ -15,8 +15,10 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, REFUSED, UNSUPPOR
 from opera.run import driver as stage
 from opera.store import verdicts
 from opera.store.workspace import Workspace
+from opera.triage import blame
 from opera.triage.conditions import peculiar
 from opera.triage.findings import findings
+from opera.triage.part import ROUTE
 from opera.triage.reducer import hidden, reducing
 from opera.triage.reduction import Reduction
 
@@ -68,8 +70,7 @@ def test_another_route_fails_otherwise_than_anybody_knows(
     own: Outcome, shown: Outcome, known: list[Reduction], new: bool
 ) -> None:
     found = reduced("sum", own)
-    made = hidden.otherwise(Route(shown), found, known)  # type: ignore[arg-type]
-    assert made == (found.program().program if new else None)
+    assert hidden.otherwise(Route(shown), found, [found, *known], found.program().program) == new  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -120,5 +121,26 @@ def test_what_its_member_did_not_come_to_is_a_finding_with_its_own_reduction(wor
     by = {x.symptom: x for x in findings(workspace)}
     assert by.keys() == {*before, "shape"} and by["shape"].variants == ("second",)
     assert by["shape"].origins == ("LeakyRelu1 reduced, as second",)
-    assert sum(by["shape"].id in x for x in told) == 1, "it is reduced itself, and tells of no third"
+    assert sum(by["shape"].id in x and "blame" not in x for x in told) == 1, (
+        "it is reduced itself, and tells of no third"
+    )
     assert len({x.test for x in verdicts.shown(workspace)}) == 1, "it is no part of the corpus"
+
+
+@pytest.mark.full
+def test_what_one_element_hides_by_another_route_is_a_finding_and_is_not_told_as_right(workspace: Workspace) -> None:
+    pytest.importorskip("onnx")
+    x = Operand("X", Tensor.of(np.array([0.5], "f4")))
+    call = Instance("onnx", "Elu", {"alpha": 0.5}, (x,), ("Y",), {"opset": {"": 16}})
+    workspace.add_captured([Captured(call, Provenance("suite", "file", "elu"))])
+    options = stage.Options(compilers=("faults.onnx_faults:routes",), workers=1, limits=Limits(20.0))
+    stage.run(workspace, options, Silent())
+    [before] = findings(workspace)
+    reducing.reduce_all(workspace, [before.id], 60.0, 600.0, lambda _: None, workers=1)
+    found = {x.variants: x for x in findings(workspace)}
+    assert found.keys() == {("first",), ("second",)}
+    assert found["second",].origins == ("elu reduced, with several elements, as second",)
+    laid = {x.finding: x for x in blame.stored(workspace)}
+    assert laid.keys() >= {x.id for x in found.values()}, "each is asked about"
+    rows = [x for x in laid[found["first",].id].evidence if x.kind == ROUTE]
+    assert [x.lucky for x in rows] == [True]

@@ -1,0 +1,151 @@
+"""What came of each question that was asked to lay the blame of a finding, in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from opera.compilers import BODY, DECLARED, LAWFUL, MADE
+from opera.oracle.randomness import FORMS
+from opera.oracle.screens import AGREEING
+from opera.programs.verdicts import ERROR, INCONSISTENT, PASS, Outcome
+from opera.triage.alike import alike, same_answer
+from opera.triage.part import (
+    AS_FOUND,
+    DREW,
+    OTHER,
+    ROUTE,
+    SEVERAL,
+    WITHOUT,
+    Tried,
+    at_output,
+    is_made,
+    is_unlawful,
+    listed,
+    lost,
+    shows,
+)
+
+if TYPE_CHECKING:
+    from opera.triage.blame import Subject
+
+ALIKE = ("the same answer", "the same failure")
+"""Remarks on what fails by another route as it was found."""
+UNCONFIRMED = "the test that it was reduced from is not right by it"
+"""Remark on a reduced program that is right by another route: small programs hide mistakes."""
+LUCK = "with several elements it fails"
+"""How a remark begins on what is right of one element, or of elements that are all alike, alone."""
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """One thing that was tried: `way` in words (`graph optimisations off`), and what came of it (`passes`).
+
+    Attributes:
+        kind: As in opera.triage.part.Tried; empty for a second opinion.
+    """
+
+    way: str
+    shows: str
+    remark: str = ""
+    kind: str = ""
+
+    @property
+    def right(self) -> bool:
+        return self.shows == shows(Outcome(PASS))
+
+    @property
+    def lucky(self) -> bool:
+        """Whether it is right by what hides mistakes: one element, or elements that are all alike."""
+        return self.remark == UNCONFIRMED or self.remark.startswith(LUCK)
+
+
+def evidence(about: Subject, tried: list[Tried]) -> Iterator[Evidence]:
+    """Yield what came of each question that says something, and what the screens heard when the failure was found."""
+    now = next((x.outcome for x in tried if x.kind == AS_FOUND), about.seen)
+    own = (x for x in tried if x.kind not in (MADE, WITHOUT, SEVERAL))
+    shown = [x for x in own if not _missing(x.outcome) and not _silent(x, about)]
+    lucky = {x.way: f"{LUCK}: {shows(x.outcome)}" for x in lost(tried, about.seen, drawn=about.drawn)}
+    for x in shown:
+        row = _row(x, about, now)
+        yield msgspec.structs.replace(row, remark=lucky[x.way]) if row.right and x.way in lucky else row
+    yield from _alike(tried)
+    yield from _opinions(about.seen, {x.way.partition(" ")[0] for x in shown if x.kind == OTHER})
+
+
+def _evidence(tried: Tried) -> str:
+    """Say what came of one question; of types that are stated, values mean nothing."""
+    stated = tried.outcome
+    if tried.kind == DECLARED and stated.verdict == INCONSISTENT and stated.symptom in ("value", "nan-mask"):
+        others = [text for text in stated.details.get("others", ()) if not re.search(r": (?:value|nan-mask):", text)]
+        return "; ".join(["shapes and dtypes are as expected"] if not others else ["inconsistent", *others])[:160]
+    return shows(stated)
+
+
+def _alike(tried: Iterable[Tried]) -> Iterator[Evidence]:
+    """Yield whether the importer makes the same of the program with and without what decides, where that is known."""
+    made = {x.kind: x.outcome.message for x in tried if x.kind == MADE and is_made(x.outcome)}
+    for x in tried:
+        if x.kind == WITHOUT and made and is_made(x.outcome):
+            alike = x.outcome.message == made[MADE]
+            yield Evidence(f"{x.way}, without {listed(x.names)}", "is the same" if alike else "is another one")
+
+
+def _missing(outcome: Outcome) -> bool:
+    """Whether a program has no such artefact, which is known of stored tests only."""
+    return outcome.verdict == ERROR and outcome.symptom == LookupError.__name__
+
+
+def _silent(tried: Tried, about: Subject) -> bool:
+    """Whether a way had nothing to say: no rule is broken, no operator runs by a body, other numbers were drawn."""
+    of_body = tried.kind == BODY and not (tried.right or tried.wrong)
+    drew = tried.kind not in (AS_FOUND, DECLARED) and _named(tried, about).message == DREW
+    return of_body or drew or (tried.kind == LAWFUL and not is_unlawful(tried.outcome))
+
+
+def _named(tried: Tried, about: Subject) -> Outcome:
+    """Return what was seen of the output that the finding names. Numbers that others draw are not the reference's; a wrong form
+    by another route tells that this does otherwise.
+    """
+    if about.drawn and tried.kind == ROUTE and tried.wrong and tried.outcome.symptom in FORMS:
+        return tried.outcome
+    form = about.seen.symptom in FORMS and "drawn" in tried.outcome.details  # these tell of the form, too
+    drew = about.random and tried.kind == OTHER and tried.wrong and tried.outcome.symptom not in FORMS and not form
+    return at_output(tried.outcome, about.seen, drawn=about.drawn or drew)
+
+
+def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
+    """Say what came of one question; where it is not what a user's model is given to, of the output that the finding names."""
+    if tried.kind in (AS_FOUND, DECLARED):
+        return Evidence(tried.way, _evidence(tried), kind=tried.kind)
+    if tried.kind == LAWFUL:
+        return Evidence(tried.way, "breaks a rule", tried.outcome.message, tried.kind)
+    named = msgspec.structs.replace(tried, outcome=_named(tried, about))
+    if named.right:
+        unconfirmed = tried.kind == ROUTE and tried.way.rpartition(" ")[2] in about.unconfirmed
+        return Evidence(
+            tried.way, shows(named.outcome), UNCONFIRMED if unconfirmed else named.outcome.message, tried.kind
+        )
+    if named.wrong:
+        remark = ALIKE[0] if same_answer(named.outcome, at_output(now, about.seen)) else "another answer"
+    else:
+        remark = ALIKE[1] if tried.kind == ROUTE and alike(named.outcome, now) else ""
+    return Evidence(tried.way, _evidence(tried), remark, tried.kind)
+
+
+def _opinions(seen: Outcome, asked: Collection[str]) -> list[Evidence]:
+    """Return what the screens heard of implementations when the failure was found, of those that were not asked now."""
+    found = _heard(seen)
+    return [row for row in found if row.way.removeprefix("second opinion: ") not in asked]
+
+
+def _heard(seen: Outcome) -> list[Evidence]:
+    told = {key: seen.details[key] for key in (AGREEING, "disputing") if seen.details.get(key)}
+    errors = {key: text for key, text in seen.details.items() if key.endswith("_error") and isinstance(text, str)}
+    rows = [
+        Evidence(f"second opinion: {told[key]}", "agrees with the expected outputs") for key in told if key == AGREEING
+    ]
+    rows += [Evidence(f"second opinion: {told[key]}", "gives another answer") for key in told if key == "disputing"]
+    return [*rows, *(Evidence(f"second opinion: {key[:-6]}", f"none: {text[:120]}") for key, text in errors.items())]
