@@ -105,6 +105,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             minimise(kept[-1], defaults, ask, kept.append)
         if _fitted(ask, defaults, kept, first):
             minimise(kept[-1], defaults, ask, kept.append)
+        _alone(ask, kept)
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
         kept += _ordinary(ask, kept[-1], kept[first])
@@ -263,6 +264,16 @@ def _fitted(ask: Asker, defaults: smaller.Defaults, kept: list[Program], first: 
         if len(kept) == count:
             break
     return len(kept) > begun
+
+
+def _alone(ask: Asker, kept: list[Program]) -> None:
+    """Leave out the calls whose results nothing takes, also where the call that is left is named as the one that fails then."""
+    made = smaller.unread_left_out(kept[-1])
+    if made is not None and made != kept[-1]:
+        [shown] = ask.look([made])
+        if ask.fails(shown, elsewhere=True) and ask.passed([made], [True]) == [True]:
+            kept.append(made)
+            ask.target = shown
 
 
 def _spare(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> None:

@@ -241,7 +241,7 @@ def structure(program: Program, defaults: Defaults) -> Iterator[Step]:
             yield partial(_edited, place=place, edit=partial(input_left_out, name=operand.name))
     for place in reversed(range(len(program.outputs))):
         yield partial(_output_left_out, place=place)
-    yield _unread_left_out
+    yield unread_left_out
 
 
 def without(instance: Instance, name: str) -> Instance | None:
@@ -359,7 +359,7 @@ def _edited(program: Program, place: int, edit: Callable[[Instance], Instance | 
     return msgspec.structs.replace(graph, inputs=tuple(x for x in graph.inputs if x.name in used))
 
 
-def _unread_left_out(program: Program) -> Program | None:
+def unread_left_out(program: Program) -> Program | None:
     """Leave out the calls whose results nothing takes, as once an input is left out."""
     if isinstance(program, Instance):
         return None

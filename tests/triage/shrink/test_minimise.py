@@ -316,10 +316,10 @@ def test_numbers_of_few_bits_are_finite_whatever_is_asked_for(dtype: str) -> Non
 
 @given(GRAPHS)
 def test_a_call_whose_result_nothing_takes_goes_and_no_other(graph: Graph) -> None:
-    assert smaller._unread_left_out(graph) in (graph, None)
+    assert smaller.unread_left_out(graph) in (graph, None)
     alone = Call("Constant", {"value": Tensor.of(np.ones(1, "f4"))}, (), ("nobody",), {"opset": {"": 21}})
     longer = msgspec.structs.replace(graph, calls=(alone, *graph.calls))
-    assert smaller._unread_left_out(longer) == graph
+    assert smaller.unread_left_out(longer) == graph
 
 
 def test_a_constant_goes_with_the_input_that_it_was() -> None:
