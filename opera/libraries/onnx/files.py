@@ -140,13 +140,18 @@ def _short_names() -> Callable[[str], str]:
 
 
 def _loosen(graph: Any) -> None:
-    """Leave shapes and names of subgraphs out: a smaller program has other shapes, and need not state any."""
+    """Leave shapes and names of subgraphs out, and what an exporter remarks on nodes, which is longer than they are: a smaller
+    program has other shapes, and need not state any.
+    """
+    graph.ClearField("metadata_props")
     for node in graph.node:
+        node.ClearField("metadata_props")
         for attr in node.attribute:
             for inner in (*attr.graphs, *([attr.g] if attr.HasField("g") else [])):
                 inner.name = attr.name
                 inner.ClearField("value_info")
                 for item in (*inner.input, *inner.output):
+                    item.ClearField("metadata_props")
                     if item.type.tensor_type.shape.dim:  # a condition is, and stays, a scalar
                         item.type.tensor_type.ClearField("shape")
                 _loosen(inner)

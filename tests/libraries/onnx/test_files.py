@@ -76,6 +76,18 @@ def test_a_file_is_a_program_of_short_names_that_computes_the_same(tmp_path: Pat
     assert expected(parse(program.canonical()), tmp_path / "t") == [wanted]  # type: ignore[arg-type]
 
 
+def test_what_an_exporter_remarks_on_nodes_of_a_body_is_left_out(tmp_path: Path) -> None:
+    def size() -> int:
+        program, _ = files.opened(saved(tmp_path, nodes, initializers, "layer/y:0"), {"layer/x:0": X})
+        return len(program.calls[-1].params["body"].data)  # type: ignore[union-attr]
+
+    nodes, initializers = looped()
+    before = size()
+    for node in nodes[-1].attribute[0].g.node:
+        node.metadata_props.add(key="pkg.torch.onnx.stack_trace", value="a file and a line " * 20)
+    assert size() == before
+
+
 def test_a_part_of_it_is_given_what_the_others_return(tmp_path: Path) -> None:
     program, known = files.opened(saved(tmp_path, *looped(), "layer/y:0"), {"layer/x:0": X})
     part = run(program, program.calls[1:], known)
