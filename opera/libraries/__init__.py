@@ -6,7 +6,7 @@ A library is a module (or any object) that fits the `Library` protocol and is na
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Protocol
@@ -135,6 +135,19 @@ class Nesting(Library, Protocol):
 
     def shortened(self, program: Program) -> list[Program]:
         """Return programs with less in what a call holds, each once; none where none holds any. They may mean nothing."""
+
+    def bodies(self, call: Instance, held: Collection[str]) -> list[Program]:
+        """Return what a call holds as programs, given what it takes at first; inputs of these names are constants there."""
+
+
+class Lowering(Library, Protocol):
+    """What a library has beside that if its exporters write models of other operators, which calls are known to become."""
+
+    def plainest(self, lowered: str) -> list[Instance]:
+        """Return the plainest calls of which an exporter makes this operator, the plainest first; none where none is declared.
+
+        Words may be joined otherwise (`SCATTERND`). Imports nothing heavy.
+        """
 
 
 class Reading(Library, Protocol):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 import msgspec
 
-from opera.libraries import Expanding, Library
+from opera.libraries import Expanding, Library, Nesting
 from opera.programs.program import Call, Graph, Operand, Program
 from opera.programs.values import Value
 
@@ -38,11 +38,15 @@ def _of_graph(library: Library, graph: Graph) -> Iterator[Program]:
     if named and hasattr(library, "expanded"):  # the bodies of loops, in which one node fails
         for instance, _ in steps:
             yield from cast(Expanding, library).expanded(instance)
+    if hasattr(library, "bodies"):  # what a loop takes may have to be a constant inside as well
+        made = {name for call in graph.calls if not call.inputs for name in call.outputs}
+        for call, (instance, _) in zip(graph.calls, steps, strict=True):
+            if held := {x.name for x in call.inputs if x.of in made}:
+                yield from cast(Nesting, library).bodies(instance, held)
     for call in graph.calls:
-        taken = {x.of for x in call.inputs} - {""}
-        constants = tuple(x for x in graph.calls if not x.inputs and taken & set(x.outputs))
-        if 0 < len(constants) < len(graph.calls) - 1:
-            yield run(graph, (*constants, call), known)
+        part = with_constants(graph, [call])
+        if 1 < len(part) < len(graph.calls):
+            yield run(graph, part, known)
     for call in graph.calls:
         taken = {x.of for x in call.inputs}
         for earlier in graph.calls:
@@ -53,6 +57,13 @@ def _of_graph(library: Library, graph: Graph) -> Iterator[Program]:
         for begin, end in ((0, count - dropped), (dropped, count)):
             if end - begin >= 2:
                 yield run(graph, graph.calls[begin:end], known)
+
+
+def with_constants(graph: Graph, calls: Iterable[Call]) -> tuple[Call, ...]:
+    """Return these calls, and those without inputs that they read, in the order of the graph."""
+    kept = list(calls)
+    read = {x.of for call in kept for x in call.inputs}
+    return tuple(x for x in graph.calls if x in kept or (not x.inputs and read & set(x.outputs)))
 
 
 def run(graph: Graph, calls: Sequence[Call], known: Mapping[str, Value]) -> Program:

@@ -196,7 +196,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         shows=outcome,
         not_to_file=tuple(_objections(finding, chosen, trial, entry)),
         expected=(*(f"{x.name} = {x.expected}" for x in told.outputs), *_varies(outcome)),
-        actual=(*_route(workspace, shown), *_actual(told, outcome)),
+        actual=(*_route(workspace, shown), *_actual(told, outcome), *_held(shown)),
         says=running.hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
         model=told.model,
         script=script,
@@ -317,6 +317,12 @@ def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
         yield outcome.message
     for operator in dict.fromkeys(operator for _, operator in told.twins):
         yield f"{operator} fails in the same words"
+
+
+def _held(shown: Choice) -> Iterator[str]:
+    """Say what is said in place of the message where an input is a constant of the model: one mend is for both."""
+    for name, says in shown.reduction.held if shown.reduction is not None else ():
+        yield f"with {name} as a constant it fails, too: {says[:300]}"
 
 
 def _others(told: Page, outcome: Outcome) -> list[str]:

@@ -97,7 +97,7 @@ def route(chosen: Choice, laid: Blame | None) -> str:
 
     Of a plain form it is told what was exported.
     """
-    if chosen.exported:
+    if chosen.whole is not None:
         return "; ".join(filter(None, (chosen.exported, _broken(laid))))
     failed = chosen.verdict
     if runtime(failed.frontend, laid):

@@ -82,8 +82,8 @@ def as_wrong(one: Outcome, other: Outcome) -> bool:
 
 def same_words(one: Outcome, other: Outcome) -> bool:
     """Whether most words of two messages are the same, dtypes and numbers left out."""
-    words, others = _words(one.message), _words(other.message)
-    return len(words & others) >= ALIKE * len(words | others)
+    own, others = words(one.message), words(other.message)
+    return len(own & others) >= ALIKE * len(own | others)
 
 
 def drifted(one: Outcome, other: Outcome) -> bool:
@@ -112,7 +112,7 @@ def nodes(outcome: Outcome) -> set[str]:
     return set(NODE.findall(outcome.message))
 
 
-def _words(message: str) -> set[str]:
+def words(message: str) -> set[str]:
     """Return the words of a message, dtypes and numbers left out."""
     return set(re.findall(r"[A-Za-z_]{3,}", re.sub(rf"\b(?:{DTYPE})\b", " ", message)))
 

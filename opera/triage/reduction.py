@@ -36,6 +36,9 @@ class Reduction(msgspec.Struct, frozen=True):
         asked: Programs that were tried.
         seconds: Wall seconds that it took.
         finished: Whether nothing smaller was left to try; False where the budget ended it.
+        fed: Of a plain form, whether the file that it is cut of fails only where constants of the file are fed, as opera has a
+            compiler take them; who loads the file otherwise sees no failure of it.
+        held: Inputs that may state sizes, and what is said in place of the message where the model holds one as a constant.
     """
 
     finding: str
@@ -58,6 +61,8 @@ class Reduction(msgspec.Struct, frozen=True):
     asked: int = 0
     seconds: float = 0.0
     finished: bool = True
+    fed: bool = False
+    held: tuple[tuple[str, str], ...] = ()
 
     def program(self) -> Captured:
         """Return the reduced program."""

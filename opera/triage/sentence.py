@@ -386,13 +386,18 @@ LOWERED = re.compile(r"[\w.]*:(?:\w+\.)*convert_(\w+)|[\w.]*:[\w.]+\[([A-Z\d_]+)
 """How a conversion function names an operator of TFLite: by its method, in brackets, or by itself."""
 
 
+def lowered(function: str) -> str:
+    """Return the operator of TFLite that a conversion function converts (`SLICE`), empty where it names none."""
+    found = LOWERED.fullmatch(function)
+    return next(filter(None, found.groups())).upper() if found else ""
+
+
 def _inner(operator: str, function: str) -> str:
     """Return which operator within the one that was called it is about, where the conversion function names another."""
     if function == f"expanded {operator}":
         return "" if JOINED in operator else "expanded to its function body"
     name, at, _ = function.partition("@")
-    if found := LOWERED.fullmatch(function):
-        name = at = next(filter(None, found.groups())).upper()
+    name, at = (lowered(function),) * 2 if lowered(function) else (name, at)
     known = re.sub(r"[\W_]", "", operator).lower()
     inner = re.fullmatch(r"[\w.:]+", name) is not None and at and name.rpartition(":")[2] not in operator
     return f"at its {name}" if inner and re.sub(r"[\W_]", "", name).lower() not in known else ""

@@ -22,6 +22,15 @@ LAYERS = "keras.layers"
 Kind = Literal["layer", "function"]
 
 
+class Plainest(msgspec.Struct, frozen=True):
+    """A call of which the exporter makes an operator of its own: shapes of float32 inputs, or dtype → numbers."""
+
+    lowered: str
+    operator: str
+    inputs: dict[str, list[int] | dict[str, list[Any]]]
+    params: dict[str, Any] = {}
+
+
 class Instrumentation(msgspec.Struct, frozen=True):
     """instrumentation/keras.toml."""
 
@@ -33,6 +42,7 @@ class Instrumentation(msgspec.Struct, frozen=True):
     exact: dict[str, list[str]]
     accumulating: dict[str, list[str]]
     inner: dict[str, str]
+    plainest: list[Plainest]
 
 
 @cache

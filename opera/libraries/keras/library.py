@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import inspect
+import math
+import re
 import struct
 from collections.abc import Iterable
 from functools import cache, lru_cache
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from opera import resources
 from opera.errors import CorpusError, InvalidTest
@@ -262,6 +265,31 @@ def _default(name: str, item: Any) -> Value:
         return keras_source.default(name, item)
     except keras_values.NotRepresentable:
         return NO_DEFAULT
+
+
+def plainest(lowered: str) -> list[Instance]:
+    """Return the plainest calls that become this operator of TensorFlow Lite, see `opera.libraries.Lowering`."""
+
+    def spelled(name: str) -> str:
+        return re.sub(r"[\W_]", "", name).lower()
+
+    return [_plainest(x) for x in keras_api.instrumentation().plainest if spelled(x.lowered) == spelled(lowered)]
+
+
+def _plainest(of: keras_api.Plainest) -> Instance:
+    layer = keras_api.kind(of.operator) == "layer"
+    operands = []
+    for name, held in of.inputs.items():
+        if isinstance(held, dict):
+            [(dtype, numbers)] = held.items()
+            array = np.array(numbers, dtype)
+        else:
+            array = np.arange(1.0, 1.0 + math.prod(held), dtype="float32").reshape(held)
+        operands.append(Operand(name, values.Tensor.of(array)))
+    params: dict[str, Value] = {name: tuple(x) if isinstance(x, list) else x for name, x in of.params.items()}
+    given = {"args": [x.name for x in operands], "kwargs": [] if layer else list(params)}
+    context: dict[str, Value] = {"kind": "layer" if layer else "function", "call": given}
+    return Instance(NAME, of.operator, params, tuple(operands), (), context | ({"training": False} if layer else {}))
 
 
 def canaries() -> tuple[Captured, Captured]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from onnx.inliner import inline_selected_functions
 
 from opera.capture.recorder import LeftOut
 from opera.errors import InvalidTest
-from opera.libraries.onnx import nodes, references
+from opera.libraries.onnx import nodes, references, wrap
 from opera.libraries.onnx.codec import from_tensor_proto, materialise, parse, tensor_proto, type_proto
+from opera.libraries.pieces import run, with_constants
 from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program
 from opera.programs.values import Message, Tensor, Value
 
@@ -48,29 +50,56 @@ def opened(model: Path, feeds: Mapping[str, Value]) -> tuple[Graph, dict[str, Va
     return _program(loaded, given)
 
 
-def bodies(call: Instance) -> list[Program]:
-    """Return the nodes of the bodies of a `Loop` or an `If`, each with what it is given, in a loop's first round, and each body
-    as a whole; a body that the evaluator cannot run is left out.
+def bodies(call: Instance, held: Collection[str] = ()) -> list[Program]:
+    """Return the nodes of the bodies of a `Loop` or an `If`, each with what it is given, in a loop's first round, and with the
+    constants that it reads as constants; then each body as a whole. A body that the evaluator cannot run is left out.
+
+    Args:
+        held: Names of inputs of the call that are constants.
     """
     found: list[Program] = []
-    held = {x.name: x.value for x in call.inputs}
     captured: Any = call.context.get("captured") or ()
-    states = [x.value for x in call.inputs if x.name not in captured][2:]
-    first = [Tensor.of(np.array(0, "int64")), Tensor.of(np.array(True)), *states] if call.operator == "Loop" else []
+    states = [x for x in call.inputs if x.name not in captured][2:]
+    first = [Operand("", Tensor.of(np.array(0, "int64"))), Operand("", Tensor.of(np.array(True))), *states]
+    outer = {x.name: x for x in call.inputs if x.name in captured}
     for graph in map(parse, (x for x in call.params.values() if isinstance(x, Message) and x.type == BODY)):
-        taken = dict(zip((x.name for x in graph.input), first, strict=False)) | {x: held.get(x) for x in captured}
-        given = {name: materialise(value) for name, value in taken.items() if value is not None}
+        taken = dict(zip((x.name for x in graph.input), first if call.operator == "Loop" else [], strict=False)) | outer
+        values = {name: materialise(x.value) for name, x in taken.items() if x.value is not None}
+        constant = {name for name in values if taken[name].name in held and isinstance(values[name], Tensor)}
         versions: Any = call.context.get("opset", {})
         imports = [onnx.helper.make_opsetid(domain, version) for domain, version in versions.items()]
         model = onnx.helper.make_model(graph, opset_imports=imports)
         model.graph.ClearField("input")
-        for name, value in given.items():
-            model.graph.input.add(name=name, type=type_proto(value))
+        for name, value in values.items():
+            if name in constant:
+                model.graph.initializer.append(tensor_proto(value, name))
+            else:
+                model.graph.input.add(name=name, type=type_proto(value))
         with suppress(InvalidTest):
-            program, known = _program(model, given)
-            found += [program.instance(x, known) for x in program.calls if x.inputs]
+            program, known = _program(model, {name: x for name, x in values.items() if name not in constant})
+            called = [x for x in program.calls if x.inputs]
+            found += [program.instance(x, known) for x in called]
+            parts = (with_constants(program, [x]) for x in called)
+            found += [run(program, part, known) for part in parts if 1 < len(part) < len(program.calls)]
             found += [program] if len(program.calls) > 1 else []
     return found
+
+
+def defined(call: Instance) -> list[Program]:
+    """Return the node that ONNX defines a call by, if it is one and reads not all of the inputs: `Cast` of `CastLike`."""
+    opset: Any = call.context.get("opset") or {}
+    if "::" in call.operator or sum(x.value is not None for x in call.inputs) < 2:
+        return []
+    with suppress(onnx.defs.SchemaError, InvalidTest, LeftOut, RuntimeError):
+        schema = onnx.defs.get_schema(call.operator, opset.get("", 0), "")
+        if schema.has_function or schema.has_context_dependent_function:
+            made = wrap.parts(call)
+            whole = wrap.inferred(call, made)
+            written = inline_selected_functions(whole, [("", call.operator)], inline_schema_functions=True)
+            node, *more = written.graph.node
+            if not more and node.op_type != call.operator and not set(made.inputs) <= set(node.input):
+                return [nodes.instance(node, dict(zip(made.inputs, made.values, strict=True)), opset)]
+    return []
 
 
 def _program(model: Any, given: Mapping[str, Value]) -> tuple[Graph, dict[str, Value]]:
@@ -111,13 +140,18 @@ def _short_names() -> Callable[[str], str]:
 
 
 def _loosen(graph: Any) -> None:
-    """Leave shapes and names of subgraphs out: a smaller program has other shapes, and need not state any."""
+    """Leave shapes and names of subgraphs out, and what an exporter remarks on nodes, which is longer than they are: a smaller
+    program has other shapes, and need not state any.
+    """
+    graph.ClearField("metadata_props")
     for node in graph.node:
+        node.ClearField("metadata_props")
         for attr in node.attribute:
             for inner in (*attr.graphs, *([attr.g] if attr.HasField("g") else [])):
                 inner.name = attr.name
                 inner.ClearField("value_info")
                 for item in (*inner.input, *inner.output):
+                    item.ClearField("metadata_props")
                     if item.type.tensor_type.shape.dim:  # a condition is, and stays, a scalar
                         item.type.tensor_type.ClearField("shape")
                 _loosen(inner)

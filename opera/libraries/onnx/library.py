@@ -6,7 +6,7 @@ import importlib.metadata
 import re
 import shutil
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -193,15 +193,16 @@ def steps(program: Graph) -> list[tuple[Instance, list[Value]]]:
 def expanded(instance: Instance) -> list[Program]:
     """Return the nodes of an expanded body, each with the values that the reference evaluator gives it, then the whole graph.
 
-    Of constants, one of each attribute that states them: a compiler may not know all of these.
+    Of constants, one of each attribute that states them: a compiler may not know all of these. Of control flow, what its bodies
+    are made of; of any other call the one node by which ONNX defines it, if that reads less.
 
-    Empty without a body. Nodes that are no operators of ONNX, or whose inputs are not known, are left out, and then there is no
+    Nodes that are no operators of ONNX, or whose inputs are not known, are left out, and then there is no
     graph. Raises InvalidTest where the evaluator cannot run the body.
     """
     if not isinstance(instance.context.get("body"), Message):
         from opera.libraries.onnx import files
 
-        return files.bodies(instance)
+        return files.bodies(instance) or files.defined(instance)
     from opera.libraries.onnx import nodes as onnx_nodes
 
     made = onnx_model.parts(instance)
@@ -273,6 +274,13 @@ def shortened(program: Program) -> list[Program]:
     from opera.libraries.onnx import subgraphs
 
     return subgraphs.shortened(program)
+
+
+def bodies(call: Instance, held: Collection[str]) -> list[Program]:
+    """Return the nodes of a call's bodies and these as a whole, see `opera.libraries.Nesting`."""
+    from opera.libraries.onnx import files
+
+    return files.bodies(call, held)
 
 
 def embedded(call: Instance, name: str) -> list[Program]:

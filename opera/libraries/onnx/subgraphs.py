@@ -20,23 +20,51 @@ IN_PLACE = 4
 def shortened(program: Program) -> list[Program]:
     """Return programs with less in a subgraph of a call, each once; whether they mean anything is not looked at.
 
-    A result of a node is one of its inputs, or an input of the subgraph, instead; an output, or an input that nothing reads, is
-    left out on either side. Nodes that nothing reads go, and what only they took from outside.
+    A branch stands in the place of an `If` within. A result of a node is one of its inputs, or an input of the subgraph,
+    instead; an output, or an input that nothing reads, is left out on either side. Nodes that nothing reads go, and what only
+    they took from outside.
     """
     found: dict[str, Program] = {}
     calls: Sequence[Call | Instance] = program.calls if isinstance(program, Graph) else [program]
     for place, call in enumerate(calls):
         bodies = {name: codec.parse(x) for name, x in call.params.items() if isinstance(x, Message) and x.type == BODY}
-        changed = [*_replaced(bodies), *_narrowed(call, bodies)] if bodies else []
+        changed = [*_taken(bodies), *_replaced(bodies), *_narrowed(call, bodies)] if bodies else []
         for graphs, taken, given, fewer in changed:
             made = _tidied(program, place, graphs, taken, given, fewer)
-            if _is_whole(made):
+            if made is not None and _is_whole(made):
                 found[made.id] = made
     return list(found.values())
 
 
 Change = tuple[dict[str, Any], int | None, int | None, int]
 """Subgraphs, the place of an input and of an output of the call that go, and how many inputs less are scanned."""
+
+
+def _taken(bodies: dict[str, Any]) -> Iterator[Change]:
+    for name, graph in bodies.items():
+        for number, node in enumerate(graph.node):
+            for branch in (x.g for x in node.attribute if node.op_type == "If"):
+                yield {**bodies, name: _with_branch(graph, number, branch)}, None, None, 0
+
+
+def _with_branch(graph: Any, number: int, branch: Any) -> Any:
+    """Return a copy of a graph in which a branch of a node stands in its place."""
+    from onnx import helper
+
+    made, inner = type(graph)(), type(graph)()
+    made.CopyFrom(graph)
+    inner.CopyFrom(branch)
+    before, node, after = made.node[:number], made.node[number], made.node[number + 1 :]
+    pairs = [(x.name, y) for x, y in zip(inner.output, node.output, strict=False) if y]
+    computed = {x for each in inner.node for x in each.output}
+    own = {x: y for x, y in pairs if x in computed}
+    onnx_nodes.rename(inner, lambda x: own.get(x, x))
+    handed = [helper.make_node("Identity", [x], [y]) for x, y in pairs if x not in computed]
+    nodes = [type(x).FromString(x.SerializeToString()) for x in (*before, *inner.node, *handed, *after)]
+    del made.node[:]
+    made.node.extend(nodes)
+    made.initializer.extend(inner.initializer)
+    return made
 
 
 def _replaced(bodies: dict[str, Any]) -> Iterator[Change]:
@@ -107,8 +135,8 @@ def _read(nodes: Any) -> set[str]:
 
 def _tidied(
     program: Program, place: int, graphs: dict[str, Any], taken: int | None, given: int | None, fewer: int
-) -> Program:
-    """Return the program with other subgraphs in a call, without what nothing reads any more."""
+) -> Program | None:
+    """Return the program with other subgraphs in a call, without what nothing reads any more; None where nothing is left."""
     call: Call | Instance = program.calls[place] if isinstance(program, Graph) else program
     used = set[str]()
     params = dict(call.params)
@@ -132,8 +160,10 @@ def _tidied(
     return _graph_of(program, place, made)
 
 
-def _graph_of(program: Graph, place: int, call: Call) -> Program:
-    """Return a program of several calls with another one in a place, without calls and inputs that nothing takes any more."""
+def _graph_of(program: Graph, place: int, call: Call) -> Program | None:
+    """Return a program of several calls with another one in a place, without calls and inputs that nothing takes any more; None
+    where it computes nothing then.
+    """
     calls = [*program.calls[:place], call, *program.calls[place + 1 :]]
     defined = {name for x in calls for name in x.outputs}
     outputs = tuple(x for x in program.outputs if x in defined)
@@ -145,7 +175,7 @@ def _graph_of(program: Graph, place: int, call: Call) -> Program:
             needed |= {y.of for y in x.inputs} | set(x.context.get("captured") or ())
     inputs = tuple(x for x in program.inputs if x.name in needed)
     made = msgspec.structs.replace(program, calls=tuple(kept), inputs=inputs, outputs=outputs)
-    return made if len(kept) > 1 else made.instances()[0]
+    return made if len(kept) > 1 else made.instances()[0] if kept else None
 
 
 def _is_whole(program: Program) -> bool:

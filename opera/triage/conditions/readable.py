@@ -83,6 +83,23 @@ def filled(program: Program) -> Iterator[Program]:
     yield from made.values()
 
 
+def occupied(program: Program) -> Iterator[Program]:
+    """Yield the program with 2, 3, 4, ..., or 2 in place of each 0, in a tensor of integers that may state sizes and holds a 0.
+
+    For what computes nothing for it: that a shape has a 0 is a corner, which a compiler may get right alone.
+    """
+    for place, leaf in enumerate(smaller.leaves(program)):
+        if isinstance(leaf, Tensor) and smaller.states(leaf) and not leaf.array().all():
+            lengths = np.arange(2, 2 + math.prod(leaf.shape)).reshape(leaf.shape)
+            for numbers in (lengths, np.where(leaf.array() == 0, 2, leaf.array())):
+                made = simpler.numbered(numbers, leaf.dtype)
+                yield smaller.at(place, partial(_other, made=made))(program)
+
+
+def _other(_: Leaf, made: Leaf) -> Leaf:
+    return made
+
+
 def sized(program: Program) -> list[Program]:
     """Return the program with axes of 1 made longer: of all tensors, of those of the first one's rank, and of the first alone;
     all axes, all but the first, or the last ones. Of integers only the first tensor is: others may be indices.

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
+from opera import libraries
 from opera.errors import CorpusError
+from opera.libraries import Embedding
 from opera.oracle import manner
 from opera.oracle.comparison import conceals
+from opera.oracle.messages import one_line
 from opera.programs import migrated, values
-from opera.programs.program import Program, parse
-from opera.programs.values import Value
+from opera.programs.program import Instance, Program, parse
+from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import (
     CRASH,
     INCONSISTENT,
@@ -36,7 +40,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage.alike import same_answer, same_values
 from opera.triage.conditions import circumstances, deciding, ordinary, readable
-from opera.triage.failure import alike, moved
+from opera.triage.failure import alike, moved, words
 from opera.triage.reducer import witness
 from opera.triage.reducer.asking import Asker, Budget, captured
 from opera.triage.reducer.loud import louder
@@ -102,6 +106,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             minimise(kept[-1], defaults, ask, kept.append)
         if _fitted(ask, defaults, kept, first):
             minimise(kept[-1], defaults, ask, kept.append)
+        _alone(ask, kept)
         _spare(ask, defaults, kept)
         if made := louder(ask, kept[-1]):
             kept += made
@@ -129,6 +134,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         despite=borne.despite,
         explained=borne.exact,
         behind=_behind(ask, found, (*borne.decided.parameters, *borne.decided.besides), defaults),
+        held=_held(ask, found),
         elements=smaller.elements(found),
         nondefault=len(smaller.nondefault(found, defaults)),
         asked=ask.asked,
@@ -265,6 +271,16 @@ def _fitted(ask: Asker, defaults: smaller.Defaults, kept: list[Program], first: 
     return len(kept) > begun
 
 
+def _alone(ask: Asker, kept: list[Program]) -> None:
+    """Leave out the calls whose results nothing takes, also where the call that is left is named as the one that fails then."""
+    made = smaller.unread_left_out(kept[-1])
+    if made is not None and made != kept[-1]:
+        [shown] = ask.look([made])
+        if ask.fails(shown, elsewhere=True) and ask.passed([made], [True]) == [True]:
+            kept.append(made)
+            ask.target = shown
+
+
 def _spare(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> None:
     """Leave out what a failure needed at first, and the smaller program means the same without: `axis=0` of one axis.
 
@@ -298,19 +314,28 @@ def _tells_more(before: Outcome, now: Outcome) -> bool:
 
 
 def _ordinary(ask: Asker, program: Program, first: Program) -> list[Program]:
-    """Return the program without empty and 0-d tensors, with the scales of the first one, numbers that differ, and then axes
-    longer than 1, as far as these fail so, too.
+    """Return the program without empty and 0-d tensors, without a 0 for which it computes nothing, with the scales of the first
+    one, numbers that differ, and then axes longer than 1, as far as these fail so, too.
     """
     shown = ask.outcomes[program.id]
     if shown.verdict in (UNSTABLE, TIMEOUT, OUT_OF_MEMORY) or "drawn" in shown.details:
         return []
     found: list[Program] = []
-    for made in (readable.filled, partial(readable.scaled, first=first), readable.counted, readable.sized):
+    corners = (readable.filled, readable.occupied)
+    for made in (*corners, partial(readable.scaled, first=first), readable.counted, readable.sized):
         tried = list(made((found or [program])[-1]))
+        if not tried or (made is readable.occupied and not _is_empty(ask, (found or [program])[-1])):
+            continue
         failing = [x for x, fails in zip(tried, ask(tried), strict=True) if fails]
-        fair = ask.stands if made is not readable.filled else ask.fair
+        fair = ask.fair if made in corners else ask.stands
         found += list(itertools.islice(filter(fair, failing), 1))
     return found
+
+
+def _is_empty(ask: Asker, program: Program) -> bool:
+    """Whether all that a program computes has no elements."""
+    outputs = ask.reference(program) or ()
+    return bool(outputs) and not any(math.prod(leaf.shape) for x in outputs for leaf in smaller.within(x))
 
 
 def _as_of_older(ask: Asker, program: Program) -> list[Program]:
@@ -399,6 +424,26 @@ def _behind(ask: Asker, program: Program, told: Iterable[str], defaults: smaller
                 if {outcome.verdict for _, outcome in shown} - {INVALID} == {UNSUPPORTED}:
                     return says
     return ""
+
+
+def _held(ask: Asker, program: Program) -> tuple[tuple[str, str], ...]:
+    """Return inputs that may state sizes, and what a compiler says where the model holds one, if it fails then, too, in other
+    words: whoever mends what it says may have one of both in mind.
+    """
+    library, now = libraries.get(program.library), ask.outcomes[program.id]
+    if now.verdict != CRASH or not isinstance(program, Instance) or not hasattr(library, "embedded"):
+        return ()
+    sizes = [x.name for x in program.inputs if isinstance(x.value, Tensor) and smaller.states(x.value)]
+    made = [(name, x) for name in sizes for x in cast(Embedding, library).embedded(program, name)]
+    with suppress(Spent):
+        shown = zip(made, ask.look([x for _, x in made]), strict=True)
+        said = [(name, x.message) for (name, _), x in shown if (x.verdict, x.stage) == (CRASH, now.stage)]
+        return tuple((name, one_line(x)) for name, x in said if words(_begins(x)) != words(_begins(now.message)))
+    return ()
+
+
+def _begins(message: str) -> str:
+    return message.strip().partition("\n")[0]
 
 
 def _brief(outcome: Outcome) -> str:

@@ -50,10 +50,16 @@ class Choice(NamedTuple):
 
     @property
     def exported(self) -> str:
-        """What a plain form was exported from, in words (`from torch.istft`); empty where none was."""
-        if self.whole is None or self.whole.frontend == self.verdict.frontend:
+        """What a plain form was exported from, in words (`from torch.istft`), or of a library's own call, what it stands for
+        (`seen in EinsumDense`); empty where it is none, or the same call at
+        other parameters, or only opera's way to load that file ties them.
+        """
+        if self.whole is None or self.reduction is None or self.reduction.fed:
             return ""
-        return f"from {brief(self.whole.program().program.operator)}"
+        before, now = self.whole.program().program, self.reduction.program().program
+        if (before.library, before.operator) == (now.library, now.operator):
+            return ""
+        return f"{'seen in' if before.library == now.library else 'from'} {brief(before.operator)}"
 
     @property
     def deciding(self) -> tuple[str, ...]:

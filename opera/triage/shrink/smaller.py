@@ -16,7 +16,7 @@ import msgspec
 
 from opera.errors import CorpusError
 from opera.programs import values
-from opera.programs.program import Argument, Graph, Instance, Operand, Program, with_params, with_values
+from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program, with_params, with_values
 from opera.programs.values import NO_DEFAULT, Message, Optional, RandomTensor, Tensor, Value
 from opera.triage.shrink import simpler
 
@@ -54,7 +54,7 @@ def measure(program: Program, defaults: Defaults) -> Measure:
         len(nondefault(program, defaults)),
         sum(map(len, shapes)),
         sum(map(sum, shapes)),
-        sum(x.value is not None for call in calls for x in call.inputs) + sum(map(bool, _outputs(program))),
+        sum(x.value is not None for call in calls for x in call.inputs) + sum(map(bool, program.outputs)),
         sum(x.dtype in simpler.WIDENED for x in found),
         sum(map(simpler.cost, found)) + sum(simpler.cost(x) for call in calls for x in call.params.values()),
         len(program.canonical()),
@@ -239,8 +239,9 @@ def structure(program: Program, defaults: Defaults) -> Iterator[Step]:
                 yield partial(_edited, place=place, edit=partial(with_param, name=name, value=stated))
         for operand in reversed(call.inputs):
             yield partial(_edited, place=place, edit=partial(input_left_out, name=operand.name))
-    for place in reversed(range(len(_outputs(program)))):
+    for place in reversed(range(len(program.outputs))):
         yield partial(_output_left_out, place=place)
+    yield unread_left_out
 
 
 def without(instance: Instance, name: str) -> Instance | None:
@@ -334,10 +335,6 @@ def _bare_context(context: dict[str, Value]) -> dict[str, Value]:
     return {key: value for key, value in context.items() if key not in ("layout", "output_types")}
 
 
-def _outputs(program: Program) -> tuple[str, ...]:
-    return program.outputs
-
-
 def _output_left_out(program: Program, place: int) -> Program | None:
     outputs = program.outputs
     if place >= len(outputs) or not outputs[place] or sum(map(bool, outputs)) < 2:
@@ -360,6 +357,20 @@ def _edited(program: Program, place: int, edit: Callable[[Instance], Instance | 
     graph = msgspec.structs.replace(program, calls=(*program.calls[:place], call, *program.calls[place + 1 :]))
     used = {x.of for call in graph.calls for x in call.inputs}
     return msgspec.structs.replace(graph, inputs=tuple(x for x in graph.inputs if x.name in used))
+
+
+def unread_left_out(program: Program) -> Program | None:
+    """Leave out the calls whose results nothing takes, as once an input is left out."""
+    if isinstance(program, Instance):
+        return None
+    kept, used = list[Call](), set(program.outputs)
+    for call in reversed(program.calls):
+        if used & set(call.outputs):
+            kept.insert(0, call)
+            used |= {x.of for x in call.inputs}
+    inputs = tuple(x for x in program.inputs if x.name in used)
+    graph = msgspec.structs.replace(program, calls=tuple(kept), inputs=inputs)
+    return graph if len(kept) > 1 else graph.instances()[0] if kept else None
 
 
 def is_axes(name: str) -> bool:

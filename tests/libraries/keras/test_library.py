@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from keras_instance import instance
 
+from opera.compilers.shared import tflite_models
 from opera.errors import CorpusError, InvalidTest
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
@@ -126,6 +127,17 @@ def test_every_artefact_computes_the_same(tmp_path, artefact, capfd):
     assert sorted(path.name for path in folder.iterdir() if made.file in path.name) == [made.file]
     (expected,) = migrated.read_values(folder, "expected")
     assert np.allclose(_run(artefact, folder / made.file), expected.array(), rtol=1e-5)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("row", keras_api.instrumentation().plainest, ids=lambda x: f"{x.lowered} {x.inputs}")
+def test_the_plainest_calls_become_the_operator_that_they_are_declared_for(tmp_path, row):
+    pytest.importorskip("tflite")
+    call = keras._plainest(row)
+    assert call in keras.plainest(row.lowered.replace("_", "").lower())
+    manifest, folder = wrapped(tmp_path, call)
+    model = folder / keras.export(manifest, folder, "tflite").file
+    assert row.lowered in tflite_models.telling(tflite_models.operators(model))
 
 
 def _run(artefact: str, path: Path):

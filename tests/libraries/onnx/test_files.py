@@ -9,8 +9,8 @@ import pytest
 
 from opera.errors import InvalidTest
 from opera.libraries import get
-from opera.libraries.pieces import run
-from opera.programs.program import Captured, Graph, Provenance, parse
+from opera.libraries.pieces import pieces, run
+from opera.programs.program import Captured, Graph, Instance, Operand, Provenance, parse
 from opera.programs.values import Tensor, Value
 
 onnx = pytest.importorskip("onnx")
@@ -76,6 +76,18 @@ def test_a_file_is_a_program_of_short_names_that_computes_the_same(tmp_path: Pat
     assert expected(parse(program.canonical()), tmp_path / "t") == [wanted]  # type: ignore[arg-type]
 
 
+def test_what_an_exporter_remarks_on_nodes_of_a_body_is_left_out(tmp_path: Path) -> None:
+    def size() -> int:
+        program, _ = files.opened(saved(tmp_path, nodes, initializers, "layer/y:0"), {"layer/x:0": X})
+        return len(program.calls[-1].params["body"].data)  # type: ignore[union-attr]
+
+    nodes, initializers = looped()
+    before = size()
+    for node in nodes[-1].attribute[0].g.node:
+        node.metadata_props.add(key="pkg.torch.onnx.stack_trace", value="a file and a line " * 20)
+    assert size() == before
+
+
 def test_a_part_of_it_is_given_what_the_others_return(tmp_path: Path) -> None:
     program, known = files.opened(saved(tmp_path, *looped(), "layer/y:0"), {"layer/x:0": X})
     part = run(program, program.calls[1:], known)
@@ -138,3 +150,44 @@ def test_a_loop_is_made_of_what_its_body_computes_in_the_first_round(tmp_path: P
     added = Tensor.of(np.array([2.0, 1.0, 4.0], "f4"))
     assert expected(pieces[0], tmp_path / "t") == [added]
     assert expected(pieces[-1], tmp_path / "u") == [Tensor.of(np.array(True)), added]
+
+
+def test_a_constant_that_a_loop_takes_is_a_constant_within_it_too(tmp_path: Path) -> None:
+    program, known = files.opened(saved(tmp_path, *looped(), "layer/y:0"), {"layer/x:0": X})
+    loop = program.instance(program.calls[-1], known)
+    fed = [x.operators for x in get("onnx").bodies(loop, ())]  # type: ignore[attr-defined]
+    assert fed == [("Add",), ("Identity",), ("Add", "Identity")]
+    held = get("onnx").bodies(loop, ("one",))  # type: ignore[attr-defined]
+    assert [x.operators for x in held] == [
+        ("Add",), ("Identity",), ("Constant", "Add"), ("Constant", "Add", "Identity"),
+    ]  # fmt: skip
+    assert [x.name for x in held[2].inputs] == ["v"]
+    assert expected(held[2], tmp_path / "t") == [Tensor.of(np.array([2.0, 1.0, 4.0], "f4"))]
+    made = [x.operators for x in pieces(get("onnx"), program)]
+    assert ("Constant", "Add") in made, "what stands before the loop says what is a constant"
+
+
+def test_a_state_that_begins_as_a_constant_is_one_in_the_first_round(tmp_path: Path) -> None:
+    nodes, initializers = looped()
+    nodes[-1].input[2] = "layer/begins"
+    initializers.append(held("layer/begins", [1.0, 2.0, 3.0]))
+    program, known = files.opened(saved(tmp_path, nodes, initializers, "layer/y:0"), {"layer/x:0": X})
+    loop = program.instance(program.calls[-1], known)
+    state = loop.inputs[2].name
+    made = get("onnx").bodies(loop, (state,))  # type: ignore[attr-defined]
+    assert [x.operators for x in made][2] == ("Constant", "Add")
+    assert made[2].calls[0].params["value"] == Tensor.of(np.array([1.0, 2.0, 3.0], "f4"))
+
+
+def test_a_call_is_the_node_that_defines_it_where_that_reads_less() -> None:
+    context = {"opset": {"": 19}}
+    target = Operand("target_type", Tensor.of(np.zeros(1, "u1"), "float8_e4m3fn"))
+    like = Instance("onnx", "CastLike", {"saturate": 0}, (Operand("input", X), target), ("y",), context)
+    [cast] = get("onnx").expanded(like)  # type: ignore[attr-defined]
+    assert cast.operator == "Cast" and cast.params == {"to": 17, "saturate": 0}
+    assert cast.inputs == (Operand("input", X),)
+    bounds = [Operand("input", X), Operand("min", Tensor.of(np.float32(0)))]
+    clip = Instance("onnx", "Clip", {}, tuple(bounds), ("y",), {"opset": {"": 13}})
+    assert get("onnx").expanded(clip) == [], "Max is another operator of two tensors"  # type: ignore[attr-defined]
+    nan = Instance("onnx", "IsNaN", {}, (Operand("X", X),), ("y",), {"opset": {"": 20}})
+    assert get("onnx").expanded(nan) == []  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ onnx = pytest.importorskip("onnx")
 
 from onnx import helper  # noqa: E402
 
+from opera.libraries import get  # noqa: E402
 from opera.libraries.onnx import codec, opsets, probing, subgraphs  # noqa: E402
 from opera.libraries.onnx import wrap as onnx_model  # noqa: E402
-from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program, parse  # noqa: E402
+from opera.programs import migrated  # noqa: E402
+from opera.programs.program import Argument, Call, Captured, Graph, Instance, Operand, Program, Provenance, parse  # noqa: E402
 from opera.programs.values import Message, Tensor  # noqa: E402
 from opera.triage.shrink import smaller  # noqa: E402
 
@@ -109,3 +112,36 @@ def test_an_output_that_another_call_takes_does_not_go() -> None:
     )
     made = subgraphs.shortened(Graph("onnx", call.inputs, calls, ("c", "n")))
     assert made and all(parse(x.form()) == x for x in made)
+
+
+def test_a_branch_within_a_loop_stands_in_its_place(tmp_path: Path) -> None:
+    """Of `If` in the body of a loop one branch may be all that matters; what it hands out from outside goes on."""
+    branches = {"then_branch": body([helper.make_node("Abs", ["s"], ["a"])], "", "a"), "else_branch": body([], "", "s")}
+    chosen = helper.make_node("If", ["c"], ["t"], **{name: codec.parse(x) for name, x in branches.items()})
+    held = body([chosen, helper.make_node("Identity", ["c"], ["d"])], "i c s", "d t")
+    count, go = (Operand(n, Tensor.of(np.array(x))) for n, x in (("M", 2), ("cond", True)))
+    loop = Instance("onnx", "Loop", {"body": held}, (count, go, operand("v", 2)), ("y",), {"opset": {"": 20}})
+    made = [x for x in subgraphs.shortened(loop) if "If" not in loops(x) and len(loops(x)) == 2]
+    assert {tuple(loops(x)) for x in made} == {("Abs", "Identity"), ("Identity", "Identity")}
+    [inlined] = [x for x in made if "Abs" in loops(x)]
+    get("onnx").wrap(Captured(inlined, Provenance("s", "f", "t")), "t", tmp_path / "t")
+    assert migrated.read_values(tmp_path / "t", "expected") == [operand("v", 2).value]
+
+
+def test_a_program_keeps_the_only_output_that_it_has() -> None:
+    one, other = (body([helper.make_node(x, ["k"], [x])], "", x) for x in ("Abs", "Neg"))
+    context = {"opset": {"": 20}}
+    calls = (
+        Call("Constant", {"value": Tensor.of(np.float32(2))}, (), ("k",), context),
+        Call(
+            "If", {"then_branch": one, "else_branch": other}, (Argument("cond", "c"), Argument("k", "k")), ("y",),
+            {**context, "captured": ["k"]},
+        ),
+    )  # fmt: skip
+    program = Graph("onnx", (Operand("c", Tensor.of(np.array(True))),), calls, ("y",))
+    assert all(x.outputs for x in subgraphs.shortened(program))
+
+
+def loops(program: Program) -> list[str]:
+    held = next(x for x in program.instances()[-1].params.values() if isinstance(x, Message))
+    return [node.op_type for node in codec.parse(held).node]

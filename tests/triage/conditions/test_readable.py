@@ -97,3 +97,32 @@ def test_a_corner_is_kept_only_where_nothing_ordinary_fails() -> None:
     assert left(Asker(lambda shape: shape[1] == 1)) == [(1, 1, 2)]
     assert left(Asker(lambda shape: max(shape) == 1)) == []
     assert left(Asker(lambda _: True, UNSTABLE)) == [], "what varies is not the same failure twice"
+
+
+def filled_by(*shape: int) -> Instance:
+    held = (Operand("input", Tensor.of(np.array(shape, "i8"))),)
+    return Instance("onnx", "ConstantOfShape", {}, held, ("y",), {"opset": {"": 9}})
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=8))
+def test_lengths_of_0_become_2_or_all_lengths_differ(shape: list[int]) -> None:
+    made = [smaller.leaves(x)[0].array().tolist() for x in readable.occupied(filled_by(*shape))]
+    assert bool(made) == (0 in shape) and all(0 not in x for x in made)
+    assert not made or made == [list(range(2, 2 + len(shape))), [x or 2 for x in shape]]
+
+
+def test_only_what_computes_nothing_gets_other_lengths() -> None:
+    class Empty(Asker):
+        def __init__(self, empty: bool) -> None:
+            super().__init__(lambda _: True)
+            self.empty = empty
+
+        def reference(self, _: Program) -> list[Tensor]:
+            return [Tensor.of(np.zeros((0, 1) if self.empty else 1, "f4"))]
+
+    def left(empty: bool) -> list[list[int]]:
+        program, ask = filled_by(0, 1), Empty(empty)
+        ask([program])
+        return [smaller.leaves(x)[0].array().tolist() for x in reduce._ordinary(ask, program, program)]  # type: ignore[arg-type]
+
+    assert left(True) == [[2, 3]] and left(False) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -13,18 +14,24 @@ from hypothesis import strategies as st
 
 from opera.programs.program import Argument, Call, Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Tensor, Value
-from opera.programs.verdicts import CRASH, PASS, Limits, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, Limits, Outcome
 from opera.report.draft import draft
 from opera.run import driver as stage
+from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage.failure import alike
 from opera.triage.findings import findings
 from opera.triage.reducer import cut, reducing
+from opera.triage.reduction import Reduction
 from opera.triage.reproducers import scripts
-from opera.triage.reproducers.choice import choose
+from opera.triage.reproducers.choice import Choice, choose
+from opera.triage.shrink import smaller
 
 ONE = Tensor.of(np.ones(1, "f4"))
 FAILED = Outcome(CRASH, "compile", "InternalError", "cannot emit this operator directly", conversion_function="it")
+
+
+FULLY = msgspec.structs.replace(FAILED, conversion_function="FULLY_CONNECTED")
 
 
 def call(operator: str, name: str, *of: str) -> Call:
@@ -118,6 +125,59 @@ def test_a_file_that_does_not_fail_so_as_a_program_has_no_plain_form() -> None:
     compiler = Compiler(lambda _: True)
     compiler.look = lambda programs: [other for _ in programs]  # type: ignore[method-assign]
     assert cut.nodes(compiler, graph, known) is None  # type: ignore[arg-type]
+
+
+def test_of_wrong_draws_the_node_is_found_though_no_law_is_known_of_the_whole() -> None:
+    graph, known = chain(["A", "Draw", "B"])
+    drawn = Outcome(INCONSISTENT, "infer", "value", "drawn too often", details={"drawn": "shares"})
+    compiler = Compiler(lambda _: False)
+    compiler.target = drawn
+    compiler.look = lambda programs: [  # type: ignore[method-assign]
+        drawn if [x for x in p.operators if x != "Constant"] == ["Draw"] else Outcome(PASS) for p in programs
+    ]
+    found = cut.nodes(compiler, graph, known)  # type: ignore[arg-type]
+    assert found is not None and found.operators == ("Constant", "Draw")
+
+
+def reduction_of(operator: str, outcome: Outcome, **more: object) -> Reduction:
+    call = Instance("keras", operator, {}, (Operand("x", ONE),), (), {"kind": "function"})
+    held = Captured(call, Provenance("s", "f", "t")).form()
+    return Reduction("F1", "e", "mnn-keras", "tflite", "t", held, outcome, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("operator", "outcome", "wanted"),
+    [
+        ("keras.ops.einsum", FULLY, "keras.layers.Dense"),
+        ("keras.layers.Dense", FULLY, None),
+        ("keras.ops.einsum", msgspec.structs.replace(FULLY, verdict=INCONSISTENT), None),
+        ("keras.ops.einsum", msgspec.structs.replace(FULLY, conversion_function="expanded einsum"), None),
+        ("keras.ops.einsum", msgspec.structs.replace(FULLY, conversion_function="NO_SUCH_OPERATOR"), None),
+    ],
+)
+def test_the_plainest_call_of_an_operator_is_taken_where_it_fails_in_the_same_words_there(
+    operator: str, outcome: Outcome, wanted: str | None
+) -> None:
+    """Wrong answers of one operator may be of two mistakes; and none of the plainest calls is plainer than another."""
+    asked = Compiler(lambda x: smaller.leaves(x)[0].shape == (1, 2, 2))
+    asked.fails = partial(alike, "mnn-keras", FULLY)  # type: ignore[method-assign]
+    asked.look = lambda programs: [FULLY if asked.failing(x) else Outcome(PASS) for x in programs]  # type: ignore[method-assign]
+    found = cut._called(asked, reduction_of(operator, outcome))  # type: ignore[arg-type]
+    assert (found and found.operators) == (wanted and (wanted,))
+    asked.look = lambda programs: [msgspec.structs.replace(FULLY, message="something else") for _ in programs]  # type: ignore[method-assign]
+    assert cut._called(asked, reduction_of(operator, outcome)) is None  # type: ignore[arg-type]
+
+
+def test_a_plain_form_says_what_it_is_of_unless_only_the_way_to_load_it_ties_them() -> None:
+    def told(whole: Reduction, shown: Reduction) -> str:
+        verdict = Verdict("t", "mnn-keras", "tflite", "e", FAILED, "F1")
+        return Choice(verdict, verdict, shown, whole=whole).exported
+
+    whole = reduction_of("keras.layers.EinsumDense", FULLY)
+    node = Captured(Instance("onnx", "Relu", {}, (Operand("X", ONE),), ("y",), {}), Provenance("s", "f", "t")).form()
+    assert told(whole, reduction_of("keras.layers.Dense", FULLY)) == "seen in keras.layers.EinsumDense"
+    assert told(whole, msgspec.structs.replace(whole, captured=node)) == "from keras.layers.EinsumDense"
+    assert told(whole, msgspec.structs.replace(whole, captured=node, fed=True)) == ""
 
 
 @pytest.mark.full

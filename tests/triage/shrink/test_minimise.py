@@ -312,3 +312,23 @@ def test_numbers_of_few_bits_are_finite_whatever_is_asked_for(dtype: str) -> Non
     numbers = simpler.numbers(made)
     assert np.isfinite(numbers).all() and numbers[3] == 1
     assert numbers[0] == numbers.max() > 1
+
+
+@given(GRAPHS)
+def test_a_call_whose_result_nothing_takes_goes_and_no_other(graph: Graph) -> None:
+    assert smaller.unread_left_out(graph) in (graph, None)
+    alone = Call("Constant", {"value": Tensor.of(np.ones(1, "f4"))}, (), ("nobody",), {"opset": {"": 21}})
+    longer = msgspec.structs.replace(graph, calls=(alone, *graph.calls))
+    assert smaller.unread_left_out(longer) == graph
+
+
+def test_a_constant_goes_with_the_input_that_it_was() -> None:
+    context = {"opset": {"": 20}}
+    calls = (
+        Call("Constant", {"value": Tensor.of(np.int64(2))}, (), ("n",), context),
+        Call("DFT", {"inverse": 1}, (Argument("input", "x"), Argument("dft_length", "n")), ("y",), context),
+    )
+    program = Graph("onnx", (Operand("x", Tensor.of(np.ones((1, 2, 2), "f4"))),), calls, ("y",))
+    fails = Told(lambda x: "DFT" in x.operators and [y.value is not None for y in x.inputs[:1]] == [True])
+    found = minimise(program, {}, fails, lambda _: None)
+    assert isinstance(found, Instance) and found.operators == ("DFT",)
