@@ -49,17 +49,22 @@ class Choice(NamedTuple):
     whole: Reduction | None = None
 
     @property
+    def certain(self) -> bool:
+        """Whether it is the same call at settings that leave nothing to chance."""
+        if self.whole is None or self.reduction is None:
+            return False
+        before, now = self.whole.program().program, self.reduction.program().program
+        return (before.library, before.operator) == (now.library, now.operator)
+
+    @property
     def exported(self) -> str:
         """What a plain form was exported from, in words (`from torch.istft`), or of a library's own call, what it stands for
-        (`seen in EinsumDense`); empty where it is none, or the same call at
-        other parameters, or only opera's way to load that file ties them.
+        (`seen in EinsumDense`); empty where it is none, or only opera's way to load that file ties them.
         """
-        if self.whole is None or self.reduction is None or self.reduction.fed:
+        if self.whole is None or self.reduction is None or self.reduction.fed or self.certain:
             return ""
-        before, now = self.whole.program().program, self.reduction.program().program
-        if (before.library, before.operator) == (now.library, now.operator):
-            return ""
-        return f"{'seen in' if before.library == now.library else 'from'} {brief(before.operator)}"
+        before = self.whole.program().program
+        return f"{'seen in' if before.library == self.reduction.program().program.library else 'from'} {brief(before.operator)}"
 
     @property
     def deciding(self) -> tuple[str, ...]:
@@ -73,7 +78,7 @@ class Choice(NamedTuple):
     @property
     def told(self) -> tuple[str, ...]:
         """What decides, and of a certain form the settings that leave nothing to chance: `p=1.0`."""
-        if self.whole is None or self.exported or self.reduction is None:
+        if self.whole is None or self.reduction is None or not self.certain:
             return self.deciding
         [before], [now] = (x.program().program.instances() for x in (self.whole, self.reduction))
         own = {x.name: x.value for x in before.inputs}
