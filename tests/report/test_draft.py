@@ -359,7 +359,9 @@ def test_a_title_names_the_dtypes_that_the_operator_leaves_open_where_they_are_u
     operands = tuple(Operand(name, value) for name, value in inputs.items())
     call = Instance("onnx", operator, {}, operands, ("y",), {"opset": {"": 22}})
     page = type("Told", (), {"parameters": (), "reduced": True, "blame": None})
-    assert stage._what(call, page, type("Shown", (), {"deciding": deciding, "reduction": None})) == told
+    assert (
+        stage._what(call, page, type("Shown", (), {"deciding": deciding, "told": deciding, "reduction": None})) == told
+    )
 
 
 def test_the_rule_is_looked_for_in_the_whole_text_by_the_words_of_what_decides():
@@ -433,7 +435,7 @@ def test_special_values_are_told_by_the_type_that_they_are_cast_to():
 def test_that_a_dtype_is_admitted_is_quoted_where_dtypes_matter(message, deciding, told):
     given = (Operand("X", Tensor.of(np.int32([1]))), Operand("Y", Tensor.of(np.int32([1]))))
     call = Instance("onnx", "Pow", {}, given, ("Z",), {"opset": {"": 15}})
-    shown = type("Shown", (), {"deciding": deciding})
+    shown = type("Shown", (), {"deciding": deciding, "told": deciding})
     found = quoting.quotes(call, shown, Outcome(CRASH, "compile", "Error", message))
     assert [x.text for x in found] == [
         "Among the types of T is tensor(int32).",
@@ -537,7 +539,7 @@ def test_a_short_script_shows_the_output_and_the_symptom_of_the_finding_or_nothi
 
 def test_a_runtime_that_fails_on_a_right_file_is_who_is_told(workspace, monkeypatch):
     """The exporter is under test, and its file is not at fault; no script is made, for the test is none of PyTorch's."""
-    monkeypatch.setattr(running, "script", lambda *_: ("", None, True))
+    monkeypatch.setattr(running, "script", lambda *_, **__: ("", None, True))
     seen = Outcome(CRASH, "infer", "Fail", "Non-zero status code returned while running ConvTranspose node")
     about = ABOUT | {"compiler": "onnxexport", "library": "torch"}
     test = drafted(workspace, seen)

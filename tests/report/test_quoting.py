@@ -12,7 +12,7 @@ from opera.report import quoting
 def quoted(operator, params, inputs, deciding, outcome):
     operands = tuple(Operand(name, Tensor.of(value)) for name, value in inputs.items())
     call = Instance("onnx", operator, params, operands, ("y",), {"opset": {"": 22}})
-    return [x.text for x in quoting.quotes(call, type("Shown", (), {"deciding": deciding}), outcome)]
+    return [x.text for x in quoting.quotes(call, type("Shown", (), {"deciding": deciding, "told": deciding}), outcome)]
 
 
 def wrong(expected, actual, output="y"):
