@@ -447,11 +447,12 @@ def _as_long(
 
 
 def _parities(program: Instance, failing: Sequence[Program]) -> Iterator[Feature]:
-    """Yield that an integer of an input beside the first is odd, or even, where several such fail alike."""
-    for name in [x.name for x in program.inputs[1:] if "int" in getattr(x.value, "dtype", "")]:
+    """Yield that an integer of an input beside the first is odd, or even, where several such fail alike; not of int64, which
+    sizes, axes and indices have: these are counted, not added."""
+    for name in [x.name for x in program.inputs[1:] if re.fullmatch("u?int(8|16|32)", getattr(x.value, "dtype", ""))]:
         for odd, says in ((1, f"an odd {name}"), (0, f"an even {name}")):
             feature = Feature(says, partial(_has_odd, name=name, odd=odd))
-            seen = {y for x in (program, *failing) for y in _numbers_of(x, name)}
+            seen = {y for x in (program, *failing) for y in _numbers_of(x, name) if y % 2 == odd}
             if feature.holds(program) and len(seen) > 1:
                 yield feature
 

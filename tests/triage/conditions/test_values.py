@@ -99,6 +99,9 @@ def test_that_an_integer_is_odd_is_told_where_several_odd_ones_fail_and_even_one
     assert together([*found.decided.besides, *found.circumstances]) == ["an odd x1"]
     one = borne(program, lambda x: second(x) == [1], told, {}, moot=lambda x: second(x) == [0])
     assert "an odd x1" not in one.circumstances
+    sizes = call(np.ones(3, F32), np.int64([1]))
+    found = borne(sizes, lambda x: bool(second(x)) and second(x)[0] % 2 == 1, told, {}, moot=lambda x: second(x) == [0])
+    assert "an odd x1" not in found.circumstances
 
 
 @given(st.lists(st.integers(1, 3), max_size=3), st.sampled_from(["float32", "uint8", "int64", "bool"]))
