@@ -516,3 +516,24 @@ def test_a_parameter_becomes_simpler_with_the_elements_that_it_asks_for() -> Non
     assert "dilation" not in kept[-1].instances()[0].params
     ask.needed, kept = True, [program]
     assert not reduce._fitted(ask, known, kept, 0) and kept == [program], "it passes without its dilation"
+
+
+@pytest.mark.parametrize(("constant", "told"), [("GenericConst", True), ("Var", False)])
+def test_what_is_said_of_a_constant_is_told_where_it_is_not_what_is_said_of_an_input(constant: str, told: bool) -> None:
+    def crash(of: str) -> Outcome:
+        return Outcome(CRASH, "load", "AttributeError", f"'{of}' object has no attribute 'tolist'")
+
+    class Asked:
+        def __init__(self, program: Program) -> None:
+            self.outcomes = {program.id: crash("Var")}
+
+        def look(self, programs: Sequence[Program]) -> list[Outcome]:
+            assert all(x.operators == ("Constant", "MaxUnpool") for x in programs)
+            return [crash(constant) for _ in programs]
+
+    shape = Tensor.of(np.array([1, 1, 1, 5], "i8"))
+    unpool = onnx(
+        "MaxUnpool", {"X": f32(1, 1, 1, 1), "I": Tensor.of(np.ones((1, 1, 1, 1), "i8")), "output_shape": shape}
+    )
+    said = (("output_shape", "'GenericConst' object has no attribute 'tolist'"),)
+    assert reduce._held(cast(Any, Asked(unpool)), unpool) == (said if told else ())
