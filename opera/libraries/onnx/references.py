@@ -53,7 +53,8 @@ def _mended() -> list[type]:
     """Return operators in place of the evaluator's.
 
     What is drawn in the likeness of a scalar is an array, too. Indices of MaxUnpool are places in `output_shape`. A loop
-    without a condition runs, one without an end is stopped, and what each round returns is stacked along an axis of its own.
+    without a condition runs, one without an end is refused or stopped, and what each round returns is stacked along an axis
+    of its own.
     """
     from onnx.reference.ops.op_loop import Loop
     from onnx.reference.ops.op_max_unpool import MaxUnpool
@@ -77,6 +78,8 @@ def _mended() -> list[type]:
         return (found,)
 
     def loop(self: Any, most: Any, cond: Any, *args: Any, **given: Any) -> Any:
+        if most is None and cond is None:  # what the body says of going on is not read then
+            raise RuntimeError("a loop with neither a trip count nor a condition has no end")
         body, rounds = self._run_body, list[Any]()  # set on each instance
 
         def kept(*of: Any, **more: Any) -> Any:

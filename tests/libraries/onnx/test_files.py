@@ -111,8 +111,11 @@ def test_a_loop_without_a_condition_runs_and_one_without_an_end_is_none(tmp_path
     nodes[-1].input[1] = ""
     _, known = files.opened(saved(tmp_path, nodes, initializers, "layer/y:0"), {"layer/x:0": X})
     assert known["y"] == Tensor.of(np.array([3.0, 2.0, 5.0], "f4"))
-    nodes[-1].input[0] = ""
+    many = [x if x.name != "layer/n" else numpy_helper.from_array(np.array(10**9), "layer/n") for x in initializers]
     with pytest.raises(InvalidTest, match="rounds"):
+        files.opened(saved(tmp_path, nodes, many, "layer/y:0"), {"layer/x:0": X})
+    nodes[-1].input[0] = ""
+    with pytest.raises(InvalidTest, match="has no end"):
         files.opened(saved(tmp_path, nodes, initializers, "layer/y:0"), {"layer/x:0": X})
 
 

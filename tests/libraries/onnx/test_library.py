@@ -303,7 +303,9 @@ def test_node_tests_wrap_quickly_and_their_source_builds_the_same_model(node_tes
         built = eval(shown["model"], names_of_scripts() | {"unpack": unpack})
         again = onnx.load(tmp_path / str(number) / "model.onnx")
         assert normal(built) == normal(again), case.provenance.test
-    assert np.median(seconds) < 0.006, "it takes .0025 on a quiet machine"
+    assert np.median(seconds) < 0.012, (
+        "it takes .0025 on a quiet machine; another process on the same core doubles that"
+    )
 
 
 def unpack(text, dtype, shape):
