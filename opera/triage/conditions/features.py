@@ -187,7 +187,8 @@ def either(dtypes: Iterable[str]) -> str:
 
 
 def _has_kind(program: Program, name: str, part: str) -> bool:
-    return part in getattr(tensor(program, name), "dtype", "")
+    held = tensor(program, name)  # what is left out is of no other kind
+    return held is None or part in held.dtype
 
 
 def _first_dtype(program: Program) -> str:

@@ -104,6 +104,13 @@ def test_that_an_integer_is_odd_is_told_where_several_odd_ones_fail_and_even_one
     assert "an odd x1" not in found.circumstances
 
 
+def test_what_is_left_out_is_of_no_other_dtype():
+    """An optional input of integers decides by being there, and not by being one of integers."""
+    program, without, other = call(F32([1]), np.int64([1])), call(F32([1])), call(F32([1]), F32([1]))
+    [kind] = [x for x in features(program, {}) if x.says == "an integer x1"]
+    assert [kind.holds(x) for x in (program, without, other)] == [True, True, False]
+
+
 @given(st.lists(st.integers(1, 3), max_size=3), st.sampled_from(["float32", "uint8", "int64", "bool"]))
 def test_an_input_is_tried_with_other_numbers_of_its_shape_and_dtype(sizes, dtype):
     program = call(np.ones(2, F32), np.ones(sizes, dtype))
