@@ -45,6 +45,12 @@ def declared() -> dict[str, str]:
 
 
 def _run(model: Any, feeds: Mapping[str, Value]) -> list[Value]:
+    """Return what a model computes. Raises LookupError where nothing is declared of a node: before PyTorch is imported."""
+    expressions = declared()
+    if others := {
+        x.op_type for x in model.graph.node if x.domain not in ("", "ai.onnx") or x.op_type not in expressions
+    }:
+        raise LookupError(f"no equivalent of {', '.join(sorted(others))} is declared")
     from opera.libraries.torch import codec as torch_values
     from opera.libraries.torch import eager
 
@@ -57,18 +63,15 @@ def _run(model: Any, feeds: Mapping[str, Value]) -> list[Value]:
         known |= {x.name: torch_values.to_torch(codec.from_tensor_proto(x)) for x in model.graph.initializer}
         versions = {x.domain: x.version for x in model.opset_import}
         for node in model.graph.node:
-            known |= zip(node.output, _call(node, versions, known), strict=False)
+            known |= zip(node.output, _call(node, expressions[node.op_type], versions, known), strict=False)
         return [_value(known[x.name]) for x in model.graph.output]
 
 
-def _call(node: Any, versions: Mapping[str, int], known: Mapping[str, Any]) -> Sequence[Any]:
-    """Return what a node computes. Raises LookupError where nothing is declared of it."""
+def _call(node: Any, expression: str, versions: Mapping[str, int], known: Mapping[str, Any]) -> Sequence[Any]:
+    """Return what a node computes. Raises LookupError where PyTorch does something else."""
     import torch
     from onnx import defs, helper
 
-    expression = declared().get(node.op_type) if node.domain in ("", "ai.onnx") else None
-    if expression is None:
-        raise LookupError(f"no equivalent of {node.op_type} is declared")
     schema = defs.get_schema(node.op_type, versions.get(node.domain, 1), "")
     stated = {x.name: helper.get_attribute_value(x) for x in node.attribute}
     defaults = {

@@ -67,10 +67,10 @@ def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: 
     with suppress(OperaError):
         several = telling.beside(probe, program) if verdicts else []
         several = several[:1] if "drawn" in of.outcome.details else several  # that is run many times
+    known = [x for _, x in causes.reduced(workspace)] if verdicts else []
     for question in _elsewhere(workspace, of, verdicts, several):
         there = {x: getattr(question, x) for x in KEY}
         at = msgspec.structs.replace(of, **there)
-        known = [x for _, x in causes.reduced(workspace)]
         ask = about(probe, at, Budget(seconds))
         ask.question = msgspec.structs.replace(ask.question, screened=True)
         ask.beside = witness.beside(workspace, verdicts[0])
