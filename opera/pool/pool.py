@@ -301,7 +301,7 @@ class Pool:
                 self._kill(worker, STARVED)
 
     def _look_at_server(self, server: Server, now: float) -> None:
-        """Hold a fork server to the time that imports may take, and end one that a job has stopped."""
+        """Hold a fork server to the time that imports may take, and have one that a job has stopped go on."""
         if server.state == "starting":
             pid = server.process.pid if server.process is not None else 0
             late = server.clock.look(pid) >= server.group.start_seconds

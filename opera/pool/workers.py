@@ -287,6 +287,7 @@ class Server:
         """End the process and all its workers; return how it ended and what it printed last."""
         if self.control is not None:
             self.control.close()
+            self.whole()  # one that is stopped would not hear of it
         text = ""
         if self.process is not None and self.log is not None:
             try:  # it kills its workers on its own
@@ -323,7 +324,7 @@ class Server:
     def eligible(self) -> bool:
         """Whether its first job may begin: one that may have killed the last server runs with no other beside it.
 
-        Nor on a server that an earlier one has killed or stopped: it would pay for that.
+        Nor on a server that an earlier one has killed: it would pay for that.
         """
         if not self.queue or self.state != "ready":
             return False
@@ -332,11 +333,13 @@ class Server:
         return (not suspect or self.whole()) if not running else not (suspect or any(x.suspect for x in running))
 
     def whole(self) -> bool:
-        """Whether it lives, and no job has stopped it; one that is stopped is killed, and will be heard of."""
+        """Whether it lives. One that a job has stopped goes on, as if nothing had happened."""
         found = processes.look(self.process.pid) if self.process is not None else None
-        if self.process is not None and found is not None and found.stopped:
-            self.process.kill()
-        return found is not None and not found.ended and not found.stopped
+        if (
+            self.process is not None and found is not None and found.stopped
+        ):  # "t": a debugger's, which SIGCONT does not end
+            self.process.send_signal(signal.SIGKILL if found.state == "t" else signal.SIGCONT)
+        return found is not None and not found.ended and found.state != "t"
 
 
 def ending(code: int) -> str:

@@ -132,7 +132,7 @@ GROUPS: dict[str, dict[str, Kind]] = {
         "daemon_kills_parent": Kind(ABORT, "infer", "killed its parent"),
         "kills_parent": Kind(ABORT, "infer", "killed its parent"),
         "stops_parent": Kind(PASS),
-        "stops_parent_and_hangs": Kind(ABORT, "compile", "killed its parent"),
+        "stops_parent_and_hangs": Kind(TIMEOUT, "compile", "timeout"),
     },
     "descriptors and the like": {
         "closes_all": Kind(ABORT, "infer", "closed files"),

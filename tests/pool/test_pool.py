@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from opera.pool.pool import Pool
+from opera.pool.pool import DEATHS, Pool
 from opera.pool.workers import ABORT, DONE, ERROR, OUT_OF_MEMORY, TIMEOUT, UNAVAILABLE, Group, Result
 
 JOBS = Group(call="faults.jobs:double", preload=("faults.jobs",))
@@ -258,6 +258,16 @@ def test_a_job_that_kills_its_parent_pays_for_it(pool: Pool) -> None:
     result = one(pool, "kill_server")
     assert (result.status, result.exit) == (ABORT, "killed its parent")
     assert one(pool, "double", 1).payload == 2
+
+
+def test_a_server_that_a_job_has_stopped_goes_on() -> None:
+    with Pool({"jobs": JOBS}, workers=2) as pool:
+        server = one(pool, "pid").payload[1]
+        for number in range(2 * DEATHS):
+            pool.submit("jobs", 0.0, seconds=20, call="faults.jobs:stop_server", tag="stops")
+            pool.submit("jobs", number, seconds=20, call="faults.jobs:double", tag="bystander", fresh=True)
+        assert [x.status for x in pool.results()] == [DONE] * 4 * DEATHS
+        assert one(pool, "pid").payload[1] == server
 
 
 def test_a_job_does_not_pay_for_a_server_that_was_stopped_before_it_began() -> None:
