@@ -110,12 +110,16 @@ def one_line(text: str, length: int) -> str:
 
 
 def in_list(finding: Finding, width: int) -> str:
-    """Return what is wrong with as many characters as a list has: the route by which it fails is not cut off.
+    """Return what is wrong with as many characters as a list has: neither the name nor the route by which it fails is cut off.
 
-    What other routes do is told by who shows one finding.
+    The library stands beside it in a list, so the paths of its names may go; what other routes do is told by who shows one
+    finding.
     """
     by = clean(finding.route.partition(";")[0])
     text = one_line(finding.sentence.replace(finding.route, by), 10 * width)
+    library, dot, _ = finding.operator.partition(".")
+    if dot and len(text) > width:
+        text = re.sub(rf"\b{re.escape(library)}\.(?:\w+\.)*(?=\w)", "", text)
     place = text.find(by) if by else -1
     if len(text) <= width or place < 0 or place + len(by) < width - 1:
         return text
