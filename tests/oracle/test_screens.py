@@ -393,6 +393,21 @@ def test_compilers_that_leave_out_the_same_do_not_dispute(tmp_path):
     assert (found.reason, found.tags, found.numbers["computes_as"]) == ("", (screens.LEFT_OUT,), "without alpha")
 
 
+def test_compilers_that_take_a_fraction_for_an_integer_do_not_dispute(tmp_path):
+    """Half of a product of integers is one: no compiler is right that takes alpha for 0."""
+    a, b = np.array([[2, 4]]), np.array([[3], [5]])
+    manifest, instance = made(tmp_path, "Gemm", {"A": a, "B": b}, np.array([[13]]), params={"alpha": 0.5})
+
+    class Whole(Answers):
+        opinions = staticmethod(
+            lambda *args: [*library.opinions(*args)[:1], Opinion("other", True, [Tensor.of(np.array([[0]]))])]
+        )
+        lacking = staticmethod(library.lacking)
+
+    found = asked_of(Whole(), manifest, tmp_path, instance, [Tensor.of(np.array([[0]]))])
+    assert (found.reason, found.tags, found.numbers["computes_as"]) == ("", (screens.LEFT_OUT,), "with alpha = 0.0")
+
+
 def test_values_that_a_schema_quotes_are_tried(tmp_path):
     manifest, _ = made(tmp_path, "Pad", {"data": f32(1, 2, 3), "pads": np.array([1, 1])}, params={"mode": "edge"})
     tried = {x.name for x in library.lacking(manifest, tmp_path, migrated.read_values(tmp_path, "inputs"), "")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator
 from functools import cache
@@ -54,12 +55,13 @@ def _mended() -> list[type]:
 
     What is drawn in the likeness of a scalar is an array, too. Indices of MaxUnpool are places in `output_shape`. A loop
     without a condition runs, one without an end is refused or stopped, and what each round returns is stacked along an axis
-    of its own.
+    of its own. RoiAlign's maximum is that of the samples, not of the four terms that each is the sum of.
     """
     from onnx.reference.ops.op_loop import Loop
     from onnx.reference.ops.op_max_unpool import MaxUnpool
     from onnx.reference.ops.op_random_normal_like import RandomNormalLike
     from onnx.reference.ops.op_random_uniform_like import RandomUniformLike
+    from onnx.reference.ops.op_roi_align import RoiAlign
 
     def like(of: Any) -> type:
         def run(self: Any, x: Any, **given: Any) -> Any:
@@ -97,9 +99,28 @@ def _mended() -> list[type]:
             found[place] = np.stack([x[place + 1] for x in rounds])
         return tuple(found)
 
+    def align(self: Any, x: Any, rois: Any, batch: Any, **given: Any) -> Any:
+        if given["mode"].lower() != "max":
+            return RoiAlign._run(self, x, rois, batch, **given)
+        high, wide, ratio, found = given["output_height"], given["output_width"], given["sampling_ratio"], list[Any]()
+        half = given["coordinate_transformation_mode"].lower() == "half_pixel"
+        for of, (left, top, right, bottom) in enumerate(np.asarray(rois, dtype=np.float64) * given["spatial_scale"]):
+            sizes = (bottom - top, right - left) if half else (max(bottom - top, 1.0), max(right - left, 1.0))
+            tall, broad = (ratio or max(math.ceil(size / by), 1) for size, by in zip(sizes, (high, wide), strict=True))
+            one = given | {
+                "mode": "avg",
+                "sampling_ratio": 1,
+                "output_height": high * tall,
+                "output_width": wide * broad,
+            }
+            (samples,) = RoiAlign._run(self, x, rois[of : of + 1], batch[of : of + 1], **one)
+            found.append(samples.reshape(1, -1, high, tall, wide, broad).max(axis=(3, 5)))
+        return (np.concatenate([np.empty((0, x.shape[1], high, wide), x.dtype), *found]),)
+
     bounded = type("Loop", (Loop,), {"_run": loop})
+    aligned = type("RoiAlign", (RoiAlign,), {"_run": align})
     unpooled = type("MaxUnpool", (MaxUnpool,), {"_run": unpool})
-    return [like(RandomNormalLike), like(RandomUniformLike), unpooled, bounded]
+    return [like(RandomNormalLike), like(RandomUniformLike), unpooled, bounded, aligned]
 
 
 def _brief(error: BaseException) -> str:
@@ -143,8 +164,8 @@ def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
     """Evaluate the model with another value of one of its attributes, and with older operators.
 
     What the compilers that agree against an expectation all leave out, or take for something else, is seen by this: their
-    answer is that of another model. Values are the default, for flags the other one, and for strings those that the
-    documentation quotes.
+    answer is that of another model. Values are the default, for flags the other one, for fractions the whole number that is
+    left of them where a converter takes them for integers, and for strings those that the documentation quotes.
     """
     import onnx
 
@@ -167,7 +188,7 @@ def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
         yield _ask_model(f"as of opset {version}", model, feeds)
 
 
-def _alternatives(node: Any, version: int) -> Iterator[tuple[str, str | int | None]]:
+def _alternatives(node: Any, version: int) -> Iterator[tuple[str, str | float | None]]:
     """Yield the attributes of a node with other values that they may have; None where they are left out."""
     from onnx import AttributeProto, defs, helper
 
@@ -180,7 +201,9 @@ def _alternatives(node: Any, version: int) -> Iterator[tuple[str, str | int | No
     for name, attr in sorted(declared.items()):
         has_default = bool(attr.default_value.type)
         value = present.get(name, helper.get_attribute_value(attr.default_value) if has_default else None)
-        if attr.type.value == AttributeProto.INT and value in (0, 1):
+        if attr.type.value == AttributeProto.FLOAT and isinstance(value, float) and value % 1:
+            yield name, float(math.trunc(value))
+        elif attr.type.value == AttributeProto.INT and value in (0, 1):
             yield name, 1 - int(value)
         elif attr.type.value == AttributeProto.STRING:
             own = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
