@@ -394,9 +394,9 @@ def test_compilers_that_leave_out_the_same_do_not_dispute(tmp_path):
 
 
 def test_compilers_that_take_a_fraction_for_an_integer_do_not_dispute(tmp_path):
-    """Half of a product of integers is one: no compiler is right that takes alpha for 0."""
-    a, b = np.array([[2, 4]]), np.array([[3], [5]])
-    manifest, instance = made(tmp_path, "Gemm", {"A": a, "B": b}, np.array([[13]]), params={"alpha": 0.5})
+    """Half of an even number is an integer: no compiler is right that takes alpha and beta for 0."""
+    inputs = {"A": np.array([[2, 4]]), "B": np.array([[3], [5]]), "C": np.array([[4]])}
+    manifest, instance = made(tmp_path, "Gemm", inputs, np.array([[15]]), params={"alpha": 0.5, "beta": 0.5})
 
     class Whole(Answers):
         opinions = staticmethod(
@@ -405,7 +405,18 @@ def test_compilers_that_take_a_fraction_for_an_integer_do_not_dispute(tmp_path):
         lacking = staticmethod(library.lacking)
 
     found = asked_of(Whole(), manifest, tmp_path, instance, [Tensor.of(np.array([[0]]))])
-    assert (found.reason, found.tags, found.numbers["computes_as"]) == ("", (screens.LEFT_OUT,), "with alpha = 0.0")
+    assert (found.reason, found.tags, found.numbers["computes_as"]) == (
+        "",
+        (screens.LEFT_OUT,),
+        "with alpha = 0.0, with beta = 0.0",
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_answer_of_another_dtype_disputes_no_values(tmp_path, dtype):
+    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)})
+    found = asked_of(Answers(np.array([5, 5], dtype)), manifest, tmp_path, instance, [Tensor.of(f32(7, 7))])
+    assert found.reason == (DISPUTED if dtype is np.float32 else "")
 
 
 def test_values_that_a_schema_quotes_are_tried(tmp_path):

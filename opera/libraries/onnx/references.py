@@ -173,14 +173,15 @@ def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
     whole = onnx.load(directory / manifest.artefacts["onnx"].file)
     versions = {item.domain: item.version for item in whole.opset_import}
     for place, node in enumerate(whole.graph.node):
-        for name, value in _alternatives(node, versions.get(node.domain, 1)):
+        for other in _alternatives(node, versions.get(node.domain, 1)):
             model = onnx.ModelProto.FromString(whole.SerializeToString())
             changed = model.graph.node[place]
-            kept = [attr for attr in changed.attribute if attr.name != name]
+            kept = [attr for attr in changed.attribute if attr.name not in other]
+            stated = [onnx.helper.make_attribute(name, value) for name, value in other.items() if value is not None]
             del changed.attribute[:]
-            changed.attribute.extend([*kept, *([] if value is None else [onnx.helper.make_attribute(name, value)])])
-            said = f"without {name}" if value is None else f"with {name} = {value!r}"
-            yield _ask_model(said, model, feeds)
+            changed.attribute.extend([*kept, *stated])
+            told = [f"without {name}" if value is None else f"with {name} = {value!r}" for name, value in other.items()]
+            yield _ask_model(", ".join(told), model, feeds)
     for version in _older(whole):
         model = onnx.ModelProto.FromString(whole.SerializeToString())
         for item in model.opset_import:
@@ -188,12 +189,15 @@ def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
         yield _ask_model(f"as of opset {version}", model, feeds)
 
 
-def _alternatives(node: Any, version: int) -> Iterator[tuple[str, str | float | None]]:
-    """Yield the attributes of a node with other values that they may have; None where they are left out."""
+def _alternatives(node: Any, version: int) -> Iterator[dict[str, str | float | None]]:
+    """Yield attributes of a node with other values that they may have, None where they are left out: one, or all fractions."""
     from onnx import AttributeProto, defs, helper
 
     present = {attr.name: helper.get_attribute_value(attr) for attr in node.attribute}
-    yield from ((name, None) for name in sorted(present))
+    for name in sorted(present):
+        yield {name: None}
+    if whole := {name: float(math.trunc(x)) for name, x in present.items() if isinstance(x, float) and x % 1}:
+        yield dict(whole)
     try:
         declared = defs.get_schema(node.op_type, version, node.domain).attributes
     except defs.SchemaError:
@@ -201,13 +205,13 @@ def _alternatives(node: Any, version: int) -> Iterator[tuple[str, str | float | 
     for name, attr in sorted(declared.items()):
         has_default = bool(attr.default_value.type)
         value = present.get(name, helper.get_attribute_value(attr.default_value) if has_default else None)
-        if attr.type.value == AttributeProto.FLOAT and isinstance(value, float) and value % 1:
-            yield name, float(math.trunc(value))
-        elif attr.type.value == AttributeProto.INT and value in (0, 1):
-            yield name, 1 - int(value)
+        if attr.type.value == AttributeProto.INT and value in (0, 1):
+            yield {name: 1 - int(value)}
         elif attr.type.value == AttributeProto.STRING:
             own = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-            yield from ((name, word) for word in schemas.words(attr.description, own) if word != own)
+            for word in schemas.words(attr.description, own):
+                if word != own:
+                    yield {name: word}
 
 
 def _older(model: Any) -> list[int]:
