@@ -593,3 +593,5 @@ def test_a_test_that_was_disputed_when_it_was_generated_needs_a_third_opinion(tm
     tagged = msgspec.structs.replace(manifest, tags=(*manifest.tags, DISPUTED))
     found = asked_of(Answers(*further), tagged, tmp_path, instance, [Tensor.of(f32(5, 5))])
     assert (found.reason, found.numbers.get("agrees_with_compiler")) == (reason, agrees)
+    if not further:
+        assert asked_of(Answers(), tagged, tmp_path, instance, [Tensor.of(np.array([5, 5]))]).reason == "", "a dtype"
