@@ -287,9 +287,9 @@ def _disputed(
     One that agrees with the expected outputs settles it: they stand, whoever else contradicts them. Until then, `further`
     ones are asked. Where none agrees with them, a compiler is excused that computes what an independent one computes; two
     that agree with each other then speak against the test's expectation. A reference that opera computed itself falls by any
-    contradiction. One that computed the same in higher precision speaks for whoever is nearer to it, whether it contradicts
-    the reference or not. Of a test that is tagged so from the start, only one that agrees with the expected outputs, or a more
-    precise one, says that they stand.
+    contradiction by one whose outputs are of the compiler's form: another dtype says nothing of values. One that computed the
+    same in higher precision speaks for whoever is nearer to it, whether it contradicts the reference or not. Of a test that is
+    tagged so from the start, only one that agrees with the expected outputs, or a more precise one, says that the values stand.
     """
     contradicting: list[tuple[Opinion, oracle.Comparison]] = []
     precise, refused = "", {}
@@ -314,13 +314,12 @@ def _disputed(
         elif not opinion.equivalent or _agree(manifest, actual, opinion.outputs):
             contradicting.append((opinion, against))
     like = [pair for pair in contradicting if not pair[0].precise and _agree(manifest, actual, pair[0].outputs or [])]
-    form = randomness.wrong_form(manifest, expected, actual)
     computed = [
         pair
         for pair in contradicting
         if not pair[0].precise
         and manifest.reference != "test"
-        and not (form and randomness.wrong_form(manifest, actual, pair[0].outputs or []))
+        and not randomness.wrong_form(manifest, actual, pair[0].outputs or [])
     ]
     for opinion, against in like or computed:
         return Screening(DISPUTED, {
@@ -330,7 +329,7 @@ def _disputed(
             "agrees_with_compiler": bool(like),
             **{f"{name}_error": error for name, error in refused.items()},
         })  # fmt: skip
-    if DISPUTED in manifest.tags and not precise:
+    if DISPUTED in manifest.tags and not precise and not randomness.wrong_form(manifest, expected, actual):
         return Screening(DISPUTED, {
             "by": "a reference that was asked when the test was generated",
             "agrees_with_compiler": False,

@@ -23,6 +23,7 @@ class Case(msgspec.Struct, frozen=True):
         live: Rebuilds the library's own model (opera.libraries.Exporting.live), where the artefact is `live`.
         dtypes: dtype that the model declares for each output, empty for what is no tensor: a compiler whose own types are fewer
             hands out another one by design. None at all where a case is judged from its names.
+        constants: Names of the inputs of the test that the artefact holds itself, in its initializers.
     """
 
     library: str
@@ -35,8 +36,9 @@ class Case(msgspec.Struct, frozen=True):
     live: Callable[[], Any] | None = None
     way: str = ""
     dtypes: tuple[str, ...] = ()
+    constants: tuple[str, ...] = ()
 
 
-def remembered(library: str, operator: str, variant: str, artefact: str) -> Case:
+def remembered(library: str, operator: str, variant: str, artefact: str, constants: tuple[str, ...] = ()) -> Case:
     """Return the case of a verdict that is judged anew from what is stored: its names alone, no model and no feeds."""
-    return Case(library, operator, Path(), {}, (), variant, artefact)
+    return Case(library, operator, Path(), {}, (), variant, artefact, constants=constants)

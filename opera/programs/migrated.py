@@ -9,6 +9,7 @@ that is needed to see a finding again. This module needs numpy and msgspec only.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -31,6 +32,10 @@ class Artefact(msgspec.Struct, frozen=True):
 
     file: str
     feeds: tuple[str, ...]
+
+    def constants(self, inputs: Iterable[str]) -> tuple[str, ...]:
+        """Return those of the manifest's inputs that the model holds itself."""
+        return tuple(name for name in inputs if name not in self.feeds)
 
 
 class Manifest(msgspec.Struct, frozen=True):

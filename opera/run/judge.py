@@ -6,6 +6,7 @@ Workers conclude by these functions when they have run a test, and the parent pr
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import msgspec
 
 from opera.compilers import Case, Frontend
-from opera.compilers.shared.messages import Claimed
+from opera.compilers.shared.messages import NEEDS_CONSTANT, Claimed
 from opera.compilers.shared.packing import NoAnswer, Refusal
 from opera.programs.verdicts import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, UNEXPORTED, UNSUPPORTED, Raised, Seen
 from opera.run import culprit
@@ -87,6 +88,8 @@ def conclude(frontend: Frontend, case: Case, stage: str, seen: Seen, error: Base
         reason = frontend.unsupported(case, stage, error)
     except Exception as failure:
         hooks = {"unsupported": f"{type(failure).__name__}: {cut(said(failure), 300)}"}
+    if reason is not None and (given := _given(case, reason)):
+        reason = Claimed(f"it wants a constant, and {given} is one")
     if isinstance(reason, Claimed) and seen.blame != culprit.OPERA:
         return Conclusion(REFUSED, symptom, message, hooks, claimed=cut(reason))
     if reason is not None:
@@ -96,6 +99,14 @@ def conclude(frontend: Frontend, case: Case, stage: str, seen: Seen, error: Base
     if seen.blame == culprit.LIBRARY:
         return Conclusion(UNEXPORTED, symptom, cut(f"the library cannot read what it exported: {message}"), hooks)
     return Conclusion(CRASH, symptom, message, hooks)
+
+
+def _given(case: Case, reason: str) -> str:
+    """Return the input that is to be a constant, by a refusal's own words, and is one in this file; empty where none is."""
+    if not reason.startswith(f"{NEEDS_CONSTANT}:"):
+        return ""
+    named = set(re.findall(r"\w+", reason.lower()))
+    return next((name for name in case.constants if name.lower() in named), "")
 
 
 def said(error: BaseException) -> str:

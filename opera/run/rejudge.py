@@ -152,9 +152,12 @@ def _still_agrees(workspace: Workspace, target: InstalledFrontend, verdict: Verd
 
 def _case(workspace: Workspace, target: InstalledFrontend, verdict: Verdict) -> Case:
     """Return what is still known of the case that a verdict is of: its names."""
-    operator = tests.operator(workspace, verdict.test)
+    operator, constants = tests.operator(workspace, verdict.test), tuple[str, ...]()
     artefact = next((x.artefact for x in target.variants if x.name == verdict.variant), "")
-    return remembered(target.library, operator, verdict.variant, artefact)
+    if verdict.outcome.verdict == UNSUPPORTED and (_folder(workspace, verdict) / "manifest.json").is_file():
+        manifest = read_manifest(_folder(workspace, verdict))
+        constants = manifest.artefacts[artefact].constants(manifest.inputs) if artefact in manifest.artefacts else ()
+    return remembered(target.library, operator, verdict.variant, artefact, constants)
 
 
 def _folder(workspace: Workspace, verdict: Verdict) -> Path:

@@ -253,7 +253,8 @@ def case_of(job: Job, manifest: Manifest, expected: list[Value] | None = None) -
     model = directory / artefact.file
     dtypes = tuple(x.dtype if isinstance(x, Tensor) else "" for x in expected)
     names = (manifest.outputs, job.variant, job.artefact)
-    return Case(manifest.library, manifest.operator, model, feeds, *names, live, job.way, dtypes)
+    held = artefact.constants(manifest.inputs)
+    return Case(manifest.library, manifest.operator, model, feeds, *names, live, job.way, dtypes, held)
 
 
 def _made(value: Value) -> Value:

@@ -214,6 +214,14 @@ def test_a_stateful_layer_starts_anew_with_every_inference(make):
         assert compare(expected, frontend.infer(compiled, case), case.outputs, None, None).symptom == ""
 
 
+def test_compiling_leaves_the_state_of_a_layer_as_it_was(make, run):
+    params = {"renorm": True, "momentum": 0.5, "renorm_momentum": 0.5}
+    case, expected = make("live", "keras.layers.BatchNormalization", params, context={"training": True}, inputs=X)
+    stage, outputs = run(xla, case)
+    assert stage == "done", outputs
+    assert compare(expected, outputs, case.outputs, None, None).symptom == ""
+
+
 @pytest.mark.parametrize("operator", ["keras.ops.svd", "keras.ops.argmax"])
 def test_a_file_that_its_own_runtime_refuses_is_the_exporters_fault(operator, make):
     with pytest.raises(WrongExport, match="ONNX Runtime does not run the exported file"):

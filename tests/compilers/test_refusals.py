@@ -121,6 +121,51 @@ def test_what_says_nothing_of_support_is_a_crash(text: str) -> None:
     assert found.verdict == CRASH
 
 
+MARKED = """-- IRFFT with a message:
+While validating node 'opset9::IRDFT IRDFT_25 (opset1::{made}[0]:f64[2,10,5,2], opset4::Range Range_20[0]:i32[1]) -> (dynamic[...])' with friendly_name 'IRDFT_25':
+FFT op input element type must be f32, f16, or bf16
+
+Summary:
+-- No conversion rule found for operations: {unknown}
+-- Conversion is failed for: IRFFT
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("made", "unknown", "verdict"),
+    [
+        ("Convert Convert_10", "ComplexTypeMark", CRASH),  # of a model in float32
+        ("Concat Concat_15", "ComplexTypeMark", UNSUPPORTED),  # of one in float64
+        ("Parameter x", "ComplexTypeMark", UNSUPPORTED),
+        ("Convert Convert_10", "AsString", UNSUPPORTED),
+    ],
+)
+def test_what_a_translator_made_is_no_limit_of_the_models_types(made: str, unknown: str, verdict: str) -> None:
+    text = MARKED.format(made=made, unknown=unknown)
+    seen = Seen((Raised(("openvino:OpConversionFailure", "builtins:Exception"), text),), culprit.COMPILER)
+    found = judge.conclude(openvino.FRONTENDS["keras"], remembered("keras", "Foo", "", "live"), "load", seen)
+    assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("while_executing", "verdict"),
+    [
+        ("", UNSUPPORTED),
+        (
+            "\n\nWhile executing %bucketize : [num_users=1] = call_function[target=torch.ops.aten.bucketize.Tensor]",
+            CRASH,
+        ),
+    ],
+)
+def test_a_graph_that_was_captured_depends_on_no_data(while_executing: str, verdict: str) -> None:
+    outer = Raised(("torch.onnx:ConversionError", "builtins:Exception"), "Failed to decompose the FX graph")
+    kinds = ("torch.fx.experimental.symbolic_shapes:GuardOnDataDependentSymNode", "builtins:Exception")
+    inner = Raised(kinds, f"Could not extract specialized integer from data-dependent expression u0{while_executing}")
+    case = remembered("torch", "torch.bucketize", "live", "live")
+    found = judge.conclude(onnxexport.FRONTENDS["torch"], case, "load", Seen((outer, inner), culprit.COMPILER))
+    assert found.verdict == verdict
+
+
 def test_what_an_adapter_itself_claims_is_no_finding() -> None:
     class Claims:
         def unsupported(self, *_: Any) -> str:

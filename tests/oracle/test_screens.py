@@ -393,6 +393,32 @@ def test_compilers_that_leave_out_the_same_do_not_dispute(tmp_path):
     assert (found.reason, found.tags, found.numbers["computes_as"]) == ("", (screens.LEFT_OUT,), "without alpha")
 
 
+def test_compilers_that_take_a_fraction_for_an_integer_do_not_dispute(tmp_path):
+    """Half of an even number is an integer: no compiler is right that takes alpha and beta for 0."""
+    inputs = {"A": np.array([[2, 4]]), "B": np.array([[3], [5]]), "C": np.array([[4]])}
+    manifest, instance = made(tmp_path, "Gemm", inputs, np.array([[15]]), params={"alpha": 0.5, "beta": 0.5})
+
+    class Whole(Answers):
+        opinions = staticmethod(
+            lambda *args: [*library.opinions(*args)[:1], Opinion("other", True, [Tensor.of(np.array([[0]]))])]
+        )
+        lacking = staticmethod(library.lacking)
+
+    found = asked_of(Whole(), manifest, tmp_path, instance, [Tensor.of(np.array([[0]]))])
+    assert (found.reason, found.tags, found.numbers["computes_as"]) == (
+        "",
+        (screens.LEFT_OUT,),
+        "with alpha = 0.0, with beta = 0.0",
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_answer_of_another_dtype_disputes_no_values(tmp_path, dtype):
+    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)})
+    found = asked_of(Answers(np.array([5, 5], dtype)), manifest, tmp_path, instance, [Tensor.of(f32(7, 7))])
+    assert found.reason == (DISPUTED if dtype is np.float32 else "")
+
+
 def test_values_that_a_schema_quotes_are_tried(tmp_path):
     manifest, _ = made(tmp_path, "Pad", {"data": f32(1, 2, 3), "pads": np.array([1, 1])}, params={"mode": "edge"})
     tried = {x.name for x in library.lacking(manifest, tmp_path, migrated.read_values(tmp_path, "inputs"), "")}
@@ -567,3 +593,5 @@ def test_a_test_that_was_disputed_when_it_was_generated_needs_a_third_opinion(tm
     tagged = msgspec.structs.replace(manifest, tags=(*manifest.tags, DISPUTED))
     found = asked_of(Answers(*further), tagged, tmp_path, instance, [Tensor.of(f32(5, 5))])
     assert (found.reason, found.numbers.get("agrees_with_compiler")) == (reason, agrees)
+    if not further:
+        assert asked_of(Answers(), tagged, tmp_path, instance, [Tensor.of(np.array([5, 5]))]).reason == "", "a dtype"

@@ -16,7 +16,7 @@ from opera.compilers.shared.packing import CannotCarry, NoAnswer
 from opera.compilers.tvm import compiler as tvm
 from opera.programs.case import remembered
 from opera.programs.migrated import Manifest
-from opera.programs.verdicts import CRASH, ERROR, OUT_OF_MEMORY, UNEXPORTED, UNSUPPORTED, Raised, Seen
+from opera.programs.verdicts import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, UNEXPORTED, UNSUPPORTED, Raised, Seen
 from opera.run import culprit, judge, worker
 
 
@@ -125,6 +125,18 @@ def test_a_refusal_of_an_adapter_is_one_whoever_raised_it() -> None:
 
     found = judge.conclude(xla.FRONTENDS["keras"], CASE, "load", seen(NoGraph("control flow"), culprit.OPERA))
     assert found.verdict == UNSUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("constants", "verdict"),
+    [(("split",), REFUSED), ((), UNSUPPORTED), (("input",), UNSUPPORTED)],
+)
+def test_who_wants_a_constant_and_is_given_one_contradicts_itself(constants, verdict) -> None:
+    case = msgspec.structs.replace(CASE, constants=constants)
+    error = Theirs("Only constant split supported for SplitToSequence")
+    found = judge.conclude(tvm.FRONTENDS["onnx"], case, "load", seen(error))
+    assert found.verdict == verdict
+    assert found.claimed == ("it wants a constant, and split is one" if verdict == REFUSED else "")
 
 
 class Broken:

@@ -24,9 +24,12 @@ def load(model, feeds, signature):
 
 
 def compile_call(loaded):
-    """Call it once, which compiles it."""
-    _, call, fed = loaded
+    """Call it once, which compiles it, and undo what that changes of the model's state."""
+    model, call, fed = loaded
+    before = [(variable, variable.numpy()) for variable in model.variables]
     call(*fed)
+    for variable, value in before:
+        variable.assign(value)
     return loaded
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator
 from functools import cache
@@ -54,12 +55,13 @@ def _mended() -> list[type]:
 
     What is drawn in the likeness of a scalar is an array, too. Indices of MaxUnpool are places in `output_shape`. A loop
     without a condition runs, one without an end is refused or stopped, and what each round returns is stacked along an axis
-    of its own.
+    of its own. RoiAlign's maximum is that of the samples, not of the four terms that each is the sum of.
     """
     from onnx.reference.ops.op_loop import Loop
     from onnx.reference.ops.op_max_unpool import MaxUnpool
     from onnx.reference.ops.op_random_normal_like import RandomNormalLike
     from onnx.reference.ops.op_random_uniform_like import RandomUniformLike
+    from onnx.reference.ops.op_roi_align import RoiAlign
 
     def like(of: Any) -> type:
         def run(self: Any, x: Any, **given: Any) -> Any:
@@ -97,9 +99,28 @@ def _mended() -> list[type]:
             found[place] = np.stack([x[place + 1] for x in rounds])
         return tuple(found)
 
+    def align(self: Any, x: Any, rois: Any, batch: Any, **given: Any) -> Any:
+        if given["mode"].lower() != "max":
+            return RoiAlign._run(self, x, rois, batch, **given)
+        high, wide, ratio, found = given["output_height"], given["output_width"], given["sampling_ratio"], list[Any]()
+        half = given["coordinate_transformation_mode"].lower() == "half_pixel"
+        for of, (left, top, right, bottom) in enumerate(np.asarray(rois, dtype=np.float64) * given["spatial_scale"]):
+            sizes = (bottom - top, right - left) if half else (max(bottom - top, 1.0), max(right - left, 1.0))
+            tall, broad = (ratio or max(math.ceil(size / by), 1) for size, by in zip(sizes, (high, wide), strict=True))
+            one = given | {
+                "mode": "avg",
+                "sampling_ratio": 1,
+                "output_height": high * tall,
+                "output_width": wide * broad,
+            }
+            (samples,) = RoiAlign._run(self, x, rois[of : of + 1], batch[of : of + 1], **one)
+            found.append(samples.reshape(1, -1, high, tall, wide, broad).max(axis=(3, 5)))
+        return (np.concatenate([np.empty((0, x.shape[1], high, wide), x.dtype), *found]),)
+
     bounded = type("Loop", (Loop,), {"_run": loop})
+    aligned = type("RoiAlign", (RoiAlign,), {"_run": align})
     unpooled = type("MaxUnpool", (MaxUnpool,), {"_run": unpool})
-    return [like(RandomNormalLike), like(RandomUniformLike), unpooled, bounded]
+    return [like(RandomNormalLike), like(RandomUniformLike), unpooled, bounded, aligned]
 
 
 def _brief(error: BaseException) -> str:
@@ -143,8 +164,8 @@ def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
     """Evaluate the model with another value of one of its attributes, and with older operators.
 
     What the compilers that agree against an expectation all leave out, or take for something else, is seen by this: their
-    answer is that of another model. Values are the default, for flags the other one, and for strings those that the
-    documentation quotes.
+    answer is that of another model. Values are the default, for flags the other one, for fractions the whole number that is
+    left of them where a converter takes them for integers, and for strings those that the documentation quotes.
     """
     import onnx
 
@@ -152,14 +173,15 @@ def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
     whole = onnx.load(directory / manifest.artefacts["onnx"].file)
     versions = {item.domain: item.version for item in whole.opset_import}
     for place, node in enumerate(whole.graph.node):
-        for name, value in _alternatives(node, versions.get(node.domain, 1)):
+        for other in _alternatives(node, versions.get(node.domain, 1)):
             model = onnx.ModelProto.FromString(whole.SerializeToString())
             changed = model.graph.node[place]
-            kept = [attr for attr in changed.attribute if attr.name != name]
+            kept = [attr for attr in changed.attribute if attr.name not in other]
+            stated = [onnx.helper.make_attribute(name, value) for name, value in other.items() if value is not None]
             del changed.attribute[:]
-            changed.attribute.extend([*kept, *([] if value is None else [onnx.helper.make_attribute(name, value)])])
-            said = f"without {name}" if value is None else f"with {name} = {value!r}"
-            yield _ask_model(said, model, feeds)
+            changed.attribute.extend([*kept, *stated])
+            told = [f"without {name}" if value is None else f"with {name} = {value!r}" for name, value in other.items()]
+            yield _ask_model(", ".join(told), model, feeds)
     for version in _older(whole):
         model = onnx.ModelProto.FromString(whole.SerializeToString())
         for item in model.opset_import:
@@ -167,12 +189,15 @@ def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
         yield _ask_model(f"as of opset {version}", model, feeds)
 
 
-def _alternatives(node: Any, version: int) -> Iterator[tuple[str, str | int | None]]:
-    """Yield the attributes of a node with other values that they may have; None where they are left out."""
+def _alternatives(node: Any, version: int) -> Iterator[dict[str, str | float | None]]:
+    """Yield attributes of a node with other values that they may have, None where they are left out: one, or all fractions."""
     from onnx import AttributeProto, defs, helper
 
     present = {attr.name: helper.get_attribute_value(attr) for attr in node.attribute}
-    yield from ((name, None) for name in sorted(present))
+    for name in sorted(present):
+        yield {name: None}
+    if whole := {name: float(math.trunc(x)) for name, x in present.items() if isinstance(x, float) and x % 1}:
+        yield dict(whole)
     try:
         declared = defs.get_schema(node.op_type, version, node.domain).attributes
     except defs.SchemaError:
@@ -181,10 +206,12 @@ def _alternatives(node: Any, version: int) -> Iterator[tuple[str, str | int | No
         has_default = bool(attr.default_value.type)
         value = present.get(name, helper.get_attribute_value(attr.default_value) if has_default else None)
         if attr.type.value == AttributeProto.INT and value in (0, 1):
-            yield name, 1 - int(value)
+            yield {name: 1 - int(value)}
         elif attr.type.value == AttributeProto.STRING:
             own = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-            yield from ((name, word) for word in schemas.words(attr.description, own) if word != own)
+            for word in schemas.words(attr.description, own):
+                if word != own:
+                    yield {name: word}
 
 
 def _older(model: Any) -> list[int]:

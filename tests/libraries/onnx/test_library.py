@@ -282,6 +282,23 @@ def test_onnx_runtime_agrees_or_refuses_and_the_evaluator_has_no_vote(tmp_path):
     assert [x.name for x in alone] == ["reference-evaluator"], "the test's own word is doubted by fewer"
 
 
+@pytest.mark.parametrize("ratio", [0, 1, 3])
+@pytest.mark.parametrize("mode", ["output_half_pixel", "half_pixel"])
+def test_the_greatest_sample_of_a_region_may_be_negative(tmp_path, ratio, mode):
+    """In a plane, a sample is the plane's value at its place: the greatest is that at a corner of the grid."""
+    high, wide = np.mgrid[:8, :8]
+    x, region = (-50 + 3.0 * high + wide).astype("float32")[None, None], f32(1, 1, 5, 6)
+    params = {"mode": "max", "coordinate_transformation_mode": mode, "sampling_ratio": ratio, "output_width": 2}
+    inputs = [("X", x), ("rois", region[None]), ("batch_indices", np.array([0]))]
+    case = captured("RoiAlign", inputs, params | {"output_height": 1}, ("Y",))
+    _, _, (found,) = wrap(case, tmp_path)
+    shift, tall, broad = 0.5 * (mode == "half_pixel"), ratio or 5, ratio or 2
+    last = [1 - shift + 2 * bin + (broad - 0.5) * 2 / broad for bin in range(2)]
+    bottom = 1 - shift + (tall - 0.5) * 5 / tall
+    assert np.allclose(found.array(), [[[[-50 + 3 * bottom + right for right in last]]]])
+    assert (found.array() < 0).all()
+
+
 @pytest.fixture(scope="module")
 def node_tests(extracted):
     """Every seventh node test of one node, as `opera extract` captured it."""
