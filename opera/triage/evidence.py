@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from opera.compilers import BODY, DECLARED, LAWFUL, MADE
+from opera.compilers import BODY, DECLARED, LAWFUL, MADE, SOURCE
 from opera.oracle.randomness import FORMS
 from opera.oracle.screens import AGREEING
 from opera.programs.verdicts import ERROR, INCONSISTENT, PASS, Outcome
@@ -22,6 +22,7 @@ from opera.triage.part import (
     WITHOUT,
     Tried,
     at_output,
+    converter,
     is_made,
     is_unlawful,
     listed,
@@ -99,10 +100,13 @@ def _missing(outcome: Outcome) -> bool:
 
 
 def _silent(tried: Tried, about: Subject) -> bool:
-    """Whether a way had nothing to say: no rule is broken, no operator runs by a body, other numbers were drawn."""
+    """Whether a way had nothing to say: no rule is broken, no operator runs by a body, other numbers were drawn, none
+    or several converters are known.
+    """
     of_body = tried.kind == BODY and not (tried.right or tried.wrong)
     drew = tried.kind not in (AS_FOUND, DECLARED) and _named(tried, about).message == DREW
-    return of_body or drew or (tried.kind == LAWFUL and not is_unlawful(tried.outcome))
+    unknown = tried.kind == SOURCE and not converter(tried)
+    return of_body or drew or unknown or (tried.kind == LAWFUL and not is_unlawful(tried.outcome))
 
 
 def _named(tried: Tried, about: Subject) -> Outcome:
@@ -120,6 +124,8 @@ def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
     """Say what came of one question; where it is not what a user's model is given to, of the output that the finding names."""
     if tried.kind in (AS_FOUND, DECLARED):
         return Evidence(tried.way, _evidence(tried), kind=tried.kind)
+    if tried.kind == SOURCE:
+        return Evidence(tried.way, converter(tried), kind=tried.kind)
     if tried.kind == LAWFUL:
         return Evidence(tried.way, "breaks a rule", tried.outcome.message, tried.kind)
     named = msgspec.structs.replace(tried, outcome=_named(tried, about))

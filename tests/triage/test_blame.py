@@ -9,9 +9,9 @@ from drafted import ABOUT, FINDING, drafted
 from faults.onnx_faults import Silent
 
 from opera import compilers
-from opera.compilers import APART, BODY, DECLARED, FILE, GIVEN, LAWFUL, LESS, MADE, OWN, onnxruntime
+from opera.compilers import APART, BODY, DECLARED, FILE, GIVEN, LAWFUL, LESS, MADE, OWN, SOURCE, onnxruntime
 from opera.compilers.onnxruntime import PLACES
-from opera.compilers.shared.packing import Made, Unlawful
+from opera.compilers.shared.packing import Made, Read, Unlawful
 from opera.libraries.onnx import library
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
@@ -44,6 +44,11 @@ def crash(stage: str, message: str = "it failed") -> Outcome:
 
 def made(digest: str) -> Outcome:
     return Outcome(ERROR, "compile", Made.__name__, digest)
+
+
+def source(*unread: str) -> Outcome:
+    lines = [f"f.py:{n} C._impl_v{n} never reads {x}" for n, x in enumerate(unread, 1)]
+    return Outcome(ERROR, "load", Read.__name__, "\n".join(lines))
 
 
 BROKEN = Outcome(ERROR, "compile", Unlawful.__name__, "a number is none of its dtype")
@@ -82,6 +87,10 @@ RULES = [
     ("conversion", WRONG, [(OWN, WRONG), (MADE, made("a")), (WITHOUT, made("a"))]),
     ("kernel", WRONG, [(OWN, RIGHT), (MADE, made("a")), (WITHOUT, made("b"))]),
     ("unknown", WRONG, [(MADE, NOTHING), (WITHOUT, NOTHING)]),
+    ("conversion", WRONG, [(OWN, RIGHT), (SOURCE, source("mode=1, axes"))]),
+    ("conversion", crash("compile", "topi"), [(SOURCE, source("axes, mode=1"))]),
+    ("unknown", WRONG, [(SOURCE, source("axes"))]),  # which does not decide
+    ("unknown", WRONG, [(SOURCE, source("mode=1", "mode=1"))]),  # of two converters one may read it
 ]
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import re
 import traceback
 from typing import Any
 
 from opera import precision
-from opera.compilers import Case, Involved, Recipe, Variant
+from opera.compilers import SOURCE, Case, Involved, Recipe, Variant
 from opera.compilers.shared import messages, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.shared.packing import Read
 from opera.compilers.tvm import onnx as importer
+from opera.compilers.tvm import reading
 from opera.compilers.tvm.onnx import Onnx
 from opera.compilers.tvm.values import feed, read
 from opera.programs.values import Value
@@ -34,6 +37,8 @@ class Torch(Onnx):
     def load(self, case: Case) -> Any:
         from opera.compilers.recipes import tvm_torch as recipe
 
+        if case.artefact == "pt2" and case.way == SOURCE:
+            raise Read("\n".join(_sources(str(case.model), case.operator)))
         return recipe.load(str(case.model)) if case.artefact == "pt2" else super().load(case)
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
@@ -61,17 +66,13 @@ class Torch(Onnx):
         """
         if case.artefact != "pt2":
             return super().conversion_function(case, error)
-        import torch
         from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
         told = _missing(error) or _raised(error)
         if told:
             return told
         name = case.operator.rsplit(".", 1)[-1]
-        program = torch.export.load(case.model).run_decompositions()
-        keys = torch_operators.telling(
-            (x.target.__name__ for x in program.graph.nodes if x.op == "call_function"), name
-        )
+        keys = list(_called_for(str(case.model), name))
         if len(keys) != 1:
             return f"expanded {name}"
         converter = ExportedProgramImporter().convert_map.get(keys[0])
@@ -79,6 +80,44 @@ class Torch(Onnx):
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         return importer.steps("torch" if artefact == "pt2" else "onnx", involved)
+
+
+def _called_for(path: str, name: str) -> dict[str, list[Any]]:
+    """Return the operators of a decomposed program that matter (`sub.Tensor`), with their nodes.
+
+    Args:
+        name: Of the operator that was exported, its last part.
+    """
+    import torch
+
+    found: dict[str, list[Any]] = {}
+    for node in torch.export.load(path).run_decompositions().graph.nodes:
+        if node.op == "call_function":
+            found.setdefault(node.target.__name__, []).append(node)
+    return {key: found[key] for key in torch_operators.telling(found, name)}
+
+
+def _sources(path: str, operator: str) -> list[str]:
+    """Return where the code stands that converts each operator that matters, and which of its arguments that never reads."""
+    from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+
+    converters, found = ExportedProgramImporter().convert_map, []
+    for key, nodes in _called_for(path, operator.rsplit(".", 1)[-1]).items():
+        converter = converters.get(key)
+        if converter is not None:
+            name = _called(converter.__code__, converter.__module__, key).partition(":")[2]
+            [argument, *_] = inspect.signature(converter).parameters
+            given = {x: keys for node in nodes for x, keys in _arguments(node).items()}
+            found.append(reading.told(name, converter, {argument: reading.Given(reading.NODE, given)}))
+    return found
+
+
+def _arguments(node: Any) -> dict[str, frozenset[str | int]]:
+    """Return the arguments that a node is given, by their names, each with what it may be read by: its name, or its place."""
+    schema = getattr(node.target, "_schema", None)
+    formals = [x.name for x in schema.arguments] if schema is not None else []
+    every = {name: frozenset({name, place}) for place, name in enumerate(formals)}
+    return {x: keys for x, keys in every.items() if x in node.kwargs or formals.index(x) < len(node.args)}
 
 
 def _missing(error: BaseException | None) -> str:
