@@ -145,8 +145,10 @@ def body(laid: Blame | None) -> str:
 
 def converter(laid: Blame) -> str:
     """Return the code that is to blame for a conversion, with file and line, where it is known and not in the reason."""
-    known = next((x.shows for x in laid.evidence if x.kind == SOURCE), "") if laid.verdict == CONVERSION else ""
-    return known if known not in laid.because else ""
+    known = next((x for x in laid.evidence if x.kind == SOURCE), None) if laid.verdict == CONVERSION else None
+    if known is None or known.shows in laid.because:
+        return ""
+    return ": ".join(filter(None, (known.shows, known.remark)))
 
 
 def runtime(frontend: str, laid: Blame | None) -> str:

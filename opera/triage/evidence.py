@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from opera.compilers import BODY, DECLARED, LAWFUL, MADE, SOURCE
+from opera.compilers.shared.packing import ALONE
 from opera.oracle.randomness import FORMS
 from opera.oracle.screens import AGREEING
 from opera.programs.verdicts import ERROR, INCONSISTENT, PASS, Outcome
@@ -37,6 +38,8 @@ ALIKE = ("the same answer", "the same failure")
 """Remarks on what fails by another route as it was found."""
 UNCONFIRMED = "the test that it was reduced from is not right by it"
 """Remark on a reduced program that is right by another route: small programs hide mistakes."""
+REPLACED = "with the library's answer in place of it, all is right"
+"""Remark on the converter of a model that has several."""
 LUCK = "with several elements it fails"
 """How a remark begins on what is right of one element, or of elements that are all alike, alone."""
 
@@ -125,7 +128,8 @@ def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
     if tried.kind in (AS_FOUND, DECLARED):
         return Evidence(tried.way, _evidence(tried), kind=tried.kind)
     if tried.kind == SOURCE:
-        return Evidence(tried.way, converter(tried), kind=tried.kind)
+        alone = tried.outcome.message.startswith(ALONE)
+        return Evidence(tried.way, converter(tried), REPLACED if alone else "", tried.kind)
     if tried.kind == LAWFUL:
         return Evidence(tried.way, "breaks a rule", tried.outcome.message, tried.kind)
     named = msgspec.structs.replace(tried, outcome=_named(tried, about))

@@ -23,7 +23,7 @@ from opera.compilers import (
     OWN,
     SOURCE,
 )
-from opera.compilers.shared.packing import NEVER, Made, Read, Unlawful
+from opera.compilers.shared.packing import ALONE, NEVER, Made, Read, Unlawful
 from opera.oracle.randomness import RANDOM
 from opera.programs.verdicts import (
     ABORT,
@@ -368,9 +368,9 @@ def converter(tried: Tried) -> str:
     reads axes`; empty where that is not one converter.
     """
     [line, *more] = tried.outcome.message.splitlines() or [""]
-    place, _, name = line.partition(NEVER)[0].partition(" ")
+    place, _, name = line.removeprefix(ALONE).partition(NEVER)[0].partition(" ")
     names = unread(tried)
-    if more or not is_read(tried.outcome):
+    if not name or more or not is_read(tried.outcome):
         return ""
     return f"{name} ({place})" + (f"{NEVER}{listed(names)}" if names else "")
 

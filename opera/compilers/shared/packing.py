@@ -42,6 +42,8 @@ class Unlawful(Refusal):
 
 
 NEVER = " never reads "
+ALONE = "of several "
+"""Before the converter with the library's answer in place of which a model is right that has several."""
 
 
 class Read(Refusal):

@@ -66,7 +66,7 @@ class Onnx:
         Variant("constants", "onnx-constants", after="rejected", preload=PRELOAD, trial=QUICK),
     )
     PACKAGES = ("tvm", "tvm_ffi")
-    WAYS = (
+    WAYS: tuple[Way, ...] = (
         Way("unoptimised", LESS, "opt_level=0, and LLVM at opt-level 0"),
         Way("relax", APART, "the imported Relax module, its operators as numpy has them"),
         Way("declared", DECLARED, "what the imported Relax module states of its outputs"),

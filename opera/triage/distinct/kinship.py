@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from opera.oracle import location, manner
+from opera.oracle.draws import CONSTANT
 from opera.oracle.messages import cause
 from opera.oracle.signature import normalise
 from opera.programs.program import Instance, Program
@@ -272,14 +273,21 @@ def exchanged(one: Instance, other: Instance) -> list[Instance] | None:
 
 def _composed(one: Reduction, other: Reduction) -> bool:
     """Whether a call that is made of several operators may hold what is wrong with one that is an operator itself: with wrong
-    answers that parameters of the same names decide.
+    answers that parameters of the same names decide, or that operator gives whatever it is given (`_always`).
     """
     both = (one, other)
     at = {(x.frontend, x.environment, x.outcome.verdict, x.outcome.stage, x.outcome.symptom) for x in both}
     names = {frozenset(map(deciding.key, x.deciding)) for x in both}
     places = [x.outcome.conversion_function for x in both]
-    alike = len(at) == len(names) == 1 and frozenset() not in names and one.outcome.verdict == INCONSISTENT
+    decided = (len(names) == 1 and frozenset() not in names) or _always(other)
+    alike = len(at) == 1 and decided and one.outcome.verdict == INCONSISTENT
     return alike and places[0].startswith(location.EXPANDED) and location.names_converter(places[1])
+
+
+def _always(of: Reduction) -> bool:
+    """Whether nothing decides: all programs near a reduced one fail, or what it should draw at random never varies."""
+    constant = of.outcome.details.get("drawn") == CONSTANT
+    return not of.deciding and not of.besides and of.near[1] == 0 and (of.near[0] > 0 or constant)
 
 
 def _holds(ask: Stating, program: Instance, other: tuple[Look, Reduction], another: Instance) -> str:
@@ -287,8 +295,10 @@ def _holds(ask: Stating, program: Instance, other: tuple[Look, Reduction], anoth
     decides.
     """
     (ask_other, theirs), names = other, ask.lowered(program)
-    if theirs.outcome.conversion_function.partition("@")[0] not in names:
+    if (place := theirs.outcome.conversion_function.partition("@")[0]) not in names:
         return APART if names else UNTOLD
+    if _always(theirs):
+        return ALIKE if names == [place] else UNTOLD
     values = {key: program.params[key] for says in theirs.deciding if (key := deciding.key(says)) in program.params}
     changed = msgspec.structs.replace(another, params={**another.params, **values})
     return ALIKE if changed == another or ask_other.fails(ask_other.look([changed])[0]) else APART
