@@ -45,8 +45,8 @@ from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import route as routes
-from opera.triage.conditions import deciding, telling
-from opera.triage.distinct import causes
+from opera.triage.conditions import deciding, peculiar, telling
+from opera.triage.distinct import causes, kinship
 from opera.triage.evidence import ALIKE, Evidence, evidence
 from opera.triage.part import (
     AS_FOUND,
@@ -328,6 +328,8 @@ def _lacking(about: Subject) -> Iterator[tuple[str, Program]]:
         lacks = smaller.without if deciding.named(told) else smaller.input_left_out
         if (program := lacks(about.program, name)) is not None:
             yield told, program
+        elif told == peculiar.FRACTION:
+            yield from ((told, x) for x in kinship.whole(about.program, {}))
 
 
 def _offered(workspace: Workspace, about: Subject, artefact: str) -> bool:

@@ -122,10 +122,16 @@ def _without(program: Program, names: Collection[str], defaults: Defaults) -> It
         bare = smaller.applied(trait.without, program) if name in names else None
         if bare is not None:
             yield name, bare
-    for bare in deciding.lacking(program, [peculiar.FRACTION], defaults) if peculiar.FRACTION in names else ():
+    for bare in whole(program, defaults) if peculiar.FRACTION in names else ():
+        yield peculiar.FRACTION, bare
+
+
+def whole(program: Program, defaults: Defaults) -> Iterator[Instance]:
+    """Yield what a program is with scales that give whole sizes, computing on the same numbers."""
+    for bare in deciding.lacking(program, [peculiar.FRACTION], defaults):
         if isinstance(program, Instance) and isinstance(bare, Instance):
             first = next(x for x in program.inputs if isinstance(x.value, Tensor))
-            yield peculiar.FRACTION, peculiar.with_input(bare, first.name, first.value)
+            yield peculiar.with_input(bare, first.name, first.value)
 
 
 def _same_without(ask: Stating, program: Program, bare: Program, shown: Outcome) -> bool:
