@@ -38,6 +38,7 @@ __all__ = [
     "OPTIMISATION",
     "OWN",
     "RECIPES",
+    "SOURCE",
     "Canary",
     "Case",
     "Compiler",
@@ -76,7 +77,7 @@ class Variant(msgspec.Struct, frozen=True):
 
 
 LESS, APART, OWN, DECLARED, MADE = "optimisation", "ir", "own", "declared", "made"
-LAWFUL, BODY, LOWERED, FILE, GIVEN = "lawful", "body", "lowered", "file", "given"
+LAWFUL, BODY, LOWERED, FILE, GIVEN, SOURCE = "lawful", "body", "lowered", "file", "given", "source"
 """Kinds of ways: see Way."""
 CONVERSION, OPTIMISATION, KERNEL = "conversion", "optimisation", "kernel"
 """Parts of a compiler: what a frontend's PLACES lead to."""
@@ -99,6 +100,8 @@ class Way(msgspec.Struct, frozen=True):
             compiler itself; a Refusal where it has kernels of all. LOWERED: as MADE, but the names of the operators that the
             model is of once it came to the compiler, as conversion_function has them. FILE: what an exporter wrote, run by
             another compiler that reads such files. GIVEN: the same model, given to the compiler in another way that users have.
+            SOURCE: nothing is run, but shared.packing.Read is raised, which says where the code stands that converts the model,
+            and which of its parameters and inputs that never reads, by its source.
         about: In words.
         stage: The first that differs: what fails before it fails alike.
         artefacts: Of GIVEN, the artefacts that can be given so.

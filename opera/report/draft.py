@@ -365,7 +365,8 @@ def _laid(told: Page) -> str:
     """Return which part is wrong, where that is known."""
     if told.blame is None or told.blame.verdict == part.UNKNOWN:
         return ""
-    return f"{told.blame.verdict}: {told.blame.because}"
+    code = blame.converter(told.blame)
+    return f"{told.blame.verdict}: {told.blame.because}{f'; it is converted by {code}' if code else ''}"
 
 
 def _reference(workspace: Workspace, shown: Choice, library: str) -> str:

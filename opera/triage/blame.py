@@ -11,7 +11,20 @@ from typing import Any
 import msgspec
 
 from opera import compilers
-from opera.compilers import APART, BODY, GIVEN, KERNEL, LAWFUL, LESS, LOWERED, MADE, OPTIMISATION, Way
+from opera.compilers import (
+    APART,
+    BODY,
+    CONVERSION,
+    GIVEN,
+    KERNEL,
+    LAWFUL,
+    LESS,
+    LOWERED,
+    MADE,
+    OPTIMISATION,
+    SOURCE,
+    Way,
+)
 from opera.errors import NoAnswer
 from opera.oracle.randomness import FORMS, RANDOM
 from opera.programs import migrated
@@ -32,8 +45,8 @@ from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import route as routes
-from opera.triage.conditions import deciding, telling
-from opera.triage.distinct import causes
+from opera.triage.conditions import deciding, peculiar, telling
+from opera.triage.distinct import causes, kinship
 from opera.triage.evidence import ALIKE, Evidence, evidence
 from opera.triage.part import (
     AS_FOUND,
@@ -53,7 +66,7 @@ from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.shrink import smaller
 
 NOWHERE = Provenance("blame", "", "")
-RULES = 4
+RULES = 5
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
 
 
@@ -128,6 +141,14 @@ def body(laid: Blame | None) -> str:
     """Return what of the library is wrong where it is an operator's definition: `ONNX's own function body`; else nothing."""
     asked = laid.evidence if laid is not None and laid.verdict == LIBRARY else ()
     return next((x.way.partition(" of it")[0] for x in asked if x.kind == BODY), "")
+
+
+def converter(laid: Blame) -> str:
+    """Return the code that is to blame for a conversion, with file and line, where it is known and not in the reason."""
+    known = next((x for x in laid.evidence if x.kind == SOURCE), None) if laid.verdict == CONVERSION else None
+    if known is None or known.shows in laid.because:
+        return ""
+    return ": ".join(filter(None, (known.shows, known.remark)))
 
 
 def runtime(frontend: str, laid: Blame | None) -> str:
@@ -242,7 +263,9 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
     early = about.seen.stage == "load"
     ways = [x for x in compilers.ways(frontend) if not early or x.stage == "load"]
     ways = [x for x in ways if not x.artefacts or route.artefact in x.artefacts]
-    found += [Ask(x.kind, x.about, _by(about, x)) for x in ways if x.kind not in (MADE, LOWERED)]
+    decides = tuple(map(deciding.key, about.deciding))
+    asked_by = (x for x in ways if x.kind not in (MADE, LOWERED))
+    found += [Ask(x.kind, x.about, _by(about, x), decides if x.kind == SOURCE else ()) for x in asked_by]
     found += (x for way in ways if way.kind == MADE for x in _converted(about, way))
     for other in frontend.VARIANTS:
         if other.name != route.name and _offered(workspace, about, other.artefact):
@@ -305,6 +328,8 @@ def _lacking(about: Subject) -> Iterator[tuple[str, Program]]:
         lacks = smaller.without if deciding.named(told) else smaller.input_left_out
         if (program := lacks(about.program, name)) is not None:
             yield told, program
+        elif told == peculiar.FRACTION:
+            yield from ((told, x) for x in kinship.whole(about.program, {}))
 
 
 def _offered(workspace: Workspace, about: Subject, artefact: str) -> bool:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from opera.compilers import BODY, DECLARED, LAWFUL, MADE
+from opera.compilers import BODY, DECLARED, LAWFUL, MADE, SOURCE
+from opera.compilers.shared.packing import ALONE
 from opera.oracle.randomness import FORMS
 from opera.oracle.screens import AGREEING
 from opera.programs.verdicts import ERROR, INCONSISTENT, PASS, Outcome
@@ -22,6 +23,7 @@ from opera.triage.part import (
     WITHOUT,
     Tried,
     at_output,
+    converter,
     is_made,
     is_unlawful,
     listed,
@@ -36,6 +38,8 @@ ALIKE = ("the same answer", "the same failure")
 """Remarks on what fails by another route as it was found."""
 UNCONFIRMED = "the test that it was reduced from is not right by it"
 """Remark on a reduced program that is right by another route: small programs hide mistakes."""
+REPLACED = "with the library's answer in place of it, all is right"
+"""Remark on the converter of a model that has several."""
 LUCK = "with several elements it fails"
 """How a remark begins on what is right of one element, or of elements that are all alike, alone."""
 
@@ -99,10 +103,13 @@ def _missing(outcome: Outcome) -> bool:
 
 
 def _silent(tried: Tried, about: Subject) -> bool:
-    """Whether a way had nothing to say: no rule is broken, no operator runs by a body, other numbers were drawn."""
+    """Whether a way had nothing to say: no rule is broken, no operator runs by a body, other numbers were drawn, none
+    or several converters are known.
+    """
     of_body = tried.kind == BODY and not (tried.right or tried.wrong)
     drew = tried.kind not in (AS_FOUND, DECLARED) and _named(tried, about).message == DREW
-    return of_body or drew or (tried.kind == LAWFUL and not is_unlawful(tried.outcome))
+    unknown = tried.kind == SOURCE and not converter(tried)
+    return of_body or drew or unknown or (tried.kind == LAWFUL and not is_unlawful(tried.outcome))
 
 
 def _named(tried: Tried, about: Subject) -> Outcome:
@@ -120,6 +127,9 @@ def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
     """Say what came of one question; where it is not what a user's model is given to, of the output that the finding names."""
     if tried.kind in (AS_FOUND, DECLARED):
         return Evidence(tried.way, _evidence(tried), kind=tried.kind)
+    if tried.kind == SOURCE:
+        alone = tried.outcome.message.startswith(ALONE)
+        return Evidence(tried.way, converter(tried), REPLACED if alone else "", tried.kind)
     if tried.kind == LAWFUL:
         return Evidence(tried.way, "breaks a rule", tried.outcome.message, tried.kind)
     named = msgspec.structs.replace(tried, outcome=_named(tried, about))

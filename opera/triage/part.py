@@ -9,8 +9,21 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from opera.compilers import APART, BODY, CONVERSION, DECLARED, FILE, KERNEL, LAWFUL, LESS, MADE, OPTIMISATION, OWN
-from opera.compilers.shared.packing import Made, Unlawful
+from opera.compilers import (
+    APART,
+    BODY,
+    CONVERSION,
+    DECLARED,
+    FILE,
+    KERNEL,
+    LAWFUL,
+    LESS,
+    MADE,
+    OPTIMISATION,
+    OWN,
+    SOURCE,
+)
+from opera.compilers.shared.packing import ALONE, NEVER, Made, Read, Unlawful
 from opera.oracle.randomness import RANDOM
 from opera.programs.verdicts import (
     ABORT,
@@ -43,11 +56,11 @@ class Tried(msgspec.Struct, frozen=True):
     """One question and what came of it.
 
     Attributes:
-        kind: LESS, APART, FILE, OWN, DECLARED, MADE, LAWFUL or BODY (opera.compilers.Way); AS_FOUND, ROUTE, CONSTANTS or
-            INPUTS: the same frontend; WITHOUT: as MADE, of the program without something that decides; OTHER: another compiler;
-            SEVERAL: a ROUTE or OTHER, of another program (opera.triage.conditions.telling).
+        kind: LESS, APART, FILE, OWN, DECLARED, MADE, LAWFUL, BODY or SOURCE (opera.compilers.Way); AS_FOUND, ROUTE, CONSTANTS
+            or INPUTS: the same frontend; WITHOUT: as MADE, of the program without something that decides; OTHER: another
+            compiler; SEVERAL: a ROUTE or OTHER, of another program (opera.triage.conditions.telling).
         way: In words.
-        names: Of CONSTANTS what is a constant then; of WITHOUT what is left out.
+        names: Of CONSTANTS what is a constant then; of WITHOUT what is left out; of SOURCE what decides.
     """
 
     kind: str
@@ -86,8 +99,8 @@ def decide(
        not run must be run by a compiler; and where float32 rounds as much as is wrong, it is right by chance.
     5. It fails in words, and what the importer made breaks a rule of the compiler's own: CONVERSION. So it is where it passes
        with constants for the shapes, axes and the like that the failing model has as inputs, and what the importer made of
-       these is not right when it is run apart; and where the importer makes the same of the program as of the one without what
-       decides, which passes.
+       these is not right when it is run apart; and where the code that converts it never reads what decides, or the importer
+       makes the same of the program as of the one without that, which passes.
     6. Dtype or shape is what differs, and what the importer made states for that output what is returned: it is the
        CONVERSION. It states what is expected, and not as the most that it can be: the KERNEL.
     7. What the importer made is run apart: wrong, it is the CONVERSION, right, what comes after it, the KERNEL. Run by other
@@ -147,6 +160,9 @@ def decide(
                 CONVERSION,
                 f"it passes by way of {found.way}{where}: what the importer does with the inputs is wrong",
             )
+    for found in by[SOURCE]:
+        if unread(found):
+            return CONVERSION, converter(found)
     made = {x.outcome.message for x in by[MADE] if is_made(x.outcome)}
     for found in by[WITHOUT]:
         if is_made(found.outcome) and found.outcome.message in made:
@@ -338,6 +354,30 @@ def is_made(outcome: Outcome) -> bool:
 def is_unlawful(outcome: Outcome) -> bool:
     """Whether it is what a way of kind LAWFUL raises."""
     return outcome.symptom == Unlawful.__name__
+
+
+def unread(tried: Tried) -> list[str]:
+    """Return what decides of what a way of kind SOURCE says is never read by the one converter that a model has."""
+    [line, *more] = tried.outcome.message.splitlines() or [""]
+    told = line.partition(NEVER)[2].split(", ") if is_read(tried.outcome) and not more else []
+    return [name for name in tried.names if name in told]
+
+
+def converter(tried: Tried) -> str:
+    """Return which code converts a model, and what decides and it never reads: `Resize._impl_v18 (onnx_frontend.py:3825) never
+    reads axes`; empty where that is not one converter.
+    """
+    [line, *more] = tried.outcome.message.splitlines() or [""]
+    place, _, name = line.removeprefix(ALONE).partition(NEVER)[0].partition(" ")
+    names = unread(tried)
+    if not name or more or not is_read(tried.outcome):
+        return ""
+    return f"{name} ({place})" + (f"{NEVER}{listed(names)}" if names else "")
+
+
+def is_read(outcome: Outcome) -> bool:
+    """Whether it is what a way of kind SOURCE raises."""
+    return outcome.symptom == Read.__name__
 
 
 def listed(names: Iterable[str]) -> str:

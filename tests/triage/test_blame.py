@@ -9,9 +9,9 @@ from drafted import ABOUT, FINDING, drafted
 from faults.onnx_faults import Silent
 
 from opera import compilers
-from opera.compilers import APART, BODY, DECLARED, FILE, GIVEN, LAWFUL, LESS, MADE, OWN, onnxruntime
+from opera.compilers import APART, BODY, DECLARED, FILE, GIVEN, LAWFUL, LESS, MADE, OWN, SOURCE, onnxruntime
 from opera.compilers.onnxruntime import PLACES
-from opera.compilers.shared.packing import Made, Unlawful
+from opera.compilers.shared.packing import Made, Read, Unlawful
 from opera.libraries.onnx import library
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
@@ -23,6 +23,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, evidence, part
 from opera.triage.blame import Blame, Subject
+from opera.triage.conditions import peculiar
 from opera.triage.findings import _unexplained, findings
 from opera.triage.part import AS_FOUND, CONSTANTS, INPUTS, OTHER, ROUTE, SEVERAL, WITHOUT, Tried
 from opera.triage.reduction import Reduction
@@ -44,6 +45,11 @@ def crash(stage: str, message: str = "it failed") -> Outcome:
 
 def made(digest: str) -> Outcome:
     return Outcome(ERROR, "compile", Made.__name__, digest)
+
+
+def source(*unread: str) -> Outcome:
+    lines = [f"f.py:{n} C._impl_v{n} never reads {x}" for n, x in enumerate(unread, 1)]
+    return Outcome(ERROR, "load", Read.__name__, "\n".join(lines))
 
 
 BROKEN = Outcome(ERROR, "compile", Unlawful.__name__, "a number is none of its dtype")
@@ -82,6 +88,10 @@ RULES = [
     ("conversion", WRONG, [(OWN, WRONG), (MADE, made("a")), (WITHOUT, made("a"))]),
     ("kernel", WRONG, [(OWN, RIGHT), (MADE, made("a")), (WITHOUT, made("b"))]),
     ("unknown", WRONG, [(MADE, NOTHING), (WITHOUT, NOTHING)]),
+    ("conversion", WRONG, [(OWN, RIGHT), (SOURCE, source("mode=1, axes"))]),
+    ("conversion", crash("compile", "topi"), [(SOURCE, source("axes, mode=1"))]),
+    ("unknown", WRONG, [(SOURCE, source("axes"))]),  # which does not decide
+    ("unknown", WRONG, [(SOURCE, source("mode=1", "mode=1"))]),  # of two converters one may read it
 ]
 
 
@@ -91,6 +101,20 @@ def test_the_first_rule_that_holds_decides(verdict: str, seen: Outcome, tried: l
     found, because = part.decide(seen, rows, PLACES, exporter=False)
     assert found == verdict, because
     assert because
+
+
+def test_what_decides_is_taken_away_on_the_same_numbers_to_see_whether_the_importer_makes_the_same() -> None:
+    x, scales = np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3), np.array([1, 1, 1.5, 1], np.float32)
+    inputs = Operand("X", Tensor.of(x)), Operand("scales", Tensor.of(scales))
+    program = Instance("onnx", "Resize", {"mode": "linear"}, inputs, ("Y",), {"opset": {"": 19}})
+    about = Subject(
+        "F", "e", "tvm-onnx", "constants", "t", WRONG, ("mode='linear'", peculiar.FRACTION), program=program
+    )
+    (first, bare), (second, whole) = blame._lacking(about)
+    assert (first, bare.params) == ("mode='linear'", {})
+    assert second == peculiar.FRACTION
+    assert whole.inputs[0] == inputs[0]
+    assert np.allclose(whole.inputs[1].value.array() * x.shape, np.floor(scales * x.shape))
 
 
 def test_where_no_importer_changes_the_model_the_kernel_is_left() -> None:

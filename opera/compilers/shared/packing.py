@@ -10,7 +10,19 @@ import numpy as np
 from opera.compilers.recipes.bits import BITS, packed, unpacked
 from opera.programs.values import CONTAINERS, Tensor
 
-__all__ = ["BITS", "CannotCarry", "Made", "NoAnswer", "Refusal", "Told", "Unlawful", "of_numpy", "pack", "unpack"]
+__all__ = [
+    "BITS",
+    "CannotCarry",
+    "Made",
+    "NoAnswer",
+    "Read",
+    "Refusal",
+    "Told",
+    "Unlawful",
+    "of_numpy",
+    "pack",
+    "unpack",
+]
 
 
 class Refusal(Exception):
@@ -27,6 +39,17 @@ class Made(Refusal):
 
 class Unlawful(Refusal):
     """What a way of kind LAWFUL raises (opera.compilers.Way): which rule what the importer made breaks."""
+
+
+NEVER = " never reads "
+ALONE = "of several "
+"""Before the converter with the library's answer in place of which a model is right that has several."""
+
+
+class Read(Refusal):
+    """What a way of kind SOURCE raises (opera.compilers.Way): which code converts a model, and after NEVER what it never reads
+    of that: `onnx_frontend.py:3825 Resize._impl_v18 never reads antialias, axes`. A line a converter.
+    """
 
 
 class Told(Exception):

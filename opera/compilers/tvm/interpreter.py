@@ -139,6 +139,8 @@ def _value(node: Any, known: dict[Any, Any]) -> Any:
             return known[node]
         case tvm.ir.Constant() if hasattr(node, "data"):
             return node.data.numpy()
+        case relax.Expr() if hasattr(getattr(node, "value", None), "numpy"):  # so from TVM 0.26 on
+            return node.value.numpy()
         case relax.ShapeExpr():
             return tuple(int(x) for x in _static(node.values))
         case relax.Tuple():
@@ -179,6 +181,10 @@ def _call(name: str, arguments: list[Any], attrs: Any) -> Any:
             return 1 / (1 + np.exp(-x))
         case "rsqrt":
             return 1 / np.sqrt(x)
+        case "nn.softmax" | "nn.log_softmax":
+            raised = np.exp(x - np.max(x, int(attrs.axis), keepdims=True))
+            shares = raised / np.sum(raised, int(attrs.axis), keepdims=True)
+            return shares if name == "nn.softmax" else np.log(shares)
         case "nn.relu":
             return np.maximum(x, 0)
         case "clip":

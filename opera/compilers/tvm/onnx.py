@@ -19,6 +19,7 @@ from opera.compilers import (
     MADE,
     OPTIMISATION,
     RECIPES,
+    SOURCE,
     Case,
     Involved,
     Recipe,
@@ -27,8 +28,8 @@ from opera.compilers import (
 )
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import Made
-from opera.compilers.tvm import lawful, trial
+from opera.compilers.shared.packing import Made, Read
+from opera.compilers.tvm import lawful, reading, trial
 from opera.compilers.tvm.interpreter import Declared, Interpreted, digest
 from opera.compilers.tvm.values import feed, read
 from opera.programs.values import Value
@@ -46,6 +47,9 @@ QUICK = "quick"
 PLAIN = "plain"
 """Without keep_params_in_input, which is off by default, initializers become constants of the module."""
 
+INPUT = "input "
+"""Before an input that may be left out, where it is told with parameters."""
+
 PLACES = {
     r"legalize_ops|\btopi\b|tirx?/|\bte/|s_tir|codegen|target/|tir\.": KERNEL,
     r"relax/transform/(?:fold|fuse|dead|canonical|eliminate|simplify)": OPTIMISATION,
@@ -62,7 +66,7 @@ class Onnx:
         Variant("constants", "onnx-constants", after="rejected", preload=PRELOAD, trial=QUICK),
     )
     PACKAGES = ("tvm", "tvm_ffi")
-    WAYS = (
+    WAYS: tuple[Way, ...] = (
         Way("unoptimised", LESS, "opt_level=0, and LLVM at opt-level 0"),
         Way("relax", APART, "the imported Relax module, its operators as numpy has them"),
         Way("declared", DECLARED, "what the imported Relax module states of its outputs"),
@@ -72,6 +76,7 @@ class Onnx:
             PLAIN, GIVEN, "from_onnx(model) alone, its initializers constants", "load", ("onnx", "onnx-constants"),
             ("imported with keep_params_in_input=True", "without keep_params_in_input"),
         ),
+        Way("source", SOURCE, "the code that converts it", "load", ("onnx", "onnx-constants", "pt2")),
     )  # fmt: skip
     PLACES: Mapping[str, str] = PLACES
     PYTHON: tuple[str, ...] = PRELOAD
@@ -79,6 +84,8 @@ class Onnx:
     def load(self, case: Case) -> Any:
         from opera.compilers.recipes import tvm_onnx as recipe
 
+        if case.way == SOURCE:
+            raise Read("\n".join(_sources(str(case.model))))
         return _plain(str(case.model)) if case.way == PLAIN else recipe.load(str(case.model))
 
     def compile(self, loaded: Any, case: Case) -> Any:
@@ -126,8 +133,7 @@ class Onnx:
         converter = onnx_frontend._get_convert_map().get(nodes[0]) if len(nodes) == 1 else None
         if converter is None:
             return name
-        opset = next((item.version for item in model.opset_import if item.domain in ("", "ai.onnx")), 1)
-        function = converter.get_converter(opset)
+        function = converter.get_converter(_opset(model))
         return f"{function.__module__.rsplit('.', 1)[-1]}:{function.__qualname__}"
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
@@ -141,6 +147,30 @@ def _opsets() -> dict[str, int]:
     names = (name for converter in onnx_frontend._get_convert_map().values() for name in dir(converter))
     found = {int(version[1]) for name in names if (version := re.fullmatch(r"_impl_v(\d+)", name))}
     return {"": max(found)} if found else {}
+
+
+def _opset(model: Any) -> int:
+    return next((item.version for item in model.opset_import if item.domain in ("", "ai.onnx")), 1)
+
+
+def _sources(path: str) -> list[str]:
+    """Return where the code stands that converts each node, and which of its attributes and inputs that never reads."""
+    import onnx
+    from tvm.relax.frontend.onnx import onnx_frontend
+
+    model, found = onnx.load(path), []
+    for node in model.graph.node:
+        converter = onnx_frontend._get_convert_map().get(node.op_type)
+        if converter is not None and onnx.defs.has(node.op_type, node.domain):
+            formals = [x.name for x in onnx.defs.get_schema(node.op_type, _opset(model), node.domain).inputs]
+            inputs = {f"{INPUT}{formals[k]}": frozenset({k}) for k, x in enumerate(node.input[: len(formals)]) if x}
+            given = {
+                "attr": reading.Given(reading.NAMED, {x.name: frozenset({x.name}) for x in node.attribute}),
+                "inputs": reading.Given(reading.PLACED, inputs),
+            }
+            function = converter.get_converter(_opset(model))
+            found.append(reading.told(function.__qualname__, function, given))
+    return list(dict.fromkeys(found))
 
 
 def _plain(path: str) -> Any:

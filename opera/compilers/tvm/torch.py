@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import re
 import traceback
 from typing import Any
 
 from opera import precision
-from opera.compilers import Case, Involved, Recipe, Variant
+from opera.compilers import LOWERED, SOURCE, Case, Involved, Recipe, Variant, Way
 from opera.compilers.shared import messages, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.shared.packing import ALONE, Made, Read
 from opera.compilers.tvm import onnx as importer
+from opera.compilers.tvm import reading, replaced
 from opera.compilers.tvm.onnx import Onnx
 from opera.compilers.tvm.values import feed, read
 from opera.programs.values import Value
@@ -22,6 +25,9 @@ UNSUPPORTED = messages.table("tvm", "pytorch", "every")
 """The words of its importer. What an `assert` without words stops is no refusal, but a crash."""
 
 
+NARROWED = "narrowed"
+
+
 class Torch(Onnx):
     """TVM's importer of exported programs; what PyTorch exports to ONNX goes through that of ONNX."""
 
@@ -30,10 +36,18 @@ class Torch(Onnx):
         Variant("onnx", "onnx", after="rejected", preload=importer.PRELOAD, trial=importer.QUICK),
     )
     PYTHON = ("tvm.relax.frontend.torch",)
+    WAYS = (
+        *Onnx.WAYS,
+        Way(NARROWED, LOWERED, "the operator of it without which all is right", "load", ("pt2",)),
+    )
 
     def load(self, case: Case) -> Any:
         from opera.compilers.recipes import tvm_torch as recipe
 
+        if case.artefact == "pt2" and case.way == SOURCE:
+            raise Read("\n".join(_sources(case)))
+        if case.artefact == "pt2" and case.way == NARROWED:
+            raise Made(" ".join(_named(key) for key in _narrowed(case)[0]))
         return recipe.load(str(case.model)) if case.artefact == "pt2" else super().load(case)
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
@@ -61,24 +75,78 @@ class Torch(Onnx):
         """
         if case.artefact != "pt2":
             return super().conversion_function(case, error)
-        import torch
-        from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
-
         told = _missing(error) or _raised(error)
         if told:
             return told
         name = case.operator.rsplit(".", 1)[-1]
-        program = torch.export.load(case.model).run_decompositions()
-        keys = torch_operators.telling(
-            (x.target.__name__ for x in program.graph.nodes if x.op == "call_function"), name
-        )
-        if len(keys) != 1:
-            return f"expanded {name}"
-        converter = ExportedProgramImporter().convert_map.get(keys[0])
-        return keys[0] if converter is None else _called(converter.__code__, converter.__module__, keys[0])
+        keys = list(_called_for(_decomposed(case), name))
+        return _named(keys[0]) if len(keys) == 1 else f"expanded {name}"
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         return importer.steps("torch" if artefact == "pt2" else "onnx", involved)
+
+
+def _decomposed(case: Case) -> Any:
+    import torch
+
+    return torch.export.load(case.model).run_decompositions()
+
+
+def _called_for(program: Any, name: str) -> dict[str, list[Any]]:
+    """Return the operators of a decomposed program that matter (`sub.Tensor`), with their nodes.
+
+    Args:
+        name: Of the operator that was exported, its last part.
+    """
+    found: dict[str, list[Any]] = {}
+    for node in program.graph.nodes:
+        if node.op == "call_function":
+            found.setdefault(node.target.__name__, []).append(node)
+    return {key: found[key] for key in torch_operators.telling(found, name)}
+
+
+def _narrowed(case: Case) -> tuple[dict[str, list[Any]], bool]:
+    """Return the operator that matters, with its nodes, and whether it is one of several: then it is the one that goes wrong,
+    and none where that is not known.
+    """
+    program = _decomposed(case)
+    called = _called_for(program, case.operator.rsplit(".", 1)[-1])
+    if len(called) < 2:
+        return called, False
+    node = replaced.culprit(program, list(case.feeds.values()))
+    return {node.target.__name__: [node]} if node is not None else {}, True
+
+
+def _named(key: str) -> str:
+    """Name the converter of an operator, else the operator."""
+    from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+
+    converter = ExportedProgramImporter().convert_map.get(key)
+    return key if converter is None else _called(converter.__code__, converter.__module__, key)
+
+
+def _sources(case: Case) -> list[str]:
+    """Return where the code stands that converts the operator that goes wrong, and which of its arguments that never reads."""
+    from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+
+    converters, found = ExportedProgramImporter().convert_map, []
+    called, several = _narrowed(case)
+    for key, nodes in called.items():
+        if key in converters:
+            [argument, *_] = inspect.signature(converters[key]).parameters
+            given = {x: keys for node in nodes for x, keys in _arguments(node).items()}
+            name = _named(key).partition(":")[2]
+            told = reading.told(name, converters[key], {argument: reading.Given(reading.NODE, given)})
+            found.append(f"{ALONE}{told}" if several else told)
+    return found
+
+
+def _arguments(node: Any) -> dict[str, frozenset[str | int]]:
+    """Return the arguments that a node is given, by their names, each with what it may be read by: its name, or its place."""
+    schema = getattr(node.target, "_schema", None)
+    formals = [x.name for x in schema.arguments] if schema is not None else []
+    every = {name: frozenset({name, place}) for place, name in enumerate(formals)}
+    return {x: keys for x, keys in every.items() if x in node.kwargs or formals.index(x) < len(node.args)}
 
 
 def _missing(error: BaseException | None) -> str:

@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from opera.oracle import location, manner
+from opera.oracle.draws import CONSTANT
 from opera.oracle.messages import cause
 from opera.oracle.signature import normalise
 from opera.programs.program import Instance, Program
@@ -121,10 +122,16 @@ def _without(program: Program, names: Collection[str], defaults: Defaults) -> It
         bare = smaller.applied(trait.without, program) if name in names else None
         if bare is not None:
             yield name, bare
-    for bare in deciding.lacking(program, [peculiar.FRACTION], defaults) if peculiar.FRACTION in names else ():
+    for bare in whole(program, defaults) if peculiar.FRACTION in names else ():
+        yield peculiar.FRACTION, bare
+
+
+def whole(program: Program, defaults: Defaults) -> Iterator[Instance]:
+    """Yield what a program is with scales that give whole sizes, computing on the same numbers."""
+    for bare in deciding.lacking(program, [peculiar.FRACTION], defaults):
         if isinstance(program, Instance) and isinstance(bare, Instance):
             first = next(x for x in program.inputs if isinstance(x.value, Tensor))
-            yield peculiar.FRACTION, peculiar.with_input(bare, first.name, first.value)
+            yield peculiar.with_input(bare, first.name, first.value)
 
 
 def _same_without(ask: Stating, program: Program, bare: Program, shown: Outcome) -> bool:
@@ -272,14 +279,21 @@ def exchanged(one: Instance, other: Instance) -> list[Instance] | None:
 
 def _composed(one: Reduction, other: Reduction) -> bool:
     """Whether a call that is made of several operators may hold what is wrong with one that is an operator itself: with wrong
-    answers that parameters of the same names decide.
+    answers that parameters of the same names decide, or that operator gives whatever it is given (`_always`).
     """
     both = (one, other)
     at = {(x.frontend, x.environment, x.outcome.verdict, x.outcome.stage, x.outcome.symptom) for x in both}
     names = {frozenset(map(deciding.key, x.deciding)) for x in both}
     places = [x.outcome.conversion_function for x in both]
-    alike = len(at) == len(names) == 1 and frozenset() not in names and one.outcome.verdict == INCONSISTENT
+    decided = (len(names) == 1 and frozenset() not in names) or _always(other)
+    alike = len(at) == 1 and decided and one.outcome.verdict == INCONSISTENT
     return alike and places[0].startswith(location.EXPANDED) and location.names_converter(places[1])
+
+
+def _always(of: Reduction) -> bool:
+    """Whether nothing decides: all programs near a reduced one fail, or what it should draw at random never varies."""
+    constant = of.outcome.details.get("drawn") == CONSTANT
+    return not of.deciding and not of.besides and of.near[1] == 0 and (of.near[0] > 0 or constant)
 
 
 def _holds(ask: Stating, program: Instance, other: tuple[Look, Reduction], another: Instance) -> str:
@@ -287,8 +301,10 @@ def _holds(ask: Stating, program: Instance, other: tuple[Look, Reduction], anoth
     decides.
     """
     (ask_other, theirs), names = other, ask.lowered(program)
-    if theirs.outcome.conversion_function.partition("@")[0] not in names:
+    if (place := theirs.outcome.conversion_function.partition("@")[0]) not in names:
         return APART if names else UNTOLD
+    if _always(theirs):
+        return ALIKE if names == [place] else UNTOLD
     values = {key: program.params[key] for says in theirs.deciding if (key := deciding.key(says)) in program.params}
     changed = msgspec.structs.replace(another, params={**another.params, **values})
     return ALIKE if changed == another or ask_other.fails(ask_other.look([changed])[0]) else APART

@@ -289,6 +289,35 @@ def test_a_layer_that_is_made_of_a_failing_operator_is_asked_whether_it_is_one_c
     assert kinship.answer((Compiler(unknown.outcome), unknown), (Compiler(part.outcome), part)) == kinship.UNTOLD
 
 
+@pytest.mark.parametrize(
+    ("deciding", "near", "drawn", "lowered", "says"),
+    [
+        ((), (9, 0), "", ("native_dropout",), ALIKE),
+        ((), (0, 0), "constant", ("native_dropout",), ALIKE),
+        ((), (9, 0), "", ("softmax",), APART),
+        ((), (9, 0), "", ("softmax", "native_dropout"), UNTOLD),  # which of them it is, is not known
+        ((), (9, 0), "", (), UNTOLD),
+        ((), (9, 1), "", ("native_dropout",), ""),
+        ((), (0, 0), "", ("native_dropout",), ""),
+        ((), (0, 0), "mean", ("native_dropout",), ""),
+        (("p=1.0",), (9, 0), "", ("native_dropout",), ""),  # another parameter than in the whole
+    ],
+)
+def test_a_call_that_only_one_operator_gets_wrong_is_that_operators_cause_where_that_is_always_wrong(
+    deciding: tuple[str, ...], near: tuple[int, int], drawn: str, lowered: tuple[str, ...], says: str
+) -> None:
+    whole = layer("attention", "expanded attention", lowered, "dropout_p=1.0", dropout_p=1)
+    part = layer("dropout", "native_dropout", (), *deciding)
+    shown = msgspec.structs.replace(part.outcome, details={"drawn": drawn} if drawn else {})
+    part = msgspec.structs.replace(part, outcome=shown, near=near)
+    asked = [x for x in candidates([("F1", part), ("F2", whole)]) if x[1]]
+    assert bool(asked) is bool(says)
+    if says:
+        assert asked[0][:2] == (whole, [part])
+        assert answer((Compiler(whole.outcome), whole), (Compiler(part.outcome), part)) == says
+        assert kinship.asked_about(part, whole)
+
+
 def test_what_was_not_reduced_to_the_end_is_asked_where_it_is_small_and_decided() -> None:
     left = msgspec.structs.replace(DECIDED, finished=False)
     assert kinship.telling(DECIDED) and kinship.telling(left)
