@@ -1,6 +1,6 @@
 """Bugs that another one hides: what a member still fails of once what decides of its finding is taken away from it, and how
 else a reduced program fails by another route into its frontend, which its member may not have come to, or given numbers where
-it has none.
+it has none; and what is computed wrongly, without a word, beside what crashes or is refused.
 
 That program becomes a test of its own, with the verdicts of all frontends that were asked about the member, so that it is
 a finding like any other: of its own signature, or a member of one that is known. It is no part of the corpus.
@@ -17,8 +17,8 @@ from opera import compilers
 from opera.errors import OperaError
 from opera.oracle import location, manner
 from opera.oracle.signature import Signature
-from opera.programs.program import Program
-from opera.programs.verdicts import FAILURES, PASS, REFUSED, Outcome
+from opera.programs.program import Program, parse_captured
+from opera.programs.verdicts import FAILURES, INCONSISTENT, PASS, REFUSED, Outcome
 from opera.run import plan
 from opera.run.probe import Probe, Question
 from opera.store import examined, tests
@@ -121,6 +121,35 @@ def by_its_answer(workspace: Workspace, probe: Probe, of: Reduction, seconds: fl
             if program is not None and ask.look([program])[0].verdict in FAILURES and ask.agreed(program):
                 found = store(workspace, ask, verdicts[0], program, f"of {says} in place of nothing")
                 yield from [found] if found is not None else []
+
+
+def beside_it(workspace: Workspace, probe: Probe, of: Reduction, seconds: float) -> Iterator[Verdict]:
+    """Yield what programs that were asked about compute wrongly, where the reduced one crashes or is refused, and that nobody
+    knows of: tests of their own, one of each symptom.
+
+    The screens explain none of it, another implementation gives what is expected, and no finding has its signature.
+
+    Args:
+        seconds: What all may take.
+    """
+    verdicts = [x for x in stored.of_test(workspace, of.test) if all(getattr(x, y) == getattr(of, y) for y in KEY)]
+    if not of.silent or not verdicts:
+        return
+    ask, told = about(probe, of, Budget(seconds)), set[str]()
+    ask.question = msgspec.structs.replace(ask.question, screened=True)
+    ask.beside = witness.beside(workspace, verdicts[0])
+    known = [x for _, x in causes.reduced(workspace)]
+    with suppress(Spent, OperaError):
+        for program in (parse_captured(x).program for x in of.silent):
+            [shown] = ask.look([program])
+            if shown.verdict != INCONSISTENT or shown.symptom in told or not ask.agreed(program):
+                continue
+            signature = Signature.of(of.frontend, program.operator, shown).id
+            if signature in stored.signatures(workspace) or not otherwise(ask, of, known, program):
+                continue
+            if (found := store(workspace, ask, verdicts[0], program, "reduced and varied")) is not None:
+                told.add(shown.symptom)
+                yield found
 
 
 def otherwise(ask: Asker, of: Reduction, known: Iterable[Reduction], program: Program) -> bool:

@@ -94,6 +94,11 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     try:
         known = innermost(ask, kept, defaults)
         ask.begin(kept[-1], known, defaults)
+        if made := louder(ask, kept[-1]):  # before all else: of what may be rounding little can be asked
+            kept += made
+            ask.target = ask.outcomes[kept[-1].id]
+            known = innermost(ask, kept, defaults)
+            ask.begin(kept[-1], known, defaults)
         if newer(ask.outcomes[kept[-1].id]) and (made := _as_of_older(ask, kept[-1])):
             kept += made
             ask.begin(kept[-1], known, defaults)
@@ -108,10 +113,6 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             minimise(kept[-1], defaults, ask, kept.append)
         _alone(ask, kept)
         _spare(ask, defaults, kept)
-        if made := louder(ask, kept[-1]):
-            kept += made
-            ask.begin(kept[-1], known, defaults)
-            minimise(kept[-1], defaults, ask, kept.append)
         kept += _revealing(ask, kept[-1])
         kept += _ordinary(ask, kept[-1], kept[first])
         kept += _as_of_older(ask, kept[-1])
@@ -135,6 +136,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         explained=borne.exact,
         behind=_behind(ask, found, (*borne.decided.parameters, *borne.decided.besides), defaults),
         held=_held(ask, found),
+        silent=tuple(captured(x).form() for x in ask.silent()),
         elements=smaller.elements(found),
         nondefault=len(smaller.nondefault(found, defaults)),
         asked=ask.asked,
