@@ -6,7 +6,7 @@ import os
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -78,6 +78,7 @@ class Asker:
         outcomes, programs: Id of a program → what it showed, and the program.
         neighbours: What passes beside the target.
         ordinary: Tests of the operator that pass where the target fails.
+        plain: Whether a smaller program fails as plainly as the target, whose numbers were chosen for that (`loud`).
         bounds, broken: What the library says of the size of inputs, and what of it does not hold of the target itself.
     """
 
@@ -95,6 +96,7 @@ class Asker:
         self.broken: bounds.Broken = frozenset()
         self.neighbours: Neighbours | None = None
         self.ordinary: Sequence[Program] = ()
+        self.plain: Callable[[Program], bool] = lambda _: True
         self._masked = False
         self.outcomes: dict[str, Outcome] = {}
         self.programs: dict[str, Program] = {}
@@ -104,7 +106,7 @@ class Asker:
         target = self.target
         if target is None:
             raise ValueError("nobody said what is to be found")
-        within = self.within(programs)
+        within = [x for x in self.within(programs) if self.plain(x)]
         failing = dict(zip((x.id for x in within), map(self.fails, self.look(within)), strict=True))
         return self.passed(programs, [failing.get(x.id, False) for x in programs])
 

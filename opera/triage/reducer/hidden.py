@@ -147,7 +147,7 @@ def beside_it(workspace: Workspace, probe: Probe, of: Reduction, seconds: float)
             signature = Signature.of(of.frontend, program.operator, shown).id
             if signature in stored.signatures(workspace) or not otherwise(ask, of, known, program):
                 continue
-            if (found := store(workspace, ask, verdicts[0], program, "reduced and varied")) is not None:
+            if (found := store(workspace, ask, verdicts[0], program, "varied")) is not None:
                 told.add(shown.symptom)
                 yield found
 

@@ -76,6 +76,18 @@ def louder(ask: Asker, program: Program) -> list[Program]:
     return next(([x] for x, outcome in shown if _gross(seen, outcome) and ask.agreed(x)), [])
 
 
+def held(program: Program) -> frozenset[float]:
+    """Return the numbers of the first tensor of a program."""
+    leaf = next(iter(smaller.leaves(program)), None)
+    numeric = isinstance(leaf, Tensor) and leaf.dtype not in ("string", "complex64", "complex128")
+    return frozenset(simpler.numbers(leaf).astype("float64").ravel().tolist()) if numeric else frozenset()  # type: ignore[arg-type]
+
+
+def holds(numbers: frozenset[float], program: Program) -> bool:
+    """Whether a program has but these numbers in its first tensor: with smaller ones another part may fail, and for less."""
+    return held(program) <= numbers
+
+
 def _gross(seen: Outcome, shown: Outcome) -> bool:
     alike = (shown.verdict, shown.stage) == (INCONSISTENT, seen.stage) and shown.symptom in ("value", "nan-mask")
     same = shown.details.get("output") == seen.details.get("output")

@@ -43,7 +43,7 @@ from opera.triage.conditions import circumstances, deciding, ordinary, readable
 from opera.triage.failure import alike, moved, words
 from opera.triage.reducer import witness
 from opera.triage.reducer.asking import Asker, Budget, captured
-from opera.triage.reducer.loud import louder
+from opera.triage.reducer.loud import held, holds, louder
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
 from opera.triage.shrink import shapes, smaller
@@ -99,6 +99,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             ask.target = ask.outcomes[kept[-1].id]
             known = innermost(ask, kept, defaults)
             ask.begin(kept[-1], known, defaults)
+            ask.plain = partial(holds, held(kept[-1]))
         if newer(ask.outcomes[kept[-1].id]) and (made := _as_of_older(ask, kept[-1])):
             kept += made
             ask.begin(kept[-1], known, defaults)

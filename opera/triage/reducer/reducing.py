@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -414,6 +415,7 @@ def new(workspace: Workspace, seconds: float, workers: int) -> int:
     wanted = [x for x in scripts.members(workspace) if x not in done and not (folder / f"{x}.py").is_file()]
     if not wanted:
         return 0
+    print(f"reducing {len(wanted)} new findings, for {seconds:.0f} s at most", file=sys.stderr, flush=True)
     left = reduce_all(workspace, wanted, SECONDS, seconds, lambda _: None, workers)
     reduced = closing.done(workspace) & set(wanted)
     print(f"{len(reduced)} of {len(wanted)} new findings reduced" + ("; opera reduce all goes on" if left else ""))
