@@ -17,6 +17,7 @@ from opera import compilers
 from opera.errors import OperaError
 from opera.oracle import location, manner
 from opera.oracle.signature import Signature
+from opera.programs import values
 from opera.programs.program import Program, parse_captured
 from opera.programs.verdicts import FAILURES, INCONSISTENT, PASS, REFUSED, Outcome
 from opera.run import plan
@@ -27,7 +28,7 @@ from opera.store.rows import Test, Verdict
 from opera.store.workspace import Workspace
 from opera.triage import failure
 from opera.triage.conditions import deciding, peculiar, telling
-from opera.triage.distinct import causes
+from opera.triage.distinct import belonging, causes
 from opera.triage.distinct.belonging import wanted
 from opera.triage.reducer import witness
 from opera.triage.reducer.asking import Asker, Budget, captured
@@ -127,7 +128,8 @@ def beside_it(workspace: Workspace, probe: Probe, of: Reduction, seconds: float)
     """Yield what programs that were asked about compute wrongly, where the reduced one crashes or is refused, and that nobody
     knows of: tests of their own, one of each symptom.
 
-    The screens explain none of it, another implementation gives what is expected, and no finding has its signature.
+    The screens explain none of it, another implementation gives what is expected, and it has not what decides of reductions
+    that are as wrong.
 
     Args:
         seconds: What all may take.
@@ -142,14 +144,25 @@ def beside_it(workspace: Workspace, probe: Probe, of: Reduction, seconds: float)
     with suppress(Spent, OperaError):
         for program in (parse_captured(x).program for x in of.silent):
             [shown] = ask.look([program])
-            if shown.verdict != INCONSISTENT or shown.symptom in told or not ask.agreed(program):
-                continue
-            signature = Signature.of(of.frontend, program.operator, shown).id
-            if signature in stored.signatures(workspace) or not otherwise(ask, of, known, program):
-                continue
-            if (found := store(workspace, ask, verdicts[0], program, "varied")) is not None:
-                told.add(shown.symptom)
-                yield found
+            if shown.verdict == INCONSISTENT and shown.symptom not in told and ask.agreed(program):
+                ask.target = shown
+                if not _lacking(workspace, ask, list(_alike(ask, of, known, program)), program):
+                    continue
+                if (found := store(workspace, ask, verdicts[0], program, "varied")) is not None:
+                    told.add(shown.symptom)
+                    yield found
+
+
+def _lacking(workspace: Workspace, ask: Asker, alike: Sequence[Reduction], program: Program) -> bool:
+    """Whether a program that is wrong in itself has not the cause of reductions that are alike, and is of no finding that has
+    none. Raises Spent.
+    """
+    signature = Signature.of(ask.question.frontend, program.operator, ask.outcomes[program.id]).id
+    if not alike:
+        return signature not in stored.signatures(workspace)
+    known = ask.probe.known(program.library, program).defaults
+    defaults = {name: {key: values.decode(x) for key, x in of.items()} for name, of in known.items()}
+    return all(belonging.answer(ask, program, defaults, x) in belonging.APART for x in alike)
 
 
 def otherwise(ask: Asker, of: Reduction, known: Iterable[Reduction], program: Program) -> bool:
@@ -162,6 +175,12 @@ def otherwise(ask: Asker, of: Reduction, known: Iterable[Reduction], program: Pr
     [shown] = ask.look([program])
     if shown.verdict not in FAILURES or shown.verdict == REFUSED:
         return False
+    return not any(_alike(ask, of, known, program))
+
+
+def _alike(ask: Asker, of: Reduction, known: Iterable[Reduction], program: Program) -> Iterator[Reduction]:
+    """Yield the known reductions of a frontend that fail as a program does, and call the same or stop at the same place."""
+    [shown] = ask.look([program])
 
     def place(x: Outcome) -> str:
         return x.conversion_function.partition("@")[2]
@@ -169,12 +188,12 @@ def otherwise(ask: Asker, of: Reduction, known: Iterable[Reduction], program: Pr
     def called(x: Program) -> set[str]:
         return {location.canonical(name) for name in x.operators}
 
-    here = [x for x in known if (x.frontend, x.environment) == (of.frontend, of.environment)]
-    same = (x for x in here if failure.alike(of.frontend, x.outcome, shown, elsewhere=True))
-    return not any(
-        (place(shown) and place(x.outcome) == place(shown)) or called(x.program().program) == called(program)
-        for x in same
-    )
+    for x in known:
+        here = (x.frontend, x.environment) == (of.frontend, of.environment)
+        if here and failure.alike(of.frontend, x.outcome, shown, elsewhere=True):
+            same = place(shown) and place(x.outcome) == place(shown)
+            if same or called(x.program().program) == called(program):
+                yield x
 
 
 def store(workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, how: str) -> Verdict | None:

@@ -101,6 +101,8 @@ def reduce_all(
                 if other.finding not in found:
                     found[other.finding] = [other]
                     left.append(other.finding)
+                elif other.test not in {x.test for x in found[other.finding]}:
+                    found[other.finding].append(other)
             script = workspace.root / REPRODUCERS / f"{finding}.py"
             try:
                 scripts.write(workspace, finding, found[finding], script)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -166,6 +167,27 @@ def test_what_gives_wrong_outputs_without_a_word_is_remembered_of_what_crashes()
         ask.target, ask.programs = target, {x.id: x for x, _ in shown}
         ask.outcomes = {x.id: outcome for x, outcome in shown}
         assert ask.silent() == found
+
+
+def test_what_has_not_what_decides_of_what_is_as_wrong_is_something_else(workspace: Workspace) -> None:
+    """A wrong shape where a parameter is given says nothing of one where it is not."""
+
+    class Right(Asker):
+        def look(self, programs: Sequence[Program]) -> list[Outcome]:
+            self.outcomes.update((x.id, Outcome(PASS)) for x in programs if x.id not in self.outcomes)
+            return [self.outcomes[x.id] for x in programs]
+
+    plain = reduced("sum", SHAPE).program().program
+    assert isinstance(plain, Instance)
+    given = msgspec.structs.replace(plain, params={"keepdim": True})
+    decides = msgspec.structs.replace(reduced("sum", SHAPE), deciding=("keepdim=True",))
+    defaults = {"torch.sum": {"keepdim": False}}
+    for program, alike, new in ((plain, [decides], True), (given, [decides], False), (plain, [], True)):
+        ask = Right(
+            SimpleNamespace(known=lambda *_: SimpleNamespace(defaults=defaults)), Question(frontend="openvino-torch")
+        )  # type: ignore[arg-type]
+        ask.target = ask.outcomes[program.id] = SHAPE
+        assert hidden._lacking(workspace, ask, alike, program) is new
 
 
 @pytest.mark.full
