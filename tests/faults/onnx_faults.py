@@ -165,6 +165,13 @@ class Beside(Planted):
         return [of_numpy(x + x.dtype.type(given == "float16")) for x in outputs]
 
 
+def _far(outputs: list[Any], off: float) -> Any:
+    """Return outputs a little off, and infinite ones where they are large."""
+    return [np.where(np.abs(x) < 0.5, x * np.float32(1 + off), -np.inf).astype(x.dtype) for x in outputs]
+
+
+quiet = Planted("quiet", lambda outputs, runs: _far(outputs, 5e-4))
+coarse = Planted("coarse", lambda outputs, runs: _far(outputs, 0.0))
 beside = Beside("beside", lambda outputs, runs: outputs)
 two_causes = TwoCauses("two-causes", lambda outputs, runs: outputs)
 hidden = Hidden("hidden", lambda outputs, runs: outputs)

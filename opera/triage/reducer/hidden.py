@@ -58,7 +58,8 @@ def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: 
     """Yield what a reduced program fails of by other routes into its frontend and that nobody knows of: tests of their own.
 
     Where it has but one element, or they are all alike, programs of several are asked about as well, by these routes and by
-    other compilers that take it: it hides what they get wrong.
+    other compilers that take it: it hides what they get wrong. Of wrong outputs it is asked of compilers that passed its
+    member: its numbers may be louder.
 
     Args:
         seconds: What each may take.
@@ -69,7 +70,9 @@ def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: 
         several = telling.beside(probe, program) if verdicts else []
         several = several[:1] if "drawn" in of.outcome.details else several  # that is run many times
     known = [x for _, x in causes.reduced(workspace)] if verdicts else []
-    for question in _elsewhere(workspace, of, verdicts, several):
+    of_member = stored.of_test(workspace, of.test) if of.outcome.verdict == INCONSISTENT else []
+    passed = {(x.frontend, x.variant) for x in of_member if x.outcome.verdict == PASS and x.frontend != of.frontend}
+    for question in _elsewhere(workspace, of, verdicts, others=bool(several or passed)):
         there = {x: getattr(question, x) for x in KEY}
         at = msgspec.structs.replace(of, **there)
         ask = about(probe, at, Budget(seconds))
@@ -77,9 +80,12 @@ def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: 
         ask.beside = witness.beside(workspace, verdicts[0])
         own = of.frontend == at.frontend
         with suppress(Spent, OperaError):
-            if not own and ask.look([program])[0].verdict != PASS:
+            [shown] = [Outcome(PASS)] if own else ask.look([program])
+            at_last = shown.verdict == INCONSISTENT and (question.frontend, question.variant) in passed
+            wrong = at_last and ask.agreed(program)
+            if not wrong and shown.verdict != PASS:
                 continue  # what it fails of is told of the member, or nobody
-            for tried in (*([program] if own else []), *several):
+            for tried in [program] if wrong else (*([program] if own else []), *several):
                 if otherwise(ask, at, [of, *known], tried):
                     signature = Signature.of(at.frontend, tried.operator, ask.look([tried])[0])
                     if not own and signature.id in stored.signatures(workspace):
@@ -92,16 +98,14 @@ def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: 
                         break
 
 
-def _elsewhere(
-    workspace: Workspace, of: Reduction, verdicts: Sequence[Verdict], several: Sequence[Program]
-) -> Iterator[Question]:
-    """Yield a question for each other route into the frontend; of programs of several elements also for other compilers."""
+def _elsewhere(workspace: Workspace, of: Reduction, verdicts: Sequence[Verdict], *, others: bool) -> Iterator[Question]:
+    """Yield a question for each other route into the frontend, and into those of other compilers."""
     compiler, _, library = of.frontend.rpartition("-")
     for x in compilers.frontend(compiler, library).VARIANTS if verdicts else ():
         if x.after != "rejected" and x.name != of.variant:
             yield Question(frontend=of.frontend, variant=x.name, environment=of.environment)
-    if several:
-        yield from {x.frontend: x for x in reversed(witness.beside(workspace, verdicts[0]))}.values()
+    if others and verdicts:
+        yield from witness.beside(workspace, verdicts[0])
 
 
 def by_its_answer(workspace: Workspace, probe: Probe, of: Reduction, seconds: float) -> Iterator[Verdict]:

@@ -98,6 +98,9 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             kept += made
             ask.target = ask.outcomes[kept[-1].id]
             known = innermost(ask, kept, defaults)
+            if ask.passed([kept[-1]], [True]) != [True]:
+                ask.witness = None  # it fails of louder numbers itself; who agrees confirms them
+                ask.find_witness(kept[-1])
             ask.begin(kept[-1], known, defaults)
             ask.plain = partial(holds, held(kept[-1]))
         if newer(ask.outcomes[kept[-1].id]) and (made := _as_of_older(ask, kept[-1])):

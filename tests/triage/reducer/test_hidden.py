@@ -204,3 +204,19 @@ def test_a_wrong_answer_beside_a_crash_is_a_finding_of_its_own(workspace: Worksp
         found = {x.symptom: x for x in findings(workspace)}
         assert found.keys() == {"RuntimeError", "value"}
         assert found["value"].origins == ("leaky varied",) and "float16" in found["value"].sentence
+
+
+@pytest.mark.full
+def test_a_small_error_is_told_by_louder_numbers_and_who_is_wrong_of_these_too(workspace: Workspace) -> None:
+    pytest.importorskip("onnx")
+    x = Operand("X", Tensor.of(np.array([-8.48, -1.77], "f4")))
+    call = Instance("onnx", "LeakyRelu", {}, (x,), ("Y",), {"opset": {"": 16}})
+    workspace.add_captured([Captured(call, Provenance("suite", "file", "leaky"))])
+    faults = ("faults.onnx_faults:quiet", "faults.onnx_faults:coarse")
+    stage.run(workspace, stage.Options(compilers=faults, workers=1, limits=Limits(20.0)), Silent())
+    [before] = findings(workspace)
+    assert (before.frontend, before.symptom) == (f"{faults[0]}-onnx", "value")
+    reducing.reduce_all(workspace, [before.id], 60.0, 600.0, lambda _: None, workers=1)
+    found = {x.frontend: x for x in findings(workspace)}
+    assert "is -inf, not -1 (1 of 1" in found[f"{faults[0]}-onnx"].sentence, "of -100"
+    assert found[f"{faults[1]}-onnx"].origins == ("leaky reduced",)
