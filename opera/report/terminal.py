@@ -135,7 +135,7 @@ def _findings(console: Console, report: Report) -> None:
     console.print("      opera show ID; opera repro ID --verify")
     console.print("      opera report --format html --output FILE")
     if left := sum(any(x.startswith((UNREDUCED, UNFINISHED)) for x in of.doubts) for of in report.findings):
-        console.print(f"      opera reduce all ({left} are not reduced to the end)")
+        console.print(f"      opera reduce all ({left} not reduced to the end)")
 
 
 def findings_table(findings: list[Finding], width: int) -> Table:

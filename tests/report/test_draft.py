@@ -21,9 +21,10 @@ from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, DISPUTED, INCONSISTENT, NEWER, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.report import draft as stage
-from opera.report import others, quoting, running, trackers
+from opera.report import others, quoting, running, terminal, trackers
 from opera.report.draft import Draft
 from opera.report.page import page
+from opera.report.summary import summarise
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.triage import blame
@@ -586,3 +587,13 @@ def test_a_runtime_that_fails_on_a_right_file_is_who_is_told(workspace, monkeypa
         found = stage.draft(workspace, "F89abcdef")
         assert found.tracker == tracker and says in found.sentence
         assert ("by its ONNX file" in found.title) == (part == "kernel") and not found.title.startswith("[PyTorch]")
+
+
+def test_a_report_says_how_what_is_not_reduced_goes_on(workspace):
+    drafted(workspace)
+    report = summarise(workspace)
+    told = []
+    for doubts in ((), ("it is not reduced: `opera reduce F1` goes on",)):
+        found = [msgspec.structs.replace(x, doubts=doubts) for x in report.findings]
+        told.append("opera reduce all (1 not" in terminal.render(msgspec.structs.replace(report, findings=found)))
+    assert told == [False, True]

@@ -158,6 +158,7 @@ def test_what_gives_wrong_outputs_without_a_word_is_remembered_of_what_crashes()
         (call(2), VALUE),
         (call(3), VALUE),
         (call(1), infinite),
+        (call(0), SHAPE),
         (call(4), SHAPE),
         (call(5), Outcome(PASS)),
         (call(6), FEWER),
@@ -218,5 +219,5 @@ def test_a_small_error_is_told_by_louder_numbers_and_who_is_wrong_of_these_too(w
     assert (before.frontend, before.symptom) == (f"{faults[0]}-onnx", "value")
     reducing.reduce_all(workspace, [before.id], 60.0, 600.0, lambda _: None, workers=1)
     found = {x.frontend: x for x in findings(workspace)}
-    assert "is -inf, not -1 (1 of 1" in found[f"{faults[0]}-onnx"].sentence, "of -100"
+    assert "is -inf, not" in found[f"{faults[0]}-onnx"].sentence, "of 100, or -100"
     assert found[f"{faults[1]}-onnx"].origins == ("leaky reduced",)
