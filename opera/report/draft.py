@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from opera import compilers, libraries
-from opera.compilers import BODY
 from opera.errors import UsageError
 from opera.libraries.documented import EMPTY as EMPTY_INPUTS
 from opera.libraries.documented import Quote, special
@@ -24,7 +23,6 @@ from opera.programs import migrated
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import (
-    ABORT,
     CRASH,
     DISPUTED,
     INCONSISTENT,
@@ -37,6 +35,7 @@ from opera.programs.verdicts import (
     Outcome,
 )
 from opera.report import markup, quoting, running, trackers
+from opera.report.others import others
 from opera.report.page import Page, page
 from opera.store import instances, tests
 from opera.store import verdicts as stored
@@ -44,12 +43,13 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, disputed, part
 from opera.triage.distinct import causes
+from opera.triage.failure import quiet
 from opera.triage.findings import Finding, alike, findings
 from opera.triage.known import Entry, Known
 from opera.triage.reproducers import brief, reproducer, scripts
 from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.reproducers.scripts import Trial
-from opera.triage.sentence import drawn, listed, said, title
+from opera.triage.sentence import listed, said, title
 
 COMMON = frozenset(("float32", "int64", "bool"))
 """Dtypes that a title needs not name, but for truth values that come first: these are computed with."""
@@ -67,8 +67,8 @@ ROUTES = {
 """Variant of a frontend that is not its first → what the compiler is given, in words."""
 UNTOLD = frozenset(("constants", "oldest-opset"))
 """Variants that give it the library's own model: of some, tensors that are fed else are constants."""
-CONFIRMS = "gives the expected outputs"
-"""What is said of another compiler that passes."""
+TOLERANCE = "rtol {rtol:g} and atol {atol:g} are allowed: opera's tolerance for the dtype, or the test's own if larger"
+"""What is said of a number that is off by little, for which nobody found others that are off by more."""
 FOLD = 60
 """A script of more lines is folded."""
 LISTED = 5
@@ -207,7 +207,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         origin=told.origin,
         file=_file(workspace, shown),
         quotes=quoted,
-        others=tuple(_others(told, outcome)),
+        others=tuple(others(told, outcome)),
         versions=trackers.versions(environment),
         system=_system(environment),
         opset=_opset(program, script),
@@ -313,6 +313,8 @@ def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
             yield f"{x.name} = {x.actual}"
     if outcome.verdict == UNSTABLE:
         yield "computed in processes whose fresh memory holds other bytes (MALLOC_PERTURB_), the outputs differ"
+    if quiet(outcome) and "rtol" in outcome.details:
+        yield f"it is off by {outcome.details.get('max_rel', 0.0):.2g} relatively; {TOLERANCE.format(**outcome.details)}"
     if outcome.verdict == INCONSISTENT and not any(x.actual for x in told.outputs) and "drawn" not in outcome.details:
         yield outcome.message
     for operator in dict.fromkeys(operator for _, operator in told.twins):
@@ -323,42 +325,6 @@ def _held(shown: Choice) -> Iterator[str]:
     """Say what is said in place of the message where an input is a constant of the model: one mend is for both."""
     for name, says in shown.reduction.held if shown.reduction is not None else ():
         yield f"with {name} as a constant it fails, too: {says[:300]}"
-
-
-def _others(told: Page, outcome: Outcome) -> list[str]:
-    """Return what others make of the same model, as blame asked of it; else what they showed of the test, if it is not reduced.
-
-    That numbers which others draw are not the reference's says nothing.
-    """
-    found = [
-        f"{row.way} {CONFIRMS if row.right else f'gives {row.remark}'}"
-        for row in (told.blame.evidence if told.blame is not None and blame.body(told.blame) else ())
-        if row.kind == BODY
-    ]
-    for row in told.asked:
-        does = _does(row.shows)
-        who = trackers.called(*row.way.split(" ", 1))
-        if row.right and row.remark.endswith("is right"):  # other things of it are not
-            found.append(f"{who}: {row.remark}")
-        elif does and not (drawn(outcome) and row.shows.startswith(INCONSISTENT)):
-            found.append(f"{who} {does}{f' ({row.remark})' if row.remark else ''}")
-    for where, shown in told.elsewhere.items():
-        frontend, _, rest = where.partition(" ")
-        if does := _does(shown):
-            found.append(f"{trackers.called(frontend.rpartition('-')[0], rest)} {does}")
-    return found
-
-
-def _does(shown: str) -> str:
-    """Return in few words what a verdict says; nothing where it says nothing of the model."""
-    verdict, _, rest = shown.partition(":")
-    words = {
-        PASS: CONFIRMS, "passes": CONFIRMS, INCONSISTENT: "is wrong, too",
-        UNSUPPORTED: "does not support it", REFUSED: "refuses it", ABORT: "kills the process",
-        UNSTABLE: "gives varying outputs",
-    }  # fmt: skip
-    kind = verdict.split(" ")[0]
-    return f"fails otherwise: {' '.join(rest.split())[:110]}" if kind == CRASH else words.get(kind, "")
 
 
 def _laid(told: Page) -> str:

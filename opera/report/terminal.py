@@ -25,6 +25,7 @@ from opera.report.words import (
     source_rows,
     standing,
 )
+from opera.triage.doubts import UNFINISHED, UNREDUCED
 from opera.triage.findings import Finding
 
 TOP = 15
@@ -133,6 +134,8 @@ def _findings(console: Console, report: Report) -> None:
     console.print("next: opera findings")
     console.print("      opera show ID; opera repro ID --verify")
     console.print("      opera report --format html --output FILE")
+    if left := sum(any(x.startswith((UNREDUCED, UNFINISHED)) for x in of.doubts) for of in report.findings):
+        console.print(f"      opera reduce all ({left} not reduced to the end)")
 
 
 def findings_table(findings: list[Finding], width: int) -> Table:

@@ -18,7 +18,7 @@ class Plain:
     """A line every few seconds, on standard error, so that standard output stays for results."""
 
     def __init__(self) -> None:
-        self._total = 0
+        self._total, self._done = 0, 0
         self._started = self._last = time.monotonic()
 
     def __enter__(self) -> Plain:
@@ -40,8 +40,8 @@ class Plain:
     def step(self, counts: Counter[str], done: int, efficiency: float) -> None:
         """Print a line if the last one is old enough."""
         now = time.monotonic()
-        if now - self._last >= LINE_SECONDS or done == self._total:
-            self._last = now
+        if now - self._last >= LINE_SECONDS or (done == self._total and done != self._done):
+            self._last, self._done = now, done
             rate = done / max(now - self._started, 1e-9)
             self.say(f"{done}/{self._total}  {rate:.0f}/s  {_counts(counts)}  efficiency {efficiency:.2f}")
 

@@ -36,8 +36,6 @@ def run(workspace: Workspace, options: Options, reproduce: Reproduce, distinct: 
     """
     with reporter() as progress:
         summary = stage.run(workspace, options, progress)
-        if summary.counts:
-            progress.say("writing reproducers")
         written, missing = reproduce(workspace)
     for frontend, counts in sorted(summary.counts.items()):
         told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items(), key=lambda x: -x[1]) if count)

@@ -49,10 +49,10 @@ def save(workspace: Workspace, kind: str, found: Examined) -> None:
 
 def documents(workspace: Workspace, kind: str, finding: str = "") -> list[Examined]:
     """Return the documents of a kind, of one finding where it is given."""
-    rows = workspace.query(
-        "SELECT finding, environment, test, document FROM examined WHERE kind = ? AND (? = '' OR finding = ?)"
-        " ORDER BY finding, environment, test",
-        (kind, finding, finding),
+    rows = workspace.query(  # of one it is looked up
+        "SELECT finding, environment, test, document FROM examined WHERE kind = ?"
+        f"{' AND finding = ?' if finding else ''} ORDER BY finding, environment, test",
+        (kind, *([finding] if finding else [])),
     )
     return [Examined(finding, environment, test, unpack(document)) for finding, environment, test, document in rows]
 

@@ -288,7 +288,10 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
         if known:
             found.append(Ask(OTHER, told, min(known, key=lambda x: WORST.index(x.verdict))))
         else:
-            found.append(Ask(OTHER, told, about.judged(frontend=other_frontend, variant="", environment=name)))
+            usual = [x.name for x in compilers.frontend(document["compiler"], library).VARIANTS if x.after == "always"]
+            for x in usual if len(usual) > 1 else [""]:
+                way = f"{told} {routes.by(x)}" if x else told
+                found.append(Ask(OTHER, way, about.judged(frontend=other_frontend, variant=x, environment=name)))
     more = [Captured(x, NOWHERE) for x in several][: 1 if about.random else None]  # what is drawn is run many times
     asked = [(x, x.what) for x in found if x.kind in (ROUTE, OTHER) and isinstance(x.what, Question)]
     found += [
@@ -350,15 +353,26 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
 
 
 def examine(
-    workspace: Workspace, names: Iterable[str], probe: Probe, *, budget: float | None = None, again: bool = False
+    workspace: Workspace,
+    members: Mapping[str, list[Verdict]],
+    probe: Probe,
+    *,
+    budget: float | None = None,
+    again: bool = False,
 ) -> Iterator[Blame]:
     """Lay the blame of findings, and store each verdict; without `again`, of those alone whose program has none.
 
     Those that fail only after other tests are passed over.
+
+    Args:
+        members: Finding → its failing verdicts (`scripts.members`).
     """
-    known = set() if again else {(x.finding, x.environment, x.test) for x in stored(workspace)}
-    found = (subject(workspace, name, verdicts) for name, verdicts in scripts.members(workspace, names).items())
-    new = (x for x in found if x is not None and (x.finding, x.environment, x.test) not in known)
+
+    def known(x: Subject) -> bool:
+        return any((y.test, y.environment) == (x.test, x.environment) for y in stored(workspace, x.finding))
+
+    found = (subject(workspace, name, verdicts) for name, verdicts in members.items())
+    new = (x for x in found if x is not None and (again or not known(x)))
     for verdict in ask(workspace, new, probe, budget=budget):
         save(workspace, verdict)
         yield verdict
@@ -414,17 +428,18 @@ def table(found: Blame) -> str:
 def show(workspace: Workspace, name: str, *, budget: float | None, again: bool, workers: int) -> None:
     """Lay the blame of one finding (or of all), print it, and store it. Raises UsageError for an id that is none."""
     if name == "all":
-        names = list(scripts.members(workspace))
+        wanted = scripts.members(workspace)
     else:
         members = scripts.members(workspace)
-        names = [causes.named(workspace, name, members)]
-        shown = choose(workspace, members[names[0]])
-        if not again and shown and (known := of(stored(workspace, names[0]), shown.verdict)):
+        named = causes.named(workspace, name, members)
+        wanted = {named: members[named]}
+        shown = choose(workspace, members[named])
+        if not again and shown and (known := of(stored(workspace, named), shown.verdict)):
             print(table(known))
             return
     counts: Counter[str] = Counter()
     with Probe.of(workspace, workers=workers) as probe:
-        for found in examine(workspace, names, probe, budget=budget, again=again):
+        for found in examine(workspace, wanted, probe, budget=budget, again=again):
             print(table(found))
             counts[found.verdict] += 1
     if not counts:

@@ -133,6 +133,15 @@ def _kind(value: object) -> str:
         return "finite"
 
 
+def quiet(outcome: Outcome) -> bool:
+    """Whether a number is off by so little, relative to what is expected, that a reader may take it for rounding."""
+    relative, absolute = (outcome.details.get(x) for x in ("max_rel", "max_abs"))
+    off = relative or absolute  # relative to 0 nothing is
+    small = isinstance(off, int | float) and off < GROSS
+    wrong = outcome.verdict == INCONSISTENT and outcome.symptom == "value" and "drawn" not in outcome.details
+    return wrong and (small or rounded(outcome) != "")
+
+
 def rounded(outcome: Outcome) -> str:
     """Return the dtype whose precision a wrong number has, where the expected one has more and is no farther off than that
     dtype rounds in a few steps: `float32` of numbers of float64, `float16` of others; else nothing.

@@ -132,7 +132,7 @@ def decide(
         gone = now.verdict in (PASS, SCREENED, UNSUPPORTED)
         return UNKNOWN, f"{GONE if gone else 'it fails otherwise now'}: {shows(now)}"
     same = [x.way for x in by[OTHER] if x.wrong and same_answer(x.outcome, now)]
-    if len(same) > 1 and not drawn and not any(x.right for x in by[OTHER]):
+    if len({x.partition(" ")[0] for x in same}) > 1 and not drawn and not any(x.right for x in by[OTHER]):
         return LIBRARY, f"{' and '.join(same)} give the same other answer, and none the expected one"
     if body := [x for x in by[BODY] if x.right or x.wrong]:
         if all(x.wrong and same_answer(x.outcome, now) for x in body):

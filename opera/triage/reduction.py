@@ -39,6 +39,7 @@ class Reduction(msgspec.Struct, frozen=True):
         fed: Of a plain form, whether the file that it is cut of fails only where constants of the file are fed, as opera has a
             compiler take them; who loads the file otherwise sees no failure of it.
         held: Inputs that may state sizes, and what is said in place of the message where the model holds one as a constant.
+        silent: Of a crash or a refusal, programs beside it that gave wrong outputs, as forms: opera.triage.reducer.hidden asks.
     """
 
     finding: str
@@ -63,6 +64,7 @@ class Reduction(msgspec.Struct, frozen=True):
     finished: bool = True
     fed: bool = False
     held: tuple[tuple[str, str], ...] = ()
+    silent: tuple[dict[str, Any], ...] = ()
 
     def program(self) -> Captured:
         """Return the reduced program."""

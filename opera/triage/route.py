@@ -20,6 +20,11 @@ RIGHT, OTHERWISE = "right", "otherwise"
 """What a model shows by another route: it does not fail; it fails in another way, or is refused."""
 
 
+def by(variant: str) -> str:
+    """Return by which way a model comes to a compiler that takes it by several: `as TorchScript`."""
+    return OWN[variant][0] if variant in OWN else f"by its variant {variant}"
+
+
 def route(
     frontend: str,
     variant: str,

@@ -154,6 +154,25 @@ class Hidden(TwoCauses):
         return [of_numpy(x + 1 if alpha else x[None] if x.dtype == np.float64 else x) for x in outputs]
 
 
+class Beside(Planted):
+    """Takes no LeakyRelu of float64, and computes that of float16 wrongly, without a word."""
+
+    def infer(self, compiled: Any, case: Case) -> list[Value]:
+        [given] = {x.array().dtype.name for x in case.feeds.values()}
+        outputs = compiled.run(None, {name: value.array() for name, value in case.feeds.items()})
+        if case.operator == self.operator and given == "float64":
+            fail(RuntimeError("it takes no tensor of these"))
+        return [of_numpy(x + x.dtype.type(given == "float16")) for x in outputs]
+
+
+def _far(outputs: list[Any], off: float) -> Any:
+    """Return outputs a little off, and infinite ones where they are large."""
+    return [np.where(np.abs(x) < 0.5, x * np.float32(1 + off), -np.inf).astype(x.dtype) for x in outputs]
+
+
+quiet = Planted("quiet", lambda outputs, runs: _far(outputs, 5e-4))
+coarse = Planted("coarse", lambda outputs, runs: _far(outputs, 0.0))
+beside = Beside("beside", lambda outputs, runs: outputs)
 two_causes = TwoCauses("two-causes", lambda outputs, runs: outputs)
 hidden = Hidden("hidden", lambda outputs, runs: outputs)
 right = Planted("right", lambda outputs, runs: outputs)

@@ -21,9 +21,10 @@ from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, DISPUTED, INCONSISTENT, NEWER, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.report import draft as stage
-from opera.report import quoting, running, trackers
+from opera.report import others, quoting, running, terminal, trackers
 from opera.report.draft import Draft
 from opera.report.page import page
+from opera.report.summary import summarise
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.triage import blame
@@ -128,10 +129,39 @@ def test_who_confirms_is_told_of_the_model_that_is_shown_and_alike_everywhere(wo
         shown = page(workspace, finding)
         assert any(x.startswith(agrees) for x in shown.agreement) and not shown.elsewhere
         assert any("no other" in x for x in shown.agreement) == held
-        assert [stage.CONFIRMS in x for x in stage._others(shown, seen)] == [not held]
+        assert [others.CONFIRMS in x for x in others.others(shown, seen)] == [not held]
         drawn = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "x", "why": "y"})
-        assert not any("wrong" in x for x in stage._others(shown, drawn)), "who draws other numbers is not wrong"
+        assert not any("wrong" in x for x in others.others(shown, drawn)), "who draws other numbers is not wrong"
     assert "no other implementation" in " ".join(stage.draft(workspace, FINDING).not_to_file)
+
+
+def test_what_another_showed_by_its_variants_is_told_once_if_it_is_the_same(workspace):
+    drafted(workspace)
+    shown = page(workspace, findings(workspace)[0])
+    for by, told in (
+        ({"inputs": "unsupported: no", "constants": "unsupported in load: none"}, ["OpenVINO 2 does not support it"]),
+        (
+            {"exported-program": "pass", "torchscript": "inconsistent (value): 1"},
+            ["OpenVINO 2 as an exported program gives the expected outputs", "OpenVINO 2 as TorchScript is wrong, too"],
+        ),
+    ):
+        elsewhere = {f"openvino-torch 2, {name}": text for name, text in by.items()}
+        seen = Outcome(INCONSISTENT, "infer", "value")
+        assert others.others(msgspec.structs.replace(shown, elsewhere=elsewhere, asked=(), blame=None), seen) == told
+
+
+def test_of_a_small_error_it_is_told_what_is_allowed(workspace):
+    small = {
+        "expected": 0.36660938,
+        "actual": 0.36660933,
+        "max_rel": 2.7e-7,
+        "max_abs": 1e-7,
+        "rtol": 1e-7,
+        "atol": 1e-9,
+    }
+    drafted(workspace, Outcome(INCONSISTENT, "infer", "value", "output 'C': 1 of 3 elements", details=WRONG | small))
+    [told] = [x for x in stage.draft(workspace, FINDING).actual if "rtol" in x]
+    assert told.startswith("it is off by 2.7e-07 relatively; rtol 1e-07 and atol 1e-09 are allowed")
 
 
 @pytest.mark.parametrize("tracker", HEADINGS)
@@ -557,3 +587,13 @@ def test_a_runtime_that_fails_on_a_right_file_is_who_is_told(workspace, monkeypa
         found = stage.draft(workspace, "F89abcdef")
         assert found.tracker == tracker and says in found.sentence
         assert ("by its ONNX file" in found.title) == (part == "kernel") and not found.title.startswith("[PyTorch]")
+
+
+def test_a_report_says_how_what_is_not_reduced_goes_on(workspace):
+    drafted(workspace)
+    report = summarise(workspace)
+    told = []
+    for doubts in ((), ("it is not reduced: `opera reduce F1` goes on",)):
+        found = [msgspec.structs.replace(x, doubts=doubts) for x in report.findings]
+        told.append("opera reduce all (1 not" in terminal.render(msgspec.structs.replace(report, findings=found)))
+    assert told == [False, True]

@@ -31,6 +31,14 @@ def test_total_and_time_left_are_never_cut(monkeypatch: pytest.MonkeyPatch, widt
     assert max(map(len, text.splitlines())) <= width and len(text.splitlines()) == 1
 
 
+def test_the_end_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = progress.Plain()
+    plain.begin(2)
+    for done in (1, 2, 2, 2):
+        plain.step(Counter({"pass": done}), done, 0.5)
+    assert [x.partition(" ")[0] for x in capsys.readouterr().err.splitlines()] == ["2", "2/2"]
+
+
 @pytest.fixture
 def filled(workspace: Workspace) -> Workspace:
     workspace.add_captured([relu(1, "Relu"), relu(2, "LeakyRelu")])

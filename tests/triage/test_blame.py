@@ -27,6 +27,7 @@ from opera.triage.conditions import peculiar
 from opera.triage.findings import _unexplained, findings
 from opera.triage.part import AS_FOUND, CONSTANTS, INPUTS, OTHER, ROUTE, SEVERAL, WITHOUT, Tried
 from opera.triage.reduction import Reduction
+from opera.triage.reproducers import scripts
 from opera.triage.reproducers.choice import Choice
 
 WRONG = Outcome(
@@ -97,7 +98,7 @@ RULES = [
 
 @pytest.mark.parametrize(("verdict", "seen", "tried"), RULES)
 def test_the_first_rule_that_holds_decides(verdict: str, seen: Outcome, tried: list[tuple[str, Outcome]]) -> None:
-    rows = [Tried(kind, f"way {place}", outcome, ("mode=1",)) for place, (kind, outcome) in enumerate(tried)]
+    rows = [Tried(kind, f"way{place} 1", outcome, ("mode=1",)) for place, (kind, outcome) in enumerate(tried)]
     found, because = part.decide(seen, rows, PLACES, exporter=False)
     assert found == verdict, because
     assert because
@@ -355,6 +356,22 @@ def test_other_compilers_are_asked_about_crashes_too(workspace: Workspace) -> No
     assert (asked.frontend, asked.environment, asked.test) == ("tvm-onnx", tvm, test)
 
 
+def test_a_compiler_is_asked_by_each_of_its_usual_ways(workspace: Workspace) -> None:
+    """What one importer of a compiler's gets wrong another may get right; both are one opinion on whose fault it is."""
+    environments = {
+        x: workspace.save_environment(ABOUT | {"compiler": x, "library": "torch"}) for x in ("tvm", "openvino")
+    }
+    test = drafted(workspace, WRONG)
+    about = Subject("F1", environments["tvm"], "tvm-torch", "exported-program", test, WRONG)
+    asked = {row.way.partition(" as ")[2]: row.what for row in blame.questions(workspace, about) if row.kind == OTHER}
+    assert asked.keys() == {"an exported program", "TorchScript"}
+    assert {getattr(x, "variant", "") for x in asked.values()} == {"exported-program", "torchscript"}
+    ways = ("openvino 1 as an exported program", "openvino 1 as TorchScript", "onnxruntime 1")
+    tried = [Tried(OTHER, x, WRONG) for x in ways]
+    verdicts_of = [part.decide(WRONG, tried[:count], {}, exporter=False)[0] for count in (2, 3)]
+    assert verdicts_of == ["unknown", "library"]
+
+
 def test_what_must_be_no_constant_is_named() -> None:
     tried = [Tried(CONSTANTS, "another variant", RIGHT, ("boxes", "limit"))]
     assert "where boxes and limit are constant" in part.decide(WRONG, tried, {}, exporter=False)[1]
@@ -404,9 +421,11 @@ def test_what_older_rules_laid_or_was_laid_of_another_program_is_told_nobody(wor
     examined.save(workspace, examined.BLAME, examined.Examined(*known, test, old))
     assert [x.test for x in blame.stored(workspace)] == ["what it was before"]
     with Probe.of(workspace, workers=1) as probe:
-        [now] = blame.examine(workspace, [FINDING], probe)
+        [now] = blame.examine(workspace, scripts.members(workspace, [FINDING]), probe)
         assert (now.test, now.verdict) == (test, "kernel")
-        assert not list(blame.examine(workspace, [FINDING], probe)), "it is asked no more than once"
+        assert not list(blame.examine(workspace, scripts.members(workspace, [FINDING]), probe)), (
+            "it is asked no more than once"
+        )
 
 
 def test_a_program_that_does_not_fail_any_more_is_doubtful(workspace: Workspace) -> None:

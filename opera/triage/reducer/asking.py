@@ -6,7 +6,7 @@ import os
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -25,6 +25,7 @@ from opera.programs.verdicts import (
     ERROR,
     INCONSISTENT,
     PASS,
+    UNSTABLE,
     Outcome,
 )
 from opera.run import plan
@@ -43,6 +44,8 @@ AT_A_TIME = 8
 """Programs that are asked about at a time, where an answer is quick."""
 QUICK = 0.5
 """Seconds of a quick answer."""
+SILENT = 3
+"""Programs of each symptom that are remembered as wrong where the target fails in words."""
 
 
 class Budget:
@@ -75,6 +78,7 @@ class Asker:
         outcomes, programs: Id of a program → what it showed, and the program.
         neighbours: What passes beside the target.
         ordinary: Tests of the operator that pass where the target fails.
+        plain: Whether a smaller program fails as plainly as the target, whose numbers were chosen for that (`loud`).
         bounds, broken: What the library says of the size of inputs, and what of it does not hold of the target itself.
     """
 
@@ -92,6 +96,7 @@ class Asker:
         self.broken: bounds.Broken = frozenset()
         self.neighbours: Neighbours | None = None
         self.ordinary: Sequence[Program] = ()
+        self.plain: Callable[[Program], bool] = lambda _: True
         self._masked = False
         self.outcomes: dict[str, Outcome] = {}
         self.programs: dict[str, Program] = {}
@@ -101,7 +106,7 @@ class Asker:
         target = self.target
         if target is None:
             raise ValueError("nobody said what is to be found")
-        within = self._within(programs)
+        within = [x for x in self.within(programs) if self.plain(x)]
         failing = dict(zip((x.id for x in within), map(self.fails, self.look(within)), strict=True))
         return self.passed(programs, [failing.get(x.id, False) for x in programs])
 
@@ -166,7 +171,7 @@ class Asker:
         What is wrong in another manner, and no less, fails alike, too: nobody knows better of it. Where the target is but
         rounded to a narrower dtype, what passes may be so within tolerance. Raises Spent.
         """
-        within = self._within(programs)
+        within = self.within(programs)
         shown = dict(zip((x.id for x in within), self.look(within), strict=True))
         failed = self.passed(within, [self._like(shown[x.id]) for x in within])
         found: dict[str, bool | None] = {
@@ -183,20 +188,35 @@ class Asker:
     def otherwise(self, program: Program) -> bool:
         """Whether a program that was asked about fails in the same stage, in other words or in another respect."""
         target, shown = self.target, self.outcomes.get(program.id)
-        if target is None or shown is None or not self._within([program]):
+        if target is None or shown is None or not self.within([program]):
             return False
         return (shown.verdict, shown.stage) == (target.verdict, target.stage) and not self._like(shown)
+
+    def silent(self) -> list[Program]:
+        """Return programs that were asked about and give wrong finite outputs without a word, where the target fails in words
+        or ends the process: a few of each symptom, the smallest first.
+        """
+        if self.target is None or self.target.verdict in (INCONSISTENT, UNSTABLE):
+            return []
+        found: dict[str, list[Program]] = defaultdict(list)
+        for x in self.within([self.programs[name] for name in self.outcomes if name in self.programs]):
+            shown = self.outcomes[x.id]
+            empty = any(0 in leaf.shape for leaf in smaller.leaves(x))  # compilers have rules of their own for such
+            if shown.verdict == INCONSISTENT and not shown.details.get("not_finite") and not empty:
+                found[shown.symptom].append(x)
+        return [x for of in found.values() for x in sorted(of, key=smaller.elements)[:SILENT]]
 
     def seen(self) -> list[Labelled]:
         """Return programs that were asked about and fail, or pass where no values hide that it is wrong; tests that pass."""
         target = self.target
         hidden = target is None or (target.verdict == INCONSISTENT and target.symptom in ("value", "nan-mask"))
         known = [x for name, x in self.programs.items() if name in self.outcomes]
-        failed = [(x, self.fails(self.outcomes[x.id])) for x in self._within(known)]
+        failed = [(x, self.fails(self.outcomes[x.id])) for x in self.within(known)]
         asked = [Labelled(x, fails) for x, fails in failed if fails or (not hidden and self.vanished(x))]
         return [*asked, *(Labelled(x, fails=False) for x in self.ordinary if not self._within_rounding)]
 
-    def _within(self, programs: Sequence[Program]) -> list[Program]:
+    def within(self, programs: Sequence[Program]) -> list[Program]:
+        """Return the programs that documentation admits as far as it does the target."""
         return [x for x in programs if bounds.broken(self.bounds, x) <= self.broken]
 
     def _like(self, outcome: Outcome) -> bool:

@@ -112,11 +112,12 @@ def ask_blame(
     What was laid of the very program that a finding shows stands.
     """
     last = time.monotonic() + seconds
-    for name in sorted(done(workspace).intersection(names)):
+    wanted = done(workspace).intersection(names)
+    for name, verdicts in sorted(scripts.members(workspace, wanted).items()) if wanted else ():
         if time.monotonic() > last:
             break
         with suppress(OperaError):  # a test's folder is gone
-            for x in blame.examine(workspace, [name], probe):
+            for x in blame.examine(workspace, {name: verdicts}, probe):
                 tell(f"{x.finding} blame: {x.verdict}: {x.because}")
 
 

@@ -1,6 +1,6 @@
 """Bugs that another one hides: what a member still fails of once what decides of its finding is taken away from it, and how
 else a reduced program fails by another route into its frontend, which its member may not have come to, or given numbers where
-it has none.
+it has none; and what is computed wrongly, without a word, beside what crashes or is refused.
 
 That program becomes a test of its own, with the verdicts of all frontends that were asked about the member, so that it is
 a finding like any other: of its own signature, or a member of one that is known. It is no part of the corpus.
@@ -17,8 +17,9 @@ from opera import compilers
 from opera.errors import OperaError
 from opera.oracle import location, manner
 from opera.oracle.signature import Signature
-from opera.programs.program import Program
-from opera.programs.verdicts import FAILURES, PASS, REFUSED, Outcome
+from opera.programs import values
+from opera.programs.program import Program, parse_captured
+from opera.programs.verdicts import FAILURES, INCONSISTENT, PASS, REFUSED, Outcome
 from opera.run import plan
 from opera.run.probe import Probe, Question
 from opera.store import examined, tests
@@ -27,7 +28,7 @@ from opera.store.rows import Test, Verdict
 from opera.store.workspace import Workspace
 from opera.triage import failure
 from opera.triage.conditions import deciding, peculiar, telling
-from opera.triage.distinct import causes
+from opera.triage.distinct import belonging, causes
 from opera.triage.distinct.belonging import wanted
 from opera.triage.reducer import witness
 from opera.triage.reducer.asking import Asker, Budget, captured
@@ -57,7 +58,8 @@ def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: 
     """Yield what a reduced program fails of by other routes into its frontend and that nobody knows of: tests of their own.
 
     Where it has but one element, or they are all alike, programs of several are asked about as well, by these routes and by
-    other compilers that take it: it hides what they get wrong.
+    other compilers that take it: it hides what they get wrong. Of wrong outputs it is asked of compilers that passed its
+    member: its numbers may be louder.
 
     Args:
         seconds: What each may take.
@@ -68,7 +70,9 @@ def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: 
         several = telling.beside(probe, program) if verdicts else []
         several = several[:1] if "drawn" in of.outcome.details else several  # that is run many times
     known = [x for _, x in causes.reduced(workspace)] if verdicts else []
-    for question in _elsewhere(workspace, of, verdicts, several):
+    of_member = stored.of_test(workspace, of.test) if of.outcome.verdict == INCONSISTENT else []
+    passed = {(x.frontend, x.variant) for x in of_member if x.outcome.verdict == PASS and x.frontend != of.frontend}
+    for question in _elsewhere(workspace, of, verdicts, others=bool(several or passed)):
         there = {x: getattr(question, x) for x in KEY}
         at = msgspec.structs.replace(of, **there)
         ask = about(probe, at, Budget(seconds))
@@ -76,9 +80,12 @@ def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: 
         ask.beside = witness.beside(workspace, verdicts[0])
         own = of.frontend == at.frontend
         with suppress(Spent, OperaError):
-            if not own and ask.look([program])[0].verdict != PASS:
+            [shown] = [Outcome(PASS)] if own else ask.look([program])
+            at_last = shown.verdict == INCONSISTENT and (question.frontend, question.variant) in passed
+            wrong = at_last and ask.agreed(program)
+            if not wrong and shown.verdict != PASS:
                 continue  # what it fails of is told of the member, or nobody
-            for tried in (*([program] if own else []), *several):
+            for tried in [program] if wrong else (*([program] if own else []), *several):
                 if otherwise(ask, at, [of, *known], tried):
                     signature = Signature.of(at.frontend, tried.operator, ask.look([tried])[0])
                     if not own and signature.id in stored.signatures(workspace):
@@ -91,16 +98,14 @@ def by_other_routes(workspace: Workspace, probe: Probe, of: Reduction, seconds: 
                         break
 
 
-def _elsewhere(
-    workspace: Workspace, of: Reduction, verdicts: Sequence[Verdict], several: Sequence[Program]
-) -> Iterator[Question]:
-    """Yield a question for each other route into the frontend; of programs of several elements also for other compilers."""
+def _elsewhere(workspace: Workspace, of: Reduction, verdicts: Sequence[Verdict], *, others: bool) -> Iterator[Question]:
+    """Yield a question for each other route into the frontend, and into those of other compilers."""
     compiler, _, library = of.frontend.rpartition("-")
     for x in compilers.frontend(compiler, library).VARIANTS if verdicts else ():
         if x.after != "rejected" and x.name != of.variant:
             yield Question(frontend=of.frontend, variant=x.name, environment=of.environment)
-    if several:
-        yield from {x.frontend: x for x in reversed(witness.beside(workspace, verdicts[0]))}.values()
+    if others and verdicts:
+        yield from witness.beside(workspace, verdicts[0])
 
 
 def by_its_answer(workspace: Workspace, probe: Probe, of: Reduction, seconds: float) -> Iterator[Verdict]:
@@ -123,6 +128,47 @@ def by_its_answer(workspace: Workspace, probe: Probe, of: Reduction, seconds: fl
                 yield from [found] if found is not None else []
 
 
+def beside_it(workspace: Workspace, probe: Probe, of: Reduction, seconds: float) -> Iterator[Verdict]:
+    """Yield what programs that were asked about compute wrongly, where the reduced one crashes or is refused, and that nobody
+    knows of: tests of their own, one of each symptom.
+
+    The screens explain none of it, another implementation gives what is expected, and it has not what decides of reductions
+    that are as wrong.
+
+    Args:
+        seconds: What all may take.
+    """
+    verdicts = [x for x in stored.of_test(workspace, of.test) if all(getattr(x, y) == getattr(of, y) for y in KEY)]
+    if not of.silent or not verdicts:
+        return
+    ask, told = about(probe, of, Budget(seconds)), set[str]()
+    ask.question = msgspec.structs.replace(ask.question, screened=True)
+    ask.beside = witness.beside(workspace, verdicts[0])
+    known = [x for _, x in causes.reduced(workspace)]
+    with suppress(Spent, OperaError):
+        for program in (parse_captured(x).program for x in of.silent):
+            [shown] = ask.look([program])
+            if shown.verdict == INCONSISTENT and shown.symptom not in told and ask.agreed(program):
+                ask.target = shown
+                if not _lacking(workspace, ask, list(_alike(ask, of, known, program)), program):
+                    continue
+                if (found := store(workspace, ask, verdicts[0], program, "varied")) is not None:
+                    told.add(shown.symptom)
+                    yield found
+
+
+def _lacking(workspace: Workspace, ask: Asker, alike: Sequence[Reduction], program: Program) -> bool:
+    """Whether a program that is wrong in itself has not the cause of reductions that are alike, and is of no finding that has
+    none. Raises Spent.
+    """
+    signature = Signature.of(ask.question.frontend, program.operator, ask.outcomes[program.id]).id
+    if not alike:
+        return signature not in stored.signatures(workspace)
+    known = ask.probe.known(program.library, program).defaults
+    defaults = {name: {key: values.decode(x) for key, x in of.items()} for name, of in known.items()}
+    return all(belonging.answer(ask, program, defaults, x) in belonging.APART for x in alike)
+
+
 def otherwise(ask: Asker, of: Reduction, known: Iterable[Reduction], program: Program) -> bool:
     """Whether a program fails where it is asked, and as no known reduction of that frontend that calls the same, or stops at
     the same place. Raises Spent.
@@ -133,6 +179,12 @@ def otherwise(ask: Asker, of: Reduction, known: Iterable[Reduction], program: Pr
     [shown] = ask.look([program])
     if shown.verdict not in FAILURES or shown.verdict == REFUSED:
         return False
+    return not any(_alike(ask, of, known, program))
+
+
+def _alike(ask: Asker, of: Reduction, known: Iterable[Reduction], program: Program) -> Iterator[Reduction]:
+    """Yield the known reductions of a frontend that fail as a program does, and call the same or stop at the same place."""
+    [shown] = ask.look([program])
 
     def place(x: Outcome) -> str:
         return x.conversion_function.partition("@")[2]
@@ -140,12 +192,12 @@ def otherwise(ask: Asker, of: Reduction, known: Iterable[Reduction], program: Pr
     def called(x: Program) -> set[str]:
         return {location.canonical(name) for name in x.operators}
 
-    here = [x for x in known if (x.frontend, x.environment) == (of.frontend, of.environment)]
-    same = (x for x in here if failure.alike(of.frontend, x.outcome, shown, elsewhere=True))
-    return not any(
-        (place(shown) and place(x.outcome) == place(shown)) or called(x.program().program) == called(program)
-        for x in same
-    )
+    for x in known:
+        here = (x.frontend, x.environment) == (of.frontend, of.environment)
+        if here and failure.alike(of.frontend, x.outcome, shown, elsewhere=True):
+            same = place(shown) and place(x.outcome) == place(shown)
+            if same or called(x.program().program) == called(program):
+                yield x
 
 
 def store(workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, how: str) -> Verdict | None:

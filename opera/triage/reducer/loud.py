@@ -1,7 +1,8 @@
-"""Numbers at which it shows that something is computed in a narrower dtype than it must be.
+"""Numbers at which a small difference becomes one that nobody takes for rounding.
 
-A number of float64 that is as far off as float32 rounds may be anything to who reads it; that the sum of 3e38 and 3e38 is
-infinite is not. So where a wrong number is that near, numbers are tried that overflow, vanish or cancel in the narrower dtype.
+A loss of 8.48 that is off by 1e-4 may be anything to who reads it; that the logarithm of the sigmoid of -100 is minus infinity
+is not. So where what is wrong is that near, ordinary numbers of other magnitudes are tried, and such as overflow, vanish or
+cancel; those of a narrower dtype first, where it is that dtype's rounding.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from opera.oracle.manner import kind
 from opera.programs.program import Program
 from opera.programs.values import Tensor
 from opera.programs.verdicts import INCONSISTENT, Outcome
-from opera.triage.failure import GROSS, rounded, severity
+from opera.triage.failure import GROSS, quiet, rounded, severity
 from opera.triage.reducer.asking import Asker
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Leaf
@@ -27,14 +28,28 @@ NUMBERS: dict[str, tuple[tuple[float, ...], ...]] = {
 product, overflows and vanishes as an exponential, and is out of its range itself."""
 WHOLE = {"float32": 2**24 + 1, "float16": 2**11 + 1}
 """The least integer that the narrower dtype does not hold."""
+ORDINARY: tuple[tuple[float, ...], ...] = (
+    (-100.0, 100.0), (100.0, 0.0), (20.0, -20.0), (-1e4, 1e4), (0.0, -200.0), (0.5, 1.5, -2.5), (0.0, 1.0), (1e-4, -1e-4),
+    (1.0, 1.0000001), (1e-40, -1e-40),
+)  # fmt: skip
+"""What is tried whatever the dtype, what a user may have first: large numbers of both signs, where sigmoid and exponential are
+as good as 0 or 1; ties and zeros; small ones; two that cancel; denormal ones."""
 
 
 def programs(program: Program, narrow: str) -> Iterator[Program]:
-    """Yield the program with such numbers in its first tensor, as far as its dtype holds them."""
+    """Yield the program with such numbers in its first tensor, as far as its dtype holds them.
+
+    Args:
+        narrow: Dtype that it may have been computed in; empty: what is wrong is no rounding of any.
+    """
     leaf = next(iter(smaller.leaves(program)), None)
     if not isinstance(leaf, Tensor) or not leaf.array().size:
         return
-    fills = ((WHOLE[narrow], 1),) if "int" in leaf.dtype else NUMBERS[narrow] if leaf.dtype.startswith("float") else ()
+    fills: tuple[tuple[float, ...], ...] = ()
+    if "int" in leaf.dtype and narrow:
+        fills = ((WHOLE[narrow], 1),)
+    elif leaf.dtype.startswith("float"):
+        fills = (*NUMBERS[narrow], *ORDINARY) if narrow else (*ORDINARY, *NUMBERS["float32"])
     for fill in fills:
         with np.errstate(over="ignore", under="ignore"):
             made = np.resize(np.array(fill, np.float64), leaf.shape)
@@ -48,19 +63,29 @@ def _filled(leaf: Leaf, numbers: simpler.Array) -> Leaf:
 
 
 def louder(ask: Asker, program: Program) -> list[Program]:
-    """Return the program with numbers that are grossly wrong, if it has but such as a narrower dtype rounds to; else nothing.
+    """Return the program with numbers that are grossly wrong, the first such, if its own are off by little; else nothing.
 
-    Another implementation must give what is expected, which is finite. Raises Spent.
+    All that is expected then is finite, another implementation gives that, and documentation admits the numbers as far as it
+    does the program's own. Raises Spent.
     """
     seen = ask.outcomes.get(program.id)
-    narrow = rounded(seen) if seen is not None else ""
-    if seen is None or not narrow:
+    if seen is None or not quiet(seen):
         return []
-    tried = list(programs(program, narrow))
-    for made, shown in zip(tried, ask.look(tried), strict=True):
-        if _gross(seen, shown) and ask.agreed(made):
-            return [made]
-    return []
+    tried = ask.within(list(programs(program, rounded(seen))))
+    shown = zip(tried, ask.look(tried), strict=True)
+    return next(([x] for x, outcome in shown if _gross(seen, outcome) and ask.agreed(x)), [])
+
+
+def held(program: Program) -> frozenset[float]:
+    """Return the numbers of the first tensor of a program."""
+    leaf = next(iter(smaller.leaves(program)), None)
+    numeric = isinstance(leaf, Tensor) and leaf.dtype not in ("string", "complex64", "complex128")
+    return frozenset(simpler.numbers(leaf).astype("float64").ravel().tolist()) if numeric else frozenset()  # type: ignore[arg-type]
+
+
+def holds(numbers: frozenset[float], program: Program) -> bool:
+    """Whether a program has but these numbers in its first tensor: with smaller ones another part may fail, and for less."""
+    return held(program) <= numbers
 
 
 def _gross(seen: Outcome, shown: Outcome) -> bool:
@@ -68,4 +93,5 @@ def _gross(seen: Outcome, shown: Outcome) -> bool:
     same = shown.details.get("output") == seen.details.get("output")
     expected = shown.details.get("expected")
     finite = isinstance(expected, int | float) and kind(float(expected)) == "finite"
+    finite = finite and not shown.details.get("not_finite")
     return alike and same and finite and (shown.symptom == "nan-mask" or severity(shown) >= GROSS)

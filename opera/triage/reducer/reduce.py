@@ -43,7 +43,7 @@ from opera.triage.conditions import circumstances, deciding, ordinary, readable
 from opera.triage.failure import alike, moved, words
 from opera.triage.reducer import witness
 from opera.triage.reducer.asking import Asker, Budget, captured
-from opera.triage.reducer.loud import louder
+from opera.triage.reducer.loud import held, holds, louder
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
 from opera.triage.shrink import shapes, smaller
@@ -94,6 +94,15 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     try:
         known = innermost(ask, kept, defaults)
         ask.begin(kept[-1], known, defaults)
+        if made := louder(ask, kept[-1]):  # before all else: of what may be rounding little can be asked
+            kept += made
+            ask.target = ask.outcomes[kept[-1].id]
+            known = innermost(ask, kept, defaults)
+            if ask.passed([kept[-1]], [True]) != [True]:
+                ask.witness = None  # it fails of louder numbers itself; who agrees confirms them
+                ask.find_witness(kept[-1])
+            ask.begin(kept[-1], known, defaults)
+            ask.plain = partial(holds, held(kept[-1]))
         if newer(ask.outcomes[kept[-1].id]) and (made := _as_of_older(ask, kept[-1])):
             kept += made
             ask.begin(kept[-1], known, defaults)
@@ -108,10 +117,6 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             minimise(kept[-1], defaults, ask, kept.append)
         _alone(ask, kept)
         _spare(ask, defaults, kept)
-        if made := louder(ask, kept[-1]):
-            kept += made
-            ask.begin(kept[-1], known, defaults)
-            minimise(kept[-1], defaults, ask, kept.append)
         kept += _revealing(ask, kept[-1])
         kept += _ordinary(ask, kept[-1], kept[first])
         kept += _as_of_older(ask, kept[-1])
@@ -135,6 +140,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         explained=borne.exact,
         behind=_behind(ask, found, (*borne.decided.parameters, *borne.decided.besides), defaults),
         held=_held(ask, found),
+        silent=tuple(captured(x).form() for x in ask.silent()),
         elements=smaller.elements(found),
         nondefault=len(smaller.nondefault(found, defaults)),
         asked=ask.asked,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -95,11 +96,13 @@ def reduce_all(
             fresh.add(made.test)
             tell(told(workspace, finding, made) + (EARLIER if stands is not made else ""))
             _cut(workspace, probe, finding, stands, min(seconds, end - time.monotonic()), tell)
-            besides = (hidden.by_other_routes, hidden.by_its_answer)
+            besides = (hidden.by_other_routes, hidden.by_its_answer, hidden.beside_it)
             for other in (x for of in besides for x in of(workspace, probe, stands, seconds)):
                 if other.finding not in found:
                     found[other.finding] = [other]
                     left.append(other.finding)
+                elif other.test not in {x.test for x in found[other.finding]}:
+                    found[other.finding].append(other)
             script = workspace.root / REPRODUCERS / f"{finding}.py"
             try:
                 scripts.write(workspace, finding, found[finding], script)
@@ -414,6 +417,7 @@ def new(workspace: Workspace, seconds: float, workers: int) -> int:
     wanted = [x for x in scripts.members(workspace) if x not in done and not (folder / f"{x}.py").is_file()]
     if not wanted:
         return 0
+    print(f"reducing {len(wanted)} new findings, for {seconds:.0f} s at most", file=sys.stderr, flush=True)
     left = reduce_all(workspace, wanted, SECONDS, seconds, lambda _: None, workers)
     reduced = closing.done(workspace) & set(wanted)
     print(f"{len(reduced)} of {len(wanted)} new findings reduced" + ("; opera reduce all goes on" if left else ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -13,6 +14,7 @@ from opera.programs.program import Captured, Instance, Operand, Program, Provena
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, REFUSED, UNSUPPORTED, Limits, Outcome
 from opera.run import driver as stage
+from opera.run.probe import Question
 from opera.store import verdicts
 from opera.store.workspace import Workspace
 from opera.triage import blame
@@ -20,6 +22,7 @@ from opera.triage.conditions import peculiar
 from opera.triage.findings import findings
 from opera.triage.part import ROUTE
 from opera.triage.reducer import hidden, reducing
+from opera.triage.reducer.asking import Asker
 from opera.triage.reduction import Reduction
 
 VALUE = Outcome(INCONSISTENT, "infer", "value", "output 'Y': 1 of 1 elements", details={"max_rel": 1.0})
@@ -144,3 +147,77 @@ def test_what_one_element_hides_by_another_route_is_a_finding_and_is_not_told_as
     assert laid.keys() >= {x.id for x in found.values()}, "each is asked about"
     rows = [x for x in laid[found["first",].id].evidence if x.kind == ROUTE]
     assert [x.lucky for x in rows] == [True]
+
+
+def test_what_gives_wrong_outputs_without_a_word_is_remembered_of_what_crashes() -> None:
+    def call(*shape: int) -> Instance:
+        return Instance("torch", "torch.sum", {}, (Operand("x", Tensor.of(np.ones(shape, "f4"))),), (), {})
+
+    infinite = msgspec.structs.replace(VALUE, details={"not_finite": True})
+    shown = [
+        (call(2), VALUE),
+        (call(3), VALUE),
+        (call(1), infinite),
+        (call(0), SHAPE),
+        (call(4), SHAPE),
+        (call(5), Outcome(PASS)),
+        (call(6), FEWER),
+    ]
+    for target, found in ((FEWER, [call(2), call(3), call(4)]), (VALUE, [])):
+        ask = Asker(None, Question(frontend="f"))  # type: ignore[arg-type]
+        ask.target, ask.programs = target, {x.id: x for x, _ in shown}
+        ask.outcomes = {x.id: outcome for x, outcome in shown}
+        assert ask.silent() == found
+
+
+def test_what_has_not_what_decides_of_what_is_as_wrong_is_something_else(workspace: Workspace) -> None:
+    """A wrong shape where a parameter is given says nothing of one where it is not."""
+
+    class Right(Asker):
+        def look(self, programs: Sequence[Program]) -> list[Outcome]:
+            self.outcomes.update((x.id, Outcome(PASS)) for x in programs if x.id not in self.outcomes)
+            return [self.outcomes[x.id] for x in programs]
+
+    plain = reduced("sum", SHAPE).program().program
+    assert isinstance(plain, Instance)
+    given = msgspec.structs.replace(plain, params={"keepdim": True})
+    decides = msgspec.structs.replace(reduced("sum", SHAPE), deciding=("keepdim=True",))
+    defaults = {"torch.sum": {"keepdim": False}}
+    for program, alike, new in ((plain, [decides], True), (given, [decides], False), (plain, [], True)):
+        ask = Right(
+            SimpleNamespace(known=lambda *_: SimpleNamespace(defaults=defaults)), Question(frontend="openvino-torch")
+        )  # type: ignore[arg-type]
+        ask.target = ask.outcomes[program.id] = SHAPE
+        assert hidden._lacking(workspace, ask, alike, program) is new
+
+
+@pytest.mark.full
+def test_a_wrong_answer_beside_a_crash_is_a_finding_of_its_own(workspace: Workspace) -> None:
+    pytest.importorskip("onnx")
+    x = Operand("X", Tensor.of(np.array([-0.5, -2.0], "f8")))
+    call = Instance("onnx", "LeakyRelu", {}, (x,), ("Y",), {"opset": {"": 16}})
+    workspace.add_captured([Captured(call, Provenance("suite", "file", "leaky"))])
+    options = stage.Options(compilers=("faults.onnx_faults:beside",), workers=1, limits=Limits(20.0))
+    stage.run(workspace, options, Silent())
+    [before] = findings(workspace)
+    for _ in range(2):  # once more, it makes no other
+        reducing.reduce_all(workspace, [before.id], 60.0, 600.0, lambda _: None, workers=1)
+        found = {x.symptom: x for x in findings(workspace)}
+        assert found.keys() == {"RuntimeError", "value"}
+        assert found["value"].origins == ("leaky varied",) and "float16" in found["value"].sentence
+
+
+@pytest.mark.full
+def test_a_small_error_is_told_by_louder_numbers_and_who_is_wrong_of_these_too(workspace: Workspace) -> None:
+    pytest.importorskip("onnx")
+    x = Operand("X", Tensor.of(np.array([-8.48, -1.77], "f4")))
+    call = Instance("onnx", "LeakyRelu", {}, (x,), ("Y",), {"opset": {"": 16}})
+    workspace.add_captured([Captured(call, Provenance("suite", "file", "leaky"))])
+    faults = ("faults.onnx_faults:quiet", "faults.onnx_faults:coarse")
+    stage.run(workspace, stage.Options(compilers=faults, workers=1, limits=Limits(20.0)), Silent())
+    [before] = findings(workspace)
+    assert (before.frontend, before.symptom) == (f"{faults[0]}-onnx", "value")
+    reducing.reduce_all(workspace, [before.id], 60.0, 600.0, lambda _: None, workers=1)
+    found = {x.frontend: x for x in findings(workspace)}
+    assert "is -inf, not" in found[f"{faults[0]}-onnx"].sentence, "of 100, or -100"
+    assert found[f"{faults[1]}-onnx"].origins == ("leaky reduced",)

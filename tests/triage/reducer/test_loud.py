@@ -13,7 +13,7 @@ from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
 from opera.programs.verdicts import INCONSISTENT, PASS, Outcome
 from opera.run.probe import Question
-from opera.triage.failure import rounded
+from opera.triage.failure import GROSS, quiet, rounded
 from opera.triage.reducer import asking, loud
 from opera.triage.sentence import sentence
 from opera.triage.shrink import smaller
@@ -62,6 +62,9 @@ class Compiler:
     def __init__(self, seen: Outcome, program: Program, agrees: bool = True) -> None:
         self.outcomes, self.agrees = {program.id: seen}, agrees
 
+    def within(self, programs: Sequence[Program]) -> list[Program]:
+        return list(programs)
+
     def look(self, programs: Sequence[Program]) -> list[Outcome]:
         return [self.shown(x) for x in programs]
 
@@ -87,6 +90,55 @@ def test_a_sum_in_float32_ends_where_it_overflows() -> None:
     assert isinstance(leaf, Tensor) and leaf.dtype == "float32" and leaf.array().max() > 1e38
     for ask in (Compiler(seen, program, agrees=False), Compiler(wrong(1.0, 2.0, 1.0), program)):
         assert loud.louder(ask, program) == []  # type: ignore[arg-type]
+
+
+class LogSigmoid(Compiler):
+    """Computes it as the logarithm of a sigmoid that float32 holds: minus infinity of -100."""
+
+    def shown(self, program: Program) -> Outcome:
+        [x] = smaller.leaves(program)
+        assert isinstance(x, Tensor)
+        number = float(x.array().ravel()[0])
+        right = -float(np.logaddexp(0.0, -number))
+        return wrong(right, -np.inf, symptom="nan-mask") if number <= -100 else Outcome(PASS)
+
+
+def test_a_small_error_of_any_origin_ends_where_it_is_infinite() -> None:
+    program = sum_of(np.array([-8.48, 1.0], "f4"))
+    seen = wrong(-8.480207, -8.479, 1.4e-4)
+    [found] = loud.louder(LogSigmoid(seen, program), program)  # type: ignore[arg-type]
+    [leaf] = smaller.leaves(found)
+    assert isinstance(leaf, Tensor) and leaf.array().tolist() == [-100.0, 100.0]
+    gross = wrong(-8.48, -4.24, 0.5)
+    assert loud.louder(LogSigmoid(gross, program), program) == [], "it shows itself"  # type: ignore[arg-type]
+
+
+def test_what_documentation_does_not_admit_or_must_be_infinite_is_no_louder_form() -> None:
+    program, seen = sum_of(np.array([-8.48, 1.0], "f4")), wrong(-8.480207, -8.479, 1.4e-4)
+
+    class Narrow(LogSigmoid):
+        def within(self, programs: Sequence[Program]) -> list[Program]:
+            return [
+                x
+                for x in programs
+                if all(abs(y.array()).max() < 50 for y in smaller.leaves(x) if isinstance(y, Tensor))
+            ]
+
+    class Infinite(LogSigmoid):
+        def shown(self, program: Program) -> Outcome:
+            found = super().shown(program)
+            found.details["not_finite"] = True
+            return found
+
+    for ask in (Narrow(seen, program), Infinite(seen, program)):
+        assert loud.louder(ask, program) == []  # type: ignore[arg-type]
+
+
+@given(st.floats(1e-3, 1e3), st.floats(-1.0, 1.0))
+def test_quiet_is_what_is_relatively_less_than_a_hundredth_off(expected: float, off: float) -> None:
+    seen = wrong(expected, expected * (1 + off), abs(off))
+    assert quiet(seen) is (0 < abs(off) < GROSS or bool(rounded(seen)))
+    assert not quiet(Outcome(INCONSISTENT, "infer", "nan-mask", details=seen.details))
 
 
 @pytest.mark.parametrize(("actual", "says"), [(0.3666093349456787, None), (0.5, False)])

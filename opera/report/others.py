@@ -1,0 +1,58 @@
+"""What other compilers make of the model that a draft shows, a line each."""
+
+from __future__ import annotations
+
+from opera.compilers import BODY
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, UNSTABLE, UNSUPPORTED, Outcome
+from opera.report import trackers
+from opera.report.page import Page
+from opera.triage import blame, route
+from opera.triage.sentence import drawn
+
+CONFIRMS = "gives the expected outputs"
+"""What is said of another compiler that passes."""
+
+
+def others(told: Page, outcome: Outcome) -> list[str]:
+    """Return what others make of the same model, as blame asked of it; else what they showed of the test, if it is not reduced.
+
+    That numbers which others draw are not the reference's says nothing.
+    """
+    found = [
+        f"{row.way} {CONFIRMS if row.right else f'gives {row.remark}'}"
+        for row in (told.blame.evidence if told.blame is not None and blame.body(told.blame) else ())
+        if row.kind == BODY
+    ]
+    for row in told.asked:
+        does = _does(row.shows)
+        who = trackers.called(*row.way.split(" ", 1))
+        if row.right and row.remark.endswith("is right"):  # other things of it are not
+            found.append(f"{who}: {row.remark}")
+        elif does and not (drawn(outcome) and row.shows.startswith(INCONSISTENT)):
+            found.append(f"{who} {does}{f' ({row.remark})' if row.remark else ''}")
+    by: dict[str, dict[str, str]] = {}
+    for where, shown in told.elsewhere.items():
+        frontend, _, rest = where.partition(" ")
+        version, _, variant = rest.partition(", ")
+        if does := _does(shown):
+            by.setdefault(trackers.called(frontend.rpartition("-")[0], version), {})[variant] = does
+    for who, does_by in by.items():
+        alike = set(does_by.values())
+        found += (
+            [f"{who} {x}" for x in alike]
+            if len(alike) == 1
+            else [f"{who} {route.by(variant)} {does}" for variant, does in does_by.items()]
+        )
+    return found
+
+
+def _does(shown: str) -> str:
+    """Return in few words what a verdict says; nothing where it says nothing of the model."""
+    verdict, _, rest = shown.partition(":")
+    words = {
+        PASS: CONFIRMS, "passes": CONFIRMS, INCONSISTENT: "is wrong, too",
+        UNSUPPORTED: "does not support it", REFUSED: "refuses it", ABORT: "kills the process",
+        UNSTABLE: "gives varying outputs",
+    }  # fmt: skip
+    kind = verdict.split(" ")[0]
+    return f"fails otherwise: {' '.join(rest.split())[:110]}" if kind == CRASH else words.get(kind, "")
