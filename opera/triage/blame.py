@@ -35,6 +35,7 @@ from opera.triage import route as routes
 from opera.triage.conditions import deciding, telling
 from opera.triage.distinct import causes
 from opera.triage.evidence import ALIKE, Evidence, evidence
+from opera.triage.others import here as others_here
 from opera.triage.part import (
     AS_FOUND,
     CONSTANTS,
@@ -266,6 +267,9 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
             found.append(Ask(OTHER, told, min(known, key=lambda x: WORST.index(x.verdict))))
         else:
             found.append(Ask(OTHER, told, about.judged(frontend=other_frontend, variant="", environment=name)))
+    if not any(x.kind == OTHER for x in found):
+        here = others_here(about.frontend)
+        found += [Ask(OTHER, told, about.judged(frontend=x.frontend, variant="", environment="")) for told, x in here]
     more = [Captured(x, NOWHERE) for x in several][: 1 if about.random else None]  # what is drawn is run many times
     asked = [(x, x.what) for x in found if x.kind in (ROUTE, OTHER) and isinstance(x.what, Question)]
     found += [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from opera.programs.program import Instance, Operand, Program, with_params, with_values
 from opera.programs.values import RandomTensor, Tensor, Value
@@ -24,6 +26,7 @@ from opera.triage.shrink.smaller import (
     leaves,
     mapped,
     states,
+    with_param,
     within,
 )
 
@@ -262,3 +265,21 @@ def _axes_told(program: Program) -> Iterator[list[int]]:
             integers(x) for name, x in call.params.items() if is_axes(name) and isinstance(x, list | tuple) and x
         )
     yield from (held.array().tolist() for operand in program.inputs if (held := axes_input(operand)))
+
+
+def other_axes(program: Program, name: str) -> Iterator[Program]:
+    """Yield a call with each other axis that is longer than 1 in place of the one that a parameter or an input of it names."""
+    if not isinstance(program, Instance) or not is_axes(name):
+        return
+    shape = next((x.shape for x in leaves(program)), ())
+    held = next((x.value for x in program.inputs if x.name == name), None)
+    one = isinstance(held, Tensor) and states(held) and math.prod(held.shape) == 1
+    named = int(held.array().item()) if isinstance(held, Tensor) and one else program.params.get(name)
+    if type(named) is not int:
+        return
+    for axis in (x for x, size in enumerate(shape) if size > 1 and x != named % len(shape)):
+        if isinstance(held, Tensor):
+            given = Tensor.of(np.full_like(held.array(), axis), held.dtype)
+            yield with_values(program, [given if x.name == name else x.value for x in program.inputs])
+        elif (made := with_param(program, name, axis)) is not None:
+            yield made
