@@ -97,7 +97,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         if newer(ask.outcomes[kept[-1].id]) and (made := _as_of_older(ask, kept[-1])):
             kept += made
             ask.begin(kept[-1], known, defaults)
-        if len(kept) > 1 or not any(x.environment for x in ask.beside):  # else it is known who passes it
+            ask.find_witness(kept[-1])
+        elif not any(x.environment for x in ask.beside):  # nobody else has a verdict on it
             ask.find_witness(kept[-1])
         first = len(kept) - 1
         minimise(kept[-1], defaults, ask, kept.append)

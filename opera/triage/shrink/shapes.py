@@ -26,7 +26,6 @@ from opera.triage.shrink.smaller import (
     leaves,
     mapped,
     states,
-    with_param,
     within,
 )
 
@@ -268,18 +267,30 @@ def _axes_told(program: Program) -> Iterator[list[int]]:
 
 
 def other_axes(program: Program, name: str) -> Iterator[Program]:
-    """Yield a call with each other axis that is longer than 1 in place of the one that a parameter or an input of it names."""
+    """Yield a call along each other axis than the one that a parameter or an input of it names, its tensors turned with it."""
     if not isinstance(program, Instance) or not is_axes(name):
         return
-    shape = next((x.shape for x in leaves(program)), ())
+    rank = len(next((x.shape for x in leaves(program)), ()))
     held = next((x.value for x in program.inputs if x.name == name), None)
     one = isinstance(held, Tensor) and states(held) and math.prod(held.shape) == 1
     named = int(held.array().item()) if isinstance(held, Tensor) and one else program.params.get(name)
-    if type(named) is not int:
+    if type(named) is not int or not -rank <= named < rank:
         return
-    for axis in (x for x, size in enumerate(shape) if size > 1 and x != named % len(shape)):
+    for axis in (x for x in range(rank) if x != named % rank):
+        turned = mapped(program, partial(_turned, rank=rank, axes=(named, axis)))
         if isinstance(held, Tensor):
             given = Tensor.of(np.full_like(held.array(), axis), held.dtype)
-            yield with_values(program, [given if x.name == name else x.value for x in program.inputs])
-        elif (made := with_param(program, name, axis)) is not None:
-            yield made
+            yield with_values(turned, [given if x.name == name else x.value for x in turned.inputs])
+        else:
+            yield with_params(turned, lambda call, axis=axis: {**call.params, name: axis})  # type: ignore[misc]
+
+
+def _turned(leaf: Leaf, rank: int, axes: tuple[int, int]) -> Leaf:
+    """Return a tensor of a rank with two of its axes in each other's place; of a random one, its shape."""
+    if len(leaf.shape) != rank:
+        return leaf
+    if isinstance(leaf, RandomTensor):
+        order = np.arange(rank)
+        order[list(axes)] = order[list(axes[::-1])]
+        return msgspec.structs.replace(leaf, shape=tuple(leaf.shape[x] for x in order))
+    return Tensor.of(np.ascontiguousarray(leaf.array().swapaxes(*axes)), leaf.dtype)
