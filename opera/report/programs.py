@@ -73,7 +73,10 @@ def lines(program: Program) -> Iterator[str]:
         while arguments and arguments[-1] == "None":
             arguments.pop()
         params = [f"{key}={given(value)}" for key, value in call.params.items()]
-        results = ", ".join(filter(None, call.outputs))
+        returned = [x or "_" for x in call.outputs]
+        while returned and returned[-1] == "_":
+            returned.pop()
+        results = ", ".join(returned)
         note = "".join(f"  # {x}" for x in (_notes(call),) if x)
         yield f"{f'{results} = ' if results else ''}{call.operator}({', '.join([*arguments, *params])}){note}"
     if isinstance(program, Graph):

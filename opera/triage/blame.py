@@ -48,6 +48,7 @@ from opera.triage import route as routes
 from opera.triage.conditions import deciding, peculiar, telling
 from opera.triage.distinct import causes, kinship
 from opera.triage.evidence import ALIKE, Evidence, evidence
+from opera.triage.others import here as others_here
 from opera.triage.part import (
     AS_FOUND,
     CONSTANTS,
@@ -292,6 +293,9 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
             for x in usual if len(usual) > 1 else [""]:
                 way = f"{told} {routes.by(x)}" if x else told
                 found.append(Ask(OTHER, way, about.judged(frontend=other_frontend, variant=x, environment=name)))
+    if not any(x.kind == OTHER for x in found):
+        here = others_here(about.frontend)
+        found += [Ask(OTHER, told, about.judged(frontend=x.frontend, variant="", environment="")) for told, x in here]
     more = [Captured(x, NOWHERE) for x in several][: 1 if about.random else None]  # what is drawn is run many times
     asked = [(x, x.what) for x in found if x.kind in (ROUTE, OTHER) and isinstance(x.what, Question)]
     found += [

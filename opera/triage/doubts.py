@@ -40,6 +40,7 @@ def doubts(
     gone: str = "",
     unexplained: tuple[int, int] | None = None,
     behind: str = "",
+    dying: str = "",
 ) -> Iterator[str]:
     """Yield what speaks against filing a finding, a clause each.
 
@@ -52,6 +53,7 @@ def doubts(
         large: What its program being larger than it need be says against it (`too_large`), or nothing.
         gone: What blame saw of its program, where that does not fail any more, or nothing.
         unexplained: How many near programs fail, and pass, where it is not told why (`unexplained`); else None.
+        dying: Who fails on its program, too, where nobody is known to run it, or nothing.
         behind: What decides and without which the compiler says that it does not support the program, or nothing.
     """
     if not alone:
@@ -65,6 +67,8 @@ def doubts(
         yield f"it needs {newer}: that is a feature not yet there, no bug"
     elif SINGLE_REFERENCE in tags and not settled:
         yield "no other implementation confirms the expected outputs: check them by hand against the documentation first"
+    if dying:
+        yield f"nobody runs its program, and {dying} fails on it, too: check by hand that the documentation admits it"
     if gone:
         yield f"asked again, {gone}"
     if large and alone:

@@ -16,17 +16,18 @@ from opera.oracle import location
 from opera.oracle.screens import SINGLE_REFERENCE
 from opera.programs.program import JOINED, Program, operators_of, parse
 from opera.programs.values import Message
-from opera.programs.verdicts import NEWER, PASS, Outcome
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, NEWER, PASS, REFUSED, UNSTABLE, Outcome
 from opera.store import tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.tests import Origin
 from opera.store.verdicts import First
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import blame, partners, reduction
+from opera.triage import blame, others, partners, reduction
 from opera.triage.blame import Blame
 from opera.triage.distinct import causes
 from opera.triage.doubts import doubts, right_as_float32, stated, too_large, unexplained
 from opera.triage.known import Mark
+from opera.triage.part import listed
 from opera.triage.reproducers.choice import Choice, alone, choose
 from opera.triage.sentence import READS_AS_REFUSAL, bare, drawn, reads_as_refusal, sentence
 
@@ -195,6 +196,8 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     for tag in (NEWER, SINGLE_REFERENCE):  # one member that is not so is enough: they are of one cause
         if not all(tag in x.outcome.details.get("tags", ()) for x in shows):
             tags.discard(tag)
+    if _unwitnessed(chosen):
+        tags.add(SINGLE_REFERENCE)
     if all(First(*key, test) in known.passed for test in members):
         tags.add("passes-as-constants")
     if not known.both.isdisjoint((x.finding, x.test) for x in group):
@@ -244,6 +247,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                 gone=laid.gone if laid else "",
                 unexplained=_unexplained(chosen, laid),
                 behind="" if of is None else of.behind,
+                dying=_dying(chosen, laid),
             )
         ),
         blame=laid.verdict if laid else "",
@@ -258,6 +262,25 @@ def _agreed(workspace: Workspace, chosen: Choice, laid: Blame | None) -> bool:
         return any(x.right for x in blame.others(laid))
     own = chosen.member.frontend
     return any(x.frontend != own and x.outcome.verdict == PASS for x in verdicts.of_test(workspace, chosen.member.test))
+
+
+def _unwitnessed(chosen: Choice) -> bool:
+    """Whether nobody confirms what is expected of the program that is shown, whoever does of what it was made of; but for what
+    a law says of what that draws.
+    """
+    of, whole = chosen.reduction, chosen.whole
+    lawful = whole is not None and drawn(whole.outcome)
+    return of is not None and not lawful and SINGLE_REFERENCE in of.outcome.details.get("tags", ())
+
+
+def _dying(chosen: Choice, laid: Blame | None) -> str:
+    """Return who of those that a library asks fails on what is shown, too, where nobody runs it; nothing of wrong outputs."""
+    rows = blame.others(laid) if laid is not None else []
+    if chosen.verdict.outcome.verdict in (INCONSISTENT, UNSTABLE) or any(x.right for x in rows):
+        return ""
+    names = others.asked(chosen.verdict.frontend.rpartition("-")[2])
+    dying = [x.way for x in rows if x.shows.partition(":")[0] in (CRASH, ABORT, REFUSED) and x.way.split()[0] in names]
+    return listed(dying) if dying else ""
 
 
 def _unexplained(chosen: Choice, laid: Blame | None) -> tuple[int, int] | None:

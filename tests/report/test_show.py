@@ -15,7 +15,7 @@ from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor
 from opera.programs.verdicts import Outcome
-from opera.report import show
+from opera.report import programs, show
 from opera.report.chosen import Wanted
 from opera.report.page import _agreement, _near
 from opera.report.terminal import findings_table
@@ -300,3 +300,12 @@ def test_an_instance_shows_which_lines_call_it_and_a_snippet(workspace, environm
     sites.replace(workspace, "command net.py", lines[:1])
     assert [x.module for x in sites.of_instances(workspace, [instance.id])] == ["Net.blocks.0"]
     assert "nobody" not in {x.instance for x in sites.of_extraction(workspace, "command net.py")}
+
+
+def test_an_output_that_is_left_out_before_another_has_its_place() -> None:
+    def told(*outputs: str) -> str:
+        [line] = programs.lines(Instance("onnx", "TopK", {}, (), outputs, {"opset": {"": 11}}))
+        return line.partition("  #")[0]
+
+    assert told("", "Indices") == "_, Indices = TopK()" and told("Values", "") == "Values = TopK()"
+    assert told("", "") == told() == "TopK()"

@@ -6,6 +6,7 @@ import msgspec
 from filled import HOSTILE, fill, instance_of, judged
 
 from opera.oracle import signature
+from opera.oracle.screens import SINGLE_REFERENCE
 from opera.oracle.signature import Signature
 from opera.programs.program import Captured, Instance, Provenance
 from opera.programs.verdicts import Outcome
@@ -16,8 +17,11 @@ from opera.store.rows import Verdict
 from opera.store.tests import Origin
 from opera.store.verdicts import created as created_of
 from opera.store.workspace import REPRODUCERS
+from opera.triage.blame import Blame
 from opera.triage.distinct import causes
-from opera.triage.findings import alike, findings, first_tests, version_key
+from opera.triage.evidence import Evidence
+from opera.triage.findings import _dying, _unwitnessed, alike, findings, first_tests, version_key
+from opera.triage.part import OTHER, shows
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice
 
@@ -256,3 +260,29 @@ def test_a_list_names_an_operator_without_the_path_where_there_is_no_room_for_it
     assert in_list(of, len(said)) == said
     assert in_list(of, 60) == "TVM cannot load conv2d (conv1d alike) with bias=None: torchvision is not there"
     assert in_list(msgspec.structs.replace(of, operator="Conv"), 60) == said
+
+
+def test_a_witness_of_the_member_is_none_of_what_is_shown_and_who_dies_on_it_is_told():
+    """But for what a law says: of a certain form of what is drawn the documentation says what is right."""
+    tagged = Outcome("inconsistent", "infer", "value", details={"tags": [SINGLE_REFERENCE]})
+    shown = judged("t", "openvino-onnx", "inputs", "e", "crash", "load")
+    reduced = Reduction("F1", "e", "openvino-onnx", "inputs", "t", {}, tagged)
+    drawn = msgspec.structs.replace(reduced, outcome=Outcome("inconsistent", details={"drawn": "unlike", "why": "0"}))
+    other = msgspec.structs.replace(reduced, outcome=Outcome("inconsistent"))
+    assert _unwitnessed(Choice(shown, shown, reduced)) and _unwitnessed(Choice(shown, shown, reduced, whole=other))
+    assert not _unwitnessed(Choice(shown, shown, reduced, whole=drawn)) and not _unwitnessed(Choice(shown, shown))
+    assert not _unwitnessed(Choice(shown, shown, other))
+
+    def dying(frontend: str, *seen: str, verdict: str = "crash") -> str:
+        rows = tuple(
+            Evidence(way, shows(Outcome(x)), kind=OTHER)
+            for way, x in zip(("onnxruntime 1", "tvm 0"), seen, strict=False)
+        )
+        failed = judged("t", frontend, "inputs", "e", verdict, "load")
+        return _dying(Choice(failed, failed), Blame("F1", "e", "t", "unknown", "", rows))
+
+    assert dying("openvino-onnx", "abort", "crash") == "onnxruntime 1" == dying("openvino-onnx", "refused-claimed")
+    assert not dying("openvino-onnx", "abort", "pass") and not dying("openvino-onnx", "unsupported", "crash")
+    assert not dying("openvino-onnx", "abort", verdict="inconsistent"), "it may give the same wrong answer"
+    assert not dying("openvino-torch", "abort"), "its own word stands"
+    assert not _dying(Choice(shown, shown), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from collections.abc import Iterator
@@ -25,8 +26,12 @@ ROUNDS = 2000
 """Rounds that a loop may run: a program made of another may have one without an end."""
 
 
-def evaluate(model: Any, feeds: dict[str, Value]) -> list[Value]:
+def evaluate(model: Any, feeds: dict[str, Value], *, lawful: bool = False) -> list[Value]:
     """Run a ModelProto in the reference evaluator.
+
+    Args:
+        lawful: Whether a value is refused that is not of the element type and shape that the model declares of it, in bodies,
+            too: the evaluator itself takes it (onnx from 1.23 on; older ones cannot tell).
 
     Raises InvalidTest whose reason starts with `no reference` where the evaluator has no implementation, and with
     `the ONNX reference evaluator rejects` where it refuses the inputs.
@@ -39,7 +44,9 @@ def evaluate(model: Any, feeds: dict[str, Value]) -> list[Value]:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             fed = {name: onnx_values.to_evaluator(value) for name, value in feeds.items()}
-            results = ReferenceEvaluator(model, new_ops=_mended()).run(None, fed)
+            strict = {"check_shape_annotations": True} if lawful and _tells_declared() else {}
+            ran = _unnamed(model) if strict else model
+            results = ReferenceEvaluator(ran, new_ops=_mended(), **strict).run(None, fed)
     except missing as error:
         raise InvalidTest(f"no reference: the ONNX reference evaluator cannot run it: {_brief(error)}") from None
     except Exception as error:  # what operators raise for bad inputs is as various as numpy
@@ -47,6 +54,26 @@ def evaluate(model: Any, feeds: dict[str, Value]) -> list[Value]:
     kinds = [output.type for output in model.graph.output]
     names = [onnx_values.type_name(kind) if kind.WhichOneof("value") else "" for kind in kinds]
     return [onnx_values.from_evaluator(result, name) for result, name in zip(results, names, strict=True)]
+
+
+@cache
+def _tells_declared() -> bool:
+    """Whether the evaluator can compare values with what is declared of them."""
+    from onnx.reference import ReferenceEvaluator
+
+    return "check_shape_annotations" in inspect.signature(ReferenceEvaluator).parameters
+
+
+def _unnamed(model: Any) -> Any:
+    """Return a copy of a model without names of dimensions: inference makes some up, which may differ from round to round."""
+    made = type(model).FromString(model.SerializeToString())
+    graphs = [made.graph]
+    for graph in graphs:
+        for item in (*graph.input, *graph.output, *graph.value_info):
+            for dim in item.type.tensor_type.shape.dim:
+                dim.ClearField("dim_param")
+        graphs += (x for node in graph.node for attr in node.attribute for x in (*attr.graphs, attr.g))
+    return made
 
 
 @cache
@@ -79,15 +106,22 @@ def _mended() -> list[type]:
         found.flat[indices.ravel()] = x.ravel()
         return (found,)
 
+    def one(of: Any) -> None:  # some write a scalar as one element
+        if np.shape(of) != ():
+            raise ValueError(f"a loop's condition or trip count of shape {np.shape(of)} is no scalar")
+
     def loop(self: Any, most: Any, cond: Any, *args: Any, **given: Any) -> Any:
         if most is None and cond is None:  # what the body says of going on is not read then
             raise RuntimeError("a loop with neither a trip count nor a condition has no end")
+        one(most)
+        one(cond)
         body, rounds = self._run_body, list[Any]()  # set on each instance
 
         def kept(*of: Any, **more: Any) -> Any:
             if len(rounds) == ROUNDS:
                 raise RuntimeError(f"a loop of more than {ROUNDS} rounds")
             rounds.append(body(*of, **more))
+            one(rounds[-1][0])
             return rounds[-1]
 
         self._run_body = kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -105,10 +106,26 @@ def _parts_of_node(instance: Instance) -> Parts:
             result.inputs.append(actual)
             result.formals.append(((instance.operator, operand.name),))
             result.values.append(onnx_values.materialise(operand.value))
-    for output in instance.outputs:
-        node.output.append(_unique(output, taken) if output else "")
-    result.outputs = [name for name in node.output if name]
+    optional = _optional_outputs(node, _opset(instance).get(node.domain, 0))
+    for place, output in enumerate(instance.outputs):
+        node.output.append(_unique(output or "unread", taken) if output or not optional(place) else "")
+        result.outputs += [node.output[-1]] if output else []
     return result
+
+
+def _optional_outputs(node: Any, version: int) -> Callable[[int], bool]:
+    """Return which outputs of a node may be left without a name, by their place: those of a loop or a split may not, though the
+    ONNX checker lets them.
+    """
+    from onnx import defs
+
+    try:
+        options = [x.option for x in defs.get_schema(node.op_type, version, node.domain).outputs]
+    except defs.SchemaError:
+        options = []
+    return lambda place: (
+        not options or options[min(place, len(options) - 1)] == defs.OpSchema.FormalParameterOption.Optional
+    )
 
 
 def _parts_of_graph(graph: Graph) -> Parts:

@@ -16,7 +16,7 @@ from opera.compilers import LOWERED
 from opera.compilers.shared.packing import Made
 from opera.libraries import bounds
 from opera.oracle import manner
-from opera.oracle.screens import AGREEING
+from opera.oracle.screens import AGREEING, ILL_CONDITIONED
 from opera.pool import clock
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Program, Provenance
@@ -35,7 +35,7 @@ from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.neighbours import Neighbours
 from opera.triage.failure import alike, as_wrong, rounded
 from opera.triage.reducer import witness
-from opera.triage.shrink import smaller
+from opera.triage.shrink import shapes, smaller
 from opera.triage.shrink.minimise import Spent
 
 WALL = 4.0
@@ -79,6 +79,8 @@ class Asker:
         neighbours: What passes beside the target.
         ordinary: Tests of the operator that pass where the target fails.
         plain: Whether a smaller program fails as plainly as the target, whose numbers were chosen for that (`loud`).
+        axes: Parameters and inputs that name an axis, where what the search began with passes with another axis. They stay: the
+            default may fail alike, and is another case.
         bounds, broken: What the library says of the size of inputs, and what of it does not hold of the target itself.
     """
 
@@ -97,6 +99,8 @@ class Asker:
         self.neighbours: Neighbours | None = None
         self.ordinary: Sequence[Program] = ()
         self.plain: Callable[[Program], bool] = lambda _: True
+        self.axes: list[smaller.Trait] = []
+        self._defaults: smaller.Defaults = {}
         self._masked = False
         self.outcomes: dict[str, Outcome] = {}
         self.programs: dict[str, Program] = {}
@@ -106,7 +110,7 @@ class Asker:
         target = self.target
         if target is None:
             raise ValueError("nobody said what is to be found")
-        within = [x for x in self.within(programs) if self.plain(x)]
+        within = [x for x in self.within(programs) if self._names_axes(x) and self.plain(x)]
         failing = dict(zip((x.id for x in within), map(self.fails, self.look(within)), strict=True))
         return self.passed(programs, [failing.get(x.id, False) for x in programs])
 
@@ -141,6 +145,22 @@ class Asker:
         self.bounds, self.broken, self._masked = known.bounds, bounds.broken(known.bounds, program), False
         self._masked = self.hides(program)
         self.neighbours = Neighbours(self, program, defaults)
+        self._defaults = defaults
+        for x in smaller.traits(program, defaults):
+            if x not in self.axes and any(map(self._right, self.look(list(shapes.other_axes(program, x.name))))):
+                self.axes.append(x)
+
+    def _names_axes(self, program: Program) -> bool:
+        """Whether a program has all of `axes`; what is an input may be a parameter of an older version."""
+        kinds = ("param", "input")
+        return all(
+            any(msgspec.structs.replace(x, kind=kind).held(program, self._defaults) for kind in kinds)
+            for x in self.axes
+        )
+
+    def _right(self, outcome: Outcome) -> bool:
+        """Whether outputs are off by no more than rounding."""
+        return outcome.verdict == PASS or outcome.details.get("screen") == ILL_CONDITIONED
 
     def vanished(self, program: Program) -> bool:
         """Whether a program that was asked about passes: where it fails of something else, nothing is known."""
@@ -244,13 +264,17 @@ class Asker:
         return any(self._one(program, x).verdict == PASS for x in self.beside)
 
     def find_witness(self, program: Program) -> None:
-        """Take the quickest of the others that pass a program for the witness, where there is none.
+        """Take the others that pass a program for witnesses, where there is none; the quickest of all programs, if it is quick.
 
-        Who refused a newer version may know the older.
+        Who refused a newer version may know the older, and of what was cut of a file nobody else was asked.
         """
-        asked = [(x, self._one(program, x)) for x in (self.beside if self.witness is None else ())]
+        if self.witness is not None or self.slow or self.outcomes[program.id].details.get(AGREEING):
+            return
+        asked = [(x, self._one(program, x)) for x in self.beside]
         passing = [(sum(shown.seconds.values()), x) for x, shown in asked if shown.verdict == PASS]
-        self.witness = min(passing, key=lambda x: x[0])[1] if passing else self.witness
+        ranked = sorted(passing, key=lambda x: x[0])
+        self.witness = next((x for seconds, x in ranked[:1] if seconds < witness.QUICK), None)
+        self.slow = [x for _, x in ranked if x != self.witness][: witness.MOST]
 
     def withdraw(self, found: list[Program], first: int) -> bool:
         """Take back what no slow witness passes at the end, if one passes what is at `first`; and what another route into the

@@ -107,6 +107,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             kept += made
             ask.begin(kept[-1], known, defaults)
             ask.find_witness(kept[-1])
+        elif not any(x.environment for x in ask.beside):  # nobody else has a verdict on it
+            ask.find_witness(kept[-1])
         first = len(kept) - 1
         minimise(kept[-1], defaults, ask, kept.append)
         if _shortened(ask, defaults, kept):

@@ -13,6 +13,7 @@ from opera.run.probe import Question
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
+from opera.triage import others
 
 QUICK = 0.05
 """Seconds that a frontend may take for a test, to be asked about every smaller program, too."""
@@ -21,8 +22,9 @@ MOST = 2
 
 
 def beside(workspace: Workspace, verdict: Verdict) -> list[Question]:
-    """Return a question for each other frontend that has a verdict on a test."""
-    return [_question(x) for x in _verdicts(workspace, verdict) if x.frontend != verdict.frontend]
+    """Return a question for each other frontend that has a verdict on a test; where none has, for those that are here."""
+    found = [_question(x) for x in _verdicts(workspace, verdict) if x.frontend != verdict.frontend]
+    return found or [x for _, x in others.here(verdict.frontend)]
 
 
 def passing(workspace: Workspace, verdict: Verdict) -> tuple[Question | None, list[Question]]:

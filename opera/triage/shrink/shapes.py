@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from opera.programs.program import Instance, Operand, Program, with_params, with_values
 from opera.programs.values import RandomTensor, Tensor, Value
@@ -262,3 +264,33 @@ def _axes_told(program: Program) -> Iterator[list[int]]:
             integers(x) for name, x in call.params.items() if is_axes(name) and isinstance(x, list | tuple) and x
         )
     yield from (held.array().tolist() for operand in program.inputs if (held := axes_input(operand)))
+
+
+def other_axes(program: Program, name: str) -> Iterator[Program]:
+    """Yield a call along each other axis than the one that a parameter or an input of it names, its tensors turned with it."""
+    if not isinstance(program, Instance) or not is_axes(name):
+        return
+    rank = len(next((x.shape for x in leaves(program)), ()))
+    held = next((x.value for x in program.inputs if x.name == name), None)
+    one = isinstance(held, Tensor) and states(held) and math.prod(held.shape) == 1
+    named = int(held.array().item()) if isinstance(held, Tensor) and one else program.params.get(name)
+    if type(named) is not int or not -rank <= named < rank:
+        return
+    for axis in (x for x in range(rank) if x != named % rank):
+        turned = mapped(program, partial(_turned, rank=rank, axes=(named, axis)))
+        if isinstance(held, Tensor):
+            given = Tensor.of(np.full_like(held.array(), axis), held.dtype)
+            yield with_values(turned, [given if x.name == name else x.value for x in turned.inputs])
+        else:
+            yield with_params(turned, lambda call, axis=axis: {**call.params, name: axis})  # type: ignore[misc]
+
+
+def _turned(leaf: Leaf, rank: int, axes: tuple[int, int]) -> Leaf:
+    """Return a tensor of a rank with two of its axes in each other's place; of a random one, its shape."""
+    if len(leaf.shape) != rank:
+        return leaf
+    if isinstance(leaf, RandomTensor):
+        order = np.arange(rank)
+        order[list(axes)] = order[list(axes[::-1])]
+        return msgspec.structs.replace(leaf, shape=tuple(leaf.shape[x] for x in order))
+    return Tensor.of(np.ascontiguousarray(leaf.array().swapaxes(*axes)), leaf.dtype)

@@ -11,12 +11,12 @@ from opera.errors import InvalidTest
 from opera.libraries import get
 from opera.libraries.pieces import pieces, run
 from opera.programs.program import Captured, Graph, Instance, Operand, Provenance, parse
-from opera.programs.values import Tensor, Value
+from opera.programs.values import Message, Tensor, Value
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-from opera.libraries.onnx import files  # noqa: E402
+from opera.libraries.onnx import files, references  # noqa: E402
 
 X = Tensor.of(np.array([1.0, -2.0, 3.0], "f4"))
 
@@ -194,3 +194,57 @@ def test_a_call_is_the_node_that_defines_it_where_that_reads_less() -> None:
     assert get("onnx").expanded(clip) == [], "Max is another operator of two tensors"  # type: ignore[attr-defined]
     nan = Instance("onnx", "IsNaN", {}, (Operand("X", X),), ("y",), {"opset": {"": 20}})
     assert get("onnx").expanded(nan) == []  # type: ignore[attr-defined]
+
+
+def looping(v: tuple[int, ...], start: object, cond: object = True) -> Instance:
+    """Return a loop of two rounds with a state declared of shape `v`, which nobody asks for, and what each round was given."""
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Neg", ["v"], ["w"])],
+        "body",
+        [info("i", (), TensorProto.INT64), info("c", None, TensorProto.BOOL), info("v", v)],
+        [info("d", None, TensorProto.BOOL), info("w", v), info("v", v)],
+    )
+    given = {"M": np.array(2), "cond": np.array(cond), "v_initial": np.array(start, "f4")}
+    operands = tuple(Operand(name, Tensor.of(x)) for name, x in given.items())
+    params: dict[str, Value] = {"body": Message("onnx.GraphProto", body.SerializeToString())}
+    return Instance("onnx", "Loop", params, operands, ("", "scanned"), {"opset": {"": 18}})
+
+
+def wrapped(program: Instance, folder: Path) -> onnx.ModelProto:
+    get("onnx").wrap(Captured(program, Provenance("t", "f", "t")), "t", folder)
+    return onnx.load(folder / "model.onnx")
+
+
+@pytest.mark.parametrize(
+    ("v", "start", "cond", "why"),
+    [
+        ((), 1.0, True, ""),
+        ((2,), [1.0, 2.0], True, ""),
+        ((), [1.0], True, "declared"),
+        ((1,), [1.0, 2.0], True, "declared"),
+        ((), 1.0, [[True]], "no scalar"),
+    ],
+)
+def test_what_flows_into_a_body_is_what_it_declares(
+    v: tuple[int, ...], start: object, cond: object, why: str, tmp_path: Path
+) -> None:
+    """The evaluator alone runs it, and so would a reduction end there."""
+    if not why:
+        assert wrapped(looping(v, start, cond), tmp_path).graph.output[0].name == "scanned"
+        return
+    if why == "declared" and not references._tells_declared():
+        pytest.skip("this onnx cannot tell")
+    with pytest.raises(InvalidTest, match=why):
+        wrapped(looping(v, start, cond), tmp_path)
+
+
+def test_what_is_left_out_of_a_loops_outputs_has_a_name_and_what_is_optional_has_none(tmp_path: Path) -> None:
+    [loop] = wrapped(looping((), 1.0), tmp_path).graph.node
+    assert all(loop.output) and loop.output[1] == "scanned"
+    x = Tensor.of(np.ones((1, 2), "f4"))
+    norm = Instance(
+        "onnx", "LayerNormalization", {}, (Operand("X", x), Operand("Scale", Tensor.of(np.ones(2, "f4")))),
+        ("Y", "", "InvStdDev"), {"opset": {"": 17}},
+    )  # fmt: skip
+    [node] = wrapped(norm, tmp_path / "norm").graph.node
+    assert list(node.output) == ["Y", "", "InvStdDev"]

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opera.programs.program import Instance, Program
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, ERROR, PASS, Outcome
+from opera.run.library_side import Known
 from opera.run.probe import Question
+from opera.triage import others
 from opera.triage.reducer import asking, witness
+from opera.triage.shrink import shapes
 
 PROGRAMS = [Instance("onnx", "Op", {"axis": n}, (), ("y",), {}) for n in range(40)]
 
@@ -76,3 +83,76 @@ def test_what_another_route_passed_it_passes_at_the_end_and_is_asked_from_then_o
     ask.passes, found = 9, found + list[Program](PROGRAMS[7:9])
     ask.more = []
     assert not ask.withdraw(found, 1) and not ask.more
+
+
+def test_of_a_program_that_nobody_else_was_asked_about_those_are_asked_that_run_here() -> None:
+    """As of what was cut of a file: its library asks others for second opinions; where its own word stands, nobody is."""
+    pytest.importorskip("onnxruntime")
+    told = dict(others.here("openvino-onnx"))
+    assert [x.frontend for x in told.values()] == ["onnxruntime-onnx"] and not any(x.environment for x in told.values())
+    assert "onnxruntime-onnx" not in [x.frontend for _, x in others.here("onnxruntime-onnx")]
+    assert not list(others.here("tvm-torch")) and not list(others.here("mnn-keras"))
+
+
+class Passing(asking.Asker):
+    """Of whom those named pass, each in its seconds."""
+
+    def __init__(self, takes: dict[str, float]) -> None:
+        super().__init__(None, Question(frontend="f"), None, [Question(frontend=x) for x in "abc"])  # type: ignore[arg-type]
+        self.takes, self.outcomes = takes, {PROGRAMS[0].id: Outcome(CRASH)}
+
+    def _one(self, program: Program, question: Question) -> Outcome:
+        seconds = self.takes.get(question.frontend)
+        return Outcome(CRASH) if seconds is None else Outcome(PASS, seconds={"infer": seconds})
+
+
+def test_the_quickest_of_those_that_pass_is_asked_about_all_programs_if_it_is_quick_and_others_at_the_end() -> None:
+    for takes, quick, slow in (({"a": 0.01, "b": 3.0}, "a", "b"), ({"b": 3.0, "c": 2.0}, "", "cb"), ({}, "", "")):
+        ask = Passing(takes)
+        ask.find_witness(PROGRAMS[0])
+        assert (ask.witness.frontend if ask.witness else "") == quick and "".join(x.frontend for x in ask.slow) == slow
+    ask.takes, ask.outcomes = {"a": 0.01}, {PROGRAMS[0].id: Outcome(CRASH, details={"agreeing": "float64"})}
+    ask.find_witness(PROGRAMS[0])
+    assert ask.witness is None, "somebody confirms what is expected"
+
+
+def test_an_axis_stays_named_where_another_one_passes() -> None:
+    """`DFT` is wrong along each axis but 1, and by its default, which is another case. What fails along any needs no axis."""
+    operands = (Operand("x", Tensor.of(np.ones((2, 3, 5), "f4"))), Operand("axis", Tensor.of(np.array(2))))
+    program = Instance("onnx", "Op", {}, operands, ("y",), {})
+
+    class Answers(asking.Asker):
+        length = 0
+
+        def _ask(self, programs: Sequence[Program], question: Question, known: dict[str, Outcome]) -> int:
+            known.update((x.id, Outcome(PASS if self.passes(x) else CRASH)) for x in programs)
+            return len(programs)
+
+        def passes(self, program: Program) -> bool:
+            first, axes = program.inputs[0].value, [y.value for y in program.inputs[1:] if y.value is not None]
+            if first is None or not axes:
+                return first is None
+            axis = int(axes[0].array())
+            return first.shape[axis] != self.length if self.length else axis == 1
+
+    without = msgspec.structs.replace(program, inputs=operands[:1])
+    older = msgspec.structs.replace(without, params={"axis": 2})
+    for length, kept in ((0, True), (5, False)):
+        ask = Answers(None, Question(frontend="f"))  # type: ignore[arg-type]
+        ask.length = length
+        ask.look([program])
+        ask.begin(program, Known({}), {})
+        assert ask([program, without, older]) == [True, not kept, True]
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=4), st.integers(-4, 3), st.booleans())
+def test_along_another_axis_tensors_are_turned_with_it(shape: list[int], axis: int, fed: bool) -> None:
+    x = np.arange(np.prod(shape), dtype="f4").reshape(shape)
+    given = (Operand("axis", Tensor.of(np.array([axis]))),) if fed else ()
+    call = Instance("onnx", "Op", {} if fed else {"axis": axis}, (Operand("x", Tensor.of(x)), *given), ("y",), {})
+    made = list(shapes.other_axes(call, "axis"))
+    assert len(made) == (len(shape) - 1 if -len(shape) <= axis < len(shape) else 0)
+    for y in made:
+        [held] = [int(z.value.array()[0]) for z in y.inputs[1:]] or [y.instances()[0].params["axis"]]
+        assert held != axis % len(shape) and np.array_equal(y.inputs[0].value.array().swapaxes(held, axis), x)
+    assert not list(shapes.other_axes(call, "keepdims"))
