@@ -69,6 +69,7 @@ def features(
     yield from _specials(program, made)
     yield from _sized(program)
     yield from _compared(program)
+    yield from _stated(program)
     yield from _named_axis(call, known) if call is not None else ()
     at = _channels(program, known, channels or {})
     yield from _lengths(program, at)
@@ -382,6 +383,21 @@ def _compared(program: Program) -> Iterator[Feature]:
                 f"{axis_at(at)} of {one} not as long as that of {other}",
             )
             yield from _of_pair(program, partial(_pair, one=one, other=other, at=(at, at)), words)
+
+
+def _stated(program: Program) -> Iterator[Feature]:
+    """Yield how the sizes that an input states stand to the lengths of the first tensor, counted from the last axis."""
+    first = next(iter(_data(program)), "")
+    for name in [x.name for x in program.inputs if x.name != first and peculiar.SIZES.search(x.name)]:
+        for below in (True, False):
+            holds = partial(_states_other, name=name, first=first, below=below)
+            if holds(program):
+                yield Feature(f"a size in {name} {'below' if below else 'beyond'} that of {first}", holds)
+
+
+def _states_other(program: Program, name: str, first: str, below: bool) -> bool:
+    pairs = list(zip(reversed(_numbers_of(program, name)), reversed(_shape(program, first) or ()), strict=False))
+    return any(size < length if below else size > length for size, length in pairs)
 
 
 def _of_pair(program: Program, pair: Callable[[Program], Lengths | None], words: tuple[str, str]) -> Iterator[Feature]:
