@@ -291,7 +291,7 @@ def forms(program: Program) -> list[Form]:
         from opera.libraries.onnx import forms
 
         return list(forms.forms(program))
-    except ImportError:
+    except (ImportError, InvalidTest):
         return []
 
 
