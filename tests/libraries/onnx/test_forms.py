@@ -117,3 +117,20 @@ def test_an_optional_without_a_value_gets_one(tmp_path: Path) -> None:
 
 def test_what_holds_no_program_has_no_other_form() -> None:
     assert library.forms(Instance("onnx", "Abs", {}, (Operand("X", TWO),), ("Y",), {"opset": {"": 13}})) == []
+
+
+def test_openvino_loads_a_scan_in_either_form_of_what_its_body_takes_from_outside(tmp_path: Path) -> None:
+    """Once it loads the scan itself, what is told of it is no more."""
+    openvino = pytest.importorskip("openvino")
+
+    def loads(program: Program) -> bool:
+        computed(program, tmp_path)
+        try:
+            openvino.Core().read_model(tmp_path / program.id / "model.onnx")
+        except RuntimeError:
+            return False
+        return True
+
+    found = {x.says: [loads(made) for made in x.others()] for x in library.forms(scan(typed=True))}
+    assert found == {OUTSIDE[0]: [True], OUTSIDE[1]: [True]}
+    assert not loads(scan(typed=True))
