@@ -6,10 +6,10 @@ A library is a module (or any object) that fits the `Library` protocol and is na
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -130,6 +130,20 @@ class Versioned(Library, Protocol):
         """
 
 
+class Form(NamedTuple):
+    """How a call is written, and programs that are written otherwise and compute the same.
+
+    Attributes:
+        says: How it is told.
+        others: Makes these programs.
+        one_of: Name of a group, of which the first alone is told that decides.
+    """
+
+    says: str
+    others: Callable[[], list[Program]]
+    one_of: str = ""
+
+
 class Nesting(Library, Protocol):
     """What a library has beside that if its calls hold programs: the branches of `If`."""
 
@@ -138,6 +152,9 @@ class Nesting(Library, Protocol):
 
     def bodies(self, call: Instance, held: Collection[str]) -> list[Program]:
         """Return what a call holds as programs, given what it takes at first; inputs of these names are constants there."""
+
+    def forms(self, program: Program) -> list[Form]:
+        """Return what is peculiar about how the programs that calls hold are written; nothing where the library is not here."""
 
 
 class Lowering(Library, Protocol):

@@ -324,7 +324,8 @@ def alike(chosen: Choice, group: Iterable[Verdict], told: Mapping[str, Origin]) 
     ):  # it has bodies of operators
         return chosen.alike
     members = (told[x.test].operator for x in group if x.test in told and code(x.outcome) == where)
-    more = (x for x in members if JOINED not in x and names(x) == names(of.operator))
+    fit = (x for x in members if JOINED not in x and names(x) == names(of.operator))
+    more = (x for x in fit if x not in chosen.unlike)
     return tuple(dict.fromkeys((*chosen.alike, *more)))
 
 

@@ -221,13 +221,13 @@ def test_operators_that_the_same_code_converts_are_told_and_what_is_made_of_seve
         outcome = Outcome("crash", "load", "E", "no", conversion_function=function)
         return Verdict(test, "tvm-torch", "x", "e", outcome, "F1", "")
 
-    def told(operator, function, members):
+    def told(operator, function, members, unlike=()):
         call = Captured(Instance("torch", operator, {}, (), ("y",), {}), Provenance("a", "b", "c"))
         shown = verdict("t", function)
         reduced = Reduction("F1", "e", "tvm-torch", "x", "t", call.form(), shown.outcome)
         group = [verdict(name, code) for name, code in members.values()]
         origins = {name: Origin(of, "test") for of, (name, _) in members.items()}
-        return alike(Choice(shown, shown, reduced, ("torch.first",)), group, origins)
+        return alike(Choice(shown, shown, reduced, ("torch.first",), unlike=unlike), group, origins)
 
     both = {"torch.argmax": ("a", "m:_argmax_argmin[argmax]"), "torch.argmin": ("b", "m:_argmax_argmin[argmin]")}
     assert told("torch.argmin", "m:_argmax_argmin[argmin]", both) == ("torch.first", "torch.argmax", "torch.argmin")
@@ -236,6 +236,7 @@ def test_operators_that_the_same_code_converts_are_told_and_what_is_made_of_seve
     inner = {"keras.layers.LSTM": ("a", "m:convert_slice")}
     assert told("keras.layers.SimpleRNN", "m:convert_slice", inner)[1:] == ("keras.layers.LSTM",)
     assert told("torch.sum", "", body) == ("torch.first",)
+    assert told("torch.argmin", "m:_argmax_argmin[argmin]", both, ("torch.argmax",)) == ("torch.first", "torch.argmin")
 
 
 def test_what_is_cut_off_in_a_list_is_not_the_route(workspace):

@@ -16,7 +16,7 @@ import msgspec
 from opera import resources
 from opera.capture.recorder import LeftOut
 from opera.errors import InvalidTest
-from opera.libraries import Case, Older, Point
+from opera.libraries import Case, Form, Older, Point
 from opera.libraries.documented import Quote, Wrong
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import opsets as onnx_opsets
@@ -283,6 +283,18 @@ def bodies(call: Instance, held: Collection[str]) -> list[Program]:
     return files.bodies(call, held)
 
 
+def forms(program: Program) -> list[Form]:
+    """Return what is peculiar about how bodies of calls are written, see `opera.libraries.Nesting`."""
+    if not any(isinstance(x, Message) for call in program.instances() for x in call.params.values()):
+        return []
+    try:
+        from opera.libraries.onnx import forms
+
+        return list(forms.forms(program))
+    except (ImportError, InvalidTest):
+        return []
+
+
 def embedded(call: Instance, name: str) -> list[Program]:
     """Return the call after a node that states an input, or makes it: a sequence of what it holds.
 
@@ -311,7 +323,8 @@ def embedded(call: Instance, name: str) -> list[Program]:
     arguments = tuple(Argument(x.name, "" if x.value is None else x.name) for x in call.inputs)
     last = Call(call.operator, call.params, arguments, outputs, call.context)
     operands = (*given, *(x for x in call.inputs if x.name != name and x.value is not None))
-    return [Graph(NAME, operands, (makes, last), tuple(filter(None, outputs)))]
+    made = Graph(NAME, operands, (makes, last), tuple(filter(None, outputs)))
+    return [onnx_opsets.with_constants(made) if params else made]
 
 
 def opened(model: Path, feeds: Mapping[str, Value]) -> tuple[Graph, dict[str, Value]]:

@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 
 from opera.libraries.onnx import codec
-from opera.programs.program import Instance, Program
+from opera.programs.program import Graph, Instance, Program
+from opera.programs.values import Message, RandomTensor, Tensor
 
 MIN_IR_VERSION = 4
 """Since then an initializer need not be a graph input as well, so that compilers see a constant (ONNX, docs/IR.md)."""
@@ -226,6 +227,34 @@ def with_attribute(operator: str, name: str, version: int) -> int | None:
         if since(operator, older, "") and name in defs.get_schema(operator, older, "").attributes:
             return older
     return None
+
+
+def with_constants(program: Graph) -> Graph:
+    """Return a program as of the oldest opset from its own on in which its operators are the same, and `Constant` may be of the
+    dtypes that it is of there: before 9 it is of floats alone. The program itself, where there is none, a call holds others, or
+    onnx is not here.
+    """
+    try:
+        from onnx import defs
+    except ImportError:
+        return program
+    stated: Any = program.calls[-1].context.get("opset") or {}
+    names = {codec.element_type(codec.ELEMENT_TYPES[x.dtype]) for x in _constants(program)}
+    own = [x.operator for x in program.calls if x.operator != "Constant" and "::" not in x.operator]
+    version = stated.get("", 0)
+    nested = any(isinstance(y, Message) for x in program.calls for y in x.params.values())
+    for newer in () if nested else range(max(version, FIRST), defs.onnx_opset_version() + 1):
+        if any(since(x, newer, "") != since(x, version, "") for x in own):
+            break
+        if names <= {y for x in defs.get_schema("Constant", newer, "").type_constraints for y in x.allowed_type_strs}:
+            made = written_for(program, newer)
+            return made if isinstance(made, Graph) and newer != version else program
+    return program
+
+
+def _constants(program: Graph) -> Iterator[Tensor | RandomTensor]:
+    held = (x.params.get("value") for x in program.calls if x.operator == "Constant")
+    return (x for x in held if isinstance(x, Tensor | RandomTensor))
 
 
 def stamped(model: Path, versions: Mapping[str, int]) -> bytes:

@@ -25,6 +25,7 @@ from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
 from opera.triage.alike import same_values
 from opera.triage.conditions import deciding, peculiar, wider
 from opera.triage.conditions.deciding import Decided
+from opera.triage.conditions.expected import of_expected, of_outputs
 from opera.triage.conditions.features import (
     ALL,
     NOT_BELOW,
@@ -32,7 +33,6 @@ from opera.triage.conditions.features import (
     as_left,
     features,
     is_longer,
-    of_outputs,
 )
 from opera.triage.conditions.labels import Label, Labelled, labelled
 from opera.triage.conditions.near import TENSORS, near, shaped, valued
@@ -46,6 +46,8 @@ Outputs: TypeAlias = Callable[[Program], "list[Value] | None"]
 """Returns the outputs that a library computes, None where it computes none. Raises Spent."""
 AT_A_TIME, OUTPUTS, SAMPLE = 8, 24, 4
 """Near programs that are asked about at a time, and of which outputs are asked for; failing ones that bear out what is told."""
+FEW_OF = 8
+"""Where nothing separates all programs that pass, that is told which one in so many of them has at most."""
 ROUNDS, RIVALS, BASES, POOL, TRIALS, LACKING = 3, 24, 6, 400, 2, 6
 """How often what is told is put to the test; what else is compared with it, of so many programs near as many labelled ones."""
 
@@ -279,13 +281,15 @@ class Learner:
             left = [x for x in having if all(of.holds(x) for of in alone)]
             rivals = [[*x, *alone] for x in _separating(candidates, left) or _pairs(candidates, left)]
             rivals = rivals or ([] if left else [alone])
+        rivals = rivals or _nearly(candidates, having)
         found = rivals[0] if rivals else []
         bare = self.loud and not (
             told or found
         )  # a crash hides nowhere: what passes lacks something, though it be short
         having = [x for x in passing if not self._empty(x)] if bare else having
         unsure = [x for x in unsure if all(y.holds(x) for y in found)]
-        despite = len([] if found else having) + len(unsure if len(unsure) > len(failing) else [])
+        having = [x for x in having if all(y.holds(x) for y in found)]
+        despite = len(having) + len(unsure if len(unsure) > len(failing) else [])
         return Told(parameters, besides, found, rivals, despite)
 
     def _alone(self, told: Iterable[Feature], passing: Sequence[Instance]) -> list[Feature]:
@@ -374,7 +378,11 @@ class Learner:
             found = self._returned(x) if len(self._outputs) < self._asks or x.id in self._outputs else []
             return next((y.shape for y in found if isinstance(y, Tensor)), None)
 
-        return of_outputs(self.program, shape)
+        def numbers(x: Program) -> peculiar.Array | None:
+            held = next((y for y in self._returned(x) if isinstance(y, Tensor)), None) if shape(x) is not None else None
+            return simpler.numbers(held).astype("float64") if held is not None and "float" in held.dtype else None
+
+        return [*of_expected(self.program, numbers), *of_outputs(self.program, shape)]
 
     def in_doubt(self, known: Sequence[Labelled], told: Told) -> Iterator[Instance]:
         """Yield programs near labelled ones: those that should fail and pass, with other numbers; and those about which what is
@@ -490,6 +498,18 @@ def _pairs(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[li
     has = [{n for n, of in enumerate(passing) if x.holds(of)} for x in candidates]
     pairs = itertools.combinations(range(len(candidates)), 2) if passing else ()
     return [[candidates[x], candidates[y]] for x, y in pairs if not has[x] & has[y]]
+
+
+def _nearly(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
+    """Return the one feature, or else the two, that the fewest passing programs have, where these are few of many."""
+    most = len(passing) // FEW_OF
+    has = [{n for n, of in enumerate(passing) if x.holds(of)} for x in candidates] if most else []
+    for several in (1, 2):
+        sets = list(itertools.combinations(range(len(has)), several))
+        left = [len(set.intersection(*(has[n] for n in of))) for of in sets]
+        if left and min(left) <= most:
+            return [[candidates[n] for n in sets[left.index(min(left))]]]
+    return []
 
 
 def _all_one(other: Program, program: Program) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from opera import libraries
-from opera.libraries import Embedding
+from opera.libraries import Embedding, Nesting
 from opera.oracle import declared, screens
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Named, RandomTensor, Tensor, Value
@@ -45,8 +45,9 @@ PLAINER = ("float32", "int64", "int32")
 """Dtypes that tensors are tried in, to see whether their own decides."""
 FLOATS, INTEGERS = ("float32", "float64"), ("int8", "uint8", "int16", "int32", "int64")
 INTEGER, SEVERAL = "integer inputs", "inputs of two dtypes"
-PARAMETER, INPUT, OUTPUT, DTYPE, OTHER = "parameter", "input", "output", "dtype", "other"
-"""Kinds of conditions: a parameter, the presence of an input, that an output is asked for, a dtype, and all else."""
+PARAMETER, INPUT, OUTPUT, DTYPE, FORM, OTHER = "parameter", "input", "output", "dtype", "form", "other"
+"""Kinds of conditions: a parameter, the presence of an input, that an output is asked for, a dtype, how a program is written
+that may be written otherwise, and all else."""
 GIVEN, LEFT_OUT = "input ", " left out"
 """How it begins that an input is told that may be left out; how a parameter is told that has no value."""
 BEYOND, ALTERNATIVES = re.compile(r"=| > | given$| other than "), re.compile(r", | or ")
@@ -82,7 +83,7 @@ class Condition(NamedTuple):
 
     Attributes:
         says: How it is told: `mode='linear'`, `input B`, `float16 inputs`.
-        kind: PARAMETER, INPUT, OUTPUT, DTYPE or OTHER.
+        kind: PARAMETER, INPUT, OUTPUT, DTYPE, FORM or OTHER.
         others: Makes the programs that lack it and are the same else; it decides where one of them passes.
         unless: Makes programs that must not pass: then something narrower decides.
         one_of: Name of a group, of which only the first that decides is told.
@@ -132,6 +133,7 @@ def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
     """
     yield from _presence(program, defaults)
     yield from _fed(program)
+    yield from _forms(program)
     for says, made in peculiar.values(program):
         yield Condition(says, OTHER, partial(tuple, made), one_of=peculiar.group(program, says))
     yield from _dtypes(program)
@@ -233,6 +235,13 @@ def _fed(program: Program) -> Iterator[Condition]:
                 yield Condition(f"{operand.name} {NO_ATTRIBUTE}", OTHER, partial(tuple, made))
 
 
+def _forms(program: Program) -> Iterator[Condition]:
+    """Yield how the programs that a call holds are written, if its library knows other ways to write them."""
+    library = libraries.get(program.library) if smaller.holds(program) else None
+    for x in cast(Nesting, library).forms(program) if hasattr(library, "forms") else ():
+        yield Condition(x.says, FORM, x.others, one_of=x.one_of)
+
+
 def _dtypes(program: Program) -> Iterator[Condition]:
     """Yield the dtypes of tensors; "integer" decides where every other integer dtype fails as well, and a float passes.
 
@@ -305,9 +314,11 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
         shown, chance = _shown(ask, program, condition), by_chance(ask, program)
         how = chance or ask.look([program])[0].verdict
         passing = [x for x, now in shown if (right(ask, x, now, chance) if chance else _right(x, now, how))]
+        if condition.kind == FORM and how in (CRASH, REFUSED):  # what runs then, though wrongly, has a second cause
+            passing = passing or [x for x, now in shown if now.verdict == INCONSISTENT]
         if not passing or any(x.verdict == PASS for x in ask.look(_made(program, condition.unless()))):
             return False
-        several = condition.kind == PARAMETER or condition.says.endswith(NO_CONSTANT)
+        several = condition.kind in (PARAMETER, FORM) or condition.says.endswith(NO_CONSTANT)
         varied = _made(passing[0], varieties(passing[0])) if several else []
         return not any(_wrong_as(ask, program, now) for now in ask.look(varied))
     except Spent:

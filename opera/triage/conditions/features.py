@@ -27,6 +27,8 @@ from opera.triage.shrink.smaller import Defaults
 
 LONGER, CHANNELS, NOT_BELOW = " longer than 1", "more than one input channel", " not below "
 ALL = ("both inputs of rank ", "all inputs of rank ")
+FLAG = re.compile(r"mode|keep|causal|noop|largest|sorted|saturate|outside|antialias|include|training|reverse")
+"""Names of truth values that are written as 0 and 1."""
 FEW = 3
 """Tensors whose lengths are compared; dtypes that are told one by one."""
 Lengths = tuple[int, ...]
@@ -69,11 +71,13 @@ def features(
     yield from _specials(program, made)
     yield from _sized(program)
     yield from _compared(program)
+    yield from _stated(program)
     yield from _named_axis(call, known) if call is not None else ()
     at = _channels(program, known, channels or {})
     yield from _lengths(program, at)
     yield from _numbers(call, known, at) if call is not None else ()
     yield from _parities(call, failing) if call is not None else ()
+    yield from _listed(program)
 
 
 def as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -> Iterator[Feature]:
@@ -384,6 +388,37 @@ def _compared(program: Program) -> Iterator[Feature]:
             yield from _of_pair(program, partial(_pair, one=one, other=other, at=(at, at)), words)
 
 
+def _stated(program: Program) -> Iterator[Feature]:
+    """Yield how the sizes that an input states stand to the lengths of the first tensor, counted from the last axis."""
+    first = next(iter(_data(program)), "")
+    for name in [x.name for x in program.inputs if x.name != first and peculiar.SIZES.search(x.name)]:
+        for below in (True, False):
+            holds = partial(_states_other, name=name, first=first, below=below)
+            if holds(program):
+                yield Feature(f"a size in {name} {'below' if below else 'beyond'} that of {first}", holds)
+
+
+def _listed(program: Program) -> Iterator[Feature]:
+    """Yield how many numbers an input lists that may state sizes, and that none of them is 1, which changes nothing."""
+    for name in [x.name for x in program.inputs[1:] if not smaller.is_axes(x.name)]:
+        held = tensor(program, name)
+        if held is not None and smaller.states(held) and math.prod(held.shape) > 1:
+            least = math.prod(held.shape)
+            yield Feature(f"{least} or more elements in {name}", partial(_lists, name=name, least=least))
+            if 1 not in _numbers_of(program, name):
+                yield Feature(f"no 1 in {name}", lambda x, name=name: 1 not in _numbers_of(x, name))  # type: ignore[misc]
+
+
+def _lists(program: Program, name: str, least: int) -> bool:
+    shape = _shape(program, name)
+    return shape is not None and math.prod(shape) >= least
+
+
+def _states_other(program: Program, name: str, first: str, below: bool) -> bool:
+    pairs = list(zip(reversed(_numbers_of(program, name)), reversed(_shape(program, first) or ()), strict=False))
+    return any(size < length if below else size > length for size, length in pairs)
+
+
 def _of_pair(program: Program, pair: Callable[[Program], Lengths | None], words: tuple[str, str]) -> Iterator[Feature]:
     found = pair(program)
     if found is not None:
@@ -408,14 +443,14 @@ def _pair(program: Program, one: str, other: str, at: tuple[int, int]) -> Length
 
 def _numbers(program: Instance, known: Mapping[str, Value], channels: Mapping[str, int]) -> Iterator[Feature]:
     """Yield how parameters that are whole numbers, or lists of such, stand to each other, and to the last axis, or channels."""
-    names = [x for x in program.params if _counts(x, program.params[x])]
+    names = [x for x in program.params if _counts(x, program.params[x]) and not _is_flag(x, program.params[x], known)]
     first = next(iter(_data(program)), "")
     for name in names:
         value = program.params[name]
         required = smaller.default(known, name) == NO_DEFAULT or smaller.SIZED.search(name)
         if type(value) is int and required and _shape(program, first):
             yield from _as_long(program, name, first, known, channels.get(first))
-    others = [x for x, y in known.items() if x not in names and _counts(x, y)]
+    others = [x for x, y in known.items() if x not in names and _counts(x, y) and x not in program.params]
     for one, other in itertools.permutations([*names, *others], 2):
         feature = Feature(f"{one}{NOT_BELOW}{other}", partial(_not_below, one=one, other=other, known=known))
         if one in names and feature.holds(program):
@@ -427,6 +462,11 @@ def _counts(name: str, value: Value) -> bool:
     given = value if isinstance(value, list | tuple) else [value]
     states = smaller.is_axes(name) or simpler.is_type(name)
     return bool(given) and not states and all(type(x) is int and x >= 0 for x in given)
+
+
+def _is_flag(name: str, value: Value, known: Mapping[str, Value]) -> bool:
+    """Whether a whole number is a truth value by its name: of other names, 0 and 1 may count something (`padding=1`)."""
+    return type(value) is int and value in (0, 1) and known.get(name) in (0, 1) and bool(FLAG.search(name))
 
 
 def _as_long(
@@ -475,33 +515,3 @@ def _not_below(program: Program, one: str, other: str, known: Mapping[str, Value
     pairs = itertools.zip_longest(*held, fillvalue=None)
     ends = [x[-1] for x in held]  # a number stands for a list of it
     return any((x if x is not None else ends[0]) >= (y if y is not None else ends[1]) for x, y in pairs)
-
-
-# ---------------------------------------------------------------------- outputs
-
-
-def of_outputs(program: Program, shape: Callable[[Program], Lengths | None]) -> list[Feature]:
-    """Return what the first output of a program has: no elements, one, an axis of length 1.
-
-    `shape` returns that of the first output that is expected; None where it is not known, or is
-    no tensor: another program may have all of these then, and of this one none is told.
-    """
-    if shape(program) is None:
-        return []
-
-    def has(of: Callable[[Lengths], bool]) -> Callable[[Program], bool]:
-        return lambda x: (held := shape(x)) is None or of(held)
-
-    told = [Feature("an output without elements", has(lambda x: 0 in x)), Feature("a 0-d output", has(lambda x: not x))]
-    told += [
-        Feature("an output axis of length 1", has(lambda x: 1 in x)),
-        Feature("an output axis of length 1 after the first two", has(lambda x: 1 in x[2:])),
-        Feature("an output of one element", has(lambda x: math.prod(x) == 1)),
-    ]
-    for axis in range(len(shape(program) or ())):
-        told.append(Feature(f"axis {axis} of the output of length 1", has(partial(_one_at, at=axis))))
-    return [x for x in told if x.holds(program)] if shape(program) is not None else []
-
-
-def _one_at(shape: Lengths, at: int) -> bool:
-    return shape[at : at + 1] == (1,)

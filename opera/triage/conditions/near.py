@@ -80,7 +80,7 @@ def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]
     rows = [_ordinary(program), _dtypes(program), ranks, _magnitudes(program), parameters]
     if isinstance(program, Instance) and isinstance(ordinary, Instance):
         known = defaults.get(program.operator, {})
-        rows += [_simplest(program, known), _given(program, known), _unset(program, known)]
+        rows += [_simplest(program, known), _given(program, known), _unset(program, known), _multiples(program)]
         rows += [chain(_axes(ordinary, known), _axes(program, known))]
     return [*rows, chain(_stated(program), _each_counted(program)), _sizes(program)]
 
@@ -241,6 +241,23 @@ def _other_parameters(call: Instance, known: Mapping[str, Value]) -> Iterator[di
             else:
                 others += [type(value)([x - 1 for x in smaller.integers(value)]), type(value)([0]), type(value)([0, 1])]
         yield from ({**call.params, name: x} for x in others if not smaller.same(x, value))
+
+
+def _multiples(program: Instance) -> Iterator[Program | None]:
+    """Yield programs with a whole number one more, or 1, and as many times the lengths that are multiples of it (blocks,
+    groups): of the first tensor alone, and of all."""
+    for name, value in program.params.items():
+        if type(value) is int and value > 1 and not smaller.is_axes(name) and not simpler.is_type(name):
+            for new in (value + 1, 1):
+
+                def change(leaf: Leaf, value: int = value, new: int = new) -> Leaf:
+                    sizes = tuple(x // value * new if x % value == 0 else x for x in leaf.shape)
+                    return leaf if smaller.states(leaf) else shaped(leaf, sizes)
+
+                made = smaller.with_param(program, name, new)
+                if made is not None:
+                    yield smaller.applied(smaller.at(0, change), made)
+                    yield changed(change, made)
 
 
 def _unset(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:

@@ -22,7 +22,7 @@ from opera.triage.conditions import deciding, peculiar
 from opera.triage.distinct import kinship
 from opera.triage.doubts import SMALL
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import EQUAL, at_limit, brief
+from opera.triage.sentence import EQUAL, at_limit, brief, is_relation
 from opera.triage.shrink import shapes
 
 BORNE_OUT = 3
@@ -37,9 +37,9 @@ class Choice(NamedTuple):
     """What shows a finding: the verdict on a member, or on the smallest program that a member was reduced to.
 
     `reduction` is that of the program, None where the member itself is shown; `member` is the member. `alike` are operators in
-    place of one of the program's with which the finding fails as well, the most frequent first. `whole` is what the
-    member was reduced to, where `reduction` is the plain form of that (opera.triage.reducer.cut), or the certain one
-    (opera.triage.reducer.certain).
+    place of one of the program's with which the finding fails as well, the most frequent first; `unlike` those of which
+    something that is told is not known to decide. `whole` is what the member was reduced to, where `reduction` is the plain
+    form of that (opera.triage.reducer.cut), or the certain one (opera.triage.reducer.certain).
     """
 
     verdict: Verdict
@@ -47,6 +47,7 @@ class Choice(NamedTuple):
     reduction: Reduction | None = None
     alike: tuple[str, ...] = ()
     whole: Reduction | None = None
+    unlike: tuple[str, ...] = ()
 
     @property
     def certain(self) -> bool:
@@ -139,8 +140,11 @@ def choose(
         shown = msgspec.structs.replace(member, test=best.stored, outcome=best.outcome)
         own = best.program().program.operators
         others = [x for x in reduced if x.finished and not _holds_bodies(x)]
-        alike = tuple(x for x in reduction.named([best, *others]) if x not in own)
-        return Choice(_of_drawn(workspace, shown), member, _shared(best, reduced), alike)
+        told = _shared(best, reduced)
+        alike = [x for x in others if _needs(told) <= _needs(x)]
+        called, every = (tuple(y for y in reduction.named([best, *x]) if y not in own) for x in (alike, others))
+        unlike = tuple(x for x in every if x not in called)
+        return Choice(_of_drawn(workspace, shown), member, told, called, unlike=unlike)
     return next((Choice(_of_drawn(workspace, x), x) for x in candidates(workspace, verdicts)), None)
 
 
@@ -179,6 +183,15 @@ def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
     return msgspec.structs.replace(
         best, deciding=parameters, besides=tuple(filter(stands, best.besides)), circumstances=shared
     )
+
+
+def _needs(of: Reduction) -> set[str]:
+    """Return what is told of a reduction, parameters without their values; of dtypes and ranks, that such are told."""
+    told = (*of.deciding, *of.besides, *of.circumstances)
+    kinds = {
+        x: "dtype" if deciding.is_dtype(x) else "rank" if peculiar.is_rank(x) or " rank " in x else "" for x in told
+    }
+    return {kind or deciding.key(x) for x, kind in kinds.items() if not is_relation(x)}
 
 
 def _of_any(says: str) -> str:

@@ -65,6 +65,20 @@ def test_what_cannot_be_held_is_not(instance: Instance, name: str) -> None:
     assert library.embedded(instance, name) == []
 
 
+def test_where_no_constant_may_be_of_its_dtype_the_model_is_of_a_newer_opset_that_says_the_same(tmp_path: Path) -> None:
+    """Before 9, `Constant` is of floats alone; Scatter is not there yet."""
+    expand = call("Expand", input=DATA, shape=Tensor.of(np.int64([2, 1, 1])))
+    expand.context["opset"] = {"": 8}
+    [made] = library.embedded(expand, "shape")
+    assert [x.context["opset"] for x in made.instances()] == [{"": 9}] * 2
+    assert computed(made, tmp_path) == (["input"], computed(expand, tmp_path)[1])
+    [floats] = library.embedded(expand, "input")
+    assert [x.context["opset"] for x in floats.instances()] == [{"": 8}] * 2
+    scatter = call("Scatter", data=DATA, indices=ONE, updates=DATA)
+    scatter.context["opset"] = {"": 8}
+    assert [x.context["opset"] for x in library.embedded(scatter, "indices")[0].instances()] == [{"": 8}] * 2
+
+
 @pytest.mark.parametrize("context", [{"body": Message("onnx.GraphProto", b"")}, {"captured": ["x"]}])
 def test_what_is_bound_to_names_stays(context: dict[str, Any]) -> None:
     one = call("Clip", input=DATA)

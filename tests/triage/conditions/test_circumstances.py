@@ -164,6 +164,79 @@ MORE: list[tuple[Instance, Callable[[Instance], bool | None], Any, list[str]]] =
 ]  # fmt: skip
 
 
+def stated(x: Instance) -> bool | None:
+    sizes = smaller.leaves(x)[1]
+    return None if not isinstance(sizes, Tensor) else len(sizes.shape) == 1 and math.prod(sizes.shape) > 2
+
+
+def below(x: Instance) -> bool | None:
+    sizes: Any = x.inputs[1].value
+    return None if sizes.shape != (1,) else bool(shape(x)) and int(sizes.array()[0]) < shape(x)[-1]
+
+
+def test_how_many_sizes_are_stated_is_told():
+    """Col2Im of three axes: two pass, as a test has them."""
+    program, test = (call(np.ones((1, 1, 4), F32), np.int64([2] * n)) for n in (3, 2))
+    found = borne(program, stated, seen=[Labelled(test, False)])
+    assert found.circumstances == ("3 or more elements in x1",) and found.exact
+
+
+def test_a_size_that_is_stated_is_compared_with_the_axis_that_it_is_of():
+    """Expand by a shape that has 1 where the input is longer."""
+    named = tuple(Operand(x, Tensor.of(y)) for x, y in (("data", np.ones(3, F32)), ("shape", np.int64([2]))))
+    found = borne(msgspec.structs.replace(call(), inputs=named), below)
+    assert found.circumstances == ("a size in shape below that of data",) and found.exact
+
+
+def test_a_whole_number_changes_together_with_the_lengths_that_are_multiples_of_it():
+    """Blocks of 2 are rejected where nothing else is as long: of 3 they fail, too, of 1 they pass."""
+
+    def shows(x: Instance) -> bool | None:
+        blocks = x.params.get("block_size", 0)
+        return None if not blocks or shape(x)[-1:] != (2 * blocks,) else blocks > 1
+
+    found = borne(call(np.ones((3, 4), F32), block_size=2), shows, defaults={"block_size": 0})
+    assert found.circumstances == ("block_size > 1",) and found.exact
+
+
+def test_what_separates_all_but_a_few_of_many_is_told_and_these_are_counted():
+    """Cast to a dtype of powers of 2 by rounding down: what is near the next one is right."""
+
+    def shows(x: Instance) -> bool | None:
+        return None if "to" not in x.params else x.params["to"] == 24 and bool((floats(x) != 500.0).all())
+
+    others = [Labelled(call(np.ones((2, n), F32), to=x), False) for n in (2, 3, 5) for x in (1, 10, 16, 17)]
+    right = Labelled(call(F32([[500.0, 500.0]]), to=24), False)
+    found = borne(call(F32([[1.5, 1.5]]), to=24), shows, defaults={"to": NO_DEFAULT}, seen=[*others, right])
+    assert (found.circumstances, found.exact, found.despite) == (("to=24",), False, 1)
+
+
+def test_what_is_expected_may_be_what_decides():
+    """The maximum of nothing is minus infinity, as that of minus infinity is."""
+
+    def shows(x: Instance) -> bool:
+        return bool(np.isneginf(floats(x).max(initial=-np.inf)))
+
+    found = borne(
+        call(F32([-np.inf])),
+        shows,
+        Decided((), ("infinity in an input",)),
+        seen=[Labelled(call(np.ones(0, F32)), True), Labelled(call(F32([np.inf])), False)],
+        outputs=lambda x: [Tensor.of(F32(floats(x).max(initial=-np.inf)))],
+    )
+    assert (found.decided, found.circumstances) == (NOTHING, ("minus infinity in the expected output",))
+
+
+def test_a_truth_value_is_not_compared_with_a_size():
+    known = {"ceil_mode": 0, "padding": 0}
+    says = {
+        x.says
+        for of in ({"ceil_mode": 1}, {"padding": 1})
+        for x in features.features(call(np.ones((1, 1), F32), kernel_shape=[1], **of), {"Any": known})
+    }
+    assert "padding not below kernel_shape" in says and "ceil_mode not below kernel_shape" not in says
+
+
 @pytest.mark.parametrize(("program", "fails", "defaults", "wanted"), MORE, ids=[" ".join(x[3]) or "-" for x in MORE])
 def test_what_all_failing_programs_have_and_no_passing_one_is_told(program, fails, defaults, wanted):
     found = borne(program, fails, defaults=defaults)

@@ -55,6 +55,16 @@ def dtypes(program):
     return {x.dtype for x in smaller.leaves(program)}
 
 
+def test_what_runs_wrongly_once_a_body_is_written_otherwise_did_fail_of_how_it_was_written():
+    """A crash goes away, and another bug shows; of any other condition only a program that passes tells something."""
+    program, other = call(np.ones(2, "f4")), call(np.ones(3, "f4"))
+    ask = Compiler(lambda x: CRASH if x == program else INCONSISTENT)
+    ask.fails = lambda outcome: outcome.verdict == CRASH
+    for kind, wanted in ((deciding.FORM, True), (deciding.OTHER, False)):
+        one = deciding.Condition("so", kind, lambda: [other])
+        assert deciding._decides(ask, program, one) is wanted
+
+
 F32 = np.float32
 CASES = [
     (call(np.ones((2, 2), "float64")), lambda x: first(x).dtype == "float64", ["float64 inputs"]),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
-from opera.triage.conditions import features
+from opera.triage.conditions import expected, features
 from opera.triage.conditions.near import near
 from opera.triage.shrink import simpler
 
@@ -58,8 +58,8 @@ def test_of_an_output_that_is_no_tensor_nothing_is_told():
     """An optional or a sequence has no shape: it is not empty for that."""
     program, empty = (Instance("onnx", x, {}, (), ("y",), {}) for x in ("If", "Split"))
     shapes = {"If": None, "Split": (0, 2), "Abs": (2, 3)}
-    assert features.of_outputs(program, lambda x: shapes[x.operator]) == []
-    told = {x.says: x for x in features.of_outputs(empty, lambda x: shapes[x.operator])}
+    assert expected.of_outputs(program, lambda x: shapes[x.operator]) == []
+    told = {x.says: x for x in expected.of_outputs(empty, lambda x: shapes[x.operator])}
     assert told["an output without elements"].holds(program) and not told["an output without elements"].holds(
         Instance("onnx", "Abs", {}, (), ("y",), {})
     )

@@ -15,7 +15,7 @@ from opera.programs.verdicts import CRASH, Outcome
 from opera.report import draft
 from opera.triage.reducer.asking import captured
 from opera.triage.reduction import Reduction
-from opera.triage.reproducers.choice import Choice, _shared
+from opera.triage.reproducers.choice import Choice, _needs, _shared
 
 
 def reduction(
@@ -61,3 +61,20 @@ def test_a_title_has_no_empty_input_where_near_programs_said_whether_that_decide
     page: Any = SimpleNamespace(parameters=(), reduced=True, blame=None)
     verdict: Any = None
     assert draft._what(found.program().program, page, Choice(verdict, verdict, found)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("told", "other", "fits"),
+    [
+        (("a > 1", "more than one input channel"), ("a=6", "more than one input channel"), True),
+        (("a > 1", "more than one input channel"), ("a=6",), False),
+        (("non-float32 inputs",), ("float16 or float64 inputs",), True),
+        (("x of rank 2 or more",), ("an input of rank 3",), True),
+        (("an empty input",), (), False),
+        (("length 1 of axis 0",), (), True),
+        ((), ("a=6",), True),
+    ],
+)
+def test_an_operator_is_told_as_alike_where_what_is_told_decides_of_it_too(told, other, fits):
+    one, two = (msgspec.structs.replace(LINEAR, deciding=(), besides=x) for x in (told, other))
+    assert (_needs(one) <= _needs(two)) is fits
