@@ -173,3 +173,24 @@ def test_what_onnx_runtime_has_no_kernel_of_is_onnxs_function_body(make: Any, ru
                 assert stage == "done" and np.array_equal(
                     found[0].array(), expected
                 )  # u > p, where the text says u < p
+
+
+def test_numpys_meaning_of_softmax_and_of_constants_is_relaxs():
+    import tvm
+    from tvm import relax
+
+    from opera.compilers.tvm import trial
+    from opera.compilers.tvm.interpreter import Interpreted
+
+    builder, x = relax.BlockBuilder(), relax.Var("x", relax.TensorType((2, 3), "float32"))
+    with builder.function("main", [x]):
+        scaled = builder.emit(relax.op.multiply(relax.const(np.array([2, 0.5, -1], np.float32)), x))
+        made = [relax.op.nn.softmax(scaled, 0), relax.op.nn.softmax(scaled, -1), relax.op.nn.log_softmax(scaled, 1)]
+        builder.emit_func_output(relax.Tuple([builder.emit(y) for y in made]))
+    outputs = []
+    for machine in (Interpreted(builder.get()), trial.machine(builder.get())):
+        machine.set_input("main", tvm.runtime.tensor(X))
+        machine.invoke_stateful("main")
+        outputs.append([y.numpy() for y in machine.get_outputs("main")])
+    for got, wanted in zip(*outputs, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5)
