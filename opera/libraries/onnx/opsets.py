@@ -243,7 +243,7 @@ def with_constants(program: Graph) -> Graph:
     own = [x.operator for x in program.calls if x.operator != "Constant" and "::" not in x.operator]
     version = stated.get("", 0)
     nested = any(isinstance(y, Message) for x in program.calls for y in x.params.values())
-    for newer in () if nested else range(max(version, FIRST), defs.onnx_opset_version() + 1):
+    for newer in () if nested or not version else range(max(version, FIRST), defs.onnx_opset_version() + 1):
         if any(since(x, newer, "") != since(x, version, "") for x in own):
             break
         if names <= {y for x in defs.get_schema("Constant", newer, "").type_constraints for y in x.allowed_type_strs}:
