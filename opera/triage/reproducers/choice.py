@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -19,6 +19,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import reduction
 from opera.triage.conditions import deciding, peculiar
+from opera.triage.conditions.features import either
 from opera.triage.distinct import kinship
 from opera.triage.doubts import SMALL
 from opera.triage.reduction import Reduction
@@ -164,16 +165,17 @@ def _holds_bodies(found: Reduction) -> bool:
 
 
 def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
-    """Return a reduction without special numbers, ranks, dtypes and circumstances that decide of it and not of another of the
-    finding (circumstances: of the same operators): they are but one way to it. Of dtypes another must decide there, for a
-    search may end in one that needs none to be told.
+    """Return a reduction without special numbers, ranks and circumstances that decide of it and not of another of the finding
+    (circumstances: of the same operators): they are but one way to it. Dtypes are told of all that tell any, for a search may
+    end in one that needs none to be told.
     """
     told = [x.besides for x in found if x.finished]
 
-    def stands(says: str) -> bool:
-        of_kind = next((x for x in (kinship.special, peculiar.is_rank, deciding.is_dtype) if x(says)), None)
-        others = [set(filter(of_kind, x)) for x in told] if of_kind else []
-        return all(says in x for x in others if x or of_kind is not deciding.is_dtype)
+    def stands(says: str) -> str:
+        if deciding.is_dtype(says):
+            return _together(says, [dtypes for x in told if (dtypes := set(filter(deciding.is_dtype, x)))])
+        of_kind = next((x for x in (kinship.special, peculiar.is_rank) if x(says)), None)
+        return says if of_kind is None or all(says in x for x in told) else ""
 
     called = best.program().program.operators
     near = [x.circumstances for x in found if x.finished and any(x.near) and x.program().program.operators == called]
@@ -181,8 +183,20 @@ def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
     alike = [x for x in found if x.finished and len(called) == 1 and x.program().program.operators == called]
     parameters = tuple(filter(None, (_with_values(says, alike) for says in best.deciding)))
     return msgspec.structs.replace(
-        best, deciding=parameters, besides=tuple(filter(stands, best.besides)), circumstances=shared
+        best, deciding=parameters, besides=tuple(filter(None, map(stands, best.besides))), circumstances=shared
     )
+
+
+def _together(says: str, others: Sequence[Collection[str]]) -> str:
+    """Return what reductions of one finding tell of dtypes as one: all floats, or all integers; nothing where it is both."""
+    if all(says in x for x in others):
+        return says
+    told = {says}.union(*others)
+    names = {y for x in told - {deciding.INTEGER} for y in deciding.ALTERNATIVES.split(x.removesuffix(" inputs"))}
+    if all(re.fullmatch(r"u?int\d+", x) for x in names):
+        return deciding.INTEGER if deciding.INTEGER in told else f"{either(names)} inputs"
+    floats = deciding.INTEGER not in told and all(re.fullmatch(r"b?float\d+(_\w+)?", x) for x in names)
+    return f"{either(names)} inputs" if floats else ""
 
 
 def _needs(of: Reduction) -> set[str]:

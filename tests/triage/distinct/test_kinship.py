@@ -408,6 +408,27 @@ def test_a_special_number_is_not_told_where_another_does_it_too() -> None:
     assert choice._shared(one, [one, other]).besides == ()
 
 
+@pytest.mark.parametrize(
+    ("own", "others", "told"),
+    [
+        ("float16 or float64", ["bfloat16"], "bfloat16, float16 or float64 inputs"),
+        ("bfloat16", ["bfloat16", "float8_e5m2"], "bfloat16 or float8_e5m2 inputs"),
+        ("int32, int64 or uint32", ["int32, int64 or uint64"], "int32, int64, uint32 or uint64 inputs"),
+        ("uint8", ["integer", "int16"], "integer inputs"),
+        ("float64", ["integer"], ""),
+        ("float64", ["int8"], ""),
+        ("float64", ["floating-point"], ""),
+        ("bool", ["bool"], "bool inputs"),
+        ("bool", ["int8"], ""),
+    ],
+)
+def test_dtypes_of_one_kind_are_told_of_all_reductions(own: str, others: list[str], told: str) -> None:
+    """Elu of float16 and of bfloat16, which ended apart, told of no dtype at all."""
+    best, *rest = (reduced(call(), besides=(f"{x} inputs",)) for x in (own, *others))
+    for found in ([best, *rest], [best, reduced(call()), *rest]):
+        assert choice._shared(best, found).besides == ((told,) if told else ())
+
+
 def test_what_a_newer_version_of_an_operator_brings_is_one() -> None:
     newer = msgspec.structs.replace(WRONG, details={"tags": [NEWER]})
     left = reduced(call("Attention", opset=25, left_window_size=1), outcome=newer)
