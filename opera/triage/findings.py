@@ -274,12 +274,15 @@ def _unwitnessed(chosen: Choice) -> bool:
 
 
 def _dying(chosen: Choice, laid: Blame | None) -> str:
-    """Return who of those that a library asks fails on what is shown, too, where nobody runs it; nothing of wrong outputs."""
+    """Return who of those that a library asks fails on what is shown, too, or gives another answer, where nobody runs it as
+    expected; nothing of wrong outputs.
+    """
     rows = blame.others(laid) if laid is not None else []
     if chosen.verdict.outcome.verdict in (INCONSISTENT, UNSTABLE) or any(x.right for x in rows):
         return ""
     names = others.asked(chosen.verdict.frontend.rpartition("-")[2])
-    dying = [x.way for x in rows if x.shows.partition(":")[0] in (CRASH, ABORT, REFUSED) and x.way.split()[0] in names]
+    wrong = (CRASH, ABORT, REFUSED, INCONSISTENT)
+    dying = [x.way for x in rows if x.shows.partition(":")[0] in wrong and x.way.split()[0] in names]
     return listed(dying) if dying else ""
 
 

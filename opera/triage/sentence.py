@@ -40,7 +40,10 @@ TELLS_NOTHING = {
     "ValueError",
 }
 """Types of exceptions that say no more than that something went wrong."""
-REFUSAL = re.compile(r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported only\b", re.IGNORECASE)
+REFUSAL = re.compile(
+    r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported only\b|\bdo(?:es)?(?: not|n't) support\b|\bonly supports?\b",
+    re.IGNORECASE,
+)
 """Words of a refusal, in whatever crash."""
 GUARD = re.compile(r"(?<![A-Za-z])(?:requires|must_be|only_supports?|supports_only|unsupported|not_supported)_\w+")
 """What a node is called that is there to refuse something: `aten::svd/requires_3x3`."""

@@ -283,6 +283,7 @@ def test_a_witness_of_the_member_is_none_of_what_is_shown_and_who_dies_on_it_is_
         return _dying(Choice(failed, failed), Blame("F1", "e", "t", "unknown", "", rows))
 
     assert dying("openvino-onnx", "abort", "crash") == "onnxruntime 1" == dying("openvino-onnx", "refused-claimed")
+    assert dying("openvino-onnx", "inconsistent"), "it runs, and gives another answer"
     assert not dying("openvino-onnx", "abort", "pass") and not dying("openvino-onnx", "unsupported", "crash")
     assert not dying("openvino-onnx", "abort", verdict="inconsistent"), "it may give the same wrong answer"
     assert not dying("openvino-torch", "abort"), "its own word stands"

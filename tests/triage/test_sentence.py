@@ -307,3 +307,17 @@ def test_an_output_that_holds_what_fresh_memory_was_filled_with_was_never_writte
     assert untouched(outcome) is told
     assert ("y is never written" in title("Tile", outcome)) is told
     assert ("does not write y of Tile" in sentence("TVM", "Tile", outcome)) is told
+
+
+@pytest.mark.parametrize(
+    ("says", "refuses"),
+    [
+        ("CPU plugin does not support string for use with oneDNN.", True),
+        ("These operators don't support it", True),
+        ("The kernel only supports float", True),
+        ("power only applies to float", False),
+        ("supports float and double", False),
+    ],
+)
+def test_who_says_what_it_does_not_support_refuses(says: str, refuses: bool) -> None:
+    assert reads_as_refusal(Outcome(CRASH, "compile", symptom="RuntimeError", message=says)) is refuses
