@@ -41,7 +41,8 @@ TELLS_NOTHING = {
 }
 """Types of exceptions that say no more than that something went wrong."""
 REFUSAL = re.compile(
-    r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported only\b|\bdo(?:es)?(?: not|n't) support\b|\bonly supports?\b",
+    r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported only\b|\bdo(?:es)?(?: not|n't) support\b|\bonly supports?\b"
+    r"|\bonly [^\n.]{1,60} supported\b",
     re.IGNORECASE,
 )
 """Words of a refusal, in whatever crash."""

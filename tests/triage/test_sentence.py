@@ -315,6 +315,8 @@ def test_an_output_that_holds_what_fresh_memory_was_filled_with_was_never_writte
         ("CPU plugin does not support string for use with oneDNN.", True),
         ("These operators don't support it", True),
         ("The kernel only supports float", True),
+        ("Only sum and mean mode supported for aten::embedding_bag", True),
+        ("only the first is wrong. It is supported", False),
         ("power only applies to float", False),
         ("supports float and double", False),
     ],

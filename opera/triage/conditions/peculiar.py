@@ -34,6 +34,7 @@ NUDGE = 2.0**-10
 SPECIAL: dict[str, Callable[[Array], Array]] = {
     "NaN": np.isnan,
     "infinity": np.isinf,
+    "a number beyond int32": lambda numbers: _beyond_int32(numbers),
     "a negative number": lambda numbers: np.isfinite(numbers) & (numbers < 0),
 }
 """What elements may be that decides → which of them are so; 1 takes their place."""
@@ -412,7 +413,7 @@ def _plain(leaf: Leaf, where: Callable[[Array], Array]) -> Leaf:
     if not isinstance(leaf, Tensor) or leaf.dtype == "string":
         return leaf
     numbers = simpler.numbers(leaf)
-    if numbers.dtype.kind not in "fi" or not (found := where(numbers)).any():
+    if numbers.dtype.kind not in "fiu" or not (found := where(numbers)).any():
         return leaf
     one = simpler.numbered(np.ones(1), leaf.dtype).array()[0]
     return Tensor.of(np.where(found, one, leaf.array()), leaf.dtype)
@@ -421,3 +422,9 @@ def _plain(leaf: Leaf, where: Callable[[Array], Array]) -> Leaf:
 def has(leaf: Leaf, where: Callable[[Array], Array]) -> bool:
     """Whether a tensor holds such a number."""
     return _plain(leaf, where) != leaf
+
+
+def _beyond_int32(numbers: Array) -> Array:
+    if numbers.dtype.kind not in "iu":
+        return np.zeros(numbers.shape, bool)
+    return np.asarray((numbers > 2**31 - 1) | (numbers < -(2**31)))

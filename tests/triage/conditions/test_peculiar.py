@@ -186,3 +186,14 @@ def test_openvino_looks_into_the_branch_that_is_not_taken() -> None:
         [shown] = ask.look([program])
         ask.begin(program, probe.known("onnx", program), {})
         assert shown.verdict == "crash" and deciding.decided(ask, program, {}).besides[:1] == (peculiar.BRANCH,)
+
+
+@given(st.sampled_from(["int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "bool"]), st.data())
+def test_integers_that_int32_does_not_hold_are_peculiar(dtype: str, data: Any) -> None:
+    """OpenVINO computes them so: its ReduceMin of uint64 was told to be wrong of "more than one element"."""
+    array = data.draw(arrays.arrays(dtype, st.integers(0, 3)))
+    beyond = dtype != "float32" and any(not -(2**31) <= x < 2**31 for x in array.tolist())
+    where = peculiar.SPECIAL["a number beyond int32"]
+    assert peculiar.has(Tensor.of(array), where) is beyond
+    made = dict(peculiar.values(call("Op", {"x": array}))).get("a number beyond int32 in an input", [])
+    assert [peculiar.has(x.inputs[0].value, where) for x in made] == [False] * beyond  # type: ignore[union-attr, arg-type]
