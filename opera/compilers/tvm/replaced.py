@@ -11,12 +11,13 @@ import numpy as np
 
 from opera.compilers.tvm import trial
 from opera.compilers.tvm.values import feed, read
+from opera.oracle.comparison import TOLERANCES
 from opera.programs.values import Tensor, Value
 
 MOST = 64
 """Nodes of a program at most of which one is looked for."""
-RTOL, ATOL = 1e-4, 1e-5
-"""How near to PyTorch's numbers is right: as opera compares float32."""
+RTOL, ATOL = TOLERANCES["float32"]
+"""How near to PyTorch's numbers is right."""
 
 
 def culprit(program: Any, feeds: Sequence[Value]) -> Any:

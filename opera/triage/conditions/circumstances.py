@@ -46,8 +46,6 @@ Outputs: TypeAlias = Callable[[Program], "list[Value] | None"]
 """Returns the outputs that a library computes, None where it computes none. Raises Spent."""
 AT_A_TIME, OUTPUTS, SAMPLE = 8, 24, 4
 """Near programs that are asked about at a time, and of which outputs are asked for; failing ones that bear out what is told."""
-NARROWER = {"float64": "float32", "int64": "int32", "uint64": "int32", "uint32": "int32"}
-"""Dtypes → what compilers compute in their place."""
 FEW_OF = 8
 """Where nothing separates all programs that pass, that is told which one in so many of them has at most."""
 ROUNDS, RIVALS, BASES, POOL, TRIALS, LACKING = 3, 24, 6, 400, 2, 6
@@ -356,10 +354,10 @@ class Learner:
         return self._outputs[name] or []
 
     def _made(self) -> list[str]:
-        """Return the dtypes in which something is computed: of outputs, and one that compilers compute a wide one in."""
+        """Return the dtypes in which something is computed: of outputs, and float32, for compilers compute float64 in it."""
         own = next((x.dtype for x in smaller.leaves(self.program)), "")  # others may only tell a dtype
         made = [x.dtype for x in self._returned(self.program) if isinstance(x, Tensor) and x.dtype != own]
-        return [*dict.fromkeys([*made, *filter(None, [NARROWER.get(own)])])]
+        return [*dict.fromkeys(made), *(["float32"] if own == "float64" else [])]
 
     def _short_output(self, other: Program) -> bool:
         """Whether less comes out of a program, where most mistakes do not show: nothing, one element, an axis of length 1."""

@@ -10,17 +10,15 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from opera.programs.program import Instance, Program
-from opera.programs.values import CONTAINERS, LOW_PRECISION, NO_DEFAULT, Tensor, Value, widen
+from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import deciding, peculiar
 from opera.triage.conditions.near import tensor, unstated
 from opera.triage.conditions.ordinary import differing
-from opera.triage.conditions.peculiar import Array
+from opera.triage.conditions.representable import LOW, beyond, inexact, lost
 from opera.triage.sentence import EMPTY
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
@@ -261,45 +259,6 @@ def _specials(program: Program, made: Iterable[str]) -> Iterator[Feature]:
 
 def _holds_special(program: Program, where: Callable[[Any], Any]) -> bool:
     return any(peculiar.has(x, where) for x in smaller.leaves(program))
-
-
-def beyond(numbers: Array, dtype: str) -> Array:
-    """Return which numbers are infinite, or more or less than all finite ones of a dtype."""
-    held = _finite(dtype)
-    with np.errstate(invalid="ignore"):
-        return np.asarray((numbers > held[-1]) | (numbers < held[0]))
-
-
-def lost(numbers: Array, dtype: str) -> Array:
-    """Return which numbers are NaN, infinite, or more or less than all finite ones of a dtype."""
-    return beyond(numbers, dtype) | np.isnan(numbers)
-
-
-def inexact(numbers: Array, dtype: str) -> Array:
-    """Return which numbers are none of a dtype: between two of them, beyond all, NaN."""
-    fits = np.where(lost(numbers, dtype), np.nan, numbers.astype("float64"))
-    if dtype in LOW:
-        return ~np.isin(fits, _finite(dtype))
-    return np.asarray((fits.astype(dtype).astype("float64") if "float" in dtype else np.trunc(fits)) != fits)
-
-
-LOW = frozenset({*LOW_PRECISION, "float8_e8m0fnu"})
-"""Dtypes of floating-point numbers that numpy does not have."""
-
-
-@cache
-def _finite(dtype: str) -> Array:
-    """Return the finite numbers of a dtype in order, of those that numpy has the least and the largest alone."""
-    if dtype in LOW:
-        kind = np.dtype(CONTAINERS[dtype])
-        codes = np.arange(16 if "float4" in dtype else 2 ** (8 * kind.itemsize))
-        with np.errstate(invalid="ignore"):
-            held = widen(codes.astype(f"uint{8 * kind.itemsize}"), dtype).astype("float64")
-        return np.unique(held[np.isfinite(held)])
-    if "float" in dtype:
-        return np.array([np.finfo(dtype).min, np.finfo(dtype).max], "float64")
-    bits = int(dtype.lstrip("uint"))
-    return np.array([0.0, 2.0**bits - 1] if dtype.startswith("u") else [-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1])
 
 
 # ---------------------------------------------------------------------- lengths

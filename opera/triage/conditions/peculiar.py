@@ -16,6 +16,7 @@ import numpy as np
 from opera.oracle import ties
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import CONTAINERS, Message, RandomTensor, Tensor, Value
+from opera.triage.conditions.representable import beyond
 from opera.triage.sentence import BRANCH, EMPTY, EQUAL, LENGTH_ONE, LIMIT
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Leaf
@@ -34,7 +35,7 @@ NUDGE = 2.0**-10
 SPECIAL: dict[str, Callable[[Array], Array]] = {
     "NaN": np.isnan,
     "infinity": np.isinf,
-    "a number beyond int32": lambda numbers: _beyond_int32(numbers),
+    "a number beyond int32": lambda numbers: (numbers.dtype.kind in "iu") & beyond(numbers, "int32"),
     "a negative number": lambda numbers: np.isfinite(numbers) & (numbers < 0),
 }
 """What elements may be that decides → which of them are so; 1 takes their place."""
@@ -422,9 +423,3 @@ def _plain(leaf: Leaf, where: Callable[[Array], Array]) -> Leaf:
 def has(leaf: Leaf, where: Callable[[Array], Array]) -> bool:
     """Whether a tensor holds such a number."""
     return _plain(leaf, where) != leaf
-
-
-def _beyond_int32(numbers: Array) -> Array:
-    if numbers.dtype.kind not in "iu":
-        return np.zeros(numbers.shape, bool)
-    return np.asarray((numbers > 2**31 - 1) | (numbers < -(2**31)))

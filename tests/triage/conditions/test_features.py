@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
-from opera.triage.conditions import expected, features
+from opera.triage.conditions import expected, features, representable
 from opera.triage.conditions.near import near
 from opera.triage.shrink import simpler
 
@@ -40,7 +40,7 @@ def test_all_that_may_be_told_of_a_program_holds_of_it_and_can_be_asked_of_any_o
 @given(st.sampled_from(KINDS), st.floats(-1e9, 1e9, width=32))
 def test_a_number_that_a_dtype_holds_comes_back_from_it(to, value):
     numbers = np.array([value])
-    beyond, odd = (bool(of(numbers, to)[0]) for of in (features.beyond, features.inexact))
+    beyond, odd = (bool(of(numbers, to)[0]) for of in (representable.beyond, representable.inexact))
     assert odd or not beyond
     if not beyond:
         [back] = simpler.numbers(simpler.numbered(numbers, to))
@@ -50,8 +50,12 @@ def test_a_number_that_a_dtype_holds_comes_back_from_it(to, value):
 def test_what_is_no_number_is_lost_in_every_dtype_and_beyond_none():
     numbers = np.array([np.nan, np.inf, 1.0])
     for to in KINDS:
-        assert features.beyond(numbers, to).tolist() == [False, True, False]
-        assert features.lost(numbers, to).tolist() == features.inexact(numbers, to).tolist() == [True, True, False]
+        assert representable.beyond(numbers, to).tolist() == [False, True, False]
+        assert (
+            representable.lost(numbers, to).tolist()
+            == representable.inexact(numbers, to).tolist()
+            == [True, True, False]
+        )
 
 
 def test_of_an_output_that_is_no_tensor_nothing_is_told():
