@@ -33,6 +33,8 @@ from opera.triage.sentence import drawn as drawn_wrongly
 from opera.triage.sentence import said
 from opera.triage.versions import since
 
+FURTHER = 4
+"""Programs of which several things differ, from which on it is said what they show."""
 SAYS = 1500
 """Characters of a compiler's message that are shown."""
 OUTPUTS = 4
@@ -123,7 +125,9 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         reduced=reduced is not None,
         caller=_caller(program, origin.operator) if reduced and origin else "",
         finished=reduced is None or reduced.finished,
-        near=_near(reduced, unknown=any(x.startswith(UNEXPLAINED) for x in finding.doubts)) if reduced else "",
+        near=_near(reduced, unknown=any(x.startswith(UNEXPLAINED) for x in finding.doubts)) + _further(reduced)
+        if reduced
+        else "",
         model=tuple(lines(program)),
         parameters=tuple(_parameters(program, reduced)),
         outputs=tuple(_outputs(workspace, shown, manifest)) if manifest else (),
@@ -178,6 +182,14 @@ def _near(reduced: Reduction, *, unknown: bool) -> str:
         return f"{failing} fail, {passing} pass"
     also = f"; {odd} that have it, too, pass" if odd else ""
     return f"{failing} that have what decides fail, {passing - odd} others pass{also}"
+
+
+def _further(reduced: Reduction) -> str:
+    """Say whether programs of which several things differ bear out what is told; nothing where few were asked."""
+    asked, as_told = sum(reduced.tried), reduced.tried[0] + reduced.tried[3]
+    if asked < FURTHER:
+        return ""
+    return f"; of {asked} further ones, in which several things differ, {'all' if as_told == asked else as_told} do as is told"
 
 
 def _parameters(program: Program, reduced: Reduction | None) -> Iterator[Parameter]:

@@ -25,6 +25,9 @@ SMALL = 16
 EXCEPTIONS = 4
 """Near programs that fail, at least, to each that passes though it has all that is told: else more decides."""
 UNEXPLAINED = "what decides is not known"
+AGAINST = 2
+"""Programs of which several things differ, at least, that speak against what is told."""
+CONTRADICTED = "what is told to decide does not alone: of programs in which several things differ"
 UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
 """How a doubt begins that nothing but time is wanting to."""
 
@@ -41,6 +44,7 @@ def doubts(
     unexplained: tuple[int, int] | None = None,
     behind: str = "",
     dying: str = "",
+    contradicted: str = "",
 ) -> Iterator[str]:
     """Yield what speaks against filing a finding, a clause each.
 
@@ -54,6 +58,7 @@ def doubts(
         gone: What blame saw of its program, where that does not fail any more, or nothing.
         unexplained: How many near programs fail, and pass, where it is not told why (`unexplained`); else None.
         dying: Who fails on its program, too, where nobody is known to run it, or nothing.
+        contradicted: What speaks against what is told of when it fails (`contradicted`), or nothing.
         behind: What decides and without which the compiler says that it does not support the program, or nothing.
     """
     if not alone:
@@ -78,6 +83,8 @@ def doubts(
     if unexplained is not None:
         failing, passing = unexplained
         yield f"{UNEXPLAINED}: {failing} near programs fail, {passing} pass, and nothing that is told separates them"
+    if contradicted:
+        yield contradicted
 
 
 def too_large(finding: str, program: Program, finished: bool | None) -> str:
@@ -106,6 +113,23 @@ def unexplained(of: Reduction, told: Collection[str]) -> tuple[int, int] | None:
     odd = passing if of.despite is None else of.despite
     known = of.explained or failing >= EXCEPTIONS * odd if told else of.explained and not passing
     return None if known else of.near
+
+
+def contradicted(of: Reduction) -> str:
+    """Return the doubt that what is told to decide does not, by programs of which several things differ, or nothing.
+
+    One may fail of something else, and one may pass by chance: so two must say it, and a good part of their kind.
+    """
+    failing, passing, other_failing, other_passing = of.tried
+    odd = [
+        f"{passing} of {failing + passing} that have it pass"
+        if passing >= AGAINST and EXCEPTIONS * passing > failing
+        else "",
+        f"{other_failing} of {other_failing + other_passing} that lack it fail"
+        if other_failing >= AGAINST and other_failing > other_passing
+        else "",
+    ]
+    return f"{CONTRADICTED}, {' and '.join(filter(None, odd))}" if any(odd) else ""
 
 
 def right_as_float32(deciding: Iterable[str]) -> bool:

@@ -25,7 +25,7 @@ from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import blame, others, partners, reduction
 from opera.triage.blame import Blame
 from opera.triage.distinct import causes
-from opera.triage.doubts import doubts, right_as_float32, stated, too_large, unexplained
+from opera.triage.doubts import contradicted, doubts, right_as_float32, stated, too_large, unexplained
 from opera.triage.known import Mark
 from opera.triage.part import listed
 from opera.triage.reproducers.choice import Choice, alone, choose
@@ -245,7 +245,8 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                 settled=settled,
                 large=large,
                 gone=laid.gone if laid else "",
-                unexplained=_unexplained(chosen, laid),
+                unexplained=(unknown := _unexplained(chosen, laid)),
+                contradicted=_contradicted(chosen, laid) if unknown is None else "",
                 behind="" if of is None else of.behind,
                 dying=_dying(chosen, laid),
             )
@@ -284,6 +285,13 @@ def _dying(chosen: Choice, laid: Blame | None) -> str:
     wrong = (CRASH, ABORT, REFUSED, INCONSISTENT)
     dying = [x.way for x in rows if x.shows.partition(":")[0] in wrong and x.way.split()[0] in names]
     return listed(dying) if dying else ""
+
+
+def _contradicted(chosen: Choice, laid: Blame | None) -> str:
+    """Return what speaks against what is told to decide of a reduction; nothing of a wrong definition, or of what is drawn."""
+    if chosen.reduction is None or blame.body(laid) or drawn(chosen.verdict.outcome):
+        return ""
+    return contradicted(chosen.reduction)
 
 
 def _unexplained(chosen: Choice, laid: Blame | None) -> tuple[int, int] | None:

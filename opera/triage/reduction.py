@@ -29,6 +29,8 @@ class Reduction(msgspec.Struct, frozen=True):
         circumstances: What else all near programs that fail have (opera.triage.conditions.circumstances): `a 1-d input`.
         near: How many of these fail, and how many pass.
         despite: How many of those that pass have all that is told, and no other reason to pass is known; None: nobody counted.
+        tried: What programs say of which several things differ, and of which nothing was learned: of those that have all that
+            is told, how many fail and pass; and of the others (opera.triage.conditions.further).
         explained: Whether all that have what decides fail; False where more decides that is not known.
         behind: Of a crash, what decides and without which the compiler says that it does not support the program; else empty.
         elements: Of all its tensors together.
@@ -55,6 +57,7 @@ class Reduction(msgspec.Struct, frozen=True):
     circumstances: tuple[str, ...] = ()
     near: tuple[int, int] = (0, 0)
     despite: int | None = None
+    tried: tuple[int, int, int, int] = (0, 0, 0, 0)
     explained: bool = True
     behind: str = ""
     elements: int = 0

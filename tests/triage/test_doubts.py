@@ -8,7 +8,7 @@ from opera.oracle.screens import SINGLE_REFERENCE
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
 from opera.programs.verdicts import INCONSISTENT, NEWER, Outcome
-from opera.triage.doubts import SMALL, doubts, right_as_float32, stated, too_large, unexplained
+from opera.triage.doubts import SMALL, contradicted, doubts, right_as_float32, stated, too_large, unexplained
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL
 
@@ -102,3 +102,22 @@ def test_that_programs_pass_without_what_is_told_speaks_for_it():
     found = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), near=(9, 20), explained=False, despite=2)
     assert unexplained(found, ("k=2",)) is None
     assert unexplained(msgspec.structs.replace(found, despite=9), ("k=2",)) == (9, 20)
+
+
+@pytest.mark.parametrize(
+    ("tried", "wanted"),
+    [
+        ((0, 0, 0, 0), ""),
+        ((12, 1, 1, 10), ""),
+        ((12, 2, 0, 10), ""),
+        ((3, 4, 0, 5), "4 of 7 that have it pass"),
+        ((6, 0, 5, 3), "5 of 8 that lack it fail"),
+        ((3, 4, 5, 3), "4 of 7 that have it pass and 5 of 8 that lack it fail"),
+    ],
+)
+def test_programs_of_which_several_things_differ_may_speak_against_what_is_told(tried, wanted):
+    said = contradicted(msgspec.structs.replace(Reduction("F", "e", "f", "v", "t", {}, Outcome("crash")), tried=tried))
+    assert said.partition(", ")[2] == wanted
+    assert (wanted in " ".join(doubts(set(), 1, "", alone=True, settled=True, contradicted=said))) and bool(
+        said
+    ) == bool(wanted)

@@ -15,6 +15,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias, cast
 
@@ -34,6 +35,7 @@ from opera.triage.conditions.features import (
     features,
     is_longer,
 )
+from opera.triage.conditions.further import Tried, evenly, further
 from opera.triage.conditions.labels import Label, Labelled, labelled
 from opera.triage.conditions.near import TENSORS, near, shaped, valued
 from opera.triage.conditions.ordinary import given_names
@@ -48,6 +50,8 @@ AT_A_TIME, OUTPUTS, SAMPLE = 8, 24, 4
 """Near programs that are asked about at a time, and of which outputs are asked for; failing ones that bear out what is told."""
 FEW_OF = 8
 """Where nothing separates all programs that pass, that is told which one in so many of them has at most."""
+TURNS, BATCHES, FURTHER = 2, 3, 8
+"""How often what is told is tried by programs of which several things differ, and by how many, at a time."""
 ROUNDS, RIVALS, BASES, POOL, TRIALS, LACKING = 3, 24, 6, 400, 2, 6
 """How often what is told is put to the test; what else is compared with it, of so many programs near as many labelled ones."""
 
@@ -61,6 +65,7 @@ class Borne(NamedTuple):
         failing, passing: Near programs that fail alike, and that pass.
         exact: Whether all that have all that is told fail, and all others pass.
         despite: How many pass though they have all that is told, and no other reason for it is known.
+        tried: What programs say of which several things differ, and nothing of what is told was learned.
     """
 
     decided: Decided
@@ -69,6 +74,7 @@ class Borne(NamedTuple):
     passing: int = 0
     exact: bool = True
     despite: int = 0
+    tried: Tried = Tried()
 
 
 class Asking(deciding.Look, Protocol):
@@ -87,6 +93,9 @@ class Asking(deciding.Look, Protocol):
 
     def reference(self, program: Program) -> list[Value] | None:
         """Return what the library computes for a program, None where it rejects it. Raises Spent."""
+
+    def go_on(self) -> None:
+        """Take some more time for what is asked from now on."""
 
 
 def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> Borne:
@@ -124,7 +133,9 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
     moot = partial(_moot, ask, read, defaults)
     loud = shown.verdict != INCONSISTENT
     channels = {name: x.channels for name, x in ask.bounds.get(program.operator, {}).items() if x.channels}
-    return borne_out(label, program, defaults, decided, seen, ask.reference, moot, ask.otherwise, channels, loud=loud)
+    return borne_out(
+        label, program, defaults, decided, seen, ask.reference, moot, ask.otherwise, channels, ask.go_on, loud=loud
+    )
 
 
 def _inputs(told: Iterable[str]) -> list[str]:
@@ -151,7 +162,8 @@ def _same(ones: list[Value] | None, others: list[Value] | None) -> bool:
 def borne_out(
     label: Label, program: Program, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
     outputs: Outputs = lambda _: None, moot: Callable[[Program], bool | None] = lambda _: False,
-    otherwise: Callable[[Program], bool] = lambda _: False, channels: Mapping[str, int] | None = None, *, loud: bool = False,
+    otherwise: Callable[[Program], bool] = lambda _: False, channels: Mapping[str, int] | None = None,
+    go_on: Callable[[], None] = lambda: None, *, loud: bool = False,
 ) -> Borne:  # fmt: skip
     """Return what near programs leave of what decides, and what else must be so.
 
@@ -165,6 +177,7 @@ def borne_out(
         otherwise: Whether a program of which nothing is said fails in other words, or in another respect: that confirms
             nothing, but it does not pass, as is told of what lacks something.
         channels: Inputs that are documented to have an axis of channels, and which.
+        go_on: Takes more time, for programs of which several things differ.
         loud: Whether the failure shows itself whatever is computed: programs that pass with a short axis are not explained
             where nothing else is told.
     """
@@ -190,7 +203,25 @@ def borne_out(
             told = made.told(known)
     except Spent:
         pass  # what was asked about tells what it tells
-    return made.borne(known, told)
+    tried = Tried()
+    with suppress(Spent):
+        go_on()
+        bases = [cast(Instance, x) for x in (program, *(x.program for x in known[:BASES]))]
+        drawn = further(bases, defaults, program.id, {x.program.id for x in known})
+        for _ in range(TURNS):
+            some = evenly(drawn, told.holds, both=bool(told.all))
+            more = [x for _ in range(BATCHES) for x in asked(itertools.islice(some, FURTHER))]
+            now = Tried.of(more, told.holds, made.excused)
+            tried = tried.and_of(now)
+            if now.as_told < now.asked:
+                again = made.told([*known, *more])
+                if not told.keys <= again.keys:  # what is told more widely holds of them
+                    more = now.teaching(more, told.holds)
+                    again = made.told([*known, *more])
+                known = [*known, *more]
+                if [x.says for x in again.all] != [x.says for x in told.all]:
+                    told, tried = again, Tried()  # of what is told now nothing was tried yet
+    return made.borne(known, told, tried)
 
 
 class Told(NamedTuple):
@@ -214,6 +245,20 @@ class Told(NamedTuple):
     def exact(self) -> bool:
         """Whether all that have all of it fail."""
         return not self.despite
+
+    @property
+    def all(self) -> list[Feature]:
+        """All that is told."""
+        return [*self.parameters, *self.besides, *self.found]
+
+    @property
+    def keys(self) -> set[str]:
+        """What all that is told is called, whatever its value."""
+        return {deciding.key(x.says) for x in self.all}
+
+    def holds(self, program: Program) -> bool:
+        """Whether a program has all that is told."""
+        return all(x.holds(program) for x in self.all)
 
 
 class Learner:
@@ -446,7 +491,12 @@ class Learner:
         """Whether one of these parameters is not given, or has its default."""
         return not names <= {x.key for x in deciding.conditions(program, self.defaults)}
 
-    def borne(self, known: Sequence[Labelled], told: Told) -> Borne:
+    def excused(self, program: Program) -> bool:
+        """Whether a program that passes may do so for another reason than what it lacks."""
+        hides = self._hides(program, parameters=True)
+        return hides or _short(program, self.program) or self._short_output(program)
+
+    def borne(self, known: Sequence[Labelled], told: Told, tried: Tried) -> Borne:
         """Return what is told in the end."""
         all_of_rank = any(x.says.startswith(ALL) for x in told.found)  # then one of them is no news
         besides = tuple(x.says for x in told.besides if not (all_of_rank and peculiar.is_rank(x.says)))
@@ -457,7 +507,7 @@ class Learner:
         left = Decided(tuple(parameters), besides)
         more = tuple(x.says for x in told.found if x.says not in left.besides)
         failing = sum(x.fails for x in known)
-        return Borne(left, more, failing, len(known) - failing, exact=told.exact, despite=told.despite)
+        return Borne(left, more, failing, len(known) - failing, exact=told.exact, despite=told.despite, tried=tried)
 
 
 def _lengths(program: Instance) -> Iterator[Program | None]:

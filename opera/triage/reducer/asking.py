@@ -40,6 +40,8 @@ from opera.triage.shrink.minimise import Spent
 
 WALL = 4.0
 """So many times as long as it may work a search may take on a busy machine, by the clock on the wall."""
+GO_ON = 0.5
+"""Part of a budget that `go_on` takes more."""
 AT_A_TIME = 8
 """Programs that are asked about at a time, where an answer is quick."""
 QUICK = 0.5
@@ -211,6 +213,11 @@ class Asker:
         if target is None or shown is None or not self.within([program]):
             return False
         return (shown.verdict, shown.stage) == (target.verdict, target.stage) and not self._like(shown)
+
+    def go_on(self) -> None:
+        """Take a part more of the time that there was, for what is asked from now on."""
+        if self.budget is not None:
+            self.budget = Budget(GO_ON * self.budget.seconds)
 
     def silent(self) -> list[Program]:
         """Return programs that were asked about and give wrong finite outputs without a word, where the target fails in words

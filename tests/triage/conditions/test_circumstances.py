@@ -18,6 +18,7 @@ from opera.programs.verdicts import Outcome
 from opera.triage.conditions import deciding, features
 from opera.triage.conditions.circumstances import Borne, Labelled, borne_out
 from opera.triage.conditions.deciding import Decided
+from opera.triage.conditions.further import Tried
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice
 from opera.triage.shrink import smaller
@@ -57,7 +58,7 @@ def borne(
     def label(programs: Sequence[Program]) -> list[bool | None]:
         return [fails(x) if isinstance(x, Instance) else None for x in programs]
 
-    return borne_out(label, program, {"Any": defaults or {}}, told, **more)
+    return borne_out(label, program, {"Any": defaults or {}}, told, **more)._replace(tried=Tried())
 
 
 def number(program: Instance, name: str = "multiplier", default: int = 1) -> Any:

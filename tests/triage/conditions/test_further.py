@@ -1,0 +1,90 @@
+"""What is told is put to the test by programs of which several things differ."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opera.programs.program import Instance, Operand
+from opera.programs.values import Tensor
+from opera.triage.conditions.circumstances import borne_out
+from opera.triage.conditions.deciding import Decided
+from opera.triage.conditions.further import Tried, evenly, further
+from opera.triage.conditions.labels import Labelled
+from opera.triage.shrink import smaller
+
+DEFAULTS = {"Any": {"k": 1, "flag": False}}
+
+
+def call(*shape: int, dtype: str = "float32", **params: Any) -> Instance:
+    held = Operand("x", Tensor.of(np.ones(shape, dtype)))
+    return Instance("onnx", "Any", params, (held,), ("y",), {"opset": {"": 22}})
+
+
+def numbered(count: int) -> list[Instance]:
+    return [call(2, k=n) for n in range(count)]
+
+
+@given(st.text(max_size=8), st.lists(st.integers(1, 3), min_size=1, max_size=3))
+def test_each_program_is_drawn_once_and_the_same_of_the_same_seed(seed, shape):
+    base = call(*shape, k=2)
+    drawn = list(itertools.islice(further([base], DEFAULTS, seed), 8))
+    assert [x.id for x in drawn] == [x.id for x in itertools.islice(further([base], DEFAULTS, seed), 8)]
+    assert len({x.id for x in drawn} - {base.id}) == len(drawn) > 0
+    known = {x.id for x in drawn}
+    assert not known & {x.id for x in itertools.islice(further([base], DEFAULTS, seed, known), 8)}
+
+
+def test_several_things_differ():
+    base = call(2, 3, k=2)
+    drawn = list(itertools.islice(further([base], DEFAULTS, "seed"), 40))
+    shapes = {smaller.leaves(x)[0].shape for x in drawn}
+    both = [x for x in drawn if smaller.leaves(x)[0].shape != (2, 3) and x.params != base.params]
+    assert len(shapes) > 3 and len(both) > 3
+
+
+@given(st.sets(st.integers(0, 20)))
+def test_both_kinds_come_in_turn_and_none_is_lost(having):
+    programs = numbered(21)
+    found = [x.params["k"] for x in evenly(programs, lambda x: x.params["k"] in having, both=True)]
+    assert sorted(found) == list(range(21))
+    turn = 2 * min(len(having), 21 - len(having))
+    assert [x in having for x in found[:turn]] == [True, False] * (turn // 2)
+
+
+def test_what_tells_nothing_asks_of_all_alike():
+    assert list(evenly(programs := numbered(5), lambda _: True, both=False)) == programs
+
+
+def test_a_program_that_passes_for_another_reason_says_nothing():
+    labelled = [Labelled(x, fails=x.params["k"] == 1) for x in numbered(4)]
+    holds = lambda x: x.params["k"] < 3  # noqa: E731
+    assert Tried.of(labelled, holds, lambda x: x.params["k"] == 0) == Tried(1, 1, 0, 1)
+    assert Tried.of(labelled, holds, lambda _: False) == Tried(1, 2, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("fails", "told", "contradicted"),
+    [
+        (lambda x: x.params.get("k", 1) == 2, ("k=2",), False),  # it decides, whatever else differs
+        (
+            lambda x: smaller.leaves(x)[0].shape != (2, 2),
+            (),
+            False,
+        ),  # nothing near passes: further ones are all as told
+        (lambda x: x.params.get("k", 1) == 2 and x.params.get("flag") is not True, ("k=2",), False),  # learned, or told
+    ],
+)
+def test_what_is_told_holds_of_further_programs(fails, told, contradicted):
+    def label(programs):
+        return [fails(x) for x in programs]
+
+    found = borne_out(label, call(2, 3, k=2), DEFAULTS, Decided(told, ()))
+    tried = Tried(*found.tried)
+    assert tried.asked > 10
+    assert (tried.as_told < tried.asked) == contradicted
