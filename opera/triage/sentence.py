@@ -12,7 +12,7 @@ import msgspec
 
 from opera.oracle.draws import CONSTANT
 from opera.oracle.manner import ALL, SHOWN, kind
-from opera.oracle.messages import cause, one_line
+from opera.oracle.messages import cause, one_line, short
 from opera.programs import verdicts
 from opera.programs.program import JOINED
 from opera.programs.verdicts import Outcome
@@ -41,8 +41,9 @@ TELLS_NOTHING = {
 }
 """Types of exceptions that say no more than that something went wrong."""
 REFUSAL = re.compile(
-    r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported only\b|\bdo(?:es)?(?: not|n't) support\b|\bonly supports?\b"
-    r"|\bonly [^\n.]{1,60} supported\b",
+    r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported only\b|\bonly [^\n.]{1,60} supported\b"
+    r"|\bdo(?:es)?(?: not|n't) (?:support|allow|handle)\b|\bcannot handle\b|\bonly (?:supports?|accepts?|handles?)\b"
+    r"|\bnot yet implemented\b|\bnot implemented yet\b|\btypes? must be (?:one of:? )?\w+, ",
     re.IGNORECASE,
 )
 """Words of a refusal, in whatever crash."""
@@ -50,6 +51,8 @@ GUARD = re.compile(r"(?<![A-Za-z])(?:requires|must_be|only_supports?|supports_on
 """What a node is called that is there to refuse something: `aten::svd/requires_3x3`."""
 CHECKED = {"InferenceError", "ValidationError"}
 """Exceptions by which ONNX's checker says that a model is not valid (`onnx.checker`, `onnx.shape_inference`)."""
+MEANT = "NotImplementedError"
+"""An exception that nobody raises but on purpose."""
 READS_AS_REFUSAL = "reads-as-refusal"
 """Tag of a crash whose message has such words: it asks for a feature, if the documentation does not promise it."""
 NAMED = 4
@@ -212,13 +215,15 @@ def _symptom(outcome: Outcome, verb: str, doing: str, what: str) -> str:
 
 
 def reads_as_refusal(outcome: Outcome) -> bool:
-    """Whether a crash says in words of its own, anywhere in its cause, that something is not supported, or names a guard.
+    """Whether a crash says in words of its own, anywhere in its cause, that something is not supported, or by the type of its
+    exception, or names a guard.
 
     What ONNX's checker says is none: a type that it calls unsupported is one that the specification forbids there.
     """
     judged = outcome.symptom in CHECKED
     told = REFUSAL.search(said(outcome, 1500)) or GUARD.search(outcome.message)
-    return outcome.verdict == verdicts.CRASH and not judged and told is not None
+    meant = told is not None or outcome.symptom.rpartition(".")[2] == MEANT
+    return outcome.verdict == verdicts.CRASH and not judged and meant
 
 
 def drawn(outcome: Outcome) -> str:
@@ -251,6 +256,8 @@ def _begins(outcome: Outcome) -> str:
     cut = first[:SHORT].rsplit(" ", 1)[0]
     if cut.count("(") > cut.count(")") and cut.rindex("(") > SHORT / 3:  # what stands in brackets would not be closed
         cut = cut[: cut.rindex("(")]
+    if cut.count("'") % 2 and " '" in cut:  # nor a quotation
+        cut = cut[: cut.rindex(" '")]
     return re.sub(r"(?:\s+(?:for|of|in|the|a|to|with|and|or|at|from|by|is|are))+$", "", cut.rstrip(" ,:;'\"")) + "…"
 
 
@@ -261,7 +268,7 @@ def _of(outcome: Outcome, message: str) -> Outcome:
 def said(outcome: Outcome, most: int = LENGTH) -> str:
     """Return what a crash says of its cause, on one line, with its type where that says more than that it failed."""
     lines = (cause(outcome.message) or outcome.message).splitlines()
-    text = one_line("\n".join(dict.fromkeys(lines))).strip(" :")
+    text = short(one_line("\n".join(dict.fromkeys(lines)))).strip(" :")
     text = text if len(text) <= most else text[: most - 3].rsplit(" ", 1)[0].rstrip(" ,:;(") + " ..."
     name = outcome.symptom.rpartition(".")[2]
     if name == "KeyError" and TABLE.search(outcome.location) and re.fullmatch(r"'[^']*'", text):

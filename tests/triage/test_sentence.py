@@ -316,10 +316,26 @@ def test_an_output_that_holds_what_fresh_memory_was_filled_with_was_never_writte
         ("These operators don't support it", True),
         ("The kernel only supports float", True),
         ("Only sum and mean mode supported for aten::embedding_bag", True),
+        ("Element type must be f32, f16, i8", True),
+        ("The frontend doesn't allow complex type", True),
         ("only the first is wrong. It is supported", False),
+        ("the type must be that of X", False),
+        ("get_attribute is not implemented for this FrontEnd class", False),
         ("power only applies to float", False),
         ("supports float and double", False),
     ],
 )
 def test_who_says_what_it_does_not_support_refuses(says: str, refuses: bool) -> None:
     assert reads_as_refusal(Outcome(CRASH, "compile", symptom="RuntimeError", message=says)) is refuses
+
+
+def test_who_raises_what_nobody_raises_but_on_purpose_refuses():
+    for symptom in ("NotImplementedError", "builtins.NotImplementedError"):
+        assert reads_as_refusal(Outcome(CRASH, "load", symptom=symptom, message="float16 alone"))
+    assert not reads_as_refusal(Outcome(CRASH, "load", symptom="RuntimeError", message="float16 alone"))
+
+
+def test_a_title_ends_before_a_quotation_that_would_not_be_closed():
+    says = "The number of dequantization scale elements '1' must match the input shape dimension '2', or be 1"
+    told = title("QLinearConv", Outcome(CRASH, "load", "RuntimeError", says))
+    assert told.endswith("must match the input shape dimension…")
