@@ -197,7 +197,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         shows=outcome,
         not_to_file=tuple(_objections(finding, chosen, trial, entry)),
         expected=(*(f"{x.name} = {x.expected}" for x in told.outputs), *_varies(outcome)),
-        actual=(*_route(workspace, shown), *_actual(told, outcome), *_held(shown)),
+        actual=(*_route(workspace, shown), *_actual(told, outcome), *_held(shown), *_all_the_same(trial)),
         says=running.hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
         model=told.model,
         script=script,
@@ -329,6 +329,13 @@ def _held(shown: Choice) -> Iterator[str]:
     """Say what is said in place of the message where an input is a constant of the model: one mend is for both."""
     for name, says in shown.reduction.held if shown.reduction is not None else ():
         yield f"with {name} as a constant it fails, too: {says[:300]}"
+
+
+def _all_the_same(trial: Trial | None) -> list[str]:
+    """Return what the runtime makes of a model that the checker refuses, as the script printed it."""
+    return re.findall(
+        r"(?m)^(ONNX Runtime (?:loads it all the same|does not take it, either).*)$", trial.text if trial else ""
+    )
 
 
 def _laid(told: Page) -> str:

@@ -25,7 +25,7 @@ from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import blame, others, partners, reduction
 from opera.triage.blame import Blame
 from opera.triage.distinct import causes
-from opera.triage.doubts import doubts, right_as_float32, stated, too_large, unexplained
+from opera.triage.doubts import DOCUMENTED, documented, doubts, right_as_float32, stated, too_large, unexplained
 from opera.triage.known import Mark
 from opera.triage.part import listed
 from opera.triage.reproducers.choice import Choice, alone, choose
@@ -212,6 +212,9 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     needs = str(chosen.verdict.outcome.details.get("newer", ""))
     of = chosen.reduction
     program = known.unreduced.get(chosen.member.test) if of is None else of.program().program
+    limit = "" if program is None else documented(program, chosen.verdict)
+    if limit:
+        tags.add(DOCUMENTED)
     large = too_large(name, program, None if of is None else of.finished) if program is not None else ""
     return Finding(
         id=name,
@@ -248,6 +251,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                 unexplained=_unexplained(chosen, laid),
                 behind="" if of is None else of.behind,
                 dying=_dying(chosen, laid),
+                limit=limit,
             )
         ),
         blame=laid.verdict if laid else "",

@@ -50,7 +50,8 @@ REFUSAL = re.compile(
 GUARD = re.compile(r"(?<![A-Za-z])(?:requires|must_be|only_supports?|supports_only|unsupported|not_supported)_\w+")
 """What a node is called that is there to refuse something: `aten::svd/requires_3x3`."""
 CHECKED = {"InferenceError", "ValidationError"}
-"""Exceptions by which ONNX's checker says that a model is not valid (`onnx.checker`, `onnx.shape_inference`)."""
+"""Exceptions by which ONNX's checker says that a model is not valid (`onnx.checker`, `onnx.shape_inference`): a runtime may
+load it all the same."""
 MEANT = "NotImplementedError"
 """An exception that nobody raises but on purpose."""
 READS_AS_REFUSAL = "reads-as-refusal"
@@ -124,6 +125,8 @@ def sentence(
             return f"{compiler} draws {what} wrongly: {told}"
         case verdicts.INCONSISTENT:
             return _wrong(compiler, what, outcome)
+        case verdicts.CRASH if exporter and _invalid(outcome):
+            return f"{compiler} makes of {what} a model that ONNX's checker refuses: {said(outcome)}"
         case verdicts.CRASH if exporter and outcome.stage in EXPORTING:
             return f"{compiler} {EXPORTING[outcome.stage].format(what)}: {said(outcome)}"
         case verdicts.CRASH:
@@ -161,8 +164,13 @@ def title(
             "compile": "exported model does not load",
             "infer": "exported model does not run",
         }
-        return f"{what}: {made.get(outcome.stage, 'fails')}: {_begins(outcome)}"
+        how = "exported model is invalid" if _invalid(outcome) else made.get(outcome.stage, "fails")
+        return f"{what}: {how}: {_begins(outcome)}"
     return f"{what}: {_symptom(outcome, verb, doing, what)}"
+
+
+def _invalid(outcome: Outcome) -> bool:
+    return outcome.stage == "compile" and outcome.symptom.rpartition(".")[2] in CHECKED
 
 
 def _what(

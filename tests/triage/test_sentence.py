@@ -339,3 +339,11 @@ def test_a_title_ends_before_a_quotation_that_would_not_be_closed():
     says = "The number of dequantization scale elements '1' must match the input shape dimension '2', or be 1"
     told = title("QLinearConv", Outcome(CRASH, "load", "RuntimeError", says))
     assert told.endswith("must match the input shape dimension…")
+
+
+def test_what_the_checker_refuses_is_invalid_for_a_runtime_may_load_it():
+    outcome = Outcome(CRASH, "compile", "InferenceError", "ranks differ")
+    assert "makes of Resize a model that ONNX's checker refuses: Inf" in sentence(
+        "It", "Resize", outcome, exporter=True
+    )
+    assert title("Resize", outcome, exporter=True).startswith("Resize: exported model is invalid: InferenceError")

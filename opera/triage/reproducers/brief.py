@@ -27,6 +27,7 @@ from opera.programs.values import CONTAINERS, Tensor
 from opera.programs.verdicts import INCONSISTENT, UNSTABLE
 from opera.triage.reproducers import reproducer
 from opera.triage.reproducers.reproducer import Exhibit, kinds_of, tolerances
+from opera.triage.sentence import CHECKED
 
 UNPACK = """
 def unpack(text, dtype, shape):
@@ -142,6 +143,7 @@ def brief(
     if (kinds.low or kinds.lists) and (bool(folder) or (kinds.lists and (compares or kinds.low))):
         return None
     given: dict[str, Any] = {"variant": exhibit.variant, "artefact": exhibit.artefact, "outputs": len(manifest.outputs)}
+    given["checked"] = exhibit.symptom.rpartition(".")[2] in CHECKED
     given["dtypes"] = [x.dtype for x in expected if isinstance(x, Tensor)]
     model, frontend = (known.get_template(name).make_module(given) for name in names)
     random = RANDOM in manifest.tags
