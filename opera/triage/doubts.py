@@ -46,6 +46,7 @@ def doubts(
     behind: str = "",
     dying: str = "",
     limit: str = "",
+    invalid: bool = False,
 ) -> Iterator[str]:
     """Yield what speaks against filing a finding, a clause each.
 
@@ -59,6 +60,7 @@ def doubts(
         gone: What blame saw of its program, where that does not fail any more, or nothing.
         unexplained: How many near programs fail, and pass, where it is not told why (`unexplained`); else None.
         dying: Who fails on its program, too, where nobody is known to run it, or nothing.
+        invalid: Whether the compiler says that its input is not valid, and none of those who were asked runs it as expected.
         limit: The sentence by which the compiler documents that it does not do this, or nothing.
         behind: What decides and without which the compiler says that it does not support the program, or nothing.
     """
@@ -77,6 +79,8 @@ def doubts(
         yield "no other implementation confirms the expected outputs: check them by hand against the documentation first"
     if dying:
         yield f"nobody runs its program, and {dying} fails on it, too: check by hand that the documentation admits it"
+    elif invalid:
+        yield "it says that its input is not valid, and nobody runs it: check by hand that the documentation admits it"
     if gone:
         yield f"asked again, {gone}"
     if large and alone:

@@ -29,7 +29,7 @@ from opera.triage.doubts import DOCUMENTED, documented, doubts, right_as_float32
 from opera.triage.known import Mark
 from opera.triage.part import listed
 from opera.triage.reproducers.choice import Choice, alone, choose
-from opera.triage.sentence import READS_AS_REFUSAL, bare, drawn, reads_as_refusal, sentence
+from opera.triage.sentence import READS_AS_REFUSAL, bare, drawn, reads_as_invalid, reads_as_refusal, sentence
 
 TWO_CAUSES = "two-causes"
 """Tag of a finding that has a member which fails in another way without what decides of the finding."""
@@ -252,6 +252,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                 behind="" if of is None else of.behind,
                 dying=_dying(chosen, laid),
                 limit=limit,
+                invalid=reads_as_invalid(chosen.verdict.outcome) and _nobody(laid),
             )
         ),
         blame=laid.verdict if laid else "",
@@ -288,6 +289,12 @@ def _dying(chosen: Choice, laid: Blame | None) -> str:
     wrong = (CRASH, ABORT, REFUSED, INCONSISTENT)
     dying = [x.way for x in rows if x.shows.partition(":")[0] in wrong and x.way.split()[0] in names]
     return listed(dying) if dying else ""
+
+
+def _nobody(laid: Blame | None) -> bool:
+    """Whether others were asked of what is shown, and none of them runs it as expected."""
+    rows = blame.others(laid) if laid is not None else []
+    return bool(rows) and not any(x.right for x in rows)
 
 
 def _unexplained(chosen: Choice, laid: Blame | None) -> tuple[int, int] | None:

@@ -47,6 +47,11 @@ REFUSAL = re.compile(
     re.IGNORECASE,
 )
 """Words of a refusal, in whatever crash."""
+INVALID = re.compile(
+    r"\b(?:must|should|expect(?:ed|s)|requires?|invalid|mismatch\w*|inconsistent|do(?:es)?(?:n't| not) match|not matched)\b",
+    re.IGNORECASE,
+)
+"""Words of a crash that says what an input ought to be, and is not."""
 GUARD = re.compile(r"(?<![A-Za-z])(?:requires|must_be|only_supports?|supports_only|unsupported|not_supported)_\w+")
 """What a node is called that is there to refuse something: `aten::svd/requires_3x3`."""
 CHECKED = {"InferenceError", "ValidationError"}
@@ -234,6 +239,11 @@ def reads_as_refusal(outcome: Outcome) -> bool:
     return outcome.verdict == verdicts.CRASH and not judged and meant
 
 
+def reads_as_invalid(outcome: Outcome) -> bool:
+    """Whether a crash says that what it was given is not valid."""
+    return outcome.verdict == verdicts.CRASH and INVALID.search(said(outcome, 600)) is not None
+
+
 def drawn(outcome: Outcome) -> str:
     """Return what is wrong with numbers that were drawn at random; nothing of what is not random.
 
@@ -264,9 +274,10 @@ def _begins(outcome: Outcome) -> str:
     cut = first[:SHORT].rsplit(" ", 1)[0]
     if cut.count("(") > cut.count(")") and cut.rindex("(") > SHORT / 3:  # what stands in brackets would not be closed
         cut = cut[: cut.rindex("(")]
-    if cut.count("'") % 2 and " '" in cut:  # nor a quotation
-        cut = cut[: cut.rindex(" '")]
-    return re.sub(r"(?:\s+(?:for|of|in|the|a|to|with|and|or|at|from|by|is|are))+$", "", cut.rstrip(" ,:;'\"")) + "…"
+    for quote in "'\"":  # nor a quotation
+        if cut.count(quote) % 2 and f" {quote}" in cut:
+            cut = cut[: cut.rindex(f" {quote}")]
+    return re.sub(r"(?:\s+(?:for|of|in|the|a|to|with|and|or|at|from|by|is|are))+$", "", cut.rstrip(" ,:;")) + "…"
 
 
 def _of(outcome: Outcome, message: str) -> Outcome:

@@ -24,9 +24,10 @@ def told(
     behind="",
     dying="",
     limit="",
+    invalid=False,
 ) -> list[str]:
     given = {"alone": alone, "settled": settled, "large": large, "unexplained": unexplained, "behind": behind}
-    return list(doubts(tags, confirmed, needs, **given, dying=dying, limit=limit))
+    return list(doubts(tags, confirmed, needs, **given, dying=dying, limit=limit, invalid=invalid))
 
 
 def test_what_was_confirmed_and_has_no_such_tag_is_ready():
@@ -45,6 +46,8 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("not reduced", {"large": "it is not reduced"}),
         ("59 near programs fail, 2 pass", {"unexplained": (59, 2)}),
         ("onnxruntime 1.31 fails on it, too", {"dying": "onnxruntime 1.31"}),
+        ("says that its input is not valid", {"invalid": True}),
+        ("another 1 fails on it, too", {"invalid": True, "dying": "another 1"}),
         ("documented limit, so it may be closed as known: 32 bits", {"limit": "32 bits"}),
         ("without input mask the compiler says that it does not support", {"behind": "input mask"}),
     ],

@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from opera.programs.verdicts import ABORT, CRASH, FAILURES, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, Outcome
 from opera.triage.route import OTHERWISE, RIGHT, route
-from opera.triage.sentence import SHORT, apart, reads_as_refusal, sentence, title, together, untouched, unwritten
+from opera.triage.sentence import (
+    SHORT,
+    apart,
+    reads_as_invalid,
+    reads_as_refusal,
+    sentence,
+    title,
+    together,
+    untouched,
+    unwritten,
+)
 
 VALUE = {"differing": 3, "elements": 4, "index": "[0, 1]", "expected": 2.875, "actual": 2.6666665077, "output": "Y"}
 SHAPE = {"expected": "(1, 2)", "actual": "(1, 3)", "output": "Y"}
@@ -338,7 +348,7 @@ def test_who_raises_what_nobody_raises_but_on_purpose_refuses():
 def test_a_title_ends_before_a_quotation_that_would_not_be_closed():
     says = "The number of dequantization scale elements '1' must match the input shape dimension '2', or be 1"
     told = title("QLinearConv", Outcome(CRASH, "load", "RuntimeError", says))
-    assert told.endswith("must match the input shape dimension…")
+    assert told.endswith("must match the input shape dimension '2'…")
 
 
 def test_what_the_checker_refuses_is_invalid_for_a_runtime_may_load_it():
@@ -347,3 +357,17 @@ def test_what_the_checker_refuses_is_invalid_for_a_runtime_may_load_it():
         "It", "Resize", outcome, exporter=True
     )
     assert title("Resize", outcome, exporter=True).startswith("Resize: exported model is invalid: InferenceError")
+
+
+@pytest.mark.parametrize(
+    ("says", "invalid"),
+    [
+        ("Dimension `num_directions` doesn't match to other inputs", True),
+        ("zero points should be 0", True),
+        ("Unknown type", False),
+        ("object of type 'Var' has no len()", False),
+    ],
+)
+def test_who_says_what_an_input_ought_to_be_calls_it_invalid(says, invalid):
+    assert reads_as_invalid(Outcome(CRASH, "load", "RuntimeError", says)) is invalid
+    assert not reads_as_invalid(Outcome(REFUSED, "load", "RuntimeError", says))

@@ -2,7 +2,8 @@
 
 templates/brief/LIBRARY.j2 defines the model, templates/brief/FRONTEND.j2 runs it: by its macro `run`, or `run_low` where there
 are elements that numpy does not have, `run_lists` where there are sequences, `run_strings` where there are strings. What has no
-short form (a frontend without a template or that macro, or with settings that were chosen) is told by the reproducer (triage.reproducers.reproducer).
+short form (a frontend without a template or that macro, or with settings that were chosen) is told by the reproducer
+(triage.reproducers.reproducer).
 """
 
 from __future__ import annotations
