@@ -197,7 +197,13 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         shows=outcome,
         not_to_file=tuple(_objections(finding, chosen, trial, entry)),
         expected=(*(f"{x.name} = {x.expected}" for x in told.outputs), *_varies(outcome)),
-        actual=(*_route(workspace, shown), *_actual(told, outcome), *_held(shown), *_all_the_same(trial)),
+        actual=(
+            *_route(workspace, shown),
+            *_kept(script, short=short),
+            *_actual(told, outcome),
+            *_held(shown),
+            *_all_the_same(trial),
+        ),
         says=running.hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
         model=told.model,
         script=script,
@@ -300,6 +306,12 @@ def _route(workspace: Workspace, shown: Choice) -> Iterator[str]:
     )
     if held := blame.constants(manifest) if manifest else ():
         yield f"{listed(held)} {'are initializers' if len(held) > 1 else 'is an initializer'} of the model"
+
+
+def _kept(script: str, *, short: bool) -> Iterator[str]:
+    """Say by which option of the importer it fails, where it does not by default."""
+    if short and "keep_params_in_input=True" in script:
+        yield "it is so with keep_params_in_input=True: as it is imported by default, it does not fail so"
 
 
 def _varies(outcome: Outcome) -> Iterator[str]:

@@ -49,8 +49,9 @@ def script(
     exhibit = msgspec.structs.replace(exhibit, sentence=finding.sentence)  # which knows whose fault it is
     shown = exhibit, manifest, directory, program
     by_body = msgspec.structs.replace(exhibit, frontend=f"body-{manifest.library}")
-    for short in (by_body, exhibit) if body else (exhibit,):
-        made = brief.brief(short, *shown[1:]) if exhibit.verdict in SHORT else None
+    tried = [(by_body, False)] * body + [(exhibit, False)] + [(exhibit, True)] * brief.keeps(exhibit.frontend)
+    for short, kept in tried:
+        made = brief.brief(short, *shown[1:], kept=kept) if exhibit.verdict in SHORT else None
         if made is None:
             continue
         text = made.script(exhibit)

@@ -126,6 +126,7 @@ def brief(
     program: Program,
     *,
     alone: bool = True,
+    kept: bool = False,
     device: str = '"CPU"',
     folder: str = "",
 ) -> Brief | None:
@@ -133,6 +134,7 @@ def brief(
 
     Args:
         alone: Whether it stands alone, and is not in a suite that has set the scene.
+        kept: Whether the model's constants become inputs where it is imported, for templates that know of that.
         device, folder: Expressions that tests run it with; files go to the current folder where `folder` is empty.
     """
     shown: dict[str, Any] = libraries.get(manifest.library).reproducer(manifest, directory, program, exhibit.artefact)
@@ -149,6 +151,7 @@ def brief(
     if (kinds.low or kinds.lists or strings) and (bool(folder) or (kinds.lists and (compares or kinds.low))):
         return None
     given: dict[str, Any] = {"variant": exhibit.variant, "artefact": exhibit.artefact, "outputs": len(manifest.outputs)}
+    given["kept"] = kept
     given["checked"] = exhibit.symptom.rpartition(".")[2] in CHECKED
     given["dtypes"] = [x.dtype for x in expected if isinstance(x, Tensor)]
     model, frontend = (known.get_template(name).make_module(given) for name in names)
@@ -203,6 +206,14 @@ def brief(
         law=law,
         tolerances="" if len(set(found)) < 2 else literals.literal([(r or 0.0, a or 0.0) for r, a in found]),
     )
+
+
+def keeps(frontend: str) -> bool:
+    """Whether the template of a frontend has a way to import a model with its constants as inputs."""
+    loader = environment().loader
+    name = f"brief/{frontend}.j2"
+    known = loader is not None and name in environment().list_templates()
+    return known and "`kept`" in loader.get_source(environment(), name)[0]  # type: ignore[union-attr]
 
 
 def _low(kinds: Involved) -> list[str]:

@@ -167,3 +167,13 @@ def test_a_script_that_does_not_end_says_where_and_exits_with_1(tmp_path):
     code, said = run(tmp_path, endless)
     assert running.fails_so(shown, Trial("F", code, said)) and running.excerpt(said).startswith("Timeout (0:00:01)!")
     assert not running.fails_so(shown, Trial("F", *run(tmp_path, text)))
+
+
+def test_a_model_may_be_imported_with_its_constants_as_inputs_where_it_fails_so_alone(tmp_path):
+    assert brief.keeps("tvm-onnx") and not brief.keeps("onnxruntime-onnx") and not brief.keeps("no-such")
+    told = made(tmp_path, "Abs", {"x": np.float32([1])}, ("y",))
+    shown = msgspec.structs.replace(exhibit(CRASH, "ValueError", ""), frontend="tvm-onnx", compiler="tvm")
+    plain, kept = (brief.brief(shown, *told, kept=x).script(shown) for x in (False, True))
+    assert "keep_params" not in plain and "model.graph.input])\n" in plain
+    assert "keep_params_in_input=True" in kept and '*params.get("main", ()))' in kept and "detach_params" in kept
+    compile(kept, "script.py", "exec")
