@@ -52,6 +52,8 @@ INVALID = re.compile(
     re.IGNORECASE,
 )
 """Words of a crash that says what an input ought to be, and is not."""
+TYPED = re.compile(r"\b(?:element|data)[ _-]?types?\b|\bdtypes?\b", re.IGNORECASE)
+"""Words of one that is about types: which of them an operator takes, its schema says, and the library holds inputs to it."""
 GUARD = re.compile(r"(?<![A-Za-z])(?:requires|must_be|only_supports?|supports_only|unsupported|not_supported)_\w+")
 """What a node is called that is there to refuse something: `aten::svd/requires_3x3`."""
 CHECKED = {"InferenceError", "ValidationError"}
@@ -240,8 +242,9 @@ def reads_as_refusal(outcome: Outcome) -> bool:
 
 
 def reads_as_invalid(outcome: Outcome) -> bool:
-    """Whether a crash says that what it was given is not valid."""
-    return outcome.verdict == verdicts.CRASH and INVALID.search(said(outcome, 600)) is not None
+    """Whether a crash says that what it was given is not valid, for another reason than its types."""
+    text = said(outcome, 600)
+    return outcome.verdict == verdicts.CRASH and INVALID.search(text) is not None and not TYPED.search(text)
 
 
 def drawn(outcome: Outcome) -> str:

@@ -364,6 +364,7 @@ def test_what_the_checker_refuses_is_invalid_for_a_runtime_may_load_it():
     [
         ("Dimension `num_directions` doesn't match to other inputs", True),
         ("zero points should be 0", True),
+        ("Input element types do not match.", False),
         ("Unknown type", False),
         ("object of type 'Var' has no len()", False),
     ],
