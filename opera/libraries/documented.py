@@ -31,6 +31,15 @@ EXCEPTION = r"\b(?:are|is) (?:ignored|excluded|discarded|skipped|not counted)\b"
 ZERO, NAN, INFINITE = r"\b(?:zeros?|0)\b", r"\bnans?\b", r"\binf(?:init\w+)?\b"
 RESULTS = r"\b(?:produc|yield|return|giv|becom|result)(?:e|es|s)?"
 """How a sentence says what comes of something."""
+SPECIAL = ("empty inputs", "NaN", "infinities")
+"""What is special about inputs, in words."""
+STATED = (
+    r"\b(?:[Ii]f|[Ww]hen)\s+[`'\"]*(?P<name>\w+)[`'\"]*\s*(?:={1,2}|\bis\b(?: set to)?|\bequals\b(?: to)?)\s*"
+    r"[`'\"]*(?P<value>True|False|-?\d+(?:\.\d+)?)\b"
+)
+"""How a sentence says of which value of a parameter it speaks."""
+TYPE = r"\b(?:b?float\w*|double|int\w*|uint\w*|integers?|numeric|strings?|bool\w*|complex\w*|all|any|casting)\b"
+"""Words of a sentence that says which types something may have."""
 LITTLE = re.compile(r"an?|the|i[nst]|of|to|that|are|not?|its|by|with|just|at|number|gives?|be")
 """Words of what is told that say nothing by themselves."""
 MEANINGS = (
@@ -99,13 +108,50 @@ def special(call: Instance) -> list[tuple[str, str]]:
     tensors = [x.value for x in call.inputs if isinstance(x.value, Tensor)]
     numbers = [x.numbers() for x in tensors if x.dtype.startswith(("float", "bfloat"))]
     found = []
-    if any(0 in x.shape for x in tensors):
+    if any(map(_empty, tensors, range(len(tensors)))):
         found.append(("empty inputs", EMPTY))
     if any((x != x).any() for x in numbers):
         found.append(("NaN", NAN))
     if any((abs(x) == float("inf")).any() for x in numbers):
         found.append(("infinities", INFINITE))
     return found
+
+
+def _empty(value: Tensor, place: int) -> bool:
+    """Whether a tensor has no elements, and is data: axes, sizes and pads beside the first of which there are none are not."""
+    lists = place > 0 and len(value.shape) == 1 and "int" in value.dtype
+    return 0 in value.shape and not lists
+
+
+def holds(said: Quote, call: Instance, wrong: Wrong) -> bool:
+    """Whether a quotation may be of a call: it states no other value of a parameter, nor that something else results.
+
+    What it says of the very value that is set, or of types, holds anyway. A shape is told by numbers, names or formulas.
+    """
+    if said.exact or said.types:
+        return not said.types or bool(re.search(TYPE, said.text, re.I))
+    for found in re.finditer(STATED, said.text):
+        name, value = found["name"], found["value"]
+        held = call.params.get(name, next((x.value for x in call.inputs if x.name == name), None))
+        known = isinstance(held, bool | int | float | str | None) and (
+            name in call.params or value in ("True", "False")
+        )
+        if known and value not in names_of(held) and f"`{name}`" not in said.about:
+            return False
+    if wrong.symptom == "shape" and said.about.startswith(("output", "the output")):
+        return bool(re.search(r"[\[(=\d]|\bsame\b", said.text))
+    number = _number(wrong.expected)
+    if number is not None and said.about in SPECIAL and "otherwise" not in said.text:
+        states = re.search(rf"{RESULTS}\b[^.;,]{{0,30}}{NAN}|{NAN}[`'\"]* is returned", said.text, re.I)
+        return math.isnan(number) or not states
+    return True
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(value) if isinstance(value, int | float | str) else None
+    except ValueError:
+        return None
 
 
 def about_value(text: str, value: object) -> str:
@@ -267,9 +313,8 @@ def exception(text: str, name: str) -> str:
 
 def consequence(text: str, expected: object) -> str:
     """Return the first sentence that says when 0, NaN or an infinity results, where that is what is expected, or nothing."""
-    try:
-        number = float(expected) if isinstance(expected, int | float | str) else 1.0
-    except ValueError:  # no number
+    number = _number(expected)
+    if number is None:
         return ""
     word = ZERO if number == 0 else NAN if math.isnan(number) else INFINITE if math.isinf(number) else ""
     return sentence_on(text, rf"{RESULTS}\b[^.;,]{{0,30}}{word}") if word else ""
@@ -283,7 +328,8 @@ def formula(text: str, output: str) -> str:
 
 def prose(text: str, call: Instance) -> str:
     """Return a text without its tables, and without what it says of strings and of empty inputs, where a call is given none."""
-    if not any(isinstance(x.value, Tensor) and 0 in x.value.shape for x in call.inputs):
+    tensors = [x.value for x in call.inputs if isinstance(x.value, Tensor)]
+    if not any(map(_empty, tensors, range(len(tensors)))):
         parts = re.split(r"(\n\s*\n)", text)
         text = "".join(
             " ".join(y for y in SENTENCE.split(x) if not re.search(EMPTY, y, re.I)) if x.strip() else x for x in parts

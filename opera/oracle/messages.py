@@ -78,6 +78,15 @@ FRAME = re.compile(
     r"^\s*(?:0x[0-9a-fA-F]+|File \"[^\"]*\", line \d+(?:, in .*)?|\d+: \S.*|at \S+:\d+|\^[\s^~]*|[~^]+)$"
 )
 """A line of a traceback."""
+BESIDES = re.compile(
+    r"(?ms)^-- (?:\w*Mark|prim::\w*Const\w+|torch::None)(?:-\d+)? with a message:\n.*?(?=^-- |^\s*Summary:|\Z)"
+)
+"""What OpenVINO says of constants and lists that are left over of an operator which it could not convert."""
+WITHIN = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*"
+"""What stands in brackets, up to three more within."""
+DUMP = re.compile(rf"\b(?:\w+\.)*\w+\((?=\w+=){WITHIN}?\bname=\"(?P<name>[\w.]+)\"{WITHIN}\)")
+"""An object that is printed with all its fields, `ir.Op(span=None, ..., name="relax.sqrt", ...)`: its name says it."""
+OBJECT = re.compile(r"<(?P<name>[\w.]+) object at 0x[0-9a-f]+>")
 CHECK = re.compile(r"Check '(.*)' failed at \S+?:\d+:?")
 """An assertion of OpenVINO: what stands after it says more."""
 _BEFORE, _AFTER = (re.compile("|".join(parts)) for parts in (BEFORE, AFTER))
@@ -112,10 +121,21 @@ def cause(message: str) -> str:
         if text[found.end() :].strip():
             text = text[found.end() :]
             break
+    text = _first(BESIDES.sub("", text), text)
     end = _AFTER.search("\n" + text)
     if end and _lines(text[: max(0, end.start() - 1)]):
         text = text[: max(0, end.start() - 1)]
     return "\n".join(_lines(text))
+
+
+def _first(told: str, text: str) -> str:
+    """Return a part of a summary of OpenVINO's, or all of it where nothing that failed is left in it."""
+    return told if re.search(r"(?m)^-- .* with a message:", told) else text
+
+
+def short(text: str) -> str:
+    """Return a text with names in place of objects that are printed with all their fields, or with their addresses."""
+    return OBJECT.sub(lambda x: x["name"].rpartition(".")[2], DUMP.sub(lambda x: x["name"], text))
 
 
 def _lines(text: str) -> list[str]:

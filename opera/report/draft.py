@@ -42,6 +42,7 @@ from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, disputed, part
+from opera.triage.conditions import near
 from opera.triage.distinct import causes
 from opera.triage.failure import quiet
 from opera.triage.findings import Finding, alike, findings
@@ -196,7 +197,13 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         shows=outcome,
         not_to_file=tuple(_objections(finding, chosen, trial, entry)),
         expected=(*(f"{x.name} = {x.expected}" for x in told.outputs), *_varies(outcome)),
-        actual=(*_route(workspace, shown), *_actual(told, outcome), *_held(shown)),
+        actual=(
+            *_route(workspace, shown),
+            *_kept(script, short=short),
+            *_actual(told, outcome),
+            *_held(shown),
+            *_all_the_same(trial),
+        ),
         says=running.hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
         model=told.model,
         script=script,
@@ -225,21 +232,24 @@ def _what(program: Program, told: Page, shown: Choice, quoted: Iterable[Quote] =
     """Return the operator, with what is uncommon in what it is given: dtypes, an empty input, parameters not the default,
     and those on which the rule hangs that is quoted.
 
-    These stand in brackets, where nothing is known to decide: nothing says that they do.
+    These stand in brackets, where nothing is known to decide: nothing says that they do. Dtypes and parameters without
+    which all near programs fail, too, do not.
     """
     if shown.told:
         return program.operator
     tensors = [x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)]
     calls = program.instances()
+    failing, passing = shown.reduction.near if shown.reduction is not None else (0, 0)
+    asked = bool(failing or passing)  # then it is told to decide, or it does not
+    idle = near.DTYPES if failing and not passing else ()
     fixed = _fixed(calls[0]) if len(calls) == 1 else frozenset()
     free = [x.value for x in program.inputs if x.name not in fixed]
     dtypes = list(dict.fromkeys(x.dtype for x in free if isinstance(x, Tensor | RandomTensor)))
-    given = [] if COMMON.issuperset(dtypes) and "bool" not in dtypes[:1] else dtypes
-    asked = shown.reduction is not None and any(shown.reduction.near)  # then it is told to decide, or it does not
+    given = [] if COMMON.issuperset(dtypes) and "bool" not in dtypes[:1] else [x for x in dtypes if x not in idle]
     given += ["empty input"] if tensors and 0 in tensors[0].shape and not asked else []
     given += [words for words, pattern in special(calls[0]) if pattern != EMPTY_INPUTS] if len(calls) == 1 else []
     others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default")]
-    given += others if len(others) <= 2 and told.reduced and len(calls) == 1 else []
+    given += others if len(others) <= 2 and told.reduced and len(calls) == 1 and not idle else []
     given += quoting.ruled(calls[0], quoted) if len(calls) == 1 else []
     if blame.body(told.blame):  # a definition is read with the number at hand that shows it
         given += [f"{x.name}={x.value.numbers().item()}" for x in program.inputs if _single(x.value)]
@@ -298,6 +308,12 @@ def _route(workspace: Workspace, shown: Choice) -> Iterator[str]:
         yield f"{listed(held)} {'are initializers' if len(held) > 1 else 'is an initializer'} of the model"
 
 
+def _kept(script: str, *, short: bool) -> Iterator[str]:
+    """Say by which option of the importer it fails, where it does not by default."""
+    if short and "keep_params_in_input=True" in script:
+        yield "it is so with keep_params_in_input=True: as it is imported by default, it does not fail so"
+
+
 def _varies(outcome: Outcome) -> Iterator[str]:
     """Say whether drawn numbers should be others from run to run, where that is what is wrong."""
     match outcome.details.get("drawn"):
@@ -325,6 +341,13 @@ def _held(shown: Choice) -> Iterator[str]:
     """Say what is said in place of the message where an input is a constant of the model: one mend is for both."""
     for name, says in shown.reduction.held if shown.reduction is not None else ():
         yield f"with {name} as a constant it fails, too: {says[:300]}"
+
+
+def _all_the_same(trial: Trial | None) -> list[str]:
+    """Return what the runtime makes of a model that the checker refuses, as the script printed it."""
+    return re.findall(
+        r"(?m)^(ONNX Runtime (?:loads it all the same|does not take it, either).*)$", trial.text if trial else ""
+    )
 
 
 def _laid(told: Page) -> str:

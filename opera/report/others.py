@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opera.compilers import BODY
+from opera.oracle.messages import cause, short
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, UNSTABLE, UNSUPPORTED, Outcome
 from opera.report import trackers
 from opera.report.page import Page
@@ -11,6 +12,12 @@ from opera.triage.sentence import drawn
 
 CONFIRMS = "gives the expected outputs"
 """What is said of another compiler that passes."""
+
+
+SAID = 110
+"""Characters of what another one says."""
+OTHER = "another answer"
+"""What blame remarks of one that is wrong otherwise."""
 
 
 def others(told: Page, outcome: Outcome) -> list[str]:
@@ -29,7 +36,9 @@ def others(told: Page, outcome: Outcome) -> list[str]:
         if row.right and row.remark.endswith("is right"):  # other things of it are not
             found.append(f"{who}: {row.remark}")
         elif does and not (drawn(outcome) and row.shows.startswith(INCONSISTENT)):
-            found.append(f"{who} {does}{f' ({row.remark})' if row.remark else ''}")
+            note = f" ({row.remark})" if row.remark else ""
+            apart = row.remark == OTHER and row.shows.startswith(INCONSISTENT)  # it is not wrong in the same way
+            found.append(f"{who} gives {OTHER}" if apart else f"{who} {does}{note}")
     by: dict[str, dict[str, str]] = {}
     for where, shown in told.elsewhere.items():
         frontend, _, rest = where.partition(" ")
@@ -55,4 +64,8 @@ def _does(shown: str) -> str:
         UNSTABLE: "gives varying outputs",
     }  # fmt: skip
     kind = verdict.split(" ")[0]
-    return f"fails otherwise: {' '.join(rest.split())[:110]}" if kind == CRASH else words.get(kind, "")
+    if kind != CRASH:
+        return words.get(kind, "")
+    where, _, message = rest.partition(": ")
+    said = short(" ".join((cause(message) or message or where.rpartition(" ")[2]).split()))
+    return f"fails otherwise: {said[:SAID].rpartition(' ')[0] + ' …' if len(said) > SAID else said}"

@@ -33,7 +33,8 @@ def short(value: Value) -> str:
         case Tensor():
             items = value.array().ravel()[:SHORT] if value.dtype == "string" else value.numbers().ravel()[:SHORT]
             more = ", …" if len(items) < math.prod(value.shape) else ""
-            return f"{value.dtype}{list(value.shape)}: {', '.join(map(_number, items.tolist()))}{more}"
+            told = [x.decode(errors="replace") if isinstance(x, bytes) else x for x in items.tolist()]
+            return f"{value.dtype}{list(value.shape)}: {', '.join(map(_number, told)) or 'no elements'}{more}"
         case RandomTensor():
             return f"{value.dtype}{list(value.shape)} random in [{value.low}, {value.high}), seed {value.seed}"
         case Sequence():

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from opera import libraries
-from opera.libraries.documented import Quote, Wrong
+from opera.libraries.documented import Quote, Wrong, holds
 from opera.oracle import declared, ties
 from opera.oracle.draws import SEED
 from opera.oracle.randomness import FORMS
@@ -62,7 +62,7 @@ def quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
         found: list[Quote] = [*_drawn(calls[0], outcome), *library.documented(calls[0], parameters, wrong)]
     except ImportError:
         return []
-    found = list({x.text: x for x in reversed(found)}.values())[::-1]
+    found = [x for x in {x.text: x for x in reversed(found)}.values() if holds(x, calls[0], wrong)][::-1]
     names = set(mentioned(calls[0], outcome))
     alone = outcome.verdict == INCONSISTENT or not any(map(circumstance, shown.deciding))
     found = [x for x in found if not x.general or alone or x.about.rpartition(" ")[2].strip("`") in names]

@@ -14,7 +14,7 @@ import msgspec
 from opera import resources
 from opera.oracle import messages
 from opera.oracle.randomness import FORMS
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED, UNSTABLE
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE
 from opera.report.words import clean
 from opera.store.workspace import Workspace
 from opera.triage.findings import Finding
@@ -23,13 +23,15 @@ from opera.triage.reproducers.choice import Choice
 from opera.triage.reproducers.reproducer import Exhibit
 from opera.triage.reproducers.scripts import Trial
 
-SHORT = (CRASH, REFUSED, ABORT, INCONSISTENT, UNSTABLE)
+SHORT = (CRASH, REFUSED, ABORT, TIMEOUT, INCONSISTENT, UNSTABLE)
 """Verdicts that a short script may show."""
 WIDEST = 1000
 """Characters of a line of that."""
 PRINTED = 20_000
 """Characters of what a script printed that are looked at; a draft shows HEAD and TAIL lines of the part that matters."""
 HEAD, TAIL = 8, 22
+ENDLESS = "Timeout ("
+"""What Python's faulthandler prints first of a script that does not end."""
 
 
 def script(
@@ -47,8 +49,9 @@ def script(
     exhibit = msgspec.structs.replace(exhibit, sentence=finding.sentence)  # which knows whose fault it is
     shown = exhibit, manifest, directory, program
     by_body = msgspec.structs.replace(exhibit, frontend=f"body-{manifest.library}")
-    for short in (by_body, exhibit) if body else (exhibit,):
-        made = brief.brief(short, *shown[1:]) if exhibit.verdict in SHORT else None
+    tried = [(by_body, False)] * body + [(exhibit, False)] + [(exhibit, True)] * brief.keeps(exhibit.frontend)
+    for short, kept in tried:
+        made = brief.brief(short, *shown[1:], kept=kept) if exhibit.verdict in SHORT else None
         if made is None:
             continue
         text = made.script(exhibit)
@@ -70,6 +73,9 @@ def run(text: str, name: str, python: str) -> Trial:
 def excerpt(text: str) -> str:
     """Return what a script printed of its failure: comparisons, and the last traceback, its middle left out."""
     lines = messages.COLOURS.sub("", text).strip().splitlines()
+    hangs = next((place for place, line in enumerate(lines) if line.startswith(ENDLESS)), None)
+    if hangs is not None:
+        return "\n".join(line[:WIDEST] for line in lines[hangs : hangs + HEAD + TAIL])
     begin = max((place for place, line in enumerate(lines) if line.startswith("Traceback (most recent")), default=0)
     written = re.search(r"^ONNX's function body:.*?^\}", "\n".join(lines[:begin]), re.MULTILINE | re.DOTALL)
     told = written[0].splitlines() if written else []
@@ -91,6 +97,8 @@ def fails_so(exhibit: Exhibit, trial: Trial) -> bool:
         return trial.code < 0 and exhibit.symptom == _signal(-trial.code)
     if trial.code != 1:
         return False
+    if exhibit.verdict == TIMEOUT:
+        return ENDLESS in trial.text
     if exhibit.verdict == INCONSISTENT and exhibit.drawn and exhibit.symptom not in FORMS:
         return re.search(r"^AssertionError: .*: drawn wrongly", trial.text, re.MULTILINE) is not None
     if exhibit.verdict in (INCONSISTENT, UNSTABLE):

@@ -11,10 +11,12 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from opera import libraries
+from opera.compilers.limits import limits
 from opera.libraries.documented import Wrong
 from opera.oracle.screens import SINGLE_REFERENCE
 from opera.programs.program import Instance, Program
 from opera.programs.verdicts import NEWER, Outcome
+from opera.store.rows import Verdict
 from opera.triage.conditions.deciding import named
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL
@@ -28,6 +30,8 @@ UNEXPLAINED = "what decides is not known"
 AGAINST = 2
 """Programs of which several things differ, at least, that speak against what is told."""
 CONTRADICTED = "what is told to decide does not alone: of programs in which several things differ"
+DOCUMENTED = "documented-limit"
+"""Tag of a finding that the compiler's own documentation answers (opera.compilers.limits)."""
 UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
 """How a doubt begins that nothing but time is wanting to."""
 
@@ -45,6 +49,8 @@ def doubts(
     behind: str = "",
     dying: str = "",
     contradicted: str = "",
+    limit: str = "",
+    invalid: bool = False,
 ) -> Iterator[str]:
     """Yield what speaks against filing a finding, a clause each.
 
@@ -59,12 +65,16 @@ def doubts(
         unexplained: How many near programs fail, and pass, where it is not told why (`unexplained`); else None.
         dying: Who fails on its program, too, where nobody is known to run it, or nothing.
         contradicted: What speaks against what is told of when it fails (`contradicted`), or nothing.
+        invalid: Whether the compiler says that its input is not valid, and none of those who were asked runs it as expected.
+        limit: The sentence by which the compiler documents that it does not do this, or nothing.
         behind: What decides and without which the compiler says that it does not support the program, or nothing.
     """
     if not alone:
         yield "no test shows it alone: it fails only after others in the same process"
     if READS_AS_REFUSAL in tags:
         yield "its words read as a refusal: if the documentation does not promise it, this asks for a feature"
+    if limit:
+        yield f"a documented limit, so it may be closed as known: {limit}"
     if not confirmed:
         yield "it was not confirmed in a fresh process"
     if NEWER in tags:  # reductions try older versions: these do not take it, or say nothing of it, or are right
@@ -74,6 +84,8 @@ def doubts(
         yield "no other implementation confirms the expected outputs: check them by hand against the documentation first"
     if dying:
         yield f"nobody runs its program, and {dying} fails on it, too: check by hand that the documentation admits it"
+    elif invalid:
+        yield "it says that its input is not valid, and nobody runs it: check by hand that the documentation admits it"
     if gone:
         yield f"asked again, {gone}"
     if large and alone:
@@ -101,6 +113,13 @@ def too_large(finding: str, program: Program, finished: bool | None) -> str:
         return ""
     what = UNREDUCED if finished is None else UNFINISHED
     return f"{what}: `opera reduce {finding}` goes on"
+
+
+def documented(program: Program, shown: Verdict) -> str:
+    """Return the documented limit of the compiler that a program meets which fails so, told with its address, or nothing."""
+    tensors = smaller.leaves(program)
+    known = limits(shown.frontend.rpartition("-")[0])
+    return next((x.told for x in known if x.holds(program.operators, tensors, shown.outcome)), "")
 
 
 def unexplained(of: Reduction, told: Collection[str]) -> tuple[int, int] | None:

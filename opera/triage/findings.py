@@ -25,11 +25,20 @@ from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import blame, others, partners, reduction
 from opera.triage.blame import Blame
 from opera.triage.distinct import causes
-from opera.triage.doubts import contradicted, doubts, right_as_float32, stated, too_large, unexplained
+from opera.triage.doubts import (
+    DOCUMENTED,
+    contradicted,
+    documented,
+    doubts,
+    right_as_float32,
+    stated,
+    too_large,
+    unexplained,
+)
 from opera.triage.known import Mark
 from opera.triage.part import listed
 from opera.triage.reproducers.choice import Choice, alone, choose
-from opera.triage.sentence import READS_AS_REFUSAL, bare, drawn, reads_as_refusal, sentence
+from opera.triage.sentence import READS_AS_REFUSAL, bare, drawn, reads_as_invalid, reads_as_refusal, sentence
 
 TWO_CAUSES = "two-causes"
 """Tag of a finding that has a member which fails in another way without what decides of the finding."""
@@ -212,6 +221,9 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     needs = str(chosen.verdict.outcome.details.get("newer", ""))
     of = chosen.reduction
     program = known.unreduced.get(chosen.member.test) if of is None else of.program().program
+    limit = "" if program is None else documented(program, chosen.verdict)
+    if limit:
+        tags.add(DOCUMENTED)
     large = too_large(name, program, None if of is None else of.finished) if program is not None else ""
     return Finding(
         id=name,
@@ -249,6 +261,8 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                 contradicted=_contradicted(chosen, laid) if unknown is None else "",
                 behind="" if of is None else of.behind,
                 dying=_dying(chosen, laid),
+                limit=limit,
+                invalid=reads_as_invalid(chosen.verdict.outcome) and _nobody(laid),
             )
         ),
         blame=laid.verdict if laid else "",
@@ -292,6 +306,12 @@ def _contradicted(chosen: Choice, laid: Blame | None) -> str:
     if chosen.reduction is None or blame.body(laid) or drawn(chosen.verdict.outcome):
         return ""
     return contradicted(chosen.reduction)
+
+
+def _nobody(laid: Blame | None) -> bool:
+    """Whether others were asked of what is shown, and none of them runs it as expected."""
+    rows = blame.others(laid) if laid is not None else []
+    return bool(rows) and not any(x.right for x in rows)
 
 
 def _unexplained(chosen: Choice, laid: Blame | None) -> tuple[int, int] | None:

@@ -24,6 +24,7 @@ from opera.compilers import (
     SOURCE,
 )
 from opera.compilers.shared.packing import ALONE, NEVER, Made, Read, Unlawful
+from opera.oracle.messages import cause
 from opera.oracle.randomness import RANDOM
 from opera.programs.verdicts import (
     ABORT,
@@ -390,5 +391,5 @@ def shows(outcome: Outcome) -> str:
     """Say what an outcome is, in few words."""
     if outcome.verdict == PASS:
         return "passes"
-    told = " ".join(f"{outcome.stage} {outcome.symptom}: {outcome.message}".split())
+    told = " ".join(f"{outcome.stage} {outcome.symptom}: {cause(outcome.message) or outcome.message}".split())
     return f"{outcome.verdict}: {told}"[:160]

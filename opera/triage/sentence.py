@@ -12,7 +12,7 @@ import msgspec
 
 from opera.oracle.draws import CONSTANT
 from opera.oracle.manner import ALL, SHOWN, kind
-from opera.oracle.messages import cause, one_line
+from opera.oracle.messages import cause, one_line, short
 from opera.programs import verdicts
 from opera.programs.program import JOINED
 from opera.programs.verdicts import Outcome
@@ -41,15 +41,26 @@ TELLS_NOTHING = {
 }
 """Types of exceptions that say no more than that something went wrong."""
 REFUSAL = re.compile(
-    r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported only\b|\bdo(?:es)?(?: not|n't) support\b|\bonly supports?\b"
-    r"|\bonly [^\n.]{1,60} supported\b",
+    r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported only\b|\bonly [^\n.]{1,60} supported\b"
+    r"|\bdo(?:es)?(?: not|n't) (?:support|allow|handle)\b|\bcannot handle\b|\bonly (?:supports?|accepts?|handles?)\b"
+    r"|\bnot yet implemented\b|\bnot implemented yet\b|\btypes? must be (?:one of:? )?\w+, ",
     re.IGNORECASE,
 )
 """Words of a refusal, in whatever crash."""
+INVALID = re.compile(
+    r"\b(?:must|should|expect(?:ed|s)|requires?|invalid|mismatch\w*|inconsistent|do(?:es)?(?:n't| not) match|not matched)\b",
+    re.IGNORECASE,
+)
+"""Words of a crash that says what an input ought to be, and is not."""
+TYPED = re.compile(r"\b(?:element|data)[ _-]?types?\b|\bdtypes?\b", re.IGNORECASE)
+"""Words of one that is about types: which of them an operator takes, its schema says, and the library holds inputs to it."""
 GUARD = re.compile(r"(?<![A-Za-z])(?:requires|must_be|only_supports?|supports_only|unsupported|not_supported)_\w+")
 """What a node is called that is there to refuse something: `aten::svd/requires_3x3`."""
 CHECKED = {"InferenceError", "ValidationError"}
-"""Exceptions by which ONNX's checker says that a model is not valid (`onnx.checker`, `onnx.shape_inference`)."""
+"""Exceptions by which ONNX's checker says that a model is not valid (`onnx.checker`, `onnx.shape_inference`): a runtime may
+load it all the same."""
+MEANT = "NotImplementedError"
+"""An exception that nobody raises but on purpose."""
 READS_AS_REFUSAL = "reads-as-refusal"
 """Tag of a crash whose message has such words: it asks for a feature, if the documentation does not promise it."""
 NAMED = 4
@@ -121,6 +132,8 @@ def sentence(
             return f"{compiler} draws {what} wrongly: {told}"
         case verdicts.INCONSISTENT:
             return _wrong(compiler, what, outcome)
+        case verdicts.CRASH if exporter and _invalid(outcome):
+            return f"{compiler} makes of {what} a model that ONNX's checker refuses: {said(outcome)}"
         case verdicts.CRASH if exporter and outcome.stage in EXPORTING:
             return f"{compiler} {EXPORTING[outcome.stage].format(what)}: {said(outcome)}"
         case verdicts.CRASH:
@@ -158,8 +171,13 @@ def title(
             "compile": "exported model does not load",
             "infer": "exported model does not run",
         }
-        return f"{what}: {made.get(outcome.stage, 'fails')}: {_begins(outcome)}"
+        how = "exported model is invalid" if _invalid(outcome) else made.get(outcome.stage, "fails")
+        return f"{what}: {how}: {_begins(outcome)}"
     return f"{what}: {_symptom(outcome, verb, doing, what)}"
+
+
+def _invalid(outcome: Outcome) -> bool:
+    return outcome.stage == "compile" and outcome.symptom.rpartition(".")[2] in CHECKED
 
 
 def _what(
@@ -212,13 +230,21 @@ def _symptom(outcome: Outcome, verb: str, doing: str, what: str) -> str:
 
 
 def reads_as_refusal(outcome: Outcome) -> bool:
-    """Whether a crash says in words of its own, anywhere in its cause, that something is not supported, or names a guard.
+    """Whether a crash says in words of its own, anywhere in its cause, that something is not supported, or by the type of its
+    exception, or names a guard.
 
     What ONNX's checker says is none: a type that it calls unsupported is one that the specification forbids there.
     """
     judged = outcome.symptom in CHECKED
     told = REFUSAL.search(said(outcome, 1500)) or GUARD.search(outcome.message)
-    return outcome.verdict == verdicts.CRASH and not judged and told is not None
+    meant = told is not None or outcome.symptom.rpartition(".")[2] == MEANT
+    return outcome.verdict == verdicts.CRASH and not judged and meant
+
+
+def reads_as_invalid(outcome: Outcome) -> bool:
+    """Whether a crash says that what it was given is not valid, for another reason than its types."""
+    text = said(outcome, 600)
+    return outcome.verdict == verdicts.CRASH and INVALID.search(text) is not None and not TYPED.search(text)
 
 
 def drawn(outcome: Outcome) -> str:
@@ -251,7 +277,10 @@ def _begins(outcome: Outcome) -> str:
     cut = first[:SHORT].rsplit(" ", 1)[0]
     if cut.count("(") > cut.count(")") and cut.rindex("(") > SHORT / 3:  # what stands in brackets would not be closed
         cut = cut[: cut.rindex("(")]
-    return re.sub(r"(?:\s+(?:for|of|in|the|a|to|with|and|or|at|from|by|is|are))+$", "", cut.rstrip(" ,:;'\"")) + "…"
+    for quote in "'\"":  # nor a quotation
+        if cut.count(quote) % 2 and f" {quote}" in cut:
+            cut = cut[: cut.rindex(f" {quote}")]
+    return re.sub(r"(?:\s+(?:for|of|in|the|a|to|with|and|or|at|from|by|is|are))+$", "", cut.rstrip(" ,:;")) + "…"
 
 
 def _of(outcome: Outcome, message: str) -> Outcome:
@@ -261,7 +290,7 @@ def _of(outcome: Outcome, message: str) -> Outcome:
 def said(outcome: Outcome, most: int = LENGTH) -> str:
     """Return what a crash says of its cause, on one line, with its type where that says more than that it failed."""
     lines = (cause(outcome.message) or outcome.message).splitlines()
-    text = one_line("\n".join(dict.fromkeys(lines))).strip(" :")
+    text = short(one_line("\n".join(dict.fromkeys(lines)))).strip(" :")
     text = text if len(text) <= most else text[: most - 3].rsplit(" ", 1)[0].rstrip(" ,:;(") + " ..."
     name = outcome.symptom.rpartition(".")[2]
     if name == "KeyError" and TABLE.search(outcome.location) and re.fullmatch(r"'[^']*'", text):

@@ -5,7 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opera.libraries.documented import Quote, Wrong, body, of_docstring, option, quoted, reaching, sentences, telling
+from opera.libraries.documented import (
+    Quote,
+    Wrong,
+    body,
+    holds,
+    of_docstring,
+    option,
+    quoted,
+    reaching,
+    sentences,
+    telling,
+)
 from opera.libraries.onnx import library
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
@@ -172,3 +183,30 @@ def test_the_rule_stands_alone():
     assert left.endswith("Default is uint8 with zero point of 0 if it's not specified.")
     found = told("DFT", {"onesided": 1}, {"input": x}, ["onesided"], Wrong("output", "shape"))
     assert any(x.startswith("For RFFT (`onesided=1`") for x in found), found
+
+
+@pytest.mark.parametrize(
+    ("about", "text", "wrong", "wanted"),
+    [
+        ("empty inputs", "If compute_uv is `False`, it returns zeros.", Wrong(), False),
+        ("the rule", "When `keepdims` is 1, the axes are kept.", Wrong(), False),
+        ("the rule", "When `keepdims` is 0, the axes are pruned.", Wrong(), True),
+        ("attribute `keepdims`", "If keepdims equals 1, the axes are kept.", Wrong(), True),
+        ("NaN", "If `x` is infinite, `NaN` is returned.", Wrong("C", "value", "inf"), False),
+        ("NaN", "If `x` is infinite, `NaN` is returned.", Wrong("C", "value", "nan"), True),
+        ("output `Y`", "Dimensions will vary based on the kernel.", Wrong("Y", "shape"), False),
+        ("output `Y`", "Y has the same shape as X.", Wrong("Y", "shape"), True),
+    ],
+)
+def test_what_is_said_of_another_case_is_not_quoted(about, text, wrong, wanted):
+    call = Instance("onnx", "Any", {"keepdims": 0}, (Operand("x", Tensor.of(np.ones(2, np.float32))),), ("Y",), {})
+    assert holds(Quote(about, text, ""), call, wrong) is wanted
+    assert not holds(Quote("the types", "T1: The type of x.", "", types=True), call, wrong)
+
+
+@pytest.mark.parametrize(("empty", "wanted"), [("axes", False), ("data", True)])
+def test_a_rule_on_nothing_is_of_data_not_of_axes(empty, wanted):
+    axes, data = np.ones(0 if empty == "axes" else 1, np.int64), np.ones((0 if empty == "data" else 2, 2), np.float32)
+    inputs = (Operand("data", Tensor.of(data)), Operand("axes", Tensor.of(axes)))
+    call = Instance("onnx", "ReduceL2", {}, inputs, ("reduced",), {"opset": {"": 18}})
+    assert any("empty set" in x.text for x in library.documented(call, [], Wrong("", "TypeError"))) is wanted

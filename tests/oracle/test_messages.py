@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opera.oracle.messages import GAP, LONGEST, cause, identifying, one_line, says
+from opera.oracle.messages import GAP, LONGEST, cause, identifying, one_line, says, short
 
 OPENVINO = """Exception from src/inference/src/cpp/core.cpp:84:
 Check 'false' failed at src/frontends/common_translators/src/unconverted_ops_report.cpp:151:
@@ -114,3 +114,46 @@ def test_the_callers_module_is_no_part_of_what_mlir_says() -> None:
         at.format("/tmp/F1.py:17:0: error:"),
     )
     assert says(theirs, identifying(ours)) and says(ours, identifying(theirs)) and "tfl.pow" in identifying(ours)
+
+
+LEFT_OVER = """-- SequenceMark with a message:
+This is OpenVINO internal type. Consumer: util::PtFrameworkNode aten::normal
+-- aten::normal with a message:
+[PyTorch Frontend] Couldn't get dtype input
+
+-- prim::Constant with a message:
+None constant cannot be converted to OpenVINO opset and should be removed by consuming operation.
+Summary:
+-- Conversion is failed for: SequenceMark, aten::normal, prim::Constant
+"""
+
+
+def test_what_is_left_over_of_an_operator_says_nothing_beside_the_operator_that_failed():
+    assert cause(LEFT_OVER) == "[PyTorch Frontend] Couldn't get dtype input"
+    alone = LEFT_OVER.partition("-- aten")[0]
+    assert cause(alone).startswith("This is OpenVINO internal type")
+
+
+@pytest.mark.parametrize(
+    ("says", "wanted"),
+    [
+        (
+            'ir.Op(span=None, ty=ir.Type(span=None), name="relax.sqrt", arguments=(ir.ArgumentInfo(name="x", info="T"),),'
+            " level=10) requires the input tensor to have float dtype",
+            "relax.sqrt requires the input tensor to have float dtype",
+        ),
+        ("got <openvino.frontend._Type.Complex object at 0x7fd9c4918670>", "got Complex"),
+        (
+            'R.multiply(lv1, X) of R.Tensor((3,), dtype="float32")',
+            'R.multiply(lv1, X) of R.Tensor((3,), dtype="float32")',
+        ),
+        ('no op (name="x") here', 'no op (name="x") here'),
+    ],
+)
+def test_an_object_that_is_printed_with_all_its_fields_is_named(says, wanted):
+    assert short(says) == wanted
+
+
+@given(st.text('a(=,) "name.', max_size=60))
+def test_a_text_without_objects_stays_and_none_grows(text):
+    assert len(short(text)) <= len(text)

@@ -394,6 +394,19 @@ def test_a_title_names_the_dtypes_that_the_operator_leaves_open_where_they_are_u
     )
 
 
+@pytest.mark.parametrize(
+    ("near", "told"), [((28, 0), "EyeLike"), ((28, 3), "EyeLike (uint8, k=1)"), ((0, 0), "EyeLike (uint8, k=1)")]
+)
+def test_a_dtype_without_which_all_fail_alike_is_not_in_a_title(near, told):
+    call = Instance(
+        "onnx", "EyeLike", {"k": 1}, (Operand("input", Tensor.of(np.uint8([[1]]))),), ("y",), {"opset": {"": 22}}
+    )
+    parameter = type("Parameter", (), {"name": "k", "value": 1, "mark": "default 0"})
+    page = type("Told", (), {"parameters": (parameter,), "reduced": True, "blame": None})
+    of = type("Reduction", (), {"near": near})
+    assert stage._what(call, page, type("Shown", (), {"deciding": (), "told": (), "reduction": of})) == told
+
+
 def test_the_rule_is_looked_for_in_the_whole_text_by_the_words_of_what_decides():
     """A sentence that has all of them, or their like; no attribute's description that is of something else."""
     told = (("NonMaxSuppression", 11, "a number equal to iou_threshold", ["iou_threshold"], "exactly equal to the threshold"),

@@ -267,6 +267,8 @@ def test_an_unknown_name_is_answered_with_operators_of_similar_names(workspace, 
 def test_values_in_a_few_words():
     assert show.short(Tensor.of(list(range(20)))).endswith("10, 11, …")
     assert "seed 7" in show.short(RandomTensor("float32", (1000,), 7, 0.0, 1.0))
+    assert show.short(Tensor.of(np.ones((0, 3), np.float32))) == "float32[0, 3]: no elements"
+    assert show.short(Tensor.of(np.array([b"a", b""], dtype=object), "string")) == "string[2]: 'a', ''"
     assert show.short(Sequence("float32", (Tensor.of([1.0]),))).startswith("sequence of 1 float32: ")
     assert show.short(Optional("float32", None)) == "optional float32: empty"
     assert show.short(None) == "left out"

@@ -14,10 +14,20 @@ from opera.triage.sentence import READS_AS_REFUSAL
 
 
 def told(
-    *tags: str, confirmed=1, needs="", alone=True, settled=False, large="", unexplained=None, behind="", dying=""
+    *tags: str,
+    confirmed=1,
+    needs="",
+    alone=True,
+    settled=False,
+    large="",
+    unexplained=None,
+    behind="",
+    dying="",
+    limit="",
+    invalid=False,
 ) -> list[str]:
     given = {"alone": alone, "settled": settled, "large": large, "unexplained": unexplained, "behind": behind}
-    return list(doubts(tags, confirmed, needs, **given, dying=dying))
+    return list(doubts(tags, confirmed, needs, **given, dying=dying, limit=limit, invalid=invalid))
 
 
 def test_what_was_confirmed_and_has_no_such_tag_is_ready():
@@ -36,6 +46,9 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("not reduced", {"large": "it is not reduced"}),
         ("59 near programs fail, 2 pass", {"unexplained": (59, 2)}),
         ("onnxruntime 1.31 fails on it, too", {"dying": "onnxruntime 1.31"}),
+        ("says that its input is not valid", {"invalid": True}),
+        ("another 1 fails on it, too", {"invalid": True, "dying": "another 1"}),
+        ("documented limit, so it may be closed as known: 32 bits", {"limit": "32 bits"}),
         ("without input mask the compiler says that it does not support", {"behind": "input mask"}),
     ],
 )

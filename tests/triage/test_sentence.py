@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from opera.programs.verdicts import ABORT, CRASH, FAILURES, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, Outcome
 from opera.triage.route import OTHERWISE, RIGHT, route
-from opera.triage.sentence import SHORT, apart, reads_as_refusal, sentence, title, together, untouched, unwritten
+from opera.triage.sentence import (
+    SHORT,
+    apart,
+    reads_as_invalid,
+    reads_as_refusal,
+    sentence,
+    title,
+    together,
+    untouched,
+    unwritten,
+)
 
 VALUE = {"differing": 3, "elements": 4, "index": "[0, 1]", "expected": 2.875, "actual": 2.6666665077, "output": "Y"}
 SHAPE = {"expected": "(1, 2)", "actual": "(1, 3)", "output": "Y"}
@@ -316,10 +326,49 @@ def test_an_output_that_holds_what_fresh_memory_was_filled_with_was_never_writte
         ("These operators don't support it", True),
         ("The kernel only supports float", True),
         ("Only sum and mean mode supported for aten::embedding_bag", True),
+        ("Element type must be f32, f16, i8", True),
+        ("The frontend doesn't allow complex type", True),
         ("only the first is wrong. It is supported", False),
+        ("the type must be that of X", False),
+        ("get_attribute is not implemented for this FrontEnd class", False),
         ("power only applies to float", False),
         ("supports float and double", False),
     ],
 )
 def test_who_says_what_it_does_not_support_refuses(says: str, refuses: bool) -> None:
     assert reads_as_refusal(Outcome(CRASH, "compile", symptom="RuntimeError", message=says)) is refuses
+
+
+def test_who_raises_what_nobody_raises_but_on_purpose_refuses():
+    for symptom in ("NotImplementedError", "builtins.NotImplementedError"):
+        assert reads_as_refusal(Outcome(CRASH, "load", symptom=symptom, message="float16 alone"))
+    assert not reads_as_refusal(Outcome(CRASH, "load", symptom="RuntimeError", message="float16 alone"))
+
+
+def test_a_title_ends_before_a_quotation_that_would_not_be_closed():
+    says = "The number of dequantization scale elements '1' must match the input shape dimension '2', or be 1"
+    told = title("QLinearConv", Outcome(CRASH, "load", "RuntimeError", says))
+    assert told.endswith("must match the input shape dimension '2'…")
+
+
+def test_what_the_checker_refuses_is_invalid_for_a_runtime_may_load_it():
+    outcome = Outcome(CRASH, "compile", "InferenceError", "ranks differ")
+    assert "makes of Resize a model that ONNX's checker refuses: Inf" in sentence(
+        "It", "Resize", outcome, exporter=True
+    )
+    assert title("Resize", outcome, exporter=True).startswith("Resize: exported model is invalid: InferenceError")
+
+
+@pytest.mark.parametrize(
+    ("says", "invalid"),
+    [
+        ("Dimension `num_directions` doesn't match to other inputs", True),
+        ("zero points should be 0", True),
+        ("Input element types do not match.", False),
+        ("Unknown type", False),
+        ("object of type 'Var' has no len()", False),
+    ],
+)
+def test_who_says_what_an_input_ought_to_be_calls_it_invalid(says, invalid):
+    assert reads_as_invalid(Outcome(CRASH, "load", "RuntimeError", says)) is invalid
+    assert not reads_as_invalid(Outcome(REFUSED, "load", "RuntimeError", says))

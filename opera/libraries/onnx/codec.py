@@ -217,6 +217,14 @@ def from_evaluator(result: Any, name: str) -> Value:
         return Sequence(inner or (items[0].dtype if items and isinstance(items[0], Tensor) else "float32"), items)
     if result is None:
         raise InvalidTest("no reference: the ONNX reference evaluator computed nothing for an output")
+    if (
+        isinstance(result, np.ndarray)
+        and result.dtype == object
+        and len({isinstance(x, str | bytes) for x in result.flat}) > 1
+    ):
+        raise InvalidTest(
+            "no reference: the ONNX reference evaluator returned numbers among strings, which nothing defines"
+        )
     if isinstance(result, np.ndarray | np.generic | bool | int | float | complex | str | bytes):
         return from_array(result, "")
     raise InvalidTest(f"no reference: the ONNX reference evaluator returned a {type(result).__name__}")

@@ -116,6 +116,8 @@ def sized(program: Program) -> list[Program]:
             return leaf
         least = ((1,) * len(leaf.shape) + sizes)[len(sizes) :]
         shape = tuple(max(old, new) if old == 1 else old for old, new in zip(leaf.shape, least, strict=True))
+        if leaf.dtype == "string":
+            return lettered(shape)
         if "float" not in leaf.dtype and leaf is not found[0]:  # more indices, lengths, ... may be the same one twice
             return leaf
         if isinstance(leaf, Tensor) and leaf.dtype not in ("bool", "string"):
@@ -131,6 +133,14 @@ def sized(program: Program) -> list[Program]:
             first = smaller.applied(smaller.at(0, partial(change, sizes=sizes, alone=alone)), program)
             made.update((x.id, x) for x in (all_of, first) if x is not None and x != program and _few(x))
     return list(made.values())[:TRIED]
+
+
+def lettered(shape: tuple[int, ...]) -> Tensor:
+    """Return strings that differ, `a`, `b`, `c`, ...: where all are the same, whatever moves them is right."""
+    letters = [chr(ord("a") + x % 26).encode() * (1 + x // 26) for x in range(math.prod(shape))]
+    held = np.empty(len(letters), dtype=object)
+    held[:] = letters
+    return Tensor.of(held.reshape(shape), "string")
 
 
 def _sizes(rank: int) -> Iterator[tuple[int, ...]]:

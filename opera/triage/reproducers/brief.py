@@ -1,8 +1,9 @@
 """A finding in as few lines as a user of the compiler would write: what issue drafts show, and what exported tests are made of.
 
 templates/brief/LIBRARY.j2 defines the model, templates/brief/FRONTEND.j2 runs it: by its macro `run`, or `run_low` where there
-are elements that numpy does not have, `run_lists` where there are sequences. What has no short form (strings, a frontend
-without a template or that macro, or with settings that were chosen) is told by the reproducer (triage.reproducers.reproducer).
+are elements that numpy does not have, `run_lists` where there are sequences, `run_strings` where there are strings. What has no
+short form (a frontend without a template or that macro, or with settings that were chosen) is told by the reproducer
+(triage.reproducers.reproducer).
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from opera.programs import literals
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Program
 from opera.programs.values import CONTAINERS, Tensor
-from opera.programs.verdicts import INCONSISTENT, UNSTABLE
+from opera.programs.verdicts import INCONSISTENT, TIMEOUT, UNSTABLE
 from opera.triage.reproducers import reproducer
 from opera.triage.reproducers.reproducer import Exhibit, kinds_of, tolerances
+from opera.triage.sentence import CHECKED
 
 UNPACK = """
 def unpack(text, dtype, shape):
@@ -45,6 +47,8 @@ PACKED = re.compile(r"unpack\([\s\"A-Za-z0-9+/=]*,\s*(?P<dtype>'<f\d')\s*,\s*(?P
 FILLED = 170
 """Whose complement glibc fills fresh memory with (`MALLOC_PERTURB_`), where a script is to show that nobody writes it: of no
 dtype is 0x5555… a small number."""
+PATIENCE = 15
+"""Seconds in which a small model is loaded, compiled and run many times over."""
 LAWS = frozenset((draws.CONSTANT, draws.ELEMENT, draws.SEED, "range", "share"))
 """What a short script can look at of numbers drawn at random (opera.oracle.draws.Broken)."""
 
@@ -64,6 +68,7 @@ class Brief(msgspec.Struct, frozen=True):
         values: Each output's array as source, with its own rtol and atol.
         forms: Of a random program (dtype, shape) of each output, as source: nothing else of them is expected.
         fills: What memory is filled with where an output is what it happened to hold; 0: with nothing.
+        patience: Seconds after which a script that does not end says where it is, and exits with 1; 0: it ends.
         law: Of one that is drawn wrongly, what is wrong with it, as opera.triage.reproducers.reproducer.law has it.
     """
 
@@ -83,6 +88,7 @@ class Brief(msgspec.Struct, frozen=True):
     forms: str = ""
     route: str = ""
     fills: int = 0
+    patience: int = 0
     law: dict[str, Any] = {}
 
     @property
@@ -120,6 +126,7 @@ def brief(
     program: Program,
     *,
     alone: bool = True,
+    kept: bool = False,
     device: str = '"CPU"',
     folder: str = "",
 ) -> Brief | None:
@@ -127,6 +134,7 @@ def brief(
 
     Args:
         alone: Whether it stands alone, and is not in a suite that has set the scene.
+        kept: Whether the model's constants become inputs where it is imported, for templates that know of that.
         device, folder: Expressions that tests run it with; files go to the current folder where `folder` is empty.
     """
     shown: dict[str, Any] = libraries.get(manifest.library).reproducer(manifest, directory, program, exhibit.artefact)
@@ -137,11 +145,14 @@ def brief(
         return None
     names = (f"brief/{manifest.library}.j2", f"brief/{exhibit.frontend}.j2")
     compares = exhibit.verdict in (INCONSISTENT, UNSTABLE) or not alone or bool(folder)
-    if "string" in kinds.dtypes or any(x not in known.list_templates() for x in names):
+    strings = "string" in kinds.dtypes
+    if (strings and (kinds.low or kinds.lists)) or any(x not in known.list_templates() for x in names):
         return None
-    if (kinds.low or kinds.lists) and (bool(folder) or (kinds.lists and (compares or kinds.low))):
+    if (kinds.low or kinds.lists or strings) and (bool(folder) or (kinds.lists and (compares or kinds.low))):
         return None
     given: dict[str, Any] = {"variant": exhibit.variant, "artefact": exhibit.artefact, "outputs": len(manifest.outputs)}
+    given["kept"] = kept
+    given["checked"] = exhibit.symptom.rpartition(".")[2] in CHECKED
     given["dtypes"] = [x.dtype for x in expected if isinstance(x, Tensor)]
     model, frontend = (known.get_template(name).make_module(given) for name in names)
     random = RANDOM in manifest.tags
@@ -171,6 +182,8 @@ def brief(
     standard += "import ctypes\n" if "ctypes." in run else ""
     lines = f"{model.imports(alone)}\n{frontend.imports(exhibit.artefact)}"  # type: ignore[attr-defined]
     fills = FILLED if exhibit.verdict == UNSTABLE else 0
+    patience = PATIENCE if exhibit.verdict == TIMEOUT else 0
+    standard += "import faulthandler\n" if patience else ""
     standard += "".join(f"import {x}\n" for x in ("os", "sys") if fills and f"import {x}\n" not in lines)
     rtol, atol = found[0] if found else (None, None)
     return Brief(
@@ -189,9 +202,18 @@ def brief(
         forms=literals.literal(forms) if forms else "",
         route=route,
         fills=fills,
+        patience=patience,
         law=law,
         tolerances="" if len(set(found)) < 2 else literals.literal([(r or 0.0, a or 0.0) for r, a in found]),
     )
+
+
+def keeps(frontend: str) -> bool:
+    """Whether the template of a frontend has a way to import a model with its constants as inputs."""
+    loader = environment().loader
+    name = f"brief/{frontend}.j2"
+    known = loader is not None and name in environment().list_templates()
+    return known and "`kept`" in loader.get_source(environment(), name)[0]  # type: ignore[union-attr]
 
 
 def _low(kinds: Involved) -> list[str]:
@@ -204,9 +226,10 @@ def _run(frontend: Any, kinds: Involved, how: tuple[str, str], low: list[list[st
 
     `how` are artefact and device; `low` are the dtypes that numpy does not have, of what is fed and of what is looked at.
     """
-    if not (kinds.low or kinds.lists):
+    strings = "string" in kinds.dtypes
+    if not (kinds.low or kinds.lists or strings):
         return str(frontend.run(*how, folder)).strip()
-    macro = getattr(frontend, "run_low" if kinds.low else "run_lists", None)
+    macro = getattr(frontend, "run_low" if kinds.low else "run_lists" if kinds.lists else "run_strings", None)
     return str(macro(*how, *(low if kinds.low else ()))).strip() if macro else ""
 
 

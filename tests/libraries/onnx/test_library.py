@@ -11,6 +11,7 @@ from opera.errors import InvalidTest
 from opera.libraries import pieces
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import library
+from opera.libraries.onnx import references as onnx_reference
 from opera.libraries.onnx import source as onnx_source
 from opera.libraries.onnx import wrap as onnx_model
 from opera.oracle import comparison as oracle
@@ -370,3 +371,18 @@ def test_the_evaluator_stands_in_where_a_test_states_nothing(node_tests, tmp_pat
         if found.symptom and "nondeterministic" not in manifest.tags:
             disagree.append((case.provenance.test, found.message))
     assert not disagree
+
+
+@pytest.mark.parametrize(("given", "defined"), [([[b"a", b"b"], [b"c", b"d"]], False), ([[b"a"]], True)])
+def test_the_evaluator_is_no_reference_where_it_puts_numbers_among_strings(given, defined):
+    """ONNX has no zero of strings: Trilu of the evaluator's fills them with the integer."""
+    value = Tensor.of(np.array(given, dtype=object), "string")
+    size = list(value.shape)
+    text = [helper.make_tensor_value_info(name, TensorProto.STRING, size) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Trilu", ["x"], ["y"])], "g", text[:1], text[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)])
+    if defined:
+        assert onnx_reference.evaluate(model, {"x": value}) == [value]
+    else:
+        with pytest.raises(InvalidTest, match="numbers among strings"):
+            onnx_reference.evaluate(model, {"x": value})

@@ -48,6 +48,15 @@ def test_one_number_goes_on_and_numbers_differ_from_those_of_other_tensors() -> 
     assert [x.array().tolist() for x in smaller.leaves(alone)] == [[1, 2], [1, 1]]
 
 
+@given(SHAPES)
+def test_strings_of_an_ordinary_program_differ(shape: tuple[int, ...]) -> None:
+    made = list(readable.sized(Instance("onnx", "Identity", {}, (Operand("x", readable.lettered(shape)),), ("y",), {})))
+    assert bool(made) == (math.prod(shape) < readable.FEW and 1 in shape)
+    for x in made:
+        [letters] = smaller.leaves(x)
+        assert len(set(letters.array().ravel().tolist())) == math.prod(letters.shape) > 1  # type: ignore[union-attr]
+
+
 @given(SHAPES | st.just((2, 0)) | st.just((0,)), SHAPES)
 def test_what_is_0_d_or_empty_gets_elements_and_nothing_else_does(one: tuple[int, ...], other: tuple[int, ...]) -> None:
     program = add(np.ones(one, "f4"), np.ones(other, "i8"))

@@ -11,7 +11,7 @@ from opera.libraries.keras import library as keras
 from opera.libraries.onnx import library
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
-from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE
+from opera.programs.verdicts import CRASH, INCONSISTENT, TIMEOUT, UNSTABLE
 from opera.report import running
 from opera.triage.reproducers import brief
 from opera.triage.reproducers.reproducer import Exhibit
@@ -141,3 +141,39 @@ def test_a_keras_model_is_held_against_the_interpreter_of_its_tflite_file(tmp_pa
     assert code == 0, said
     code, said = run(tmp_path, text.replace("\n# what TFLite", "\noutputs = [outputs[0] + 1]\n# what TFLite"))
     assert running.fails_so(shown, Trial("F01234567", code, said)), said
+
+
+@pytest.mark.parametrize("compiler", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize(("expected", "code"), [([b"b", b"a"], 0), ([b"a", b"b"], 1)])
+def test_strings_are_fed_and_compared(tmp_path, compiler, expected, code):
+    pytest.importorskip(compiler)
+    wanted = np.empty(2, dtype=object)
+    wanted[:] = expected
+    fed = {"data": np.array([b"a", b"b"], dtype=object), "indices": np.array([1, 0])}
+    told = made(tmp_path, "Gather", fed, ("y",), (Tensor.of(wanted, "string"),))
+    shown = msgspec.structs.replace(exhibit(output="y"), frontend=f"{compiler}-onnx", compiler=compiler)
+    ended, said = run(tmp_path, brief.brief(shown, *told).script(shown))
+    assert ended == code, said
+
+
+def test_a_script_that_does_not_end_says_where_and_exits_with_1(tmp_path):
+    told = made(tmp_path, "Abs", {"x": np.float32([1])}, ("y",))
+    shown = exhibit(TIMEOUT, "timeout", "")
+    text = brief.brief(shown, *told).script(shown)
+    assert "faulthandler.dump_traceback_later(15, exit=True)" in text and "expected" not in text
+    endless = text.replace("later(15,", "later(1,").replace(
+        "session.run(", "(lambda *_: [None for _ in iter(int, 1)])("
+    )
+    code, said = run(tmp_path, endless)
+    assert running.fails_so(shown, Trial("F", code, said)) and running.excerpt(said).startswith("Timeout (0:00:01)!")
+    assert not running.fails_so(shown, Trial("F", *run(tmp_path, text)))
+
+
+def test_a_model_may_be_imported_with_its_constants_as_inputs_where_it_fails_so_alone(tmp_path):
+    assert brief.keeps("tvm-onnx") and not brief.keeps("onnxruntime-onnx") and not brief.keeps("no-such")
+    told = made(tmp_path, "Abs", {"x": np.float32([1])}, ("y",))
+    shown = msgspec.structs.replace(exhibit(CRASH, "ValueError", ""), frontend="tvm-onnx", compiler="tvm")
+    plain, kept = (brief.brief(shown, *told, kept=x).script(shown) for x in (False, True))
+    assert "keep_params" not in plain and "model.graph.input])\n" in plain
+    assert "keep_params_in_input=True" in kept and '*params.get("main", ()))' in kept and "detach_params" in kept
+    compile(kept, "script.py", "exec")

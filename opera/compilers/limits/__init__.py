@@ -1,0 +1,82 @@
+"""What a compiler documents that it does not do: a finding of that is answered with the sentence.
+
+The rows are data, a file a compiler (docs/refusals.md, Documented limits).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Iterable
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from opera.programs.values import RandomTensor, Tensor
+from opera.programs.verdicts import Outcome
+
+FOLDER = Path(__file__).parent
+
+
+class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A documented limit; what a row does not name it does not ask for.
+
+    Attributes:
+        says: The sentence; `means`: what follows of it for such a program.
+        source: Its address; `issues` are threads in which it was the answer (`owner/name#1`).
+        verdicts, symptoms: Of the failures that it explains.
+        dtypes: Of which a tensor of the program is; `beyond`: a dtype whose range a finite number of these exceeds, or the one
+            that is expected.
+        operators: Regular expression for the whole name of one of the program's.
+        words: Regular expression searched in what is said, or in what it contradicts.
+    """
+
+    says: str
+    means: str
+    source: str
+    issues: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
+    symptoms: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    beyond: str = ""
+    operators: str = ""
+    words: str = ""
+
+    def holds(self, operators: Collection[str], tensors: Iterable[Tensor | RandomTensor], outcome: Outcome) -> bool:
+        """Whether a program of these operators and tensors meets it that fails so."""
+        shows = outcome.verdict in (self.verdicts or (outcome.verdict,))
+        if not shows or outcome.symptom not in (self.symptoms or (outcome.symptom,)):
+            return False
+        if not re.search(self.words, f"{outcome.message}\n{outcome.details.get('claimed', '')}"):
+            return False
+        if self.operators and not any(re.fullmatch(self.operators, x) for x in operators):
+            return False
+        meant = [x for x in tensors if x.dtype in self.dtypes]
+        return not self.dtypes or (
+            bool(meant) and (not self.beyond or self._exceeds(meant, outcome.details.get("expected")))
+        )
+
+    def _exceeds(self, meant: Iterable[Tensor | RandomTensor], expected: object) -> bool:
+        whole = "int" in self.beyond
+        info = np.iinfo(self.beyond) if whole else np.finfo(self.beyond)
+        numbers = [
+            y for x in meant for y in ((x.low, x.high) if isinstance(x, RandomTensor) else x.array().ravel().tolist())
+        ]
+        numbers += [expected] if type(expected) is (int if whole else float) else []
+        return any(abs(x) != np.inf and not int(info.min) <= x <= int(info.max) for x in numbers if x == x)
+
+    @property
+    def told(self) -> str:
+        """What follows, by which sentence, where it stands, and where it was the answer."""
+        answers = f"; see {', '.join(self.issues)}" if self.issues else ""
+        return f'{self.means}: "{self.says}" ({self.source}{answers})'
+
+
+@cache
+def limits(compiler: str) -> tuple[Limit, ...]:
+    """Return the documented limits of a compiler. Raises msgspec.ValidationError where its file holds something else."""
+    path = FOLDER / f"{compiler}.toml"
+    rows = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return msgspec.convert(rows.get("limit", []), tuple[Limit, ...])

@@ -1,0 +1,63 @@
+"""What compilers document that they do not do: the rows, and which programs meet them."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opera.compilers import registered
+from opera.compilers.limits import FOLDER, limits
+from opera.programs.values import RandomTensor, Tensor
+from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
+
+WRONG = Outcome(INCONSISTENT, "infer", "value", details={"expected": 1})
+
+
+def held(compiler: str, operator: str, outcome: Outcome, *tensors: Tensor | RandomTensor) -> bool:
+    return any(x.holds((operator,), tensors, outcome) for x in limits(compiler))
+
+
+@pytest.mark.parametrize("name", sorted(x.stem for x in FOLDER.glob("*.toml")))
+def test_each_row_has_a_sentence_its_source_and_something_that_it_explains(name):
+    assert name in registered() and limits(name)
+    for row in limits(name):
+        assert row.says and row.means and (row.source.startswith("https://") or "0.27" in row.source)
+        assert row.verdicts and (row.dtypes or row.operators or row.words)
+        assert all(re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", x) for x in row.issues)
+        assert row.says in row.told and row.source in row.told
+
+
+@given(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1), st.integers(2**31, 2**63 - 1), st.sampled_from([-1, 1]))
+def test_integers_that_openvino_narrows_are_those_beyond_32_bits_and_no_others(numbers, large, sign):
+    few = Tensor.of(np.array(numbers, np.int64))
+    assert not held("openvino", "ReduceMin", WRONG, few)
+    beyond = Tensor.of(np.array([*numbers, sign * large - (sign < 0)], np.int64))
+    assert held("openvino", "ReduceMin", WRONG, beyond)
+    assert not held("openvino", "ReduceMin", Outcome(INCONSISTENT, "infer", "shape"), beyond)
+    assert not held("onnxruntime", "ReduceMin", WRONG, beyond)
+
+
+def test_a_large_result_of_small_integers_is_narrowed_and_a_large_float_beside_indices_is_none():
+    one = Tensor.of(np.array([1], np.int64))
+    assert held("openvino", "Mul", Outcome(INCONSISTENT, "infer", "value", details={"expected": 2**40}), one)
+    assert not held("openvino", "Gather", Outcome(INCONSISTENT, "infer", "value", details={"expected": 1e20}), one)
+    assert not held("openvino", "Gather", WRONG, RandomTensor("int64", (2,), 0, 0, 9))
+    assert held("openvino", "Max", WRONG, RandomTensor("int64", (2,), 0, 0, 2.0**40))
+
+
+@pytest.mark.parametrize(
+    ("number", "wanted"), [(1e300, True), (-1e39, True), (3e38, False), (np.inf, False), (np.nan, False)]
+)
+def test_float64_is_narrowed_beyond_the_numbers_of_float32(number, wanted):
+    assert held("openvino", "Add", WRONG, Tensor.of(np.array([number]))) is wanted
+
+
+def test_words_operators_and_dtypes_are_asked_for():
+    text = Tensor("string", (1,), Tensor.of(np.array([b"a"], dtype=object), "string").data)
+    assert held("openvino", "Trilu", Outcome(CRASH, "load", "RuntimeError", "Unknown type"), text)
+    assert held("openvino", "SequenceAt", Outcome(CRASH, "load", "RuntimeError", "no"))
+    assert not held("openvino", "SplitToSequence", Outcome(CRASH, "load", "RuntimeError", "no"))
+    wants = Outcome(REFUSED, "load", "ValueError", "no", details={"claimed": "it wants a constant, and k is one"})
+    assert held("tvm", "TopK", wants) and not held("tvm", "TopK", Outcome(REFUSED, "load", "ValueError", "no"))
