@@ -67,7 +67,7 @@ from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.shrink import smaller
 
 NOWHERE = Provenance("blame", "", "")
-RULES = 5
+RULES = 6
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
 
 
@@ -153,9 +153,11 @@ def converter(laid: Blame) -> str:
 
 
 def runtime(frontend: str, laid: Blame | None) -> str:
-    """Return the compiler that does not run rightly what an exporter under test wrote rightly; empty where that is not so."""
+    """Return the compiler that does not run rightly what an exporter under test wrote rightly, by itself or by a definition of
+    the library's that is wrong; empty where that is not so.
+    """
     compiler, _, library = frontend.rpartition("-")
-    right = laid is not None and laid.verdict in (KERNEL, OPTIMISATION)
+    right = laid is not None and (laid.verdict in (KERNEL, OPTIMISATION) or bool(body(laid)))
     return compilers.runtime(compiler, library) if right else ""
 
 

@@ -13,6 +13,7 @@ from opera.programs.values import CONTAINERS, Tensor
 __all__ = [
     "BITS",
     "CannotCarry",
+    "Faulty",
     "Made",
     "NoAnswer",
     "Read",
@@ -39,6 +40,10 @@ class Made(Refusal):
 
 class Unlawful(Refusal):
     """What a way of kind LAWFUL raises (opera.compilers.Way): which rule what the importer made breaks."""
+
+
+class Faulty(Refusal):
+    """What a way of kind NODE raises (opera.compilers.Way): what an operator that a model is made of does wrong by itself."""
 
 
 NEVER = " never reads "

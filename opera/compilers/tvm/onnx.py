@@ -13,6 +13,7 @@ from opera.compilers import (
     CONVERSION,
     DECLARED,
     GIVEN,
+    INFERENCE,
     KERNEL,
     LAWFUL,
     LESS,
@@ -51,6 +52,7 @@ INPUT = "input "
 """Before an input that may be left out, where it is told with parameters."""
 
 PLACES = {
+    r"(?s)R\.shape\(\[[^\]]*\b[A-Za-z_]\w*.*relax/op/": INFERENCE,  # it names a shape with sizes that are not known
     r"legalize_ops|\btopi\b|tirx?/|\bte/|s_tir|codegen|target/|tir\.": KERNEL,
     r"relax/transform/(?:fold|fuse|dead|canonical|eliminate|simplify)": OPTIMISATION,
     r"relax/frontend|onnx_frontend|tflite_frontend|fx_graph_translator|exported_program_translator": CONVERSION,
