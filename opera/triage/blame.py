@@ -64,6 +64,7 @@ from opera.triage.part import (
 )
 from opera.triage.reproducers import scripts
 from opera.triage.reproducers.choice import Choice, choose
+from opera.triage.sentence import NO_CONSTANT
 from opera.triage.shrink import smaller
 
 NOWHERE = Provenance("blame", "", "")
@@ -266,7 +267,7 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
     early = about.seen.stage == "load"
     ways = [x for x in compilers.ways(frontend) if not early or x.stage == "load"]
     ways = [x for x in ways if not x.artefacts or route.artefact in x.artefacts]
-    decides = tuple(map(deciding.key, about.deciding))
+    decides = tuple(_read_as(deciding.key(x)) for x in about.deciding)
     asked_by = (x for x in ways if x.kind not in (MADE, LOWERED))
     found += [Ask(x.kind, x.about, _by(about, x), decides if x.kind == SOURCE else ()) for x in asked_by]
     found += (x for way in ways if way.kind == MADE for x in _converted(about, way))
@@ -306,6 +307,12 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
         for program in more
     ]
     return found
+
+
+def _read_as(says: str) -> str:
+    """Return what decides as those name it who tell what is not read: `X is no constant` is of an input."""
+    name = says.removesuffix(f" {NO_CONSTANT}")
+    return says if name == says else f"{kinship.INPUT}{name}"
 
 
 def _by(about: Subject, way: Way) -> Question:

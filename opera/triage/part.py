@@ -25,7 +25,7 @@ from opera.compilers import (
     OWN,
     SOURCE,
 )
-from opera.compilers.shared.packing import ALONE, NEVER, Faulty, Made, Read, Unlawful
+from opera.compilers.shared.packing import ALONE, DROPS, NEVER, Faulty, Made, Read, Unlawful
 from opera.oracle.draws import CONSTANT
 from opera.oracle.randomness import RANDOM
 from opera.programs.verdicts import (
@@ -369,22 +369,30 @@ def is_unlawful(outcome: Outcome) -> bool:
 
 
 def unread(tried: Tried) -> list[str]:
-    """Return what decides of what a way of kind SOURCE says is never read by the one converter that a model has."""
+    """Return what decides of what, as a way of kind SOURCE says, the one converter of a model never reads, or drops."""
+    [_, *told], more = _told_of(tried)
+    return [name for name in tried.names if not more and is_read(tried.outcome) and any(name in x for x in told)]
+
+
+def _told_of(tried: Tried) -> tuple[list[list[str]], list[str]]:
+    """Return a converter, what it never reads, and what is dropped of it; and the lines on other converters."""
     [line, *more] = tried.outcome.message.splitlines() or [""]
-    told = line.partition(NEVER)[2].split(", ") if is_read(tried.outcome) and not more else []
-    return [name for name in tried.names if name in told]
+    rest, _, dropped = line.removeprefix(ALONE).partition(DROPS)
+    who, _, never = rest.partition(NEVER)
+    return [[who], never.split(", "), dropped.split(", ")], more
 
 
 def converter(tried: Tried) -> str:
     """Return which code converts a model, and what decides and it never reads: `Resize._impl_v18 (onnx_frontend.py:3825) never
-    reads axes`; empty where that is not one converter.
+    reads axes`, or makes nothing of; empty where that is not one converter.
     """
-    [line, *more] = tried.outcome.message.splitlines() or [""]
-    place, _, name = line.removeprefix(ALONE).partition(NEVER)[0].partition(" ")
+    ([who], never, _), more = _told_of(tried)
+    place, _, name = who.partition(" ")
     names = unread(tried)
     if not name or more or not is_read(tried.outcome):
         return ""
-    return f"{name} ({place})" + (f"{NEVER}{listed(names)}" if names else "")
+    does = NEVER if set(names) <= set(never) else DROPS
+    return f"{name} ({place})" + (f"{does}{listed(names)}" if names else "")
 
 
 def is_faulty(outcome: Outcome) -> bool:

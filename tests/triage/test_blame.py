@@ -109,6 +109,7 @@ RULES = [
     ("unknown", WRONG, [(MADE, NOTHING), (WITHOUT, NOTHING)]),
     ("conversion", WRONG, [(OWN, RIGHT), (SOURCE, source("mode=1, axes"))]),
     ("conversion", crash("compile", "topi"), [(SOURCE, source("axes, mode=1"))]),
+    ("conversion", WRONG, [(SOURCE, source("axes makes nothing of input x, mode=1"))]),
     ("unknown", WRONG, [(SOURCE, source("axes"))]),  # which does not decide
     ("unknown", WRONG, [(SOURCE, source("mode=1", "mode=1"))]),  # of two converters one may read it
 ]
@@ -323,6 +324,15 @@ def test_a_route_by_which_what_is_drawn_has_another_form_does_otherwise() -> Non
             Tried(ROUTE, "openvino-torch by its variant exported-program", shown),
         ]
         assert blame.route(Choice(failed, failed), blame.laid(about, tried, 0.0)) == route
+
+
+def test_what_a_module_has_nothing_of_is_told_as_dropped() -> None:
+    line = "f.py:3 C._impl_v1 never reads a makes nothing of input x"
+    shown = Outcome(ERROR, "load", Read.__name__, line)
+    assert part.converter(Tried(SOURCE, "", shown, (blame._read_as("x is no constant"),))) == (
+        "C._impl_v1 (f.py:3) makes nothing of input x"
+    )
+    assert part.converter(Tried(SOURCE, "", shown, ("a",))) == "C._impl_v1 (f.py:3) never reads a"
 
 
 def test_what_is_inferred_of_unknown_sizes_is_not_what_the_importer_made() -> None:
