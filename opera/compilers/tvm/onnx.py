@@ -162,7 +162,7 @@ def _sources(path: str) -> list[str]:
     from tvm.relax.frontend.onnx import onnx_frontend
 
     model, found = onnx.load(path), []
-    unused = _unused(path)
+    unused = _unused(path) - {x.name for x in model.graph.initializer}  # whose values the converter knows
     for node in model.graph.node:
         converter = onnx_frontend._get_convert_map().get(node.op_type)
         if converter is not None and onnx.defs.has(node.op_type, node.domain):
