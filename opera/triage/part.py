@@ -186,7 +186,7 @@ def decide(
         return CONVERSION, "it is raised while the model is converted"
     passes = [*(_by_constants(x) for x in by[CONSTANTS] if x.right), *(x.way for x in by[ROUTE] if x.right)]
     if len(passes) > 1:
-        return CONVERSION, f"it passes by way of {listed(passes)}, with the same kernels"
+        return CONVERSION, f"it passes by way of {listed(passes)}, which other parts convert"
     alike = next((f": {x.way}, is wrong too, and may have the kernels' fault" for x in by[OWN] if x.wrong), "")
     alike = f": it passes by way of {passes[0]}, of which nothing else is known" if passes else alike
     return UNKNOWN, f"what was tried does not tell{alike}"
