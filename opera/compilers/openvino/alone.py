@@ -47,6 +47,8 @@ def parted(model: Any) -> Any:
     from opera.compilers.recipes import openvino as recipe
 
     free = _unseeded(model)
+    if len(free) < 2:
+        raise Refusal("it has not several operators that draw")
     run = recipe.CORE.compile_model(model, "CPU").get_runtime_model()
     told = [x.get_rt_info() for x in run.get_ordered_ops()]
     if not 0 < sum("layerType" in x and x["layerType"].value == DRAWS for x in told) < len(free):
