@@ -30,11 +30,13 @@ __all__ = [
     "DECLARED",
     "FILE",
     "GIVEN",
+    "INFERENCE",
     "KERNEL",
     "LAWFUL",
     "LESS",
     "LOWERED",
     "MADE",
+    "NODE",
     "OPTIMISATION",
     "OWN",
     "RECIPES",
@@ -78,8 +80,9 @@ class Variant(msgspec.Struct, frozen=True):
 
 LESS, APART, OWN, DECLARED, MADE = "optimisation", "ir", "own", "declared", "made"
 LAWFUL, BODY, LOWERED, FILE, GIVEN, SOURCE = "lawful", "body", "lowered", "file", "given", "source"
+NODE = "node"
 """Kinds of ways: see Way."""
-CONVERSION, OPTIMISATION, KERNEL = "conversion", "optimisation", "kernel"
+CONVERSION, INFERENCE, OPTIMISATION, KERNEL = "conversion", "type inference", "optimisation", "kernel"
 """Parts of a compiler: what a frontend's PLACES lead to."""
 
 
@@ -101,7 +104,9 @@ class Way(msgspec.Struct, frozen=True):
             model is of once it came to the compiler, as conversion_function has them. FILE: what an exporter wrote, run by
             another compiler that reads such files. GIVEN: the same model, given to the compiler in another way that users have.
             SOURCE: nothing is run, but shared.packing.Read is raised, which says where the code stands that converts the model,
-            and which of its parameters and inputs that never reads, by its source.
+            and which of its parameters and inputs that never reads, by its source. NODE: shared.packing.Faulty is raised where
+            an operator that the model is made of, built by itself in the compiler's own representation and run, does not do
+            what the compiler documents of it.
         about: In words.
         stage: The first that differs: what fails before it fails alike.
         artefacts: Of GIVEN, the artefacts that can be given so.
@@ -190,8 +195,8 @@ class Frontend(Protocol):
         has it, and findings are confirmed in such a one.
     WAYS: Ways, a tuple: how to run a model otherwise, so that it can be told which part of the compiler fails. A way that
         cannot be gone raises a subclass of shared.packing.Refusal.
-    PLACES: Regular expression → CONVERSION, OPTIMISATION or KERNEL: whose a failure is that names such a place in the
-        compiler's sources; the first that is found counts.
+    PLACES: Regular expression → CONVERSION, INFERENCE, OPTIMISATION or KERNEL: whose a failure is that names such a place in
+        the compiler's sources; the first that is found counts.
     EXPORTER: True where it is the exporter that is under test, and what runs its files only shows whether they are right.
     RUNTIME: The compiler that runs an exporter's files: whose fault it is where these are right.
     NATIVE: True where the artefact is in the compiler's own representation: no importer changes what is run.

@@ -32,7 +32,8 @@ ON = {
     name: Way(name, FILE, f"the exported file on {title}") for name, title in (("openvino", "OpenVINO"), ("tvm", "TVM"))
 }
 """Others that read ONNX, where they are installed beside the runtime: what they make of the very file."""
-WAYS = (onnxruntime.UNOPTIMISED, REFERENCE, *ON.values())
+BODIES = tuple(msgspec.structs.replace(x, stage="compile") for x in onnxruntime.BODIES)
+WAYS = (onnxruntime.UNOPTIMISED, REFERENCE, *ON.values(), *BODIES)
 
 UNSUPPORTED = messages.table("onnxexport", "exporter")
 """The words of the exporters; those of ONNX Runtime about what they wrote are its own module's."""
@@ -179,6 +180,8 @@ def _checked(model: Path, way: str) -> Any:
 
     if way == REFERENCE.name:
         return onnx_bodies.evaluator(model)
+    if any(way == x.name for x in onnxruntime.BODIES):
+        return onnxruntime.by_bodies(model, way)
     if way in ON:
         return _On(way, model)
     if way:

@@ -130,10 +130,7 @@ class Onnx:
         if case.way == UNOPTIMISED.name:
             return unoptimised(case.model)
         if case.way:
-            written = onnx_bodies.written_out(case.model, _resolved)
-            if case.way == BODIES[0].name:
-                return onnx_bodies.evaluator(written)
-            return unoptimised(written.SerializeToString())
+            return by_bodies(case.model, case.way)
         load = OF_GPU.get(chosen(SETTINGS)["provider"])
         if load is None:
             return recipe.load(str(case.model))
@@ -225,6 +222,15 @@ def _schemas() -> dict[str, int]:
 
 
 FRONTENDS: Mapping[str, Frontend] = {"onnx": Onnx()}
+
+
+def by_bodies(model: Path, way: str) -> Any:
+    """Return what runs a file, with operators that have no kernel written out by ONNX's definitions, in a way of BODIES.
+
+    Raises Refusal where there is none such.
+    """
+    written = onnx_bodies.written_out(model, _resolved)
+    return onnx_bodies.evaluator(written) if way == BODIES[0].name else unoptimised(written.SerializeToString())
 
 
 def _resolved(model: Path) -> Any:

@@ -164,12 +164,12 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     program = workspace.instance(tests.test(workspace, shown.verdict.test).instance)
     runtime = blame.runtime(finding.frontend, told.blame)
     exporter = compilers.exporter(finding.frontend.rpartition("-")[0], library) and not runtime
+    body = blame.body(told.blame)
     wanted = tracker or trackers.default(
-        compilers.frontend_name(runtime, library) if runtime else frontend,
+        compilers.frontend_name(runtime, "onnx" if body else library) if runtime else frontend,
         told.blame.verdict if told.blame else "",
     )
     by = blame.route(shown, told.blame)
-    body = blame.body(told.blame)
     quoted = tuple(quoting.quotes(program, shown, outcome))
     line = title(
         _what(program, told, shown, quoted) + _trains(program, shown),
@@ -180,7 +180,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         alike=alike(shown, of, tests.origins(workspace, {x.test for x in of})),
     )
     begins = trackers.named(wanted).title if runtime or body else trackers.prefix(wanted, frontend)
-    begins += f"{body} of " if body else ""
+    begins += f"{body} {'behind' if runtime else 'of'} " if body else ""
     environment = scripts.environment(workspace, shown)
     script, trial, short = running.script(workspace, finding, chosen, body=bool(body))
     hidden = running.private(workspace, workspace.interpreter(finding.environment))

@@ -64,10 +64,11 @@ from opera.triage.part import (
 )
 from opera.triage.reproducers import scripts
 from opera.triage.reproducers.choice import Choice, choose
+from opera.triage.sentence import NO_CONSTANT
 from opera.triage.shrink import smaller
 
 NOWHERE = Provenance("blame", "", "")
-RULES = 5
+RULES = 6
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
 
 
@@ -153,9 +154,11 @@ def converter(laid: Blame) -> str:
 
 
 def runtime(frontend: str, laid: Blame | None) -> str:
-    """Return the compiler that does not run rightly what an exporter under test wrote rightly; empty where that is not so."""
+    """Return the compiler that does not run rightly what an exporter under test wrote rightly, by itself or by a definition of
+    the library's that is wrong; empty where that is not so.
+    """
     compiler, _, library = frontend.rpartition("-")
-    right = laid is not None and laid.verdict in (KERNEL, OPTIMISATION)
+    right = laid is not None and (laid.verdict in (KERNEL, OPTIMISATION) or bool(body(laid)))
     return compilers.runtime(compiler, library) if right else ""
 
 
@@ -264,7 +267,7 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
     early = about.seen.stage == "load"
     ways = [x for x in compilers.ways(frontend) if not early or x.stage == "load"]
     ways = [x for x in ways if not x.artefacts or route.artefact in x.artefacts]
-    decides = tuple(map(deciding.key, about.deciding))
+    decides = tuple(_read_as(deciding.key(x)) for x in about.deciding)
     asked_by = (x for x in ways if x.kind not in (MADE, LOWERED))
     found += [Ask(x.kind, x.about, _by(about, x), decides if x.kind == SOURCE else ()) for x in asked_by]
     found += (x for way in ways if way.kind == MADE for x in _converted(about, way))
@@ -304,6 +307,12 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
         for program in more
     ]
     return found
+
+
+def _read_as(says: str) -> str:
+    """Return what decides as those name it who tell what is not read: `X is no constant` is of an input."""
+    name = says.removesuffix(f" {NO_CONSTANT}")
+    return says if name == says else f"{kinship.INPUT}{name}"
 
 
 def _by(about: Subject, way: Way) -> Question:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from opera.compilers import BODY, DECLARED, LAWFUL, MADE, SOURCE
-from opera.compilers.shared.packing import ALONE
+from opera.compilers import BODY, DECLARED, LAWFUL, LESS, MADE, NODE, SOURCE
+from opera.compilers.shared.packing import ALONE, Refusal
 from opera.oracle.randomness import FORMS
 from opera.oracle.screens import AGREEING
 from opera.programs.verdicts import ERROR, INCONSISTENT, PASS, Outcome
@@ -24,6 +24,7 @@ from opera.triage.part import (
     Tried,
     at_output,
     converter,
+    is_faulty,
     is_made,
     is_unlawful,
     listed,
@@ -103,13 +104,15 @@ def _missing(outcome: Outcome) -> bool:
 
 
 def _silent(tried: Tried, about: Subject) -> bool:
-    """Whether a way had nothing to say: no rule is broken, no operator runs by a body, other numbers were drawn, none
-    or several converters are known.
+    """Whether a way had nothing to say: no rule is broken, no operator runs by a body, or is wrong by itself, nothing is
+    there to be left out, other numbers were drawn, none or several converters are known.
     """
     of_body = tried.kind == BODY and not (tried.right or tried.wrong)
-    drew = tried.kind not in (AS_FOUND, DECLARED) and _named(tried, about).message == DREW
+    drew = tried.kind not in (AS_FOUND, DECLARED, NODE) and _named(tried, about).message == DREW
     unknown = tried.kind == SOURCE and not converter(tried)
-    return of_body or drew or unknown or (tried.kind == LAWFUL and not is_unlawful(tried.outcome))
+    sound = tried.kind == NODE and not is_faulty(tried.outcome)
+    sound |= tried.kind == LESS and tried.outcome.symptom == Refusal.__name__
+    return of_body or drew or unknown or sound or (tried.kind == LAWFUL and not is_unlawful(tried.outcome))
 
 
 def _named(tried: Tried, about: Subject) -> Outcome:
@@ -132,6 +135,8 @@ def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
         return Evidence(tried.way, converter(tried), REPLACED if alone else "", tried.kind)
     if tried.kind == LAWFUL:
         return Evidence(tried.way, "breaks a rule", tried.outcome.message, tried.kind)
+    if tried.kind == NODE:
+        return Evidence(tried.way, "is wrong by itself", tried.outcome.message, tried.kind)
     named = msgspec.structs.replace(tried, outcome=_named(tried, about))
     if named.right:
         unconfirmed = tried.kind == ROUTE and tried.way.rpartition(" ")[2] in about.unconfirmed

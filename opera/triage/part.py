@@ -15,15 +15,18 @@ from opera.compilers import (
     CONVERSION,
     DECLARED,
     FILE,
+    INFERENCE,
     KERNEL,
     LAWFUL,
     LESS,
     MADE,
+    NODE,
     OPTIMISATION,
     OWN,
     SOURCE,
 )
-from opera.compilers.shared.packing import ALONE, NEVER, Made, Read, Unlawful
+from opera.compilers.shared.packing import ALONE, DROPS, NEVER, Faulty, Made, Read, Unlawful
+from opera.oracle.draws import CONSTANT
 from opera.oracle.messages import cause
 from opera.oracle.randomness import RANDOM
 from opera.programs.verdicts import (
@@ -57,9 +60,9 @@ class Tried(msgspec.Struct, frozen=True):
     """One question and what came of it.
 
     Attributes:
-        kind: LESS, APART, FILE, OWN, DECLARED, MADE, LAWFUL, BODY or SOURCE (opera.compilers.Way); AS_FOUND, ROUTE, CONSTANTS
-            or INPUTS: the same frontend; WITHOUT: as MADE, of the program without something that decides; OTHER: another
-            compiler; SEVERAL: a ROUTE or OTHER, of another program (opera.triage.conditions.telling).
+        kind: LESS, APART, FILE, OWN, DECLARED, MADE, LAWFUL, BODY, NODE or SOURCE (opera.compilers.Way); AS_FOUND, ROUTE,
+            CONSTANTS or INPUTS: the same frontend; WITHOUT: as MADE, of the program without something that decides; OTHER:
+            another compiler; SEVERAL: a ROUTE or OTHER, of another program (opera.triage.conditions.telling).
         way: In words.
         names: Of CONSTANTS what is a constant then; of WITHOUT what is left out; of SOURCE what decides.
     """
@@ -94,22 +97,24 @@ def decide(
        drawn, for compilers are alike in drawing none. So it is where the compiler has no kernel of the operator,
        and the library's definition, written out, gives that answer on the reference and wherever else it is run; where
        that is right, it is the CONVERSION.
-    3. It passes with optimisations off: OPTIMISATION.
+    3. What does not vary holds an operator that, built by itself, does not: the KERNEL. It passes with optimisations off:
+       OPTIMISATION.
     4. An exporter is under test: EXPORTER; KERNEL, of the runtime, where ONNX's checker takes the file, another implementation
        computes it rightly, and none gives the runtime's answer. The reference evaluator asks nothing of types, so what does
-       not run must be run by a compiler; and where float32 rounds as much as is wrong, it is right by chance.
-    5. It fails in words, and what the importer made breaks a rule of the compiler's own: CONVERSION. So it is where it passes
-       with constants for the shapes, axes and the like that the failing model has as inputs, and what the importer made of
-       these is not right when it is run apart; and where the code that converts it never reads what decides, or the importer
-       makes the same of the program as of the one without that, which passes.
+       not run must be run by a compiler; and where float32 rounds as much as is wrong, it is right by chance. UNKNOWN where
+       the runtime alone says that a file which the checker takes is wrong.
+    5. It fails in words, and what the importer made breaks a rule of the compiler's own: CONVERSION. So it is where the code
+       that converts it never reads what decides, or the importer makes the same of the program as of the one without that,
+       which passes.
     6. Dtype or shape is what differs, and what the importer made states for that output what is returned: it is the
        CONVERSION. It states what is expected, and not as the most that it can be: the KERNEL.
     7. What the importer made is run apart: wrong, it is the CONVERSION, right, what comes after it, the KERNEL. Run by other
        code of the compiler's own, only what is right tells: both may have one fault. No importer changes the model, and it
        is wrong with optimisations off, too: the KERNEL.
     8. It is raised while the model is converted, or names a place in the compiler's sources: that place's part.
-    9. Another route into the same compiler passes, which has its kernels but another importer: CONVERSION; not if it does by
-       luck, and fails of several elements.
+    9. It passes by two of these, which have the same kernels: other routes into the same compiler, not if by luck, where it
+       fails of several elements; with constants for the shapes, axes and the like that the failing model has as inputs:
+       CONVERSION. One is not enough: what is made of it may be other operators.
     10. Else UNKNOWN.
 
     Everything is judged by the output that the finding names; what others do besides says nothing of it.
@@ -136,31 +141,23 @@ def decide(
     if len({x.partition(" ")[0] for x in same}) > 1 and not drawn and not any(x.right for x in by[OTHER]):
         return LIBRARY, f"{' and '.join(same)} give the same other answer, and none the expected one"
     if body := [x for x in by[BODY] if x.right or x.wrong]:
-        if all(x.wrong and same_answer(x.outcome, now) for x in body):
+        if all(x.wrong and (same_answer(x.outcome, now) or (drawn and _same_draws(x.outcome, now))) for x in body):
             return LIBRARY, f"the compiler has no kernel of it, and the same answer comes of {body[0].way}"
         if all(x.right for x in body):
             return CONVERSION, f"the compiler has no kernel of it, and it is right by {body[0].way}"
+    for found in by[NODE]:
+        if drawn and seen.details.get("drawn") == CONSTANT and is_faulty(found.outcome):
+            return KERNEL, f"an operator is wrong by itself: {found.outcome.message}"
     for found in by[LESS]:
         if found.right and found.outcome.message != LEGAL:
             return OPTIMISATION, f"it passes with {found.way}"
     apart = [x for x in by[APART] if x.right or x.wrong]
     wrong = [x.way for x in apart if x.wrong]
     if exporter:
-        return _exported(now, [*apart, *(x for x in by[FILE] if x.right or x.wrong)])
+        return _exported(now, [*by[APART], *by[FILE]])
     for found in by[LAWFUL]:
         if now.verdict != INCONSISTENT and is_unlawful(found.outcome):
             return CONVERSION, f"what the importer made breaks a rule: {found.outcome.message}"
-    for found in by[CONSTANTS]:
-        if found.right and not any(x.right for x in (*by[APART], *by[OWN])):
-            where = (
-                f", where {listed(found.names)} {'is' if len(found.names) == 1 else 'are'} constant"
-                if found.names
-                else ""
-            )
-            return (
-                CONVERSION,
-                f"it passes by way of {found.way}{where}: what the importer does with the inputs is wrong",
-            )
     for found in by[SOURCE]:
         if unread(found):
             return CONVERSION, converter(found)
@@ -182,15 +179,28 @@ def decide(
     if native and now.stage == "infer" and (plain := next((x for x in by[LESS] if not x.right), None)) is not None:
         return KERNEL, f"no importer changes the model, and it fails with {plain.way}, too"
     part = next((part for pattern, part in places.items() if re.search(pattern, _told(now))), "")
+    if part == INFERENCE:
+        return part, "it is raised where an operator's type is inferred, of sizes that are not known before it runs"
     if part:
         return part, f"it names a place of the {part} in the compiler's sources"
     if now.stage == "load":
         return CONVERSION, "it is raised while the model is converted"
-    for found in by[ROUTE]:
-        if found.right:
-            return CONVERSION, f"it passes by way of {found.way}, which another part converts"
+    passes = [*(_by_constants(x) for x in by[CONSTANTS] if x.right), *(x.way for x in by[ROUTE] if x.right)]
+    if len(passes) > 1:
+        return CONVERSION, f"it passes by way of {listed(passes)}, which other parts convert"
     alike = next((f": {x.way}, is wrong too, and may have the kernels' fault" for x in by[OWN] if x.wrong), "")
+    alike = f": it passes by way of {passes[0]}, of which nothing else is known" if passes else alike
     return UNKNOWN, f"what was tried does not tell{alike}"
+
+
+def _same_draws(one: Outcome, other: Outcome) -> bool:
+    """Whether two break the law of what is drawn in the same way: as many numbers that are 1, not the number at hand."""
+    return all(one.details.get(x) == other.details.get(x) for x in ("drawn", "drawn_element", "drawn_at", "drawn_how"))
+
+
+def _by_constants(found: Tried) -> str:
+    of = f", where {listed(found.names)} {'is' if len(found.names) == 1 else 'are'} constant" if found.names else ""
+    return f"{found.way}{of}"
 
 
 def lost(tried: Iterable[Tried], seen: Outcome, *, drawn: bool = False) -> list[Tried]:
@@ -228,9 +238,11 @@ def _exported(now: Outcome, apart: list[Tried]) -> tuple[str, str]:
         return KERNEL, f"what was exported is right: {listed(right)}"
     if wrong:
         return EXPORTER, f"what was exported is wrong: {wrong[0]}"
-    if now.verdict == INCONSISTENT:
-        return EXPORTER, "what it writes gives other outputs"
-    return EXPORTER, f"it writes an invalid file: it does not {'load' if now.stage == 'compile' else 'run'}"
+    fails = [x.way for x in apart if x.outcome.verdict in (CRASH, ABORT)]
+    if fails and now.verdict != INCONSISTENT:
+        does = "load" if now.stage == "compile" else "run"
+        return EXPORTER, f"it writes an invalid file: it does not {does}, and neither does {fails[0]}"
+    return UNKNOWN, "nobody else runs what was exported"
 
 
 def _rounded(outcome: Outcome) -> bool:
@@ -358,22 +370,35 @@ def is_unlawful(outcome: Outcome) -> bool:
 
 
 def unread(tried: Tried) -> list[str]:
-    """Return what decides of what a way of kind SOURCE says is never read by the one converter that a model has."""
+    """Return what decides of what, as a way of kind SOURCE says, the one converter of a model never reads, or drops."""
+    [_, *told], more = _told_of(tried)
+    return [name for name in tried.names if not more and is_read(tried.outcome) and any(name in x for x in told)]
+
+
+def _told_of(tried: Tried) -> tuple[list[list[str]], list[str]]:
+    """Return a converter, what it never reads, and what is dropped of it; and the lines on other converters."""
     [line, *more] = tried.outcome.message.splitlines() or [""]
-    told = line.partition(NEVER)[2].split(", ") if is_read(tried.outcome) and not more else []
-    return [name for name in tried.names if name in told]
+    rest, _, dropped = line.removeprefix(ALONE).partition(DROPS)
+    who, _, never = rest.partition(NEVER)
+    return [[who], never.split(", "), dropped.split(", ")], more
 
 
 def converter(tried: Tried) -> str:
     """Return which code converts a model, and what decides and it never reads: `Resize._impl_v18 (onnx_frontend.py:3825) never
-    reads axes`; empty where that is not one converter.
+    reads axes`, or makes nothing of; empty where that is not one converter.
     """
-    [line, *more] = tried.outcome.message.splitlines() or [""]
-    place, _, name = line.removeprefix(ALONE).partition(NEVER)[0].partition(" ")
+    ([who], never, _), more = _told_of(tried)
+    place, _, name = who.partition(" ")
     names = unread(tried)
     if not name or more or not is_read(tried.outcome):
         return ""
-    return f"{name} ({place})" + (f"{NEVER}{listed(names)}" if names else "")
+    does = NEVER if set(names) <= set(never) else DROPS
+    return f"{name} ({place})" + (f"{does}{listed(names)}" if names else "")
+
+
+def is_faulty(outcome: Outcome) -> bool:
+    """Whether it is what a way of kind NODE raises."""
+    return outcome.symptom == Faulty.__name__
 
 
 def is_read(outcome: Outcome) -> bool:

@@ -112,6 +112,15 @@ def plain(workspace: Workspace, of: Reduction) -> Reduction | None:
     return None
 
 
+def plains(workspace: Workspace) -> dict[str, Reduction]:
+    """Return all plain forms, by the test that was made of the reduction."""
+    made = (
+        (x.test, msgspec.json.decode(x.document, type=Reduction | None))
+        for x in examined.documents(workspace, examined.PLAIN)
+    )
+    return {test: x for test, x in made if x is not None}
+
+
 def _frontend(of: Reduction) -> str:
     """Return the compiler of a reduction's frontend: `tvm` of `tvm-torch`."""
     return of.frontend.rpartition("-")[0]

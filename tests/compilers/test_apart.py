@@ -15,7 +15,7 @@ from opera.compilers import onnxruntime
 from opera.compilers.openvino import interpreter
 from opera.compilers.openvino.interpreter import NotEvaluated
 from opera.compilers.openvino.onnx import PLACES
-from opera.compilers.shared.packing import Refusal, Unlawful
+from opera.compilers.shared.packing import Faulty, Refusal, Unlawful
 from opera.programs.values import Tensor
 from opera.run import culprit
 from opera.triage.part import KERNEL
@@ -137,6 +137,10 @@ def relax_module(build: Any, dtype: str, *shape: int) -> Any:
         (lambda op, x: op.clip(x, float("-inf"), 1), "float32", (1,), "no rule"),
         (lambda op, x: op.nn.conv2d_transpose(x, x, data_layout="NHWC"), "float32", (1, 1, 1, 1), "data_layout=NHWC"),
         (lambda op, x: op.nn.conv2d_transpose(x, x), "float32", (1, 1, 1, 1), "no rule"),
+        (lambda op, x: op.add(x, op.negative(constant(0, "uint8"))), "uint8", (1,), "negative of 0 leaves"),
+        (lambda op, x: op.add(x, op.subtract(constant(1, "uint8"), constant(2, "uint8"))), "uint8", (1,), "of 1 and 2"),
+        (lambda op, x: op.add(x, op.negative(constant(1, "int8"))), "int8", (1,), "no rule"),
+        (lambda op, x: op.negative(x), "uint8", (1,), "no rule"),  # as a program may ask for
     ],
 )
 def test_what_no_kernel_can_make_up_for_is_the_importers(build: Any, dtype: str, shape: Any, says: str) -> None:
@@ -159,6 +163,48 @@ def test_the_body_of_a_loop_whose_inputs_have_no_dtype_is_the_importers(tmp_path
     onnx.save(made, tmp_path / "scan.onnx")
     with pytest.raises(Refusal if dtype else Unlawful, match="no rule" if dtype else "without a dtype"):
         lawful.check(openvino.Core().read_model(tmp_path / "scan.onnx"))
+
+
+@pytest.mark.parametrize(
+    ("alignment", "seed", "faulty"), [("pytorch", 0, True), ("pytorch", 1, False), ("tensorflow", 0, False)]
+)
+def test_what_draws_is_run_by_itself(alignment: str, seed: int, faulty: bool) -> None:
+    """Its CPU plugin draws the same in each run as PyTorch does with one seed, though none is given."""
+    from opera.compilers.openvino import alone
+
+    attributes = {"output_type": "f32", "global_seed": 0, "op_seed": seed, "alignment": alignment}
+    given = [ops.constant(x) for x in (np.array([3], np.int64), np.float32(0), np.float32(1))]
+    drawn = alone._made(given, attributes)
+    with pytest.raises(Faulty if faulty else Refusal, match="draws the same" if faulty else "as it should"):
+        alone.check(openvino.Model([ops.relu(drawn)], []))
+
+
+def test_what_draws_apart_is_not_taken_for_one() -> None:
+    from opera.compilers.openvino import alone
+
+    x = ops.parameter([3], openvino.Type.f32, name="x")
+    attributes = {"output_type": "f32", "global_seed": 0, "op_seed": 0, "alignment": "tensorflow"}
+    bounds = [ops.constant(np.float32(n)) for n in (0, 1)]
+    two = [alone._made([ops.shape_of(x), *bounds], attributes) for _ in range(2)]
+    parted = alone.parted(openvino.Model([ops.subtract(*two)], [x]))
+    seeds = [y.get_attributes()["op_seed"] for y in parted.get_ordered_ops() if y.get_type_name() == alone.DRAWS]
+    assert sorted(seeds) == [1, 2]
+    with pytest.raises(Refusal, match="not several"):  # whose seeds are given
+        alone.parted(parted)
+
+
+def constant(number: int, dtype: str) -> Any:
+    from tvm import relax
+
+    return relax.const(number, dtype)
+
+
+def test_what_integers_cannot_hold_numpy_does_not_settle_for_tvm() -> None:
+    from opera.compilers.tvm import interpreter
+
+    x = np.array([200], np.uint8)
+    assert interpreter.overflows("add", [x, x], None) and not interpreter.overflows("maximum", [x, x], None)
+    assert not interpreter.overflows("subtract", [x, x], None)
 
 
 def test_what_onnx_runtime_has_no_kernel_of_is_onnxs_function_body(make: Any, run: Any) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 from onnx import TensorProto, helper
 from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 
 from opera.compilers.tvm import interpreter, reading
+from opera.compilers.tvm.onnx import _sources
 from opera.compilers.tvm.reading import NAMED, NODE, PLACED, Given
 
 
@@ -122,3 +125,22 @@ def test_what_is_never_read_is_what_changes_nothing_of_the_module(
     told = reading.told(function.__qualname__, function, {"attr": Given(NAMED, {name: frozenset({name})})})
     assert f" {function.__qualname__}" in told
     assert told.endswith(f" never reads {name}") == (digest(**required) == digest(**required | {name: value}))
+
+
+def test_an_input_that_is_read_as_a_constant_alone_is_dropped_where_it_is_fed(tmp_path: Path) -> None:
+    fed = {
+        "boxes": (TensorProto.FLOAT, [1, 1, 4]),
+        "scores": (TensorProto.FLOAT, [1, 1, 1]),
+        "most": (TensorProto.INT64, [1]),
+    }
+    given = [helper.make_tensor_value_info(name, *kind) for name, kind in fed.items()]
+    result = helper.make_tensor_value_info("y", TensorProto.INT64, [None, 3])
+    for constant in (False, True):
+        kept = [helper.make_tensor("most", TensorProto.INT64, [1], [1])] if constant else []
+        node = helper.make_node("NonMaxSuppression", [*fed], ["y"])
+        graph = helper.make_graph([node], "g", given[: 2 if constant else 3], [result], kept)
+        onnx.save(
+            helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8), tmp_path / "m.onnx"
+        )
+        [line] = _sources(str(tmp_path / "m.onnx"))
+        assert line.endswith(" makes nothing of input max_output_boxes_per_class") is not constant, line

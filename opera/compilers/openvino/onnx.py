@@ -20,6 +20,7 @@ from opera.compilers import (
     LAWFUL,
     LESS,
     MADE,
+    NODE,
     OPTIMISATION,
     OWN,
     RECIPES,
@@ -29,7 +30,7 @@ from opera.compilers import (
     Variant,
     Way,
 )
-from opera.compilers.openvino import evaluate, interpreter, lawful
+from opera.compilers.openvino import alone, evaluate, interpreter, lawful
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import last_location
 from opera.compilers.shared.messages import unsupported as first_rule
@@ -75,11 +76,13 @@ class Onnx:
     PACKAGES = ("openvino",)
     WAYS: tuple[Way, ...] = (
         Way("unfused", LESS, "fused kernels and low precision off (SNIPPETS_MODE, LP_TRANSFORMS_MODE)"),
+        Way("parted", LESS, "a seed of its own in each operator that draws, so that they are not taken for one"),
         Way(evaluate.DECLARED, DECLARED, "what the ov.Model states of its outputs"),
         Way(evaluate.NUMPY, APART, "the ov.Model, its operators as numpy has them"),
         Way(evaluate.REFERENCE, OWN, "the ov.Model, evaluated by OpenVINO's reference code of its operators"),
         Way("made", MADE, "the ov.Model"),
         Way("lawful", LAWFUL, "the ov.Model"),
+        Way("alone", NODE, "what draws in the ov.Model, by itself"),
         Way(
             BYTES, GIVEN, "the file's bytes in place of its path (read_model(bytes))", "load", ("onnx", "onnx-constants"),
             ("read by path", "from the file's bytes"),
@@ -106,6 +109,10 @@ class Onnx:
             raise Made(interpreter.digest(loaded))
         if case.way == "lawful":
             lawful.check(loaded)
+        if case.way == "alone":
+            alone.check(loaded)
+        if case.way == "parted":
+            return recipe.CORE.compile_model(alone.parted(loaded), "CPU"), names
         return evaluate.Evaluated(loaded, case.way), names
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:

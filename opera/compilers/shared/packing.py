@@ -13,6 +13,7 @@ from opera.programs.values import CONTAINERS, Tensor
 __all__ = [
     "BITS",
     "CannotCarry",
+    "Faulty",
     "Made",
     "NoAnswer",
     "Read",
@@ -41,14 +42,19 @@ class Unlawful(Refusal):
     """What a way of kind LAWFUL raises (opera.compilers.Way): which rule what the importer made breaks."""
 
 
-NEVER = " never reads "
+class Faulty(Refusal):
+    """What a way of kind NODE raises (opera.compilers.Way): what an operator that a model is made of does wrong by itself."""
+
+
+NEVER, DROPS = " never reads ", " makes nothing of "
 ALONE = "of several "
 """Before the converter with the library's answer in place of which a model is right that has several."""
 
 
 class Read(Refusal):
     """What a way of kind SOURCE raises (opera.compilers.Way): which code converts a model, and after NEVER what it never reads
-    of that: `onnx_frontend.py:3825 Resize._impl_v18 never reads antialias, axes`. A line a converter.
+    of that: `onnx_frontend.py:3825 Resize._impl_v18 never reads antialias, axes`; after DROPS what it may read, and
+    nothing of what was imported uses. A line a converter.
     """
 
 

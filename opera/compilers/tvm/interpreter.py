@@ -28,6 +28,9 @@ PLAIN = {
 }  # fmt: skip
 """Operators that are numpy's of that name, or of NAMES', element by element or by its own rules of broadcasting."""
 
+GROWS = {"abs", "add", "multiply", "negative", "power", "subtract", "sum", "prod", "square", "cumsum", "cumprod"}
+"""Operators of integers whose result their dtype may not hold."""
+
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     "sum": np.sum,
     "prod": np.prod,
@@ -149,8 +152,10 @@ def _value(node: Any, known: dict[Any, Any]) -> Any:
             return _value(node.tuple_value, known)[node.index]
         case relax.Call():
             name = getattr(node.op, "name", "")
-            arguments = [_value(x, known) for x in node.args]
-            return _call(name.removeprefix("relax."), arguments, node.attrs)
+            arguments, short = [_value(x, known) for x in node.args], name.removeprefix("relax.")
+            if overflows(short, arguments, node.attrs):
+                raise NotKnown(f"TVM does not say what {name} gives that its dtype cannot hold")
+            return _call(short, arguments, node.attrs)
     if hasattr(node, "value"):  # a number among the arguments: an IntImm, a FloatImm, or what holds one
         [number] = _static([node if not hasattr(node.value, "value") else node.value])
         return number
@@ -162,6 +167,14 @@ def _static(values: Any) -> list[Any]:
     if any(x is None for x in found):
         raise NotKnown("Relax has a shape that is not known")
     return found
+
+
+def overflows(name: str, arguments: list[Any], attrs: Any) -> bool:
+    """Whether what an operator computes of integers is none that their dtype holds: numpy wraps it, TVM says nothing of it."""
+    if name not in GROWS or any(getattr(x, "dtype", np.dtype(bool)).kind not in "iu" for x in arguments):
+        return False
+    exact = np.asarray(_call(name, [np.asarray(x).astype(object) for x in arguments], attrs))
+    return bool((exact != np.asarray(_call(name, arguments, attrs))).any())
 
 
 def _call(name: str, arguments: list[Any], attrs: Any) -> Any:

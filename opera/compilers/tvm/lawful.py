@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from opera.compilers.shared.packing import Refusal, Unlawful
+from opera.compilers.tvm import interpreter
 
 LEFT = re.compile(r"cannot emit this Relax operator directly.*?Offending call:\s+R\.([\w.]+)\(", re.DOTALL)
 """What is said of a call that reaches code generation as it was imported."""
@@ -16,12 +17,13 @@ LEFT = re.compile(r"cannot emit this Relax operator directly.*?Offending call:\s
 def check(module: Any) -> None:
     """Raise Unlawful where the importer wrote what no kernel can answer for; else a Refusal.
 
-    - A number that an operator of integers is given is none: an infinity, or a fraction.
+    - A number that an operator of integers is given is none: an infinity, or a fraction; or what it computes of constants
+      alone, such as a parameter, is none that their dtype holds. One of an unsigned dtype has no negative, whatever it is.
     - An operator that is lowered else is not lowered as it stands: its layout, or a shape that is not known, is none of
       those that its legalisation takes.
     """
     for call in _calls(module):
-        if told := _no_integer(call):
+        if told := _no_integer(call) or _out_of_range(call):
             raise Unlawful(told)
     if told := _left(module):
         raise Unlawful(told)
@@ -49,6 +51,19 @@ def _no_integer(call: Any) -> str:
         if isinstance(number, float) and (not math.isfinite(number) or not number.is_integer()):
             return f"{call.op.name} of {tensors[0]} is given {number}, which no {tensors[0]} is"
     return ""
+
+
+def _out_of_range(call: Any) -> str:
+    """Say which constants an operator is given whose result is none that their dtype holds; else nothing."""
+    given: list[Any] = [getattr(x, "value", getattr(x, "data", None)) for x in call.args]
+    if not given or not all(hasattr(x, "numpy") for x in given):
+        return ""
+    numbers = [x.numpy() for x in given]
+    name, unsigned = call.op.name.removeprefix("relax."), numbers[0].dtype.kind == "u"
+    if not (name == "negative" and unsigned) and not interpreter.overflows(name, numbers, call.attrs):
+        return ""
+    told = " and ".join(str(x) if x.ndim == 0 else f"a constant of shape {x.shape}" for x in numbers)
+    return f"{call.op.name} of {told} leaves the numbers of {numbers[0].dtype}"
 
 
 def _number(node: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from opera.compilers import (
     CONVERSION,
     DECLARED,
     GIVEN,
+    INFERENCE,
     KERNEL,
     LAWFUL,
     LESS,
@@ -51,6 +53,7 @@ INPUT = "input "
 """Before an input that may be left out, where it is told with parameters."""
 
 PLACES = {
+    r"(?s)R\.shape\(\[[^\]]*\b[A-Za-z_]\w*.*relax/op/": INFERENCE,  # it names a shape with sizes that are not known
     r"legalize_ops|\btopi\b|tirx?/|\bte/|s_tir|codegen|target/|tir\.": KERNEL,
     r"relax/transform/(?:fold|fuse|dead|canonical|eliminate|simplify)": OPTIMISATION,
     r"relax/frontend|onnx_frontend|tflite_frontend|fx_graph_translator|exported_program_translator": CONVERSION,
@@ -159,6 +162,7 @@ def _sources(path: str) -> list[str]:
     from tvm.relax.frontend.onnx import onnx_frontend
 
     model, found = onnx.load(path), []
+    unused = _unused(path) - {x.name for x in model.graph.initializer}  # whose values the converter knows
     for node in model.graph.node:
         converter = onnx_frontend._get_convert_map().get(node.op_type)
         if converter is not None and onnx.defs.has(node.op_type, node.domain):
@@ -169,8 +173,22 @@ def _sources(path: str) -> list[str]:
                 "inputs": reading.Given(reading.PLACED, inputs),
             }
             function = converter.get_converter(_opset(model))
-            found.append(reading.told(function.__qualname__, function, given))
+            lost = [x for x, places in inputs.items() if {node.input[k] for k in places} <= unused]
+            found.append(reading.told(function.__qualname__, function, given, lost))
     return list(dict.fromkeys(found))
+
+
+def _unused(path: str) -> set[str]:
+    """Return the inputs of a file's graph that the imported module has, and does not use; none where it cannot be imported."""
+    from tvm import relax
+
+    from opera.compilers.recipes import tvm_onnx as recipe
+
+    with suppress(Exception):  # what fails to load is told by its own message
+        module, *_ = recipe.load(path)
+        main = module["main"]
+        return {str(x) for x in main.params} - {str(x) for x in relax.analysis.free_vars(main.body)}
+    return set()
 
 
 def _plain(path: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from opera.compilers.shared.packing import NEVER
+from opera.compilers.shared.packing import DROPS, NEVER
 
 NAMED, PLACED, NODE = "named", "placed", "node"
 """What a variable holds: parameters by their names, arguments by their places, or a node of torch.fx, which has both."""
@@ -43,7 +43,7 @@ class Given(msgspec.Struct, frozen=True):
     names: Mapping[str, frozenset[str | int]]
 
 
-def told(name: str, function: Any, given: Mapping[str, Given]) -> str:
+def told(name: str, function: Any, given: Mapping[str, Given], unused: Collection[str] = ()) -> str:
     """Return where a converter stands, and what it never reads of what it is given: `onnx_frontend.py:3825 Resize._impl_v18
     never reads antialias, axes`. Of an argument that goes where nobody sees what becomes of it, nothing is said.
 
@@ -51,6 +51,7 @@ def told(name: str, function: Any, given: Mapping[str, Given]) -> str:
         name: What the converter is called.
         function: It, bound or not, or a functools.partial of it.
         given: By its arguments.
+        unused: What nothing of the imported module uses, whatever the converter reads.
     """
     while isinstance(function, functools.partial):
         function = function.func
@@ -60,7 +61,9 @@ def told(name: str, function: Any, given: Mapping[str, Given]) -> str:
             read = _read(function, {argument: what.holds}, set())
             unread += [x for x, keys in what.names.items() if not keys & read]
     place = f"{Path(code.co_filename).name}:{_line(code)} {name}"
-    return f"{place}{NEVER}{', '.join(unread)}" if unread else place
+    dropped = [x for x in unused if x not in unread]
+    place += f"{NEVER}{', '.join(unread)}" if unread else ""
+    return place + (f"{DROPS}{', '.join(dropped)}" if dropped else "")
 
 
 def _line(code: Any) -> int:

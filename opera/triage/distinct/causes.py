@@ -87,7 +87,8 @@ def causes(workspace: Workspace) -> Causes:
     empty = _of_nothing(workspace, {x.finding for x in found})
     kin, created = kinship.stored(workspace), verdicts.created(workspace)
     made_of = {x.test: x.finding for x in examined.documents(workspace, examined.MADE)}
-    return conclude(found, of, told, created, renamed, seen, kin, empty, wrong, of_numbers, made_of)
+    plain = reduction.plains(workspace)
+    return conclude(found, of, told, created, renamed, seen, kin, empty, wrong, of_numbers, made_of, plain)
 
 
 def _within(own: Mapping[str, bytes], signature: bytes) -> bool:
@@ -123,6 +124,7 @@ def conclude(
     wrong: Mapping[str, Mapping[str, Wrong]] = MappingProxyType({}),
     of_numbers: numbers.Found = MappingProxyType({}),
     made_of: Mapping[str, str] = MappingProxyType({}),
+    plain: Mapping[str, Reduction] = MappingProxyType({}),
 ) -> Causes:
     """Return what findings are called.
 
@@ -138,6 +140,7 @@ def conclude(
         wrong: Finding → test → which special number stands for which, of the members.
         of_numbers: (finding, test) → which numbers go wrong in it.
         made_of: Test that was made of a member → the finding of that.
+        plain: Test that was made of a reduction → the plain form of that.
     """
     dividing = numbers.telling(of_numbers)
     kinds, made = kinds_of(found, seen, dividing), defaultdict[str, dict[str, Wrong]](dict)
@@ -154,7 +157,9 @@ def conclude(
         key for key, of in seen.items() if belonging.OTHERWISE in of.values() and belonging.BELONGS not in of.values()
     )
     return Causes(
-        {**once, **uniting.united(found, parts, created, kin, empty, of_numbers, made_of)}, parts, frozenset(both)
+        {**once, **uniting.united(found, parts, created, kin, empty, of_numbers, made_of, plain)},
+        parts,
+        frozenset(both),
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from opera.oracle import location, manner
+from opera.oracle.messages import cause
 from opera.oracle.signature import normalise
 from opera.programs import values
 from opera.programs.program import Call, Instance, Program
@@ -25,6 +26,8 @@ from opera.triage.reduction import Reduction
 UNWRITTEN = frozenset(("value", "nan-mask", UNSTABLE))
 """Symptoms of outputs that nobody wrote."""
 NOTHING = "nothing is computed"
+OF_TYPES = re.compile(r"(?:^|_)d?types?\.\w+:\d+$")
+"""A place in a compiler's sources that is about dtypes and nothing else: `element_type.hpp:256`."""
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -37,6 +40,7 @@ def united(
     empty: Iterable[tuple[str, str, str]] = (),
     of_numbers: numbers.Found = MappingProxyType({}),
     made_of: Mapping[str, str] = MappingProxyType({}),
+    plain: Mapping[str, Reduction] = MappingProxyType({}),
 ) -> dict[str, str]:
     """Return finding or part → the one that was found first, of those that are one cause.
 
@@ -49,6 +53,7 @@ def united(
         of_numbers: (finding, member) → which numbers go wrong in it. If that is all, what is made of it with ordinary ones
             has its cause.
         made_of: Test that was made of a member → the finding of that.
+        plain: Test that was made of a reduction → the plain form of that. Those with one exported node are one.
     """
     age: dict[str, tuple[float, bool, str]] = {}
     alike: dict[Hashable, list[_Sight]] = defaultdict(list)
@@ -69,6 +74,8 @@ def united(
         all_numbers = of_numbers.get((finding, x.test)) == numbers.ORDINARY
         for what in _common(x, program):
             shared[x.frontend, x.environment, what, all_numbers].add(name)
+        if x.stored in plain and (node := _exported(plain[x.stored], program)):
+            shared[x.frontend, x.environment, (shown.verdict, shown.symptom, node), False].add(name)
         if all_numbers and not x.deciding:
             shared[x.frontend, x.environment, numbers.ORDINARY, made_of.get(x.test, finding)].add(name)
     for name, *where in empty:
@@ -83,11 +90,26 @@ def united(
     }
 
 
+def _exported(x: Reduction, of: Program) -> Hashable:
+    """Return what two plain forms are alike in if they are one: the node of the exported file, and how that fails; nothing
+    where the form is of the library's own calls. Of what is drawn neither numbers nor shapes tell, but the law that is broken.
+    """
+    program, shown = x.program().program, x.outcome
+    if program.library == of.library:
+        return None
+    if law := shown.details.get("drawn"):
+        calls = [program] if isinstance(program, Instance) else program.calls
+        form = msgspec.json.encode([program.library, law, *map(_told, calls)], order="sorted")
+    else:
+        form = outline(program) + normalise(shown.message).encode()
+    return x.frontend, shown.verdict, shown.stage, shown.symptom, form
+
+
 def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     """Yield what reductions of one frontend that are one cause have in common, beside a program that is the same.
 
     - Nothing is computed, and what is returned nobody wrote.
-    - A crash is at one place of the compiler, that one parameter leads to.
+    - A crash is at one place of the compiler, that one parameter leads to; or one that is about dtypes alone, and a dtype does.
     - The version of the operator is one that the compiler does not declare to know.
     - One number is returned for another, of which one is special, whatever made that: the maximum of nothing is minus infinity,
       as that of minus infinity is.
@@ -138,7 +160,8 @@ def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator
                 yield of[key] | of[other]
         if key in of:
             where = (*key[:2], operator[key])
-            parameters[where] |= set(one.parameters)
+            given = {operand.name for operand in reduced[key].program().program.inputs}
+            parameters[where] |= set(one.parameters) - given  # tensors are read
             for name in one.unread:
                 ignored[where][name] |= of[key]
     for where, found in ignored.items():
@@ -149,9 +172,14 @@ def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator
 
 def _places(x: Reduction) -> Iterator[Hashable]:
     """Yield where a crash is and what it takes to get there, whatever operator leads there: a `file:line`, shapes of inputs,
-    and each of the parameters that decide. Nothing where none does, for a place alone may check much.
+    and each of the parameters that decide; of a place that is about dtypes alone (`OF_TYPES`), the dtype that decides, and
+    what is said. Nothing where none does, for a place alone may check much: what each converter made, for one.
     """
     place = x.outcome.conversion_function.partition("@")[2]
+    if x.outcome.verdict == CRASH and OF_TYPES.search(place):
+        told = (*x.deciding, *x.besides, *x.circumstances)
+        if told and all(map(deciding.is_dtype, told)):
+            yield place, frozenset(told), normalise(cause(x.outcome.message))
     if x.outcome.verdict == CRASH and place:
         given = (operand.value for operand in x.program().program.inputs)
         shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)

@@ -338,6 +338,54 @@ def test_one_place_that_one_parameter_leads_to_is_one_cause(
     assert (found.of("F2", "t2") == "F1") is one
 
 
+@pytest.mark.parametrize(
+    ("place", "decides", "one"),
+    [
+        ("element_type.hpp:256", "string inputs", True),
+        ("element_type.hpp:256", "bool inputs", False),
+        ("element_type.hpp:257", "string inputs", False),
+        ("elementwise_util.cpp:25", "string inputs", False),  # it checks what each converter made
+        ("element_type.hpp:256", "a 1-d input", False),
+    ],
+)
+def test_a_place_that_is_about_dtypes_is_one_cause_whatever_operator_leads_there(
+    place: str, decides: str, one: bool
+) -> None:
+    def crash(of: str, at: str, condition: str) -> Reduced:
+        shown = Outcome(CRASH, "load", "RuntimeError", "Unknown type", conversion_function=f"{of}@{at}")
+        return reduced(f"F{of}", of, program(of), outcome=shown, circumstances=(condition,))
+
+    found = concluded(
+        [crash("Trilu", "element_type.hpp:256", "string inputs"), crash("Pad", place, decides)],
+        {"FTrilu": [], "FPad": []},
+    )
+    assert (found.kept("FPad") == "FTrilu") is one
+
+
+def test_what_is_one_node_of_the_exported_file_is_one_cause() -> None:
+    def plain(operator: str, drawn: str, x: Value) -> Reduction:
+        outcome = msgspec.structs.replace(VALUE, details={"drawn": drawn})
+        return reduced("F", "t", program(operator, value=x), outcome=outcome, frontend="openvino-onnx").reduction
+
+    def called(name: str) -> Reduced:
+        shown = msgspec.structs.replace(program(f"torch.{name}"), library="torch")
+        return reduced(f"F{name}", name, shown, outcome=VALUE, frontend="openvino-torch", stored=name)
+
+    one, first = tensor(1.0), plain("RandomNormalLike", "share", tensor(1.0))
+    for other, same in (
+        (plain("RandomNormalLike", "share", tensor(1.0, 2.0)), True),
+        (plain("RandomNormalLike", "constant", one), False),
+        (plain("RandomUniformLike", "share", one), False),
+        (plain("torch.normal", "share", one), False),
+    ):
+        if other.program().program.operator.startswith("torch."):  # a form of the library's own calls
+            form = msgspec.structs.replace(program("torch.normal"), library="torch")
+            first = other = reduced("F", "t", form, outcome=other.outcome).reduction
+        made = {"normal": first, "log_normal": other}
+        found = uniting.united([called("normal"), called("log_normal")], {}, {"Fnormal": 0.0}, plain=made)
+        assert (found.get("Fnormal") == "Flog_normal" or found.get("Flog_normal") == "Fnormal") is same
+
+
 def test_a_part_of_one_finding_may_be_another() -> None:
     crash = Outcome(INCONSISTENT, "infer", "value", VALUE.message)
     found = [

@@ -345,6 +345,7 @@ def test_one_of_many_parameters_that_is_not_read_is_a_feature_of_its_own() -> No
     found = reduced(call(detect_negative=0), "d"), reduced(call(detect_positive=0), "d")
     for has, one in (
         (("detect_negative", "detect_positive"), True),
+        (("X", "detect_negative", "detect_positive"), True),  # a tensor is read
         (("a", "detect_negative", "detect_positive"), False),
     ):
         kin = [kin_of(found[0], "detect_negative", has=has), kin_of(found[1], "detect_positive", has=has)]
