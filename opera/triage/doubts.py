@@ -6,7 +6,6 @@ and where outputs are wrong, someone else confirms the expected ones, or the doc
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from opera.libraries.documented import Wrong
 from opera.oracle.screens import SINGLE_REFERENCE
 from opera.programs.program import Instance, Program
 from opera.programs.verdicts import NEWER, Outcome
+from opera.triage.conditions import dtypes
 from opera.triage.conditions.deciding import named
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL
@@ -108,9 +108,10 @@ def unexplained(of: Reduction, told: Collection[str]) -> tuple[int, int] | None:
     return None if known else of.near
 
 
-def right_as_float32(deciding: Iterable[str]) -> bool:
+def right_as_float32(deciding: Collection[str]) -> bool:
     """Whether what decides is a dtype of floating-point numbers: in float32 the compiler itself gives what is expected."""
-    return any(re.fullmatch(r"((, | or )?b?float\d+)+ inputs", x) for x in deciding)
+    held = (dtypes.members(x) for x in deciding if x != dtypes.OTHER_FLOATS)
+    return dtypes.OTHER_FLOATS in deciding or any(x and x <= {"float16", "bfloat16", "float64"} for x in held)
 
 
 def stated(call: Instance, deciding: Iterable[str], outcome: Outcome) -> bool:

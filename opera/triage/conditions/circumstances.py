@@ -259,7 +259,7 @@ class Learner:
         had = [x for x in having if renumbered(x).id not in failed]
         having = [x for x in had if not self._hides(x, bool(parameters))]
         unsure = [x for x in had if self._moot.get(x.id, False) is None]
-        own = features(program, self.defaults, failing, self._made(), self.channels) if having else ()
+        own = features(program, self.defaults, failing, self._made(), self.channels, passing) if having else ()
         given = wider.given(program, self.defaults, failing, passing, (x.says for x in told)) if having else []
         given += as_left(program, self.defaults, passing) if having else ()
         every = itertools.chain(own, given)

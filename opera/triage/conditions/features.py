@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, peculiar
+from opera.triage.conditions import deciding, dtypes, peculiar
 from opera.triage.conditions.near import tensor, unstated
 from opera.triage.conditions.ordinary import differing
 from opera.triage.conditions.representable import LOW, beyond, inexact, lost
@@ -28,7 +28,7 @@ ALL = ("both inputs of rank ", "all inputs of rank ")
 FLAG = re.compile(r"mode|keep|causal|noop|largest|sorted|saturate|outside|antialias|include|training|reverse")
 """Names of truth values that are written as 0 and 1."""
 FEW = 3
-"""Tensors whose lengths are compared; dtypes that are told one by one."""
+"""Tensors whose lengths are compared."""
 Lengths = tuple[int, ...]
 
 
@@ -45,11 +45,12 @@ def features(
     failing: Sequence[Program] = (),
     made: Iterable[str] = (),
     channels: Mapping[str, int] | None = None,
+    passing: Sequence[Program] = (),
 ) -> Iterator[Feature]:
     """Yield what a program has that may be told, in the order of preference.
 
     Args:
-        failing: Near programs that fail alike; of which dtypes they are is told together.
+        failing, passing: Near programs that fail alike, and that pass; of which dtypes they are is told together.
         made: Dtypes in which something is computed, which may not hold all numbers of inputs.
         channels: Inputs that are documented to have an axis of channels, and which.
     """
@@ -65,7 +66,7 @@ def features(
         yield Feature("an output beside the first", _asks_for_more)
     yield from _ranks(program)
     yield from _axes(call) if call is not None else ()
-    yield from _kinds(program, failing)
+    yield from _kinds(program, failing, passing)
     yield from _specials(program, made)
     yield from _sized(program)
     yield from _compared(program)
@@ -165,27 +166,24 @@ def _rank(program: Program) -> int | None:
     return len(found[0].shape) if found else None
 
 
-def _kinds(program: Program, failing: Sequence[Program]) -> Iterator[Feature]:
-    """Yield of which dtype the first input is: a float, an integer, one of those that fail; and which others are floats or
-    integers.
+def _kinds(program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield of which dtype the first input is: of a kind of those that fail, a float, an integer, one of those that fail; and
+    which others are floats or integers.
     """
     own = _first_dtype(program)
-    for says, part in (("floating-point inputs", "float"), (deciding.INTEGER, "int")):
-        if part in own:
-            yield Feature(says, lambda x, part=part: part in _first_dtype(x))  # type: ignore[misc]
-    bad = {_first_dtype(x) for x in (program, *failing)} - {""}
-    if own and len(bad) <= FEW and len({"int" in x for x in bad}) == 1:  # floats and integers together are no kind
-        yield Feature(f"{either(bad)} inputs", lambda x: _first_dtype(x) in bad)
+    bad, good = ({_first_dtype(x) for x in of} - {""} for of in ((program, *failing), passing))
+    of_kind = [dtypes.told(bad, good)] if own else []
+    wide = [says for says in (dtypes.FLOATING, dtypes.INTEGER) if own in dtypes.KINDS[says]]
+    for says in dict.fromkeys(filter(None, of_kind + wide if len(bad) > 1 else wide + of_kind)):
+        yield Feature(says, partial(_has_dtype, says=says))
     for name in [x.name for x in program.inputs[1:]]:
         for says, part in ((f"a floating-point {name}", "float"), (f"an integer {name}", "int")):
             if part in getattr(tensor(program, name), "dtype", ""):
                 yield Feature(says, partial(_has_kind, name=name, part=part))
 
 
-def either(dtypes: Iterable[str]) -> str:
-    """Return names of dtypes as they are told: `float16, float64 or int8`."""
-    *some, last = sorted(dtypes, key=lambda x: (x.rstrip("0123456789"), len(x), x))
-    return f"{', '.join(some)} or {last}" if some else last
+def _has_dtype(program: Program, says: str) -> bool:
+    return _first_dtype(program) in dtypes.members(says)
 
 
 def _has_kind(program: Program, name: str, part: str) -> bool:
@@ -459,7 +457,7 @@ def _parities(program: Instance, failing: Sequence[Program]) -> Iterator[Feature
 
 def _numbers_of(program: Program, name: str) -> list[float]:
     held = tensor(program, name)
-    known = isinstance(held, Tensor) and re.fullmatch(r"u?int\d+|float(16|32|64)", held.dtype)
+    known = isinstance(held, Tensor) and re.fullmatch(r"u?int\d+|b?float(16|32|64)", held.dtype)
     return simpler.numbers(held).ravel().tolist() if isinstance(held, Tensor) and known else []
 
 

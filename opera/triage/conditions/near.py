@@ -17,12 +17,11 @@ import numpy as np
 
 from opera.programs.program import Instance, Operand, Program, with_params
 from opera.programs.values import NO_DEFAULT, RandomTensor, Tensor, Value
+from opera.triage.conditions import dtypes
 from opera.triage.conditions.peculiar import changed
 from opera.triage.shrink import shapes, simpler, smaller
 from opera.triage.shrink.smaller import Defaults, Leaf
 
-DTYPES = ("float16", "float64", "float32", "int64", "int32", "uint8", "int8")
-"""Dtypes that take another's place."""
 WRITTEN = "out"
 """Parameter of NumPy and PyTorch that says where a result is written: no operand, and nothing of the mathematics."""
 TENSORS = 3
@@ -154,27 +153,19 @@ def _ordinary(program: Program) -> Iterator[Program | None]:
 
 def _dtypes(program: Program) -> Iterator[Program | None]:
     """Yield programs with tensors of another dtype, if their numbers are the same in it."""
-    for dtype in dict.fromkeys(x.dtype for x in smaller.leaves(program) if x.dtype in DTYPES):
-        for other in DTYPES:
+    for dtype in dict.fromkeys(x.dtype for x in smaller.leaves(program) if x.dtype in dtypes.ASKED):
+        for other in dtypes.ASKED:
             made = (
                 smaller.applied(partial(smaller.as_dtype, dtype=dtype, other=other), program)
                 if other != dtype
                 else None
             )
-            if made is not None and all(map(_about_equal, smaller.leaves(made), smaller.leaves(program))):
+            if made is not None and dtypes.about_equal(made, program):
                 yield made
 
 
 def _with_numbers(leaf: Leaf, numbers: np.ndarray[Any, Any]) -> Leaf:
     return simpler.numbered(numbers, leaf.dtype)
-
-
-def _about_equal(one: Leaf, other: Leaf) -> bool:
-    """Whether numbers are about the same in another dtype: 300 is no uint8, 1e6 no float16."""
-    if not isinstance(one, Tensor) or not isinstance(other, Tensor) or one.dtype == other.dtype:
-        return True
-    now, before = (x.array().astype("float64") for x in (one, other))
-    return bool(np.allclose(now, before, rtol=1e-2, atol=1.0 if "int" in one.dtype else 1e-2, equal_nan=True))
 
 
 def valued(program: Program, name: str) -> Iterator[Program]:

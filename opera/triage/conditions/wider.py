@@ -11,9 +11,9 @@ from typing import Any
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding
+from opera.triage.conditions import deciding, dtypes
 from opera.triage.conditions.deciding import GIVEN
-from opera.triage.conditions.features import Feature, either, left_out, value_of
+from opera.triage.conditions.features import Feature, left_out, value_of
 from opera.triage.conditions.near import WRITTEN, tensor
 from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit
 from opera.triage.shrink import simpler, smaller
@@ -156,8 +156,7 @@ def _at_limit(other: Program, program: Instance, name: str, known: Mapping[str, 
 
 def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: Sequence[Instance]) -> Feature | None:
     """Return how it is told with which dtypes of inputs near programs fail."""
-    own = says.partition(" ")[0]
-    ours = deciding.INTEGERS if own == "integer" else (own,)
+    ours = dtypes.members(says)
     place = next((n for n, x in enumerate(smaller.leaves(program)) if x.dtype in ours), None)
     if place is None:
         return None
@@ -168,11 +167,11 @@ def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: S
 
     bad, good = ({of(x) for x in (program, *failing)} - {""}, {of(x) for x in passing} - {""})
     good -= bad  # it passes with one of them for another reason
-    if own == "integer" and all("int" in x for x in bad):
-        return Feature(says, lambda x: "int" in of(x))
-    if len(bad) > 3 or (bad >= {"float32"}):
-        return Feature("non-float32 inputs", lambda x: of(x) != "float32") if good == {"float32"} else None
-    return Feature(f"{either(bad)} inputs", lambda x: of(x) in bad)
+    if "float32" in bad and not good:
+        return None
+    alone = says == dtypes.INTEGER and len(bad) == 1  # no other integer passes
+    words = says if alone else dtypes.told(bad, good)
+    return Feature(words, lambda x: of(x) in dtypes.members(words)) if words else None
 
 
 def _equal(program: Program, name: str) -> bool:
