@@ -13,7 +13,7 @@ from opera import libraries
 from opera.libraries.documented import Wrong
 from opera.oracle.screens import SINGLE_REFERENCE
 from opera.programs.program import Instance, Program
-from opera.programs.verdicts import NEWER, Outcome
+from opera.programs.verdicts import INCONSISTENT, NEWER, UNSTABLE, Outcome
 from opera.triage.conditions import dtypes
 from opera.triage.conditions.deciding import named
 from opera.triage.reduction import Reduction
@@ -25,6 +25,7 @@ SMALL = 16
 EXCEPTIONS = 4
 """Near programs that fail, at least, to each that passes though it has all that is told: else more decides."""
 UNEXPLAINED = "what decides is not known"
+NO_ORDINARY = "none passes, and none that fails is an ordinary call"
 UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
 """How a doubt begins that nothing but time is wanting to."""
 
@@ -77,7 +78,8 @@ def doubts(
         yield f"without {behind} the compiler says that it does not support the program: once mended it may say so of this one"
     if unexplained is not None:
         failing, passing = unexplained
-        yield f"{UNEXPLAINED}: {failing} near programs fail, {passing} pass, and nothing that is told separates them"
+        apart = f"{passing} pass, and nothing that is told separates them"
+        yield f"{UNEXPLAINED}: {failing} near programs fail, {apart if passing else NO_ORDINARY}"
 
 
 def too_large(finding: str, program: Program, finished: bool | None) -> str:
@@ -100,11 +102,12 @@ def unexplained(of: Reduction, told: Collection[str]) -> tuple[int, int] | None:
     """Return how many near programs of a reduction fail, and pass, where it is not told why; None where it is.
 
     What is told of it may be true and not all: then it will do where few pass though they have all that is told (EXCEPTIONS).
-    Where nothing is told all must fail.
+    Where nothing is told all must fail, an ordinary call among them. What crashes, or is refused, does not pass by chance.
     """
     failing, passing = of.near
     odd = passing if of.despite is None else of.despite
-    known = of.explained or failing >= EXCEPTIONS * odd if told else of.explained and not passing
+    few = failing >= EXCEPTIONS * odd and (of.despite is None or of.outcome.verdict in (INCONSISTENT, UNSTABLE))
+    known = of.explained or few if told else of.explained and not passing and of.usual is not False
     return None if known else of.near
 
 

@@ -30,6 +30,7 @@ class Reduction(msgspec.Struct, frozen=True):
         near: How many of these fail, and how many pass.
         despite: How many of those that pass have all that is told, and no other reason to pass is known; None: nobody counted.
         explained: Whether all that have what decides fail; False where more decides that is not known.
+        usual: Whether an ordinary call of the operator fails (opera.triage.conditions.usual); None: nobody asked.
         behind: Of a crash, what decides and without which the compiler says that it does not support the program; else empty.
         elements: Of all its tensors together.
         nondefault: Parameters that differ from their defaults.
@@ -56,6 +57,7 @@ class Reduction(msgspec.Struct, frozen=True):
     near: tuple[int, int] = (0, 0)
     despite: int | None = None
     explained: bool = True
+    usual: bool | None = None
     behind: str = ""
     elements: int = 0
     nondefault: int = 0

@@ -23,7 +23,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
 from opera.triage.alike import same_values
-from opera.triage.conditions import deciding, peculiar, wider
+from opera.triage.conditions import deciding, peculiar, usual, wider
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import of_expected, of_outputs
 from opera.triage.conditions.features import (
@@ -35,7 +35,7 @@ from opera.triage.conditions.features import (
     is_longer,
 )
 from opera.triage.conditions.labels import Label, Labelled, labelled
-from opera.triage.conditions.near import TENSORS, near, shaped, valued
+from opera.triage.conditions.near import TENSORS, across, near, shaped, valued
 from opera.triage.conditions.ordinary import given_names
 from opera.triage.sentence import is_relation
 from opera.triage.shrink import simpler, smaller
@@ -61,6 +61,7 @@ class Borne(NamedTuple):
         failing, passing: Near programs that fail alike, and that pass.
         exact: Whether all that have all that is told fail, and all others pass.
         despite: How many pass though they have all that is told, and no other reason for it is known.
+        usual: Whether an ordinary call fails (opera.triage.conditions.usual); None: nobody asked.
     """
 
     decided: Decided
@@ -69,6 +70,7 @@ class Borne(NamedTuple):
     passing: int = 0
     exact: bool = True
     despite: int = 0
+    usual: bool | None = None
 
 
 class Asking(deciding.Look, Protocol):
@@ -181,7 +183,10 @@ def borne_out(
     try:
         names = [x.removeprefix(deciding.GIVEN) for x in _inputs(decided.besides)]
         done = {x.program.id for x in known}
-        known += asked(x for name in names for x in valued(program, name) if x.id not in done)
+        valued_so = (x for name in names for x in valued(program, name))
+        by_name = defaults.get(program.operator, {})
+        beyond = (x for says in decided.parameters for x in across(program, deciding.named(says), by_name))
+        known += asked(x for x in itertools.chain(valued_so, beyond) if x.id not in done)
         told = made.told(known)
         for _ in range(ROUNDS):
             known += (more := asked(itertools.islice(made.in_doubt(known, told), AT_A_TIME)))
@@ -457,7 +462,8 @@ class Learner:
         left = Decided(tuple(parameters), besides)
         more = tuple(x.says for x in told.found if x.says not in left.besides)
         failing = sum(x.fails for x in known)
-        return Borne(left, more, failing, len(known) - failing, exact=told.exact, despite=told.despite)
+        ordinary = usual.fails([(self.program, True), *((x.program, x.fails) for x in known)], self.defaults)
+        return Borne(left, more, failing, len(known) - failing, told.exact, told.despite, ordinary)
 
 
 def _lengths(program: Instance) -> Iterator[Program | None]:

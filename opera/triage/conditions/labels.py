@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from opera.programs.program import Program
-from opera.triage.conditions import dtypes
+from opera.triage.conditions import dtypes, usual
 from opera.triage.conditions.near import alone, counted, near, plain
 from opera.triage.conditions.ordinary import between, comparable
 from opera.triage.shrink.minimise import Spent
@@ -73,6 +73,9 @@ def labelled(
             if made is not None and made.id in found and found[made.id].fails:
                 base = made  # else its numbers, or its other outputs, matter
         first = plain(base)
+        simple = {x.id: x for x in usual.calls(base, defaults) if x.id not in done}
+        done.update(simple)
+        ask([*simple.values()])
         ask([x for x in first if x.id not in done])
         done.update(x.id for x in first)
         _of_other_dtypes(ask, base, done)

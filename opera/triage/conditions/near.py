@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -178,6 +178,20 @@ def valued(program: Program, name: str) -> Iterator[Program]:
                 yield made
 
 
+def across(program: Program, name: str, known: Mapping[str, Value]) -> Iterator[Program]:
+    """Yield a call with numbers of a parameter that lie on the other side of its default: 0.5, 0, -1 for beta=2.0."""
+    held, plain = program.instances()[0].params.get(name), smaller.default(known, name)
+    if not isinstance(program, Instance) or type(held) not in (int, float) or type(plain) not in (int, float):
+        return
+    own, default = cast(float, held), cast(float, plain)
+    numbers = (default - 1, default / 2, 0, -1) if own > default else (default + 1, default * 2, 0)
+    for number in dict.fromkeys(x for x in numbers if (x < default) is (own > default) and x != default):
+        if number == int(number) or isinstance(held, float):
+            made = smaller.with_param(program, name, float(number) if isinstance(held, float) else int(number))
+            if made is not None:
+                yield made
+
+
 def _stated(program: Program) -> Iterator[Program | None]:
     """Yield other numbers of small inputs beside the first: sizes one more, 1 or 2; scales a half, two, three quarters."""
     for place, leaf in list(enumerate(smaller.leaves(program)))[1:]:
@@ -296,7 +310,8 @@ def _simplest(program: Instance, known: Mapping[str, Value]) -> Iterator[Program
 
 def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
     """Yield programs with parameters that have no value given one: the number that another has, which may lose its own; a
-    tensor as long as an axis of the first, of the shape of another, or of none, all together and each; 1, true, an axis."""
+    tensor as long as an axis of the first, of the shape of another, or of none, all together and each; 1, 2.0, true, an
+    axis."""
     names = unstated(program, known)
     numbers = {x: y for x, y in program.params.items() if isinstance(y, int | float) and not isinstance(y, bool)}
     for name in names:
@@ -316,7 +331,7 @@ def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | 
             whole = with_input(whole, name, value) if whole is not None else None
         yield whole
         yield from (with_input(program, name, value) for name in names if len(names) > 1)
-    plain: tuple[Value, ...] = (1, True, (0,))
+    plain: tuple[Value, ...] = (1, 2.0, True, (0,))
     for value, name in itertools.product(plain, names):
         yield smaller.given(program, name, value)
 

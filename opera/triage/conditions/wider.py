@@ -95,7 +95,7 @@ def _parameter(
     good = [x for x in good if x not in bad and x != own]  # it passes with these for another reason
     numbers, others = (list(filter(_number, x)) for x in ((own, *bad), (default, *good)))
     least: Any = max(others, default=None)
-    if len(numbers) > len(bad) and all(x in (default, 1) for x in others) and others and min(numbers) > least:
+    if len(numbers) > len(bad) and others and least in (default, 1) and min(numbers) > least:
         return Feature(f"{name} > {least}", partial(_beyond, name=name, known=known, least=least))
     stated = default is not None and default != NO_DEFAULT
     words = f"{name} other than {deciding.said(default)}" if stated else f"{name} given"

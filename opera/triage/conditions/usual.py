@@ -1,0 +1,64 @@
+"""Ordinary calls: what anybody writes first. Where one fails, an operator fails as such; where none does, something decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+import numpy as np
+
+from opera.programs.program import Instance, Program
+from opera.programs.values import NO_DEFAULT, RandomTensor, Tensor
+from opera.triage.conditions import dtypes, near
+from opera.triage.shrink import simpler, smaller
+from opera.triage.shrink.smaller import Defaults
+
+DTYPES = ("float32", "int64", "int32")
+"""Dtypes that are ordinary, the first of these that an operator takes."""
+
+
+def calls(program: Program, defaults: Defaults) -> Iterator[Program]:
+    """Yield the call without parameters that have a default, in ordinary dtypes, shapes and numbers."""
+    if not isinstance(program, Instance):
+        return
+    simple = next(smaller.plainer_params(program, defaults))(program) or program
+    own = next((x.dtype for x in smaller.leaves(program)), "")
+    for dtype in DTYPES[:2]:
+        step = partial(smaller.as_dtype, dtype=own, other=dtype)
+        made = simple if dtype == own else smaller.applied(step, simple)
+        made = made and dtypes.ordinary(made)
+        if made is not None:
+            yield from near.plain(made)[:3]
+
+
+def fails(labelled: Iterable[tuple[Program, bool]], defaults: Defaults) -> bool:
+    """Whether one of the programs that fail is ordinary, in the first of the ordinary dtypes that any program has of which
+    something is known."""
+    held = list(labelled)
+    seen = {_dtype(x) for x, _ in held}
+    dtype = next((x for x in DTYPES if x in seen), "")
+    return any(is_usual(x, defaults) and (not dtype or _dtype(x) in (dtype, "")) for x, failing in held if failing)
+
+
+def is_usual(program: Program, defaults: Defaults) -> bool:
+    """Whether a program is one call with parameters at their defaults, or such as have none, of tensors that are neither 0-d,
+    nor empty, nor of one element, as far as data, and hold no special or large number."""
+    if not isinstance(program, Instance):
+        return False
+    known, found = defaults.get(program.operator, {}), smaller.leaves(program)
+    stated = [
+        x for x, _ in smaller.nondefault(program, defaults) if smaller.default(known, x) not in (None, NO_DEFAULT)
+    ]
+    data = not found or (max(found[0].shape, default=0) > 1 and all(0 not in x.shape for x in found))
+    return not stated and data and all(map(_plain, found))
+
+
+def _plain(leaf: smaller.Leaf) -> bool:
+    if isinstance(leaf, RandomTensor) or leaf.dtype == "string":
+        return True
+    numbers = simpler.numbers(leaf)
+    return bool((np.isfinite(numbers) & (np.abs(numbers) < near.LARGE)).all()) if isinstance(leaf, Tensor) else True
+
+
+def _dtype(program: Program) -> str:
+    return next((x.dtype for x in smaller.leaves(program)), "")

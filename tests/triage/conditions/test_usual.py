@@ -1,0 +1,64 @@
+"""An operator fails as such only where an ordinary call does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Tensor
+from opera.triage.conditions import usual
+from opera.triage.conditions.circumstances import borne_out
+from opera.triage.conditions.deciding import Decided
+from opera.triage.shrink import smaller
+
+F32 = np.float32
+KNOWN = {"Any": {"keepdims": 1}}
+
+
+def call(*arrays: Any, **params: Any) -> Instance:
+    given = tuple(Operand(f"x{n}", Tensor.of(np.asarray(x))) for n, x in enumerate(arrays))
+    return Instance("onnx", "Any", params, given, ("y",), {"opset": {"": 22}})
+
+
+@pytest.mark.parametrize(
+    ("program", "wanted"),
+    [
+        (call(F32([[1, 2]])), True),
+        (call(F32([[1, 2]]), keepdims=1, axis=2), True),
+        (call(F32([[1, 2]]), keepdims=0), False),
+        (call(F32(1)), False),
+        (call(F32([[1]])), False),
+        (call(F32([[1, 2]]), F32([])), False),
+        (call(F32([1, np.inf])), False),
+        (call(np.int64([1, 2**40])), False),
+        (call(), True),
+    ],
+)
+def test_what_is_ordinary_has_defaults_and_several_plain_numbers(program, wanted):
+    assert usual.is_usual(program, KNOWN) is wanted
+
+
+def test_of_the_dtypes_that_an_operator_takes_the_most_ordinary_one_must_fail():
+    floats, integers, bytes_ = (call(np.ones(2, x)) for x in ("float32", "int64", "uint8"))
+    assert usual.fails([(integers, True), (bytes_, True)], {})
+    assert not usual.fails([(floats, False), (integers, True)], {})
+    assert usual.fails([(bytes_, True)], {})
+
+
+@pytest.mark.parametrize(("most", "wanted"), [(9, True), (0, False)])
+def test_the_simplest_call_is_asked_about(most, wanted):
+    """What is reduced is a corner: an ordinary call fails alike, or nothing is said of it."""
+    asked = list[Program]()
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        asked.extend(programs)
+        return [True if len(x.inputs[0].value.shape) <= most else None for x in programs]  # type: ignore[union-attr]
+
+    found = borne_out(label, call(np.int8(1), keepdims=0), KNOWN, Decided())
+    assert (found.usual, found.exact, found.passing) == (wanted, True, 0)
+    simple = [x for x in asked if smaller.leaves(x)[0].dtype == "float32" and not x.instances()[0].params]
+    assert {smaller.leaves(x)[0].shape for x in simple} >= {(3,), (2, 3)}
