@@ -15,6 +15,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias, cast
 
@@ -35,7 +36,7 @@ from opera.triage.conditions.features import (
     is_longer,
 )
 from opera.triage.conditions.labels import Label, Labelled, labelled
-from opera.triage.conditions.near import TENSORS, across, near, shaped, valued
+from opera.triage.conditions.near import TENSORS, near, shaped, telling
 from opera.triage.conditions.ordinary import given_names
 from opera.triage.sentence import is_relation
 from opera.triage.shrink import simpler, smaller
@@ -171,23 +172,22 @@ def borne_out(
             where nothing else is told.
     """
     ordinary: list[tuple[Program, bool | None]] = []
-    known = labelled(label, program, defaults, seen, ordinary)
     made = Learner(cast(Instance, program), defaults, decided, outputs, moot, loud, channels)
-    made.plain = [(x, fails) for x, fails in ordinary if fails is not None or otherwise(x)]
 
     def asked(programs: Iterable[Program]) -> list[Labelled]:
         more = list(programs)
         return [Labelled(x, fails) for x, fails in zip(more, label(more), strict=True) if fails is not None]
 
+    known, inputs = [*seen], [x.removeprefix(deciding.GIVEN) for x in _inputs(decided.besides)]
+    with suppress(Spent):
+        parameters = [deciding.named(x) for x in decided.parameters]
+        known += asked(
+            telling(program, defaults.get(program.operator, {}), parameters, inputs, bare=decided == Decided())
+        )
+    known = labelled(label, program, defaults, known, ordinary)
+    made.plain = [(x, fails) for x, fails in ordinary if fails is not None or otherwise(x)]
     told = made.told(known)
     try:
-        names = [x.removeprefix(deciding.GIVEN) for x in _inputs(decided.besides)]
-        done = {x.program.id for x in known}
-        valued_so = (x for name in names for x in valued(program, name))
-        by_name = defaults.get(program.operator, {})
-        beyond = (x for says in decided.parameters for x in across(program, deciding.named(says), by_name))
-        known += asked(x for x in itertools.chain(valued_so, beyond) if x.id not in done)
-        told = made.told(known)
         for _ in range(ROUNDS):
             known += (more := asked(itertools.islice(made.in_doubt(known, told), AT_A_TIME)))
             if not more:

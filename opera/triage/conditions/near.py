@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from typing import Any, cast
@@ -34,6 +34,8 @@ CONVERTS = re.compile(
 """Operators that make numbers of one dtype those of another."""
 MAGNITUDES = (1.0, 500.0, -500.0, 1e6, np.nan, np.inf, -np.inf, 1e-40, 1e300)
 """Numbers within and out of the ranges of dtypes, of which other dtypes' are."""
+LEFT = 8
+"""Programs that are given what is left out, at most."""
 LARGE = 300.0
 """Numbers that are larger may be out of a range."""
 
@@ -176,6 +178,19 @@ def valued(program: Program, name: str) -> Iterator[Program]:
             made = with_input(program, name, simpler.numbered(np.full(held.shape, number), held.dtype))
             if made is not None and made != program:
                 yield made
+
+
+def telling(
+    program: Program, known: Mapping[str, Value], parameters: Iterable[str], inputs: Iterable[str], *, bare: bool
+) -> list[Program]:
+    """Return the programs that put to the test what decides: with other numbers of these inputs, and of these parameters beyond
+    their defaults; where nothing is known to decide (`bare`), with what is left out."""
+    made = [x for name in inputs for x in valued(program, name)]
+    made += [x for name in parameters for x in across(program, name, known)]
+    if bare and isinstance(program, Instance):
+        left = itertools.product(unstated(program, known), (1, 2.0))
+        made += [x for name, value in left if (x := smaller.given(program, name, value)) is not None][:LEFT]
+    return list({x.id: x for x in made}.values())
 
 
 def across(program: Program, name: str, known: Mapping[str, Value]) -> Iterator[Program]:
@@ -337,9 +352,10 @@ def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | 
 
 
 def unstated(program: Instance, known: Mapping[str, Value]) -> list[str]:
-    """Return the parameters, and inputs that stand among them, that have no value."""
+    """Return the parameters, and inputs that stand among them, that have no value; what has no default need not be given, if
+    it is not."""
     taken = {x.name for x in program.inputs if x.value is not None}
-    without = (x for x, value in known.items() if value is None)
+    without = (x for x, value in known.items() if value is None or value == NO_DEFAULT)
     names = dict.fromkeys([*(x for x, value in program.params.items() if value is None), *without])
     return [x for x in names if x not in (*taken, WRITTEN) and program.params.get(x) is None]
 

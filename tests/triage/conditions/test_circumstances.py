@@ -114,7 +114,7 @@ def test_what_decides_is_told_as_widely_as_near_programs_fail(program, fails, pa
 def test_nothing_is_told_of_forms_where_an_ordinary_input_fails_alike(says):
     program = call(np.ones((0, 1, 2), F32))
     found = borne(program, lambda x: True, Decided((), (says,)))
-    assert found == Borne(Decided(), (), found.failing, 0, True)
+    assert found == Borne(Decided(), (), found.failing, 0, True, 0, True)
     assert found.failing > 20
 
 
@@ -296,7 +296,7 @@ def test_what_passes_without_what_decides_by_itself_asks_for_nothing_more():
     program, told = call(np.ones((2, 3), F32), policy=1), Decided(("policy=1",))
     assert not borne(program, fails, told, {"policy": 0}).exact
     found = borne(program, fails, told, {"policy": 0}, moot=lambda x: shape(x)[-1:] == (4,))
-    assert found == Borne(told, (), found.failing, found.passing, True)
+    assert found == Borne(told, (), found.failing, found.passing, True, 0, False)
     assert found.failing > 0 < found.passing
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from opera.programs.program import Instance, Operand, Program
-from opera.programs.values import Tensor
+from opera.programs.values import NO_DEFAULT, Tensor
 from opera.triage.conditions import usual
 from opera.triage.conditions.circumstances import borne_out
 from opera.triage.conditions.deciding import Decided
@@ -62,3 +62,14 @@ def test_the_simplest_call_is_asked_about(most, wanted):
     assert (found.usual, found.exact, found.passing) == (wanted, True, 0)
     simple = [x for x in asked if smaller.leaves(x)[0].dtype == "float32" and not x.instances()[0].params]
     assert {smaller.leaves(x)[0].shape for x in simple} >= {(3,), (2, 3)}
+
+
+def test_what_is_left_out_is_given_before_all_else_where_nothing_is_known_to_decide():
+    """Without a seed wrong numbers are drawn; what has no default, and is not given, need not be."""
+    known = {"Any": {"mean": 0.0, "seed": NO_DEFAULT, "dtype": NO_DEFAULT}}
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return ["seed" not in x.instances()[0].params for x in programs]
+
+    found = borne_out(label, call(F32([[1, 2]]), dtype=1), known, Decided())
+    assert (found.circumstances, found.exact) == (("seed left out",), True)
