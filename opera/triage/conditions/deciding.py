@@ -116,6 +116,7 @@ def is_of(says: str, told: str) -> bool:
     """Whether a condition is told of so, or as one of several: `float64 inputs` as `float16 or float64 inputs`."""
     if dtypes.members(says):
         return dtypes.members(says) <= dtypes.members(told)
+    says, told = map(peculiar.unnamed_rank, (says, told))
     *others, last = ALTERNATIVES.split(key(told))
     last, space, rest = last.partition(" ")
     return key(says) == key(told) or key(says) in {f"{x}{space}{rest}" for x in (*others, last)}

@@ -144,7 +144,7 @@ def _ranks(program: Program) -> Iterator[Feature]:
     shapes = [_shape(program, x) for x in names]
     if len(names) > 1 and all(x is not None and len(x) == rank for x in shapes):
         many = ALL[0] if len(names) == 2 else ALL[1]
-        yield Feature(f"{many}{rank}", partial(_all_of_rank, names=names, rank=rank))
+        yield Feature(f"{many}{rank}", partial(all_of_rank, names=names, rank=rank))
     named = f"{names[0]} of rank" if len(names) > 1 else peculiar.RANK
     yield Feature(f"{named} {rank}" if len(names) > 1 else peculiar.of_rank(rank), lambda x: _rank(x) == rank)
     if rank > 1:  # without an axis nothing is computed along one
@@ -154,10 +154,11 @@ def _ranks(program: Program) -> Iterator[Feature]:
         yield Feature(f"{names[0] if len(names) > 1 else 'an input'} of another rank than 1", lambda x: _rank(x) != 1)
     for name, shape in zip(names[1:], shapes[1:], strict=True):
         if shape is not None:
-            yield Feature(f"{name} of rank {len(shape)}", partial(_all_of_rank, names=[name], rank=len(shape)))
+            yield Feature(f"{name} of rank {len(shape)}", partial(all_of_rank, names=[name], rank=len(shape)))
 
 
-def _all_of_rank(program: Program, names: Sequence[str], rank: int) -> bool:
+def all_of_rank(program: Program, names: Sequence[str], rank: int) -> bool:
+    """Whether all of these inputs are given and have so many axes."""
     return all((shape := _shape(program, x)) is not None and len(shape) == rank for x in names)
 
 

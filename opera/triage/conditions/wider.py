@@ -11,9 +11,9 @@ from typing import Any
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, dtypes
+from opera.triage.conditions import deciding, dtypes, peculiar
 from opera.triage.conditions.deciding import GIVEN
-from opera.triage.conditions.features import Feature, left_out, value_of
+from opera.triage.conditions.features import Feature, all_of_rank, left_out, value_of
 from opera.triage.conditions.near import WRITTEN, tensor
 from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit
 from opera.triage.shrink import simpler, smaller
@@ -61,6 +61,8 @@ def _feature(
         return Feature(says, lambda x: len({y.dtype for y in smaller.leaves(x)} - {"string", "bool"}) > 1)
     if deciding.is_dtype(says):
         return _dtype(says, program, failing, passing)
+    if peculiar.is_rank(says) and (made := _rank(says, program, failing, passing)) is not None:
+        return made
     if says.endswith(deciding.LEFT_OUT):
         unset = says.removesuffix(deciding.LEFT_OUT)
         others = [x for x in (x for x, y in known.items() if y is None) if x not in (unset, WRITTEN)]
@@ -75,6 +77,17 @@ def _feature(
     if says == name and name.startswith(GIVEN):
         return Feature(says, lambda x: any(f"{GIVEN}{y.name}" == name for y in x.inputs if y.value is not None))
     return Feature(says, lambda x: name in {y.key for y in deciding.conditions(x, defaults)})
+
+
+def _rank(says: str, program: Instance, failing: Sequence[Instance], passing: Sequence[Instance]) -> Feature | None:
+    """Return of which input a rank is told, where the first tensor has another: of that which the fewest have that pass."""
+    held = [(x.name, y.shape) for x in program.inputs if (y := tensor(program, x.name)) is not None]
+    if not held or peculiar.of_rank(len(held[0][1])) == says:
+        return None
+    names = [(name, len(shape)) for name, shape in held if peculiar.of_rank(len(shape)) == says]
+    made = [Feature(f"{x} of rank {y}", partial(all_of_rank, names=[x], rank=y)) for x, y in names]
+    found = [x for x in made if all(map(x.holds, failing))]
+    return min(found, key=lambda x: sum(map(x.holds, passing)), default=None)
 
 
 def _parameter(

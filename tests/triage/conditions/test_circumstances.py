@@ -164,6 +164,14 @@ MORE: list[tuple[Instance, Callable[[Instance], bool | None], Any, list[str]]] =
 ]  # fmt: skip
 
 
+def test_a_rank_is_told_of_the_input_that_has_it():
+    """A scale for each channel is refused; the zero point has its rank, too, and the picture any."""
+    program = call(np.ones((1, 2, 3), F32), F32([2]), np.uint8([1]))
+    found = borne(program, lambda x: len(shape(x, 1)) == 1, Decided((), ("a 1-d input",)))
+    assert (found.decided.besides, found.exact) == (("x1 of rank 1",), True)
+    assert deciding.is_of("a 1-d input", "x1 of rank 1") and not deciding.is_of("a 0-d input", "x1 of rank 1")
+
+
 def stated(x: Instance) -> bool | None:
     sizes = smaller.leaves(x)[1]
     return None if not isinstance(sizes, Tensor) else len(sizes.shape) == 1 and math.prod(sizes.shape) > 2
