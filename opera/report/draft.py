@@ -234,8 +234,8 @@ def _what(program: Program, told: Page, shown: Choice, quoted: Iterable[Quote] =
     fixed = _fixed(calls[0]) if len(calls) == 1 else frozenset()
     free = [x.value for x in program.inputs if x.name not in fixed]
     dtypes = list(dict.fromkeys(x.dtype for x in free if isinstance(x, Tensor | RandomTensor)))
-    given = [] if COMMON.issuperset(dtypes) and "bool" not in dtypes[:1] else dtypes
     asked = shown.reduction is not None and any(shown.reduction.near)  # then it is told to decide, or it does not
+    given = [] if asked or (COMMON.issuperset(dtypes) and "bool" not in dtypes[:1]) else dtypes
     given += ["empty input"] if tensors and 0 in tensors[0].shape and not asked else []
     given += [words for words, pattern in special(calls[0]) if pattern != EMPTY_INPUTS] if len(calls) == 1 else []
     others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default")]

@@ -10,7 +10,7 @@ import pytest
 
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import NO_DEFAULT, Tensor
-from opera.triage.conditions import usual
+from opera.triage.conditions import dtypes, usual
 from opera.triage.conditions.circumstances import borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.shrink import smaller
@@ -73,3 +73,12 @@ def test_what_is_left_out_is_given_before_all_else_where_nothing_is_known_to_dec
 
     found = borne_out(label, call(F32([[1, 2]]), dtype=1), known, Decided())
     assert (found.circumstances, found.exact) == (("seed left out",), True)
+
+
+@pytest.mark.parametrize(
+    "array", [np.array(["a", ""]), np.complex64([1j, 2]), np.array([True, False]), np.uint8([3, 1])]
+)
+def test_of_every_dtype_ordinary_calls_are_made_of_floats_and_integers(array):
+    made = [smaller.leaves(x)[0].dtype for x in usual.calls(call(array), {})]
+    assert {"float32", "int64"} == set(made)
+    assert all(x.dtype for row in dtypes.others(call(array)) for y in row.values() for x in smaller.leaves(y))
