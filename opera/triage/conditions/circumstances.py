@@ -462,7 +462,9 @@ class Learner:
         left = Decided(tuple(parameters), besides)
         more = tuple(x.says for x in told.found if x.says not in left.besides)
         failing = sum(x.fails for x in known)
-        ordinary = usual.fails([(self.program, True), *((x.program, x.fails) for x in known)], self.defaults)
+        ordinary = usual.fails(
+            [(self.program, True), *((x.program, x.fails) for x in known)], self.defaults, loud=self.loud
+        )
         return Borne(left, more, failing, len(known) - failing, told.exact, told.despite, ordinary)
 
 

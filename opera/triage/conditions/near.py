@@ -49,9 +49,12 @@ def counted(program: Program) -> Program:
 def alone(program: Program) -> Program | None:
     """Return the program of which the first output alone is asked for, None where it is said to have no other.
 
-    A library that does not name outputs tells whether there are others: it rejects this where there is one.
+    It may be one that the program itself does not ask for. A library that does not name outputs tells whether there are others:
+    it rejects this where there is one.
     """
     names = program.outputs or ("output_0",)
+    if not names[0] and isinstance(program, Instance):
+        return msgspec.structs.replace(program, outputs=("output_0",))
     if program.outputs and sum(map(bool, names)) < 2:
         return None
     return msgspec.structs.replace(program, outputs=tuple(filter(None, names))[:1])

@@ -40,13 +40,14 @@ def _numbered(program: Program, dtype: str) -> Program:
     return smaller.mapped(program, change)
 
 
-def fails(labelled: Iterable[tuple[Program, bool]], defaults: Defaults) -> bool:
+def fails(labelled: Iterable[tuple[Program, bool]], defaults: Defaults, *, loud: bool) -> bool:
     """Whether one of the programs that fail is ordinary, in the first of the ordinary dtypes that any program has of which
-    something is known."""
+    something is known; where the failure shows itself whatever is asked for (`loud`), it asks for the first output."""
     held = list(labelled)
     seen = {_dtype(x) for x, _ in held}
     dtype = next((x for x in DTYPES if x in seen), "")
-    return any(is_usual(x, defaults) and (not dtype or _dtype(x) in (dtype, "")) for x, failing in held if failing)
+    asking = (x for x, failing in held if failing and (not loud or not x.outputs or x.outputs[0]))
+    return any(is_usual(x, defaults) and (not dtype or _dtype(x) in (dtype, "")) for x in asking)
 
 
 def is_usual(program: Program, defaults: Defaults) -> bool:

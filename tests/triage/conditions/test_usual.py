@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -44,9 +45,9 @@ def test_what_is_ordinary_has_defaults_and_several_plain_numbers(program, wanted
 
 def test_of_the_dtypes_that_an_operator_takes_the_most_ordinary_one_must_fail():
     floats, integers, bytes_ = (call(np.ones(2, x)) for x in ("float32", "int64", "uint8"))
-    assert usual.fails([(integers, True), (bytes_, True)], {})
-    assert not usual.fails([(floats, False), (integers, True)], {})
-    assert usual.fails([(bytes_, True)], {})
+    assert usual.fails([(integers, True), (bytes_, True)], {}, loud=True)
+    assert not usual.fails([(floats, False), (integers, True)], {}, loud=True)
+    assert usual.fails([(bytes_, True)], {}, loud=True)
 
 
 @pytest.mark.parametrize(("most", "wanted"), [(9, True), (0, False)])
@@ -82,3 +83,15 @@ def test_of_every_dtype_ordinary_calls_are_made_of_floats_and_integers(array):
     made = [smaller.leaves(x)[0].dtype for x in usual.calls(call(array), {})]
     assert {"float32", "int64"} == set(made)
     assert all(x.dtype for row in dtypes.others(call(array)) for y in row.values() for x in smaller.leaves(y))
+
+
+@pytest.mark.parametrize("loud", [True, False])
+def test_a_call_that_asks_for_another_output_alone_is_not_ordinary_where_a_crash_hangs_on_it(loud):
+    """A converter that cannot tell indices: the pooling itself is no failure."""
+    program = msgspec.structs.replace(call(F32([[1, 2]])), outputs=("", "Indices"))
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [not x.outputs[0] for x in programs]
+
+    found = borne_out(label, program, KNOWN, Decided(), loud=loud)
+    assert (found.circumstances, found.usual) == (("an output beside the first",), not loud)
