@@ -73,17 +73,23 @@ def others(program: Program) -> Iterator[dict[str, Program]]:
     the first alone. Of what another dtype does not hold nothing is made."""
     found = smaller.leaves(program)
     dtype = found[0].dtype if found else ""
-    if dtype not in CONTAINERS or dtype in ("string", "bool"):
-        return
     for alone in (False, True) if sum(x.dtype == dtype for x in found) > 1 else (False,):
-        made = {x: _of(program, dtype, x, alone) for x in ASKED if x != dtype}
+        made = {x: of_other(program, dtype, x, alone=alone) for x in ASKED if x != dtype}
         yield {x: y for x, y in made.items() if y is not None and about_equal(y, program)}
 
 
-def _of(program: Program, dtype: str, other: str, alone: bool) -> Program | None:
-    step = partial(simpler.as_dtype, dtype=dtype, other=other)
-    whole = partial(smaller.as_dtype, dtype=dtype, other=other)
-    return smaller.applied(smaller.at(0, step) if alone else whole, program)
+def of_other(program: Program, dtype: str, other: str, *, alone: bool = False) -> Program | None:
+    """Return a program with tensors of one dtype in another, all or the first alone; 1, 2, 3, ... take the place of strings."""
+
+    def numbered(leaf: Leaf) -> Leaf:
+        return simpler.counted(simpler.numbered(np.ones(leaf.shape), other)) if leaf.dtype == dtype else leaf
+
+    change = numbered if dtype == "string" else partial(simpler.as_dtype, dtype=dtype, other=other)
+    if alone:
+        return smaller.applied(smaller.at(0, change), program)
+    if dtype == "string":
+        return smaller.applied(lambda x: smaller.mapped(x, change), program)
+    return smaller.applied(partial(smaller.as_dtype, dtype=dtype, other=other), program)  # parameters that name it, too
 
 
 def about_equal(one: Program, other: Program) -> bool:
@@ -93,6 +99,8 @@ def about_equal(one: Program, other: Program) -> bool:
 
 def _about_equal(one: Leaf, other: Leaf) -> bool:
     if not isinstance(one, Tensor) or not isinstance(other, Tensor) or one.dtype == other.dtype:
+        return True
+    if other.dtype == "string":
         return True
     now, before = (simpler.numbers(x).real.astype("float64") for x in (one, other))
     return bool(np.allclose(now, before, rtol=1e-2, atol=1.0 if "int" in one.dtype else 1e-2, equal_nan=True))

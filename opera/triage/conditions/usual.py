@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 
 import numpy as np
 
@@ -24,20 +23,10 @@ def calls(program: Program, defaults: Defaults) -> Iterator[Program]:
     simple = next(smaller.plainer_params(program, defaults))(program) or program
     own = next((x.dtype for x in smaller.leaves(program)), "")
     for dtype in DTYPES[:2]:
-        step = partial(_numbered, dtype=dtype) if own == "string" else partial(smaller.as_dtype, dtype=own, other=dtype)
-        made = simple if dtype == own else smaller.applied(step, simple)
+        made = simple if dtype == own else dtypes.of_other(simple, own, dtype)
         made = made and dtypes.ordinary(made)
         if made is not None:
             yield from near.plain(made)[:3]
-
-
-def _numbered(program: Program, dtype: str) -> Program:
-    """Return a program with numbers in place of strings."""
-
-    def change(leaf: smaller.Leaf) -> smaller.Leaf:
-        return simpler.numbered(np.ones(leaf.shape), dtype) if leaf.dtype == "string" else leaf
-
-    return smaller.mapped(program, change)
 
 
 def fails(labelled: Iterable[tuple[Program, bool]], defaults: Defaults, *, loud: bool) -> bool:
