@@ -319,7 +319,8 @@ class Learner:
             having = [x for x in passing if of.holds(x)][:OUTPUTS]
             plain = [x for x in having if self._is_moot(x)]
             found = wider.by_value(of.says, self.program, self.defaults, plain, failing)
-            read = found is not None and not any(self._is_moot(x) is not False for x in failing[:SAMPLE])
+            named = of.says.startswith(deciding.GIVEN)  # all that fail have another number, whatever it does to them
+            read = found is not None and (named or not any(self._is_moot(x) is not False for x in failing[:SAMPLE]))
             made.append(found if found is not None and read else of)
         return made
 

@@ -74,8 +74,14 @@ def others(program: Program) -> Iterator[dict[str, Program]]:
     found = smaller.leaves(program)
     dtype = found[0].dtype if found else ""
     for alone in (False, True) if sum(x.dtype == dtype for x in found) > 1 else (False,):
-        made = {x: of_other(program, dtype, x, alone=alone) for x in ASKED if x != dtype}
+        made = {x: of_other(program, dtype, x, alone=alone) for x in _asked(dtype) if x != dtype}
         yield {x: y for x, y in made.items() if y is not None and about_equal(y, program)}
+
+
+def _asked(dtype: str) -> tuple[str, ...]:
+    """Return the dtypes that are asked about beside one: of one of fewer than 8 bits, or a float of 8, all such, too."""
+    low = [x for x in CONTAINERS if re.match(r"float[48]|u?int[24]$", x)]
+    return (*ASKED, *low) if dtype in low else ASKED
 
 
 def of_other(program: Program, dtype: str, other: str, *, alone: bool = False) -> Program | None:

@@ -103,9 +103,9 @@ def _of_other_dtypes(ask: Label, program: Program, done: set[str]) -> None:
     fails = [x for x in (plain,) if x is not None and x.id not in done]
     base = plain if plain is not None and (ask(fails) == [True] or plain.id == program.id) else program
     done.update(x.id for x in fails)
-    silent = set(dtypes.ASKED)
+    said = set[str]()
     for made in dtypes.others(base):
-        new = {y.id: (x, y) for x, y in made.items() if x in silent and y.id not in done}
+        new = {y.id: (x, y) for x, y in made.items() if x not in said and y.id not in done}
         done.update(new)
         labels = ask([x for _, x in new.values()])
-        silent -= {x for (x, _), fails_so in zip(new.values(), labels, strict=True) if fails_so is not None}
+        said |= {x for (x, _), fails_so in zip(new.values(), labels, strict=True) if fails_so is not None}

@@ -85,6 +85,10 @@ def test_an_input_that_passes_as_zeros_decides_by_its_value_where_that_is_what_i
 
     found = borne(program, shows, told, {}, moot=lambda x: not shows(x), loud=True)
     assert found.decided.besides == ("input x1 other than 0",) and found.exact
+    all_moot = borne(
+        program, shows, told, {}, moot=lambda _: True, loud=True
+    )  # a reference that rounds the number to 0
+    assert all_moot.decided.besides == ("input x1 other than 0",) and all_moot.exact
     of_outputs = borne(program, shows, told, {}, moot=lambda x: not shows(x))  # what is not read is right then
     assert of_outputs.decided.besides == ("input x1",)
 
