@@ -181,6 +181,14 @@ def _kinds(program: Program, failing: Sequence[Program], passing: Sequence[Progr
         for says, part in ((f"a floating-point {name}", "float"), (f"an integer {name}", "int")):
             if part in getattr(tensor(program, name), "dtype", ""):
                 yield Feature(says, partial(_has_kind, name=name, part=part))
+        kinds = frozenset(held.dtype for x in (program, *failing) if (held := tensor(x, name)) is not None)
+        if kinds and own not in kinds:  # one that is of the first one's dtype shares it
+            yield Feature(f"{name} of {dtypes.either(kinds)}", partial(_is_of, name=name, kinds=kinds))
+
+
+def _is_of(program: Program, name: str, kinds: frozenset[str]) -> bool:
+    held = tensor(program, name)
+    return held is None or held.dtype in kinds
 
 
 def _has_dtype(program: Program, says: str) -> bool:

@@ -17,7 +17,8 @@ DTYPES = ("float32", "int64", "int32")
 
 
 def calls(program: Program, defaults: Defaults) -> Iterator[Program]:
-    """Yield the call without parameters that have a default, in ordinary dtypes, shapes and numbers."""
+    """Yield the call without parameters that have a default, in ordinary dtypes, shapes and numbers; integers beside the first
+    tensor as they are, and of int64."""
     if not isinstance(program, Instance):
         return
     simple = next(smaller.plainer_params(program, defaults))(program) or program
@@ -27,6 +28,11 @@ def calls(program: Program, defaults: Defaults) -> Iterator[Program]:
         made = made and dtypes.ordinary(made)
         if made is not None:
             yield from near.plain(made)[:3]
+            yield from near.plain(smaller.mapped(made, _as_int64))[:1]
+
+
+def _as_int64(leaf: smaller.Leaf) -> smaller.Leaf:
+    return simpler.as_dtype(leaf, leaf.dtype, "int64") if leaf.dtype in dtypes.INTEGERS else leaf
 
 
 def fails(labelled: Iterable[tuple[Program, bool]], defaults: Defaults, *, loud: bool) -> bool:

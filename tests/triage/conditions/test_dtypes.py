@@ -105,3 +105,14 @@ def test_the_first_tensor_alone_is_of_another_dtype_where_all_of_it_say_nothing(
 
     found = borne_out(label, program, {}, Decided((), ("int64 inputs",)))
     assert found.decided.besides == ("integer inputs",)
+
+
+def test_the_dtype_of_an_input_beside_the_first_is_told_where_data_of_any_fail():
+    """Sizes of int32 are refused; data that the compiler has no kernel for says nothing with sizes of int64."""
+    program = call(np.array(["a", "b"]), np.int32([1]))
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [dtype(x, 1) == "int32" or (None if dtype(x) == "string" else False) for x in programs]
+
+    found = borne_out(label, program, {}, Decided())
+    assert (found.circumstances, found.exact) == (("x1 of int32",), True)
