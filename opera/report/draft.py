@@ -42,7 +42,6 @@ from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, disputed, part
-from opera.triage.conditions import near
 from opera.triage.distinct import causes
 from opera.triage.failure import quiet
 from opera.triage.findings import Finding, alike, findings
@@ -232,8 +231,8 @@ def _what(program: Program, told: Page, shown: Choice, quoted: Iterable[Quote] =
     """Return the operator, with what is uncommon in what it is given: dtypes, an empty input, parameters not the default,
     and those on which the rule hangs that is quoted.
 
-    These stand in brackets, where nothing is known to decide: nothing says that they do. Dtypes and parameters without
-    which all near programs fail, too, do not.
+    These stand in brackets, where nothing is known to decide: nothing says that they do. Dtypes do not, where near programs
+    were asked, nor parameters without which all of these fail, too.
     """
     if shown.told:
         return program.operator
@@ -241,15 +240,14 @@ def _what(program: Program, told: Page, shown: Choice, quoted: Iterable[Quote] =
     calls = program.instances()
     failing, passing = shown.reduction.near if shown.reduction is not None else (0, 0)
     asked = bool(failing or passing)  # then it is told to decide, or it does not
-    idle = near.DTYPES if failing and not passing else ()
     fixed = _fixed(calls[0]) if len(calls) == 1 else frozenset()
     free = [x.value for x in program.inputs if x.name not in fixed]
     dtypes = list(dict.fromkeys(x.dtype for x in free if isinstance(x, Tensor | RandomTensor)))
-    given = [] if COMMON.issuperset(dtypes) and "bool" not in dtypes[:1] else [x for x in dtypes if x not in idle]
+    given = [] if asked or (COMMON.issuperset(dtypes) and "bool" not in dtypes[:1]) else dtypes
     given += ["empty input"] if tensors and 0 in tensors[0].shape and not asked else []
     given += [words for words, pattern in special(calls[0]) if pattern != EMPTY_INPUTS] if len(calls) == 1 else []
     others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default")]
-    given += others if len(others) <= 2 and told.reduced and len(calls) == 1 and not idle else []
+    given += others if len(others) <= 2 and told.reduced and len(calls) == 1 and (passing or not failing) else []
     given += quoting.ruled(calls[0], quoted) if len(calls) == 1 else []
     if blame.body(told.blame):  # a definition is read with the number at hand that shows it
         given += [f"{x.name}={x.value.numbers().item()}" for x in program.inputs if _single(x.value)]

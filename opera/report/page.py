@@ -174,7 +174,8 @@ def _near(reduced: Reduction, *, unknown: bool) -> str:
         return ""
     told = reduced.deciding or reduced.besides or reduced.circumstances
     if not passing:
-        return f"all {failing} fail that say anything: what passes is not known"
+        known = "an ordinary call among them" if reduced.usual and not told else "what passes is not known"
+        return f"all {failing} fail that say anything: {known}"
     if unknown:
         return f"{failing} fail and {passing} pass; what decides is not, or not all, known"
     odd = reduced.despite or 0

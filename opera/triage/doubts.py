@@ -6,7 +6,6 @@ and where outputs are wrong, someone else confirms the expected ones, or the doc
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
@@ -15,8 +14,9 @@ from opera.compilers.limits import limits
 from opera.libraries.documented import Wrong
 from opera.oracle.screens import SINGLE_REFERENCE
 from opera.programs.program import Instance, Program
-from opera.programs.verdicts import NEWER, Outcome
+from opera.programs.verdicts import INCONSISTENT, NEWER, UNSTABLE, Outcome
 from opera.store.rows import Verdict
+from opera.triage.conditions import dtypes
 from opera.triage.conditions.deciding import named
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL
@@ -32,6 +32,7 @@ AGAINST = 2
 CONTRADICTED = "what is told to decide does not alone: of programs in which several things differ"
 DOCUMENTED = "documented-limit"
 """Tag of a finding that the compiler's own documentation answers (opera.compilers.limits)."""
+NO_ORDINARY = "none passes, and none that fails is an ordinary call"
 UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
 """How a doubt begins that nothing but time is wanting to."""
 
@@ -94,7 +95,8 @@ def doubts(
         yield f"without {behind} the compiler says that it does not support the program: once mended it may say so of this one"
     if unexplained is not None:
         failing, passing = unexplained
-        yield f"{UNEXPLAINED}: {failing} near programs fail, {passing} pass, and nothing that is told separates them"
+        apart = f"{passing} pass, and nothing that is told separates them"
+        yield f"{UNEXPLAINED}: {failing} near programs fail, {apart if passing else NO_ORDINARY}"
     if contradicted:
         yield contradicted
 
@@ -126,11 +128,12 @@ def unexplained(of: Reduction, told: Collection[str]) -> tuple[int, int] | None:
     """Return how many near programs of a reduction fail, and pass, where it is not told why; None where it is.
 
     What is told of it may be true and not all: then it will do where few pass though they have all that is told (EXCEPTIONS).
-    Where nothing is told all must fail.
+    Where nothing is told all must fail, an ordinary call among them. What crashes, or is refused, does not pass by chance.
     """
     failing, passing = of.near
     odd = passing if of.despite is None else of.despite
-    known = of.explained or failing >= EXCEPTIONS * odd if told else of.explained and not passing
+    few = failing >= EXCEPTIONS * odd and (of.despite is None or of.outcome.verdict in (INCONSISTENT, UNSTABLE))
+    known = of.explained or few if told else of.explained and not passing and of.usual is not False
     return None if known else of.near
 
 
@@ -151,9 +154,10 @@ def contradicted(of: Reduction) -> str:
     return f"{CONTRADICTED}, {' and '.join(filter(None, odd))}" if any(odd) else ""
 
 
-def right_as_float32(deciding: Iterable[str]) -> bool:
+def right_as_float32(deciding: Collection[str]) -> bool:
     """Whether what decides is a dtype of floating-point numbers: in float32 the compiler itself gives what is expected."""
-    return any(re.fullmatch(r"((, | or )?b?float\d+)+ inputs", x) for x in deciding)
+    held = (dtypes.members(x) for x in deciding if x != dtypes.OTHER_FLOATS)
+    return dtypes.OTHER_FLOATS in deciding or any(x and x <= {"float16", "bfloat16", "float64"} for x in held)
 
 
 def stated(call: Instance, deciding: Iterable[str], outcome: Outcome) -> bool:

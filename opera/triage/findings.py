@@ -323,7 +323,8 @@ def _unexplained(chosen: Choice, laid: Blame | None) -> tuple[int, int] | None:
     of, whole = chosen.reduction, chosen.whole
     if of is None or blame.body(laid) or drawn(chosen.verdict.outcome):
         return None
-    if whole is not None and unexplained(whole, (*whole.deciding, *whole.circumstances)) is None:
+    several = len(of.program().program.operators) > 1 and not chosen.deciding  # who reads the whole sees no nodes
+    if whole is not None and not several and unexplained(whole, (*whole.deciding, *whole.circumstances)) is None:
         return None
     return unexplained(of, chosen.deciding)
 

@@ -32,6 +32,7 @@ class Reduction(msgspec.Struct, frozen=True):
         tried: What programs say of which several things differ, and of which nothing was learned: of those that have all that
             is told, how many fail and pass; and of the others (opera.triage.conditions.further).
         explained: Whether all that have what decides fail; False where more decides that is not known.
+        usual: Whether an ordinary call of the operator fails (opera.triage.conditions.usual); None: nobody asked.
         behind: Of a crash, what decides and without which the compiler says that it does not support the program; else empty.
         elements: Of all its tensors together.
         nondefault: Parameters that differ from their defaults.
@@ -59,6 +60,7 @@ class Reduction(msgspec.Struct, frozen=True):
     despite: int | None = None
     tried: tuple[int, int, int, int] = (0, 0, 0, 0)
     explained: bool = True
+    usual: bool | None = None
     behind: str = ""
     elements: int = 0
     nondefault: int = 0

@@ -45,6 +45,7 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("only after others", {"alone": False, "large": "it is not reduced"}),
         ("not reduced", {"large": "it is not reduced"}),
         ("59 near programs fail, 2 pass", {"unexplained": (59, 2)}),
+        ("9 near programs fail, none passes, and none that fails is an ordinary call", {"unexplained": (9, 0)}),
         ("onnxruntime 1.31 fails on it, too", {"dying": "onnxruntime 1.31"}),
         ("says that its input is not valid", {"invalid": True}),
         ("another 1 fails on it, too", {"invalid": True, "dying": "another 1"}),
@@ -112,7 +113,7 @@ def test_what_is_told_and_not_all_will_do_where_most_near_programs_fail(explaine
 
 
 def test_that_programs_pass_without_what_is_told_speaks_for_it():
-    found = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), near=(9, 20), explained=False, despite=2)
+    found = Reduction("F", "e", "f", "v", "t", {}, Outcome("inconsistent"), near=(9, 20), explained=False, despite=2)
     assert unexplained(found, ("k=2",)) is None
     assert unexplained(msgspec.structs.replace(found, despite=9), ("k=2",)) == (9, 20)
 
@@ -134,3 +135,15 @@ def test_programs_of_which_several_things_differ_may_speak_against_what_is_told(
     assert (wanted in " ".join(doubts(set(), 1, "", alone=True, settled=True, contradicted=said))) and bool(
         said
     ) == bool(wanted)
+
+
+def test_what_crashes_and_passes_though_it_has_all_that_is_told_does_not_do_so_by_chance():
+    found = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), near=(43, 25), explained=False, despite=1)
+    assert unexplained(found, ("input zero_point",)) == (43, 25)
+
+
+@pytest.mark.parametrize(("usual", "wanted"), [(None, None), (True, None), (False, (9, 0))])
+def test_where_nothing_is_told_an_ordinary_call_must_fail(usual, wanted):
+    found = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), near=(9, 0), usual=usual)
+    assert unexplained(found, ()) == wanted
+    assert unexplained(found, ("a 0-d input",)) is None

@@ -24,7 +24,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
 from opera.triage.alike import same_values
-from opera.triage.conditions import deciding, peculiar, wider
+from opera.triage.conditions import deciding, peculiar, usual, wider
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import of_expected, of_outputs
 from opera.triage.conditions.features import (
@@ -37,7 +37,7 @@ from opera.triage.conditions.features import (
 )
 from opera.triage.conditions.further import Tried, evenly, further
 from opera.triage.conditions.labels import Label, Labelled, labelled
-from opera.triage.conditions.near import TENSORS, near, shaped, valued
+from opera.triage.conditions.near import TENSORS, near, shaped, telling
 from opera.triage.conditions.ordinary import given_names
 from opera.triage.sentence import is_relation
 from opera.triage.shrink import simpler, smaller
@@ -66,6 +66,7 @@ class Borne(NamedTuple):
         exact: Whether all that have all that is told fail, and all others pass.
         despite: How many pass though they have all that is told, and no other reason for it is known.
         tried: What programs say of which several things differ, and nothing of what is told was learned.
+        usual: Whether an ordinary call fails (opera.triage.conditions.usual); None: nobody asked.
     """
 
     decided: Decided
@@ -75,6 +76,7 @@ class Borne(NamedTuple):
     exact: bool = True
     despite: int = 0
     tried: Tried = Tried()
+    usual: bool | None = None
 
 
 class Asking(deciding.Look, Protocol):
@@ -182,20 +184,22 @@ def borne_out(
             where nothing else is told.
     """
     ordinary: list[tuple[Program, bool | None]] = []
-    known = labelled(label, program, defaults, seen, ordinary)
     made = Learner(cast(Instance, program), defaults, decided, outputs, moot, loud, channels)
-    made.plain = [(x, fails) for x, fails in ordinary if fails is not None or otherwise(x)]
 
     def asked(programs: Iterable[Program]) -> list[Labelled]:
         more = list(programs)
         return [Labelled(x, fails) for x, fails in zip(more, label(more), strict=True) if fails is not None]
 
+    known, inputs = [*seen], [x.removeprefix(deciding.GIVEN) for x in _inputs(decided.besides)]
+    with suppress(Spent):
+        parameters = [deciding.named(x) for x in decided.parameters]
+        known += asked(
+            telling(program, defaults.get(program.operator, {}), parameters, inputs, bare=decided == Decided())
+        )
+    known = labelled(label, program, defaults, known, ordinary)
+    made.plain = [(x, fails) for x, fails in ordinary if fails is not None or otherwise(x)]
     told = made.told(known)
     try:
-        names = [x.removeprefix(deciding.GIVEN) for x in _inputs(decided.besides)]
-        done = {x.program.id for x in known}
-        known += asked(x for name in names for x in valued(program, name) if x.id not in done)
-        told = made.told(known)
         for _ in range(ROUNDS):
             known += (more := asked(itertools.islice(made.in_doubt(known, told), AT_A_TIME)))
             if not more:
@@ -304,7 +308,7 @@ class Learner:
         had = [x for x in having if renumbered(x).id not in failed]
         having = [x for x in had if not self._hides(x, bool(parameters))]
         unsure = [x for x in had if self._moot.get(x.id, False) is None]
-        own = features(program, self.defaults, failing, self._made(), self.channels) if having else ()
+        own = features(program, self.defaults, failing, self._made(), self.channels, passing) if having else ()
         given = wider.given(program, self.defaults, failing, passing, (x.says for x in told)) if having else []
         given += as_left(program, self.defaults, passing) if having else ()
         every = itertools.chain(own, given)
@@ -359,7 +363,8 @@ class Learner:
             having = [x for x in passing if of.holds(x)][:OUTPUTS]
             plain = [x for x in having if self._is_moot(x)]
             found = wider.by_value(of.says, self.program, self.defaults, plain, failing)
-            read = found is not None and not any(self._is_moot(x) is not False for x in failing[:SAMPLE])
+            named = of.says.startswith(deciding.GIVEN)  # all that fail have another number, whatever it does to them
+            read = found is not None and (named or not any(self._is_moot(x) is not False for x in failing[:SAMPLE]))
             made.append(found if found is not None and read else of)
         return made
 
@@ -507,7 +512,10 @@ class Learner:
         left = Decided(tuple(parameters), besides)
         more = tuple(x.says for x in told.found if x.says not in left.besides)
         failing = sum(x.fails for x in known)
-        return Borne(left, more, failing, len(known) - failing, exact=told.exact, despite=told.despite, tried=tried)
+        ordinary = usual.fails(
+            [(self.program, True), *((x.program, x.fails) for x in known)], self.defaults, loud=self.loud
+        )
+        return Borne(left, more, failing, len(known) - failing, told.exact, told.despite, tried, ordinary)
 
 
 def _lengths(program: Instance) -> Iterator[Program | None]:

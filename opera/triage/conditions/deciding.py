@@ -31,7 +31,7 @@ from opera.programs.verdicts import (
     UNSUPPORTED,
     Outcome,
 )
-from opera.triage.conditions import peculiar
+from opera.triage.conditions import dtypes, peculiar
 from opera.triage.conditions.near import WRITTEN
 from opera.triage.conditions.peculiar import changed
 from opera.triage.sentence import EQUAL_TO, GRAPH_INPUT, LIMIT, NO_ATTRIBUTE, NO_CONSTANT
@@ -44,7 +44,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 PLAINER = ("float32", "int64", "int32")
 """Dtypes that tensors are tried in, to see whether their own decides."""
 FLOATS, INTEGERS = ("float32", "float64"), ("int8", "uint8", "int16", "int32", "int64")
-INTEGER, SEVERAL = "integer inputs", "inputs of two dtypes"
+SEVERAL = "inputs of two dtypes"
 PARAMETER, INPUT, OUTPUT, DTYPE, FORM, OTHER = "parameter", "input", "output", "dtype", "form", "other"
 """Kinds of conditions: a parameter, the presence of an input, that an output is asked for, a dtype, how a program is written
 that may be written otherwise, and all else."""
@@ -114,6 +114,9 @@ def named(says: str) -> str:
 
 def is_of(says: str, told: str) -> bool:
     """Whether a condition is told of so, or as one of several: `float64 inputs` as `float16 or float64 inputs`."""
+    if dtypes.members(says):
+        return dtypes.members(says) <= dtypes.members(told)
+    says, told = map(peculiar.unnamed_rank, (says, told))
     *others, last = ALTERNATIVES.split(key(told))
     last, space, rest = last.partition(" ")
     return key(says) == key(told) or key(says) in {f"{x}{space}{rest}" for x in (*others, last)}
@@ -251,18 +254,20 @@ def _dtypes(program: Program) -> Iterator[Condition]:
     found = smaller.leaves(program)
     if found and found[0].dtype == "bool":  # elsewhere they are conditions and masks
         yield Condition("bool inputs", DTYPE, partial(_as_dtypes, program, "bool", (*PLAINER, "uint8")))
-    dtypes = {x.dtype for x in found} - {"string", "bool"}
-    two = "dtypes" if len(dtypes) == 2 else ""
+    own = {x.dtype for x in found} - {"string", "bool"}
+    two = "dtypes" if len(own) == 2 else ""
     if two:
-        one, other = sorted(dtypes)
+        one, other = sorted(own)
         each = [partial(_as_dtypes, program, one), partial(_as_dtypes, program, other)]
-        thirds = [x for x in (*FLOATS, *INTEGERS) if x not in dtypes]
+        thirds = [x for x in (*FLOATS, *INTEGERS) if x not in own]
         alike, unlike = each[0]([other]) + each[1]([one]), each[0](thirds) + each[1](thirds)
         yield Condition(SEVERAL, DTYPE, partial(tuple, alike), partial(tuple, unlike), one_of=two)
-    for dtype in sorted(dtypes - {"float32"}):
+    for dtype in sorted(own - {"float32"}):
         as_other = partial(_as_dtypes, program, dtype)
         if dtype in INTEGERS:
-            yield Condition(INTEGER, DTYPE, partial(as_other, FLOATS), partial(as_other, INTEGERS), one_of=two or dtype)
+            yield Condition(
+                dtypes.INTEGER, DTYPE, partial(as_other, FLOATS), partial(as_other, INTEGERS), one_of=two or dtype
+            )
         yield Condition(f"{dtype} inputs", DTYPE, partial(as_other, PLAINER), one_of=two or dtype)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, peculiar
+from opera.triage.conditions import deciding, dtypes, peculiar
 from opera.triage.conditions.near import tensor, unstated
 from opera.triage.conditions.ordinary import differing
 from opera.triage.conditions.representable import LOW, beyond, inexact, lost
@@ -28,7 +28,7 @@ ALL = ("both inputs of rank ", "all inputs of rank ")
 FLAG = re.compile(r"mode|keep|causal|noop|largest|sorted|saturate|outside|antialias|include|training|reverse")
 """Names of truth values that are written as 0 and 1."""
 FEW = 3
-"""Tensors whose lengths are compared; dtypes that are told one by one."""
+"""Tensors whose lengths are compared."""
 Lengths = tuple[int, ...]
 
 
@@ -45,11 +45,12 @@ def features(
     failing: Sequence[Program] = (),
     made: Iterable[str] = (),
     channels: Mapping[str, int] | None = None,
+    passing: Sequence[Program] = (),
 ) -> Iterator[Feature]:
     """Yield what a program has that may be told, in the order of preference.
 
     Args:
-        failing: Near programs that fail alike; of which dtypes they are is told together.
+        failing, passing: Near programs that fail alike, and that pass; of which dtypes they are is told together.
         made: Dtypes in which something is computed, which may not hold all numbers of inputs.
         channels: Inputs that are documented to have an axis of channels, and which.
     """
@@ -65,7 +66,7 @@ def features(
         yield Feature("an output beside the first", _asks_for_more)
     yield from _ranks(program)
     yield from _axes(call) if call is not None else ()
-    yield from _kinds(program, failing)
+    yield from _kinds(program, failing, passing)
     yield from _specials(program, made)
     yield from _sized(program)
     yield from _compared(program)
@@ -143,7 +144,7 @@ def _ranks(program: Program) -> Iterator[Feature]:
     shapes = [_shape(program, x) for x in names]
     if len(names) > 1 and all(x is not None and len(x) == rank for x in shapes):
         many = ALL[0] if len(names) == 2 else ALL[1]
-        yield Feature(f"{many}{rank}", partial(_all_of_rank, names=names, rank=rank))
+        yield Feature(f"{many}{rank}", partial(all_of_rank, names=names, rank=rank))
     named = f"{names[0]} of rank" if len(names) > 1 else peculiar.RANK
     yield Feature(f"{named} {rank}" if len(names) > 1 else peculiar.of_rank(rank), lambda x: _rank(x) == rank)
     if rank > 1:  # without an axis nothing is computed along one
@@ -153,10 +154,11 @@ def _ranks(program: Program) -> Iterator[Feature]:
         yield Feature(f"{names[0] if len(names) > 1 else 'an input'} of another rank than 1", lambda x: _rank(x) != 1)
     for name, shape in zip(names[1:], shapes[1:], strict=True):
         if shape is not None:
-            yield Feature(f"{name} of rank {len(shape)}", partial(_all_of_rank, names=[name], rank=len(shape)))
+            yield Feature(f"{name} of rank {len(shape)}", partial(all_of_rank, names=[name], rank=len(shape)))
 
 
-def _all_of_rank(program: Program, names: Sequence[str], rank: int) -> bool:
+def all_of_rank(program: Program, names: Sequence[str], rank: int) -> bool:
+    """Whether all of these inputs are given and have so many axes."""
     return all((shape := _shape(program, x)) is not None and len(shape) == rank for x in names)
 
 
@@ -165,27 +167,32 @@ def _rank(program: Program) -> int | None:
     return len(found[0].shape) if found else None
 
 
-def _kinds(program: Program, failing: Sequence[Program]) -> Iterator[Feature]:
-    """Yield of which dtype the first input is: a float, an integer, one of those that fail; and which others are floats or
-    integers.
+def _kinds(program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield of which dtype the first input is: of a kind of those that fail, a float, an integer, one of those that fail; and
+    which others are floats or integers.
     """
     own = _first_dtype(program)
-    for says, part in (("floating-point inputs", "float"), (deciding.INTEGER, "int")):
-        if part in own:
-            yield Feature(says, lambda x, part=part: part in _first_dtype(x))  # type: ignore[misc]
-    bad = {_first_dtype(x) for x in (program, *failing)} - {""}
-    if own and len(bad) <= FEW and len({"int" in x for x in bad}) == 1:  # floats and integers together are no kind
-        yield Feature(f"{either(bad)} inputs", lambda x: _first_dtype(x) in bad)
+    bad, good = ({_first_dtype(x) for x in of} - {""} for of in ((program, *failing), passing))
+    of_kind = [dtypes.told(bad, good)] if own else []
+    wide = [says for says in (dtypes.FLOATING, dtypes.INTEGER) if own in dtypes.KINDS[says]]
+    for says in dict.fromkeys(filter(None, of_kind + wide if len(bad) > 1 else wide + of_kind)):
+        yield Feature(says, partial(_has_dtype, says=says))
     for name in [x.name for x in program.inputs[1:]]:
         for says, part in ((f"a floating-point {name}", "float"), (f"an integer {name}", "int")):
             if part in getattr(tensor(program, name), "dtype", ""):
                 yield Feature(says, partial(_has_kind, name=name, part=part))
+        kinds = frozenset(held.dtype for x in (program, *failing) if (held := tensor(x, name)) is not None)
+        if kinds and own not in kinds:  # one that is of the first one's dtype shares it
+            yield Feature(f"{name} of {dtypes.either(kinds)}", partial(_is_of, name=name, kinds=kinds))
 
 
-def either(dtypes: Iterable[str]) -> str:
-    """Return names of dtypes as they are told: `float16, float64 or int8`."""
-    *some, last = sorted(dtypes, key=lambda x: (x.rstrip("0123456789"), len(x), x))
-    return f"{', '.join(some)} or {last}" if some else last
+def _is_of(program: Program, name: str, kinds: frozenset[str]) -> bool:
+    held = tensor(program, name)
+    return held is None or held.dtype in kinds
+
+
+def _has_dtype(program: Program, says: str) -> bool:
+    return _first_dtype(program) in dtypes.members(says)
 
 
 def _has_kind(program: Program, name: str, part: str) -> bool:
@@ -459,7 +466,7 @@ def _parities(program: Instance, failing: Sequence[Program]) -> Iterator[Feature
 
 def _numbers_of(program: Program, name: str) -> list[float]:
     held = tensor(program, name)
-    known = isinstance(held, Tensor) and re.fullmatch(r"u?int\d+|float(16|32|64)", held.dtype)
+    known = isinstance(held, Tensor) and re.fullmatch(r"u?int\d+|b?float(16|32|64)", held.dtype)
     return simpler.numbers(held).ravel().tolist() if isinstance(held, Tensor) and known else []
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from opera.programs.program import Program
+from opera.triage.conditions import dtypes, usual
 from opera.triage.conditions.near import alone, counted, near, plain
 from opera.triage.conditions.ordinary import between, comparable
 from opera.triage.shrink.minimise import Spent
@@ -45,10 +46,10 @@ def labelled(
 ) -> list[Labelled]:
     """Return near programs with their labels, what was `seen` before first, as many as there is time to ask about.
 
-    Ordinary ones (`near.plain`) come first, and are appended to `ordinary` with what was said of them. Rows of programs are
-    asked in turn, those of which nothing is said again and again when the others have ended: of a layer whose parameters
-    state sizes no other size is valid. Passing tests of another version of the operator lie on no row's other side, but
-    programs between them and this one do.
+    Ordinary ones (`near.plain`) come first, and are appended to `ordinary` with what was said of them; then all dtypes. Rows of
+    programs are asked in turn, those of which nothing is said again and again when the others have ended: of a layer whose
+    parameters state sizes no other size is valid. Passing tests of another version of the operator lie on no row's other
+    side, but programs between them and this one do.
     """
     known = [x for x in seen if x.program.operator == program.operator]
     found = {x.program.id: x for x in known if x.fails or comparable(x.program, program)}
@@ -72,8 +73,12 @@ def labelled(
             if made is not None and made.id in found and found[made.id].fails:
                 base = made  # else its numbers, or its other outputs, matter
         first = plain(base)
+        simple = {x.id: x for x in usual.calls(base, defaults) if x.id not in done}
+        done.update(simple)
+        ask([*simple.values()])
         ask([x for x in first if x.id not in done])
         done.update(x.id for x in first)
+        _of_other_dtypes(ask, base, done)
         if ordinary is not None:
             ordinary += ((x, found[x.id].fails if x.id in found else None) for x in first)
         rows = [Row(x) for x in (between(base, [x.program for x in known if not x.fails]), *near(base, defaults))]
@@ -87,3 +92,20 @@ def labelled(
     except Spent:
         pass  # those that were asked about tell what they tell
     return [x for x in found.values() if x.program.id != program.id]
+
+
+def _of_other_dtypes(ask: Label, program: Program, done: set[str]) -> None:
+    """Ask about a program in all other dtypes, with ordinary numbers if it fails with these, too; else those that hold its own.
+
+    The first tensor's dtype is changed alone where nothing is said of all of it: which inputs share a type is not known here.
+    """
+    plain = dtypes.ordinary(program)
+    fails = [x for x in (plain,) if x is not None and x.id not in done]
+    base = plain if plain is not None and (ask(fails) == [True] or plain.id == program.id) else program
+    done.update(x.id for x in fails)
+    said = set[str]()
+    for made in dtypes.others(base):
+        new = {y.id: (x, y) for x, y in made.items() if x not in said and y.id not in done}
+        done.update(new)
+        labels = ask([x for _, x in new.values()])
+        said |= {x for (x, _), fails_so in zip(new.values(), labels, strict=True) if fails_so is not None}

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
 
 from opera.programs.program import Instance, Operand, Program, with_params
 from opera.programs.values import NO_DEFAULT, RandomTensor, Tensor, Value
+from opera.triage.conditions import dtypes
 from opera.triage.conditions.peculiar import changed
 from opera.triage.shrink import shapes, simpler, smaller
 from opera.triage.shrink.smaller import Defaults, Leaf
 
-DTYPES = ("float16", "float64", "float32", "int64", "int32", "uint8", "int8")
-"""Dtypes that take another's place."""
 WRITTEN = "out"
 """Parameter of NumPy and PyTorch that says where a result is written: no operand, and nothing of the mathematics."""
 TENSORS = 3
@@ -35,6 +34,8 @@ CONVERTS = re.compile(
 """Operators that make numbers of one dtype those of another."""
 MAGNITUDES = (1.0, 500.0, -500.0, 1e6, np.nan, np.inf, -np.inf, 1e-40, 1e300)
 """Numbers within and out of the ranges of dtypes, of which other dtypes' are."""
+LEFT = 8
+"""Programs that are given what is left out, at most."""
 LARGE = 300.0
 """Numbers that are larger may be out of a range."""
 
@@ -48,9 +49,12 @@ def counted(program: Program) -> Program:
 def alone(program: Program) -> Program | None:
     """Return the program of which the first output alone is asked for, None where it is said to have no other.
 
-    A library that does not name outputs tells whether there are others: it rejects this where there is one.
+    It may be one that the program itself does not ask for. A library that does not name outputs tells whether there are others:
+    it rejects this where there is one.
     """
     names = program.outputs or ("output_0",)
+    if not names[0] and isinstance(program, Instance):
+        return msgspec.structs.replace(program, outputs=("output_0",))
     if program.outputs and sum(map(bool, names)) < 2:
         return None
     return msgspec.structs.replace(program, outputs=tuple(filter(None, names))[:1])
@@ -154,27 +158,19 @@ def _ordinary(program: Program) -> Iterator[Program | None]:
 
 def _dtypes(program: Program) -> Iterator[Program | None]:
     """Yield programs with tensors of another dtype, if their numbers are the same in it."""
-    for dtype in dict.fromkeys(x.dtype for x in smaller.leaves(program) if x.dtype in DTYPES):
-        for other in DTYPES:
+    for dtype in dict.fromkeys(x.dtype for x in smaller.leaves(program) if x.dtype in dtypes.ASKED):
+        for other in dtypes.ASKED:
             made = (
                 smaller.applied(partial(smaller.as_dtype, dtype=dtype, other=other), program)
                 if other != dtype
                 else None
             )
-            if made is not None and all(map(_about_equal, smaller.leaves(made), smaller.leaves(program))):
+            if made is not None and dtypes.about_equal(made, program):
                 yield made
 
 
 def _with_numbers(leaf: Leaf, numbers: np.ndarray[Any, Any]) -> Leaf:
     return simpler.numbered(numbers, leaf.dtype)
-
-
-def _about_equal(one: Leaf, other: Leaf) -> bool:
-    """Whether numbers are about the same in another dtype: 300 is no uint8, 1e6 no float16."""
-    if not isinstance(one, Tensor) or not isinstance(other, Tensor) or one.dtype == other.dtype:
-        return True
-    now, before = (x.array().astype("float64") for x in (one, other))
-    return bool(np.allclose(now, before, rtol=1e-2, atol=1.0 if "int" in one.dtype else 1e-2, equal_nan=True))
 
 
 def valued(program: Program, name: str) -> Iterator[Program]:
@@ -184,6 +180,33 @@ def valued(program: Program, name: str) -> Iterator[Program]:
         for number in (0, 1, 2, 3):
             made = with_input(program, name, simpler.numbered(np.full(held.shape, number), held.dtype))
             if made is not None and made != program:
+                yield made
+
+
+def telling(
+    program: Program, known: Mapping[str, Value], parameters: Iterable[str], inputs: Iterable[str], *, bare: bool
+) -> list[Program]:
+    """Return the programs that put to the test what decides: with other numbers of these inputs, and of these parameters beyond
+    their defaults; where nothing is known to decide (`bare`), with what is left out."""
+    made = [x for name in inputs for x in valued(program, name)]
+    made += [x for name in parameters for x in across(program, name, known)]
+    if bare and isinstance(program, Instance):
+        left = itertools.product(unstated(program, known), (1, 2.0))
+        made += [x for name, value in left if (x := smaller.given(program, name, value)) is not None][:LEFT]
+    return list({x.id: x for x in made}.values())
+
+
+def across(program: Program, name: str, known: Mapping[str, Value]) -> Iterator[Program]:
+    """Yield a call with numbers of a parameter that lie on the other side of its default: 0.5, 0, -1 for beta=2.0."""
+    held, plain = program.instances()[0].params.get(name), smaller.default(known, name)
+    if not isinstance(program, Instance) or type(held) not in (int, float) or type(plain) not in (int, float):
+        return
+    own, default = cast(float, held), cast(float, plain)
+    numbers = (default - 1, default / 2, 0, -1) if own > default else (default + 1, default * 2, 0)
+    for number in dict.fromkeys(x for x in numbers if (x < default) is (own > default) and x != default):
+        if number == int(number) or isinstance(held, float):
+            made = smaller.with_param(program, name, float(number) if isinstance(held, float) else int(number))
+            if made is not None:
                 yield made
 
 
@@ -305,7 +328,8 @@ def _simplest(program: Instance, known: Mapping[str, Value]) -> Iterator[Program
 
 def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
     """Yield programs with parameters that have no value given one: the number that another has, which may lose its own; a
-    tensor as long as an axis of the first, of the shape of another, or of none, all together and each; 1, true, an axis."""
+    tensor as long as an axis of the first, of the shape of another, or of none, all together and each; 1, 2.0, true, an
+    axis."""
     names = unstated(program, known)
     numbers = {x: y for x, y in program.params.items() if isinstance(y, int | float) and not isinstance(y, bool)}
     for name in names:
@@ -325,15 +349,16 @@ def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | 
             whole = with_input(whole, name, value) if whole is not None else None
         yield whole
         yield from (with_input(program, name, value) for name in names if len(names) > 1)
-    plain: tuple[Value, ...] = (1, True, (0,))
+    plain: tuple[Value, ...] = (1, 2.0, True, (0,))
     for value, name in itertools.product(plain, names):
         yield smaller.given(program, name, value)
 
 
 def unstated(program: Instance, known: Mapping[str, Value]) -> list[str]:
-    """Return the parameters, and inputs that stand among them, that have no value."""
+    """Return the parameters, and inputs that stand among them, that have no value; what has no default need not be given, if
+    it is not."""
     taken = {x.name for x in program.inputs if x.value is not None}
-    without = (x for x, value in known.items() if value is None)
+    without = (x for x, value in known.items() if value is None or value == NO_DEFAULT)
     names = dict.fromkeys([*(x for x, value in program.params.items() if value is None), *without])
     return [x for x in names if x not in (*taken, WRITTEN) and program.params.get(x) is None]
 

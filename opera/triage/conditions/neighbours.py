@@ -47,7 +47,7 @@ class Neighbours:
     def chosen(self, says: str) -> bool:
         """Whether a condition is a rank that the search alone has chosen: the first program has none such."""
         ranked = peculiar.is_rank(says)
-        return ranked and says not in {peculiar.of_rank(rank) for _, _, rank in self.ranks}
+        return ranked and peculiar.unnamed_rank(says) not in {peculiar.of_rank(rank) for _, _, rank in self.ranks}
 
 
 def _ranks(program: Program) -> Iterator[tuple[str, str, int]]:

@@ -80,7 +80,13 @@ def of_rank(rank: int) -> str:
 
 def is_rank(says: str) -> bool:
     """Whether this tells how many axes an input has."""
-    return says.startswith((RANK, of_rank(0), of_rank(1)))
+    return unnamed_rank(says).startswith((RANK, of_rank(0), of_rank(1)))
+
+
+def unnamed_rank(says: str) -> str:
+    """Return how it is told without a name that an input of this name has so many axes (`B of rank 1`); all else as it is."""
+    found = re.fullmatch(r"\S+ of rank (\d+)", says)
+    return of_rank(int(found[1])) if found else says
 
 
 def group(program: Program, says: str) -> str:

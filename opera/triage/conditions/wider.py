@@ -11,9 +11,9 @@ from typing import Any
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding
+from opera.triage.conditions import deciding, dtypes, peculiar
 from opera.triage.conditions.deciding import GIVEN
-from opera.triage.conditions.features import Feature, either, left_out, value_of
+from opera.triage.conditions.features import Feature, all_of_rank, left_out, value_of
 from opera.triage.conditions.near import WRITTEN, tensor
 from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit
 from opera.triage.shrink import simpler, smaller
@@ -61,6 +61,8 @@ def _feature(
         return Feature(says, lambda x: len({y.dtype for y in smaller.leaves(x)} - {"string", "bool"}) > 1)
     if deciding.is_dtype(says):
         return _dtype(says, program, failing, passing)
+    if peculiar.is_rank(says) and (made := _rank(says, program, failing, passing)) is not None:
+        return made
     if says.endswith(deciding.LEFT_OUT):
         unset = says.removesuffix(deciding.LEFT_OUT)
         others = [x for x in (x for x, y in known.items() if y is None) if x not in (unset, WRITTEN)]
@@ -75,6 +77,17 @@ def _feature(
     if says == name and name.startswith(GIVEN):
         return Feature(says, lambda x: any(f"{GIVEN}{y.name}" == name for y in x.inputs if y.value is not None))
     return Feature(says, lambda x: name in {y.key for y in deciding.conditions(x, defaults)})
+
+
+def _rank(says: str, program: Instance, failing: Sequence[Instance], passing: Sequence[Instance]) -> Feature | None:
+    """Return of which input a rank is told, where the first tensor has another: of that which the fewest have that pass."""
+    held = [(x.name, y.shape) for x in program.inputs if (y := tensor(program, x.name)) is not None]
+    if not held or peculiar.of_rank(len(held[0][1])) == says:
+        return None
+    names = [(name, len(shape)) for name, shape in held if peculiar.of_rank(len(shape)) == says]
+    made = [Feature(f"{x} of rank {y}", partial(all_of_rank, names=[x], rank=y)) for x, y in names]
+    found = [x for x in made if all(map(x.holds, failing))]
+    return min(found, key=lambda x: sum(map(x.holds, passing)), default=None)
 
 
 def _parameter(
@@ -95,7 +108,7 @@ def _parameter(
     good = [x for x in good if x not in bad and x != own]  # it passes with these for another reason
     numbers, others = (list(filter(_number, x)) for x in ((own, *bad), (default, *good)))
     least: Any = max(others, default=None)
-    if len(numbers) > len(bad) and all(x in (default, 1) for x in others) and others and min(numbers) > least:
+    if len(numbers) > len(bad) and others and least in (default, 1) and min(numbers) > least:
         return Feature(f"{name} > {least}", partial(_beyond, name=name, known=known, least=least))
     stated = default is not None and default != NO_DEFAULT
     words = f"{name} other than {deciding.said(default)}" if stated else f"{name} given"
@@ -156,8 +169,7 @@ def _at_limit(other: Program, program: Instance, name: str, known: Mapping[str, 
 
 def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: Sequence[Instance]) -> Feature | None:
     """Return how it is told with which dtypes of inputs near programs fail."""
-    own = says.partition(" ")[0]
-    ours = deciding.INTEGERS if own == "integer" else (own,)
+    ours = dtypes.members(says)
     place = next((n for n, x in enumerate(smaller.leaves(program)) if x.dtype in ours), None)
     if place is None:
         return None
@@ -168,11 +180,11 @@ def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: S
 
     bad, good = ({of(x) for x in (program, *failing)} - {""}, {of(x) for x in passing} - {""})
     good -= bad  # it passes with one of them for another reason
-    if own == "integer" and all("int" in x for x in bad):
-        return Feature(says, lambda x: "int" in of(x))
-    if len(bad) > 3 or (bad >= {"float32"}):
-        return Feature("non-float32 inputs", lambda x: of(x) != "float32") if good == {"float32"} else None
-    return Feature(f"{either(bad)} inputs", lambda x: of(x) in bad)
+    if "float32" in bad and not good:
+        return None
+    alone = says == dtypes.INTEGER and len(bad) == 1  # no other integer passes
+    words = says if alone else dtypes.told(bad, good)
+    return Feature(words, lambda x: of(x) in dtypes.members(words)) if words else None
 
 
 def _equal(program: Program, name: str) -> bool:

@@ -18,8 +18,7 @@ from opera.programs.verdicts import INCONSISTENT, Outcome, newer
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import reduction
-from opera.triage.conditions import deciding, peculiar
-from opera.triage.conditions.features import either
+from opera.triage.conditions import deciding, dtypes, peculiar
 from opera.triage.distinct import kinship
 from opera.triage.doubts import SMALL
 from opera.triage.reduction import Reduction
@@ -173,7 +172,7 @@ def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
 
     def stands(says: str) -> str:
         if deciding.is_dtype(says):
-            return _together(says, [dtypes for x in told if (dtypes := set(filter(deciding.is_dtype, x)))])
+            return _together(says, [of_dtypes for x in told if (of_dtypes := set(filter(deciding.is_dtype, x)))])
         of_kind = next((x for x in (kinship.special, peculiar.is_rank) if x(says)), None)
         return says if of_kind is None or all(says in x for x in told) else ""
 
@@ -192,11 +191,10 @@ def _together(says: str, others: Sequence[Collection[str]]) -> str:
     if all(says in x for x in others):
         return says
     told = {says}.union(*others)
-    names = {y for x in told - {deciding.INTEGER} for y in deciding.ALTERNATIVES.split(x.removesuffix(" inputs"))}
-    if all(re.fullmatch(r"u?int\d+", x) for x in names):
-        return deciding.INTEGER if deciding.INTEGER in told else f"{either(names)} inputs"
-    floats = deciding.INTEGER not in told and all(re.fullmatch(r"b?float\d+(_\w+)?", x) for x in names)
-    return f"{either(names)} inputs" if floats else ""
+    names = frozenset[str]().union(*map(dtypes.members, told))
+    kinds = (x for x in dtypes.KINDS if x in told and dtypes.members(x) == names)
+    alike = all(map(dtypes.members, told)) and (names <= dtypes.INTEGERS or names <= dtypes.FLOATS)
+    return next(kinds, f"{dtypes.either(names)} inputs") if alike else ""
 
 
 def _needs(of: Reduction) -> set[str]:

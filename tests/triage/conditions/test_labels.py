@@ -104,7 +104,7 @@ def test_rows_that_say_nothing_give_way_to_others():
 def test_nothing_is_asked_twice_and_no_more_than_there_is_room_for():
     ask = Asking(lambda x: FAILS)
     labels.labelled(ask.label, call(np.ones((2, 1, 3), F32), np.ones((2, 3), F32), a=1, b=2.0, axes=[1]), {}, [])
-    assert len({x.id for x in ask.asked}) == len(ask.asked) <= 70
+    assert len({x.id for x in ask.asked}) == len(ask.asked) <= 85
 
 
 def test_what_passes_by_chance_tells_nothing():

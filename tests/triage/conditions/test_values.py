@@ -85,6 +85,10 @@ def test_an_input_that_passes_as_zeros_decides_by_its_value_where_that_is_what_i
 
     found = borne(program, shows, told, {}, moot=lambda x: not shows(x), loud=True)
     assert found.decided.besides == ("input x1 other than 0",) and found.exact
+    all_moot = borne(
+        program, shows, told, {}, moot=lambda _: True, loud=True
+    )  # a reference that rounds the number to 0
+    assert all_moot.decided.besides == ("input x1 other than 0",) and all_moot.exact
     of_outputs = borne(program, shows, told, {}, moot=lambda x: not shows(x))  # what is not read is right then
     assert of_outputs.decided.besides == ("input x1",)
 
@@ -223,3 +227,25 @@ def test_only_calls_of_the_same_operator_tell_which_inputs_may_be_left_out():
     known = {"Any": {"low": None, "high": None}}
     found = circumstances.of(ask, program, known, Decided(("low left out",)))
     assert found.decided.parameters == ("low left out",)
+
+
+@pytest.mark.parametrize(
+    ("fails", "wanted"),
+    [
+        (lambda x: x > 1, "beta > 1"),
+        (lambda x: x != 1, "beta other than 1"),
+        (lambda x: x not in (0, 1), "beta other than 1"),
+    ],
+)
+@pytest.mark.parametrize("value", [2, 2.0])
+def test_a_number_that_decides_is_asked_on_both_sides_of_its_default(fails, wanted, value):
+    program = call(F32([[1, 2]]), beta=value)
+    found = borne(program, lambda x: fails(x.params.get("beta", 1)), Decided((f"beta={value}",)), {"beta": 1})
+    assert found.decided.parameters == (wanted,)
+
+
+@given(st.integers(-3, 3) | st.floats(-3, 3, width=16), st.integers(-2, 2))
+def test_numbers_across_the_default_are_of_the_same_type_and_on_its_other_side(value, default):
+    made = [x.params["k"] for x in near.across(call(F32([1]), k=value), "k", {"k": default})]
+    assert all(type(x) is type(value) and (x < default) is (value > default) and x != default for x in made)
+    assert value == default or made

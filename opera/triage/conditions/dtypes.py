@@ -1,0 +1,112 @@
+"""Dtypes of inputs: in which others a program is asked about, and how those are told with which it fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
+
+import numpy as np
+
+from opera.programs.program import Program
+from opera.programs.values import CONTAINERS, Tensor
+from opera.triage.shrink import simpler, smaller
+from opera.triage.shrink.smaller import Leaf
+
+ASKED = (
+    "float32", "float64", "int64", "int32", "float16", "bfloat16", "uint8", "int8", "uint64", "uint32", "int16", "uint16",
+)  # fmt: skip
+"""Dtypes that take another's place, those first that are the most common."""
+FLOATS, UNSIGNED, INTEGERS = (frozenset(x for x in CONTAINERS if re.match(y, x)) for y in ("b?float", "uint", "u?int"))
+INTEGER, FLOATING = "integer inputs", "floating-point inputs"
+OTHER_FLOATS, NO_FLOAT32 = f"{FLOATING} other than float32", "non-float32 inputs"
+KINDS: Mapping[str, frozenset[str]] = {
+    "unsigned inputs": UNSIGNED,
+    INTEGER: INTEGERS,
+    OTHER_FLOATS: FLOATS - {"float32"},
+    FLOATING: FLOATS,
+    NO_FLOAT32: (FLOATS | INTEGERS) - {"float32"},
+}
+"""How dtypes are told together, the fewest first."""
+
+
+def told(failing: Collection[str], passing: Collection[str]) -> str:
+    """Return how it is told that programs of these dtypes fail; empty where those that fail are no kind.
+
+    Several are told as the least kind that has them all, if none of it passes; that float32 is none of it, if it passes.
+    """
+    bad, good = frozenset(failing), frozenset(passing) - frozenset(failing)
+    if "float32" in bad and not bad <= FLOATS:
+        return ""
+    for says, kind in KINDS.items() if len(bad) > 1 else ():
+        plain = "float32" in bad if says == FLOATING else "float32" in good or says not in (OTHER_FLOATS, NO_FLOAT32)
+        if bad <= kind and not good & kind and plain:
+            return says
+    return f"{either(bad)} inputs" if bad else ""
+
+
+def either(dtypes: Iterable[str]) -> str:
+    """Return names of dtypes as they are told: `float16, float64 or int8`."""
+    *some, last = sorted(dtypes, key=lambda x: (x.rstrip("0123456789"), len(x), x))
+    return f"{', '.join(some)} or {last}" if some else last
+
+
+def members(says: str) -> frozenset[str]:
+    """Return the dtypes that are told so: `float16 or float64 inputs`; none where something else is told."""
+    names = re.split(r", | or ", says.removesuffix(" inputs")) if says.endswith(" inputs") else []
+    return KINDS.get(says) or (frozenset(names) if CONTAINERS.keys() >= set(names) else frozenset())
+
+
+def ordinary(program: Program) -> Program | None:
+    """Return a program with 1, 2, 3, ... in all tensors of the first one's dtype that do not state sizes beside it."""
+    first = next(iter(smaller.leaves(program)), None)
+
+    def change(leaf: Leaf) -> Leaf:
+        data = first is not None and leaf.dtype == first.dtype and (leaf is first or not smaller.states(leaf))
+        return simpler.counted(leaf) if data else leaf
+
+    return smaller.applied(lambda x: smaller.mapped(x, change), program)
+
+
+def others(program: Program) -> Iterator[dict[str, Program]]:
+    """Yield a program by the other dtypes that its tensors may have: all of the first one's, for these may share a type, then
+    the first alone. Of what another dtype does not hold nothing is made."""
+    found = smaller.leaves(program)
+    dtype = found[0].dtype if found else ""
+    for alone in (False, True) if sum(x.dtype == dtype for x in found) > 1 else (False,):
+        made = {x: of_other(program, dtype, x, alone=alone) for x in _asked(dtype) if x != dtype}
+        yield {x: y for x, y in made.items() if y is not None and about_equal(y, program)}
+
+
+def _asked(dtype: str) -> tuple[str, ...]:
+    """Return the dtypes that are asked about beside one: of one of fewer than 8 bits, or a float of 8, all such, too."""
+    low = [x for x in CONTAINERS if re.match(r"float[48]|u?int[24]$", x)]
+    return (*ASKED, *low) if dtype in low else ASKED
+
+
+def of_other(program: Program, dtype: str, other: str, *, alone: bool = False) -> Program | None:
+    """Return a program with tensors of one dtype in another, all or the first alone; 1, 2, 3, ... take the place of strings."""
+
+    def numbered(leaf: Leaf) -> Leaf:
+        return simpler.counted(simpler.numbered(np.ones(leaf.shape), other)) if leaf.dtype == dtype else leaf
+
+    change = numbered if dtype == "string" else partial(simpler.as_dtype, dtype=dtype, other=other)
+    if alone:
+        return smaller.applied(smaller.at(0, change), program)
+    if dtype == "string":
+        return smaller.applied(lambda x: smaller.mapped(x, change), program)
+    return smaller.applied(partial(smaller.as_dtype, dtype=dtype, other=other), program)  # parameters that name it, too
+
+
+def about_equal(one: Program, other: Program) -> bool:
+    """Whether numbers are about the same in other dtypes: 300 is no uint8, 1e6 no float16."""
+    return all(map(_about_equal, smaller.leaves(one), smaller.leaves(other)))
+
+
+def _about_equal(one: Leaf, other: Leaf) -> bool:
+    if not isinstance(one, Tensor) or not isinstance(other, Tensor) or one.dtype == other.dtype:
+        return True
+    if other.dtype == "string":
+        return True
+    now, before = (simpler.numbers(x).real.astype("float64") for x in (one, other))
+    return bool(np.allclose(now, before, rtol=1e-2, atol=1.0 if "int" in one.dtype else 1e-2, equal_nan=True))

@@ -1,0 +1,118 @@
+"""Dtypes are told together as widely as programs of them fail; all that the library admits are asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Tensor
+from opera.triage.conditions import deciding, dtypes
+from opera.triage.conditions.circumstances import borne_out
+from opera.triage.conditions.deciding import Decided
+from opera.triage.conditions.labels import labelled
+from opera.triage.shrink import smaller
+
+F32 = np.float32
+FLOATS, INTS = {"float16", "float32", "float64", "bfloat16"}, {"int8", "int16", "int32", "int64"}
+UNSIGNED = {"uint8", "uint16", "uint32", "uint64"}
+
+
+def call(*arrays: Any) -> Instance:
+    given = tuple(Operand(f"x{n}", Tensor.of(np.asarray(x))) for n, x in enumerate(arrays))
+    return Instance("onnx", "Any", {}, given, ("y",), {"opset": {"": 22}})
+
+
+def dtype(program: Program, place: int = 0) -> str:
+    return smaller.leaves(program)[place].dtype
+
+
+@pytest.mark.parametrize(
+    ("failing", "passing", "wanted"),
+    [
+        ({"uint16", "uint64"}, {"int8", "float32"}, "unsigned inputs"),
+        ({"uint16", "uint64"}, {"uint8", "float32"}, "uint16 or uint64 inputs"),
+        ({"int32", "int64", "uint32"}, FLOATS, "integer inputs"),
+        ({"float16", "float64", "bfloat16"}, {"float32"}, "floating-point inputs other than float32"),
+        ({"float16", "float64"}, {"float32", "bfloat16"}, "float16 or float64 inputs"),
+        ({"float16", "float32"}, {"int32"}, "floating-point inputs"),
+        ({"float64", "int32"}, {"float32"}, "non-float32 inputs"),
+        ({"float32", "int32"}, {"int8"}, ""),
+        ({"bfloat16"}, FLOATS, "bfloat16 inputs"),
+    ],
+)
+def test_dtypes_are_told_as_the_least_kind_of_which_none_passes(failing, passing, wanted):
+    assert dtypes.told(failing, passing) == wanted
+
+
+@given(st.frozensets(st.sampled_from(dtypes.ASKED), min_size=1), st.frozensets(st.sampled_from(dtypes.ASKED)))
+def test_all_that_fail_are_told_and_none_that_passes(failing, passing):
+    says = dtypes.told(failing, passing)
+    assert not says or (failing <= dtypes.members(says) and not (passing - failing) & dtypes.members(says))
+    assert not says or all(deciding.is_of(f"{x} inputs", says) for x in failing)
+
+
+@pytest.mark.parametrize(
+    ("of", "fails", "wanted"),
+    [
+        ("string", lambda x: x == "string", "string inputs"),
+        ("uint64", lambda x: "uint" in x, "unsigned inputs"),
+        ("int64", lambda x: "int" in x, "integer inputs"),
+        ("bfloat16", lambda x: "float" in x and x != "float32", "floating-point inputs other than float32"),
+        ("float16", lambda x: x in ("float16", "bfloat16"), "bfloat16 or float16 inputs"),
+    ],
+)
+def test_every_dtype_is_asked_about_with_all_inputs_that_share_it(of, fails, wanted):
+    held = (
+        Tensor.of(np.uint16([16256, 16384]), of)
+        if of == "bfloat16"
+        else Tensor.of(np.array([1, 2], of if of != "string" else None))
+    )
+    held = Tensor.of(np.array(["a", "b"])) if of == "string" else held
+    program = Instance("onnx", "Any", {}, tuple(Operand(x, held) for x in "ab"), ("y",), {"opset": {"": 22}})
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [fails(dtype(x)) if dtype(x) == dtype(x, 1) else None for x in programs]
+
+    found = borne_out(label, program, {}, Decided((), (f"{of} inputs",) if of != "string" else ()))
+    assert (found.decided.besides or found.circumstances, found.exact) == ((wanted,), True)
+
+
+@pytest.mark.parametrize("matter", [False, True])
+def test_large_numbers_do_not_keep_dtypes_from_being_asked_about(matter):
+    """What fails with ordinary numbers, too, is asked in dtypes that do not hold its own."""
+    program, asked = call(np.array([3, 2**40])), list[Program]()
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        asked.extend(programs)
+        return [not matter or x == program for x in programs]
+
+    labelled(label, program, {}, [])
+    assert ("uint8" in map(dtype, asked)) is not matter
+
+
+def test_the_first_tensor_alone_is_of_another_dtype_where_all_of_it_say_nothing():
+    """Indices have the dtype of the data by chance."""
+    program = call(np.int64([[1, 2]]), np.int64([0]))
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return ["int" in dtype(x) if dtype(x, 1) == "int64" else None for x in programs]
+
+    found = borne_out(label, program, {}, Decided((), ("int64 inputs",)))
+    assert found.decided.besides == ("integer inputs",)
+
+
+def test_the_dtype_of_an_input_beside_the_first_is_told_where_data_of_any_fail():
+    """Sizes of int32 are refused; data that the compiler has no kernel for says nothing with sizes of int64."""
+    program = call(np.array(["a", "b"]), np.int32([1]))
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [dtype(x, 1) == "int32" or (None if dtype(x) == "string" else False) for x in programs]
+
+    found = borne_out(label, program, {}, Decided())
+    assert (found.circumstances, found.exact) == (("x1 of int32",), True)
