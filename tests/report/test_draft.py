@@ -395,7 +395,7 @@ def test_a_title_names_the_dtypes_that_the_operator_leaves_open_where_they_are_u
 
 
 @pytest.mark.parametrize(
-    ("near", "told"), [((28, 0), "EyeLike"), ((28, 3), "EyeLike (uint8, k=1)"), ((0, 0), "EyeLike (uint8, k=1)")]
+    ("near", "told"), [((28, 0), "EyeLike"), ((28, 3), "EyeLike (k=1)"), ((0, 0), "EyeLike (uint8, k=1)")]
 )
 def test_a_dtype_without_which_all_fail_alike_is_not_in_a_title(near, told):
     call = Instance(

@@ -115,7 +115,7 @@ def test_what_decides_is_told_as_widely_as_near_programs_fail(program, fails, pa
 def test_nothing_is_told_of_forms_where_an_ordinary_input_fails_alike(says):
     program = call(np.ones((0, 1, 2), F32))
     found = borne(program, lambda x: True, Decided((), (says,)))
-    assert found == Borne(Decided(), (), found.failing, 0, True, 0, True)
+    assert found == Borne(Decided(), (), found.failing, 0, True, 0, usual=True)
     assert found.failing > 20
 
 
