@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import msgspec
 
 from opera import compilers
 from opera.compilers import LOWERED
 from opera.compilers.shared.packing import Made
+from opera.errors import NoAnswer
 from opera.libraries import bounds
 from opera.oracle import manner
 from opera.oracle.screens import AGREEING, ILL_CONDITIONED
 from opera.pool import clock
-from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Program, Provenance
 from opera.programs.values import Value
 from opera.programs.verdicts import (
@@ -28,7 +26,6 @@ from opera.programs.verdicts import (
     UNSTABLE,
     Outcome,
 )
-from opera.run import plan
 from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
 from opera.triage.conditions.labels import Labelled
@@ -44,6 +41,8 @@ AT_A_TIME = 8
 """Programs that are asked about at a time, where an answer is quick."""
 QUICK = 0.5
 """Seconds of a quick answer."""
+FORMS = ("shape", "dtype")
+"""Symptoms of an output in another form, whose numbers may be right."""
 SILENT = 3
 """Programs of each symptom that are remembered as wrong where the target fails in words."""
 
@@ -104,6 +103,7 @@ class Asker:
         self._masked = False
         self.outcomes: dict[str, Outcome] = {}
         self.programs: dict[str, Program] = {}
+        self._computed: dict[str, list[Value] | None] = {}
         self._witnessed: dict[tuple[str, str], dict[str, Outcome]] = defaultdict(dict)
 
     def __call__(self, programs: Sequence[Program]) -> list[bool]:
@@ -214,15 +214,19 @@ class Asker:
 
     def silent(self) -> list[Program]:
         """Return programs that were asked about and give wrong finite outputs without a word, where the target fails in words
-        or ends the process: a few of each symptom, the smallest first.
+        or ends the process, and wrong numbers where it gives another form: a few of each symptom, the smallest first.
         """
-        if self.target is None or self.target.verdict in (INCONSISTENT, UNSTABLE):
+        if self.target is None or self.target.verdict == UNSTABLE:
             return []
+        if self.target.verdict == INCONSISTENT and self.target.symptom not in FORMS:
+            return []
+        symptoms = ("value",) if self.target.verdict == INCONSISTENT else ()
         found: dict[str, list[Program]] = defaultdict(list)
         for x in self.within([self.programs[name] for name in self.outcomes if name in self.programs]):
             shown = self.outcomes[x.id]
             empty = any(0 in leaf.shape for leaf in smaller.leaves(x))  # compilers have rules of their own for such
-            if shown.verdict == INCONSISTENT and not shown.details.get("not_finite") and not empty:
+            wrong = shown.verdict == INCONSISTENT and shown.symptom in (symptoms or (shown.symptom,))
+            if wrong and not shown.details.get("not_finite") and not empty:
                 found[shown.symptom].append(x)
         return [x for of in found.values() for x in sorted(of, key=smaller.elements)[:SILENT]]
 
@@ -299,11 +303,15 @@ class Asker:
         return passing if count else []
 
     def reference(self, program: Program) -> list[Value] | None:
-        """Return what the library itself computes for a program, None where it rejects it."""
-        with tempfile.TemporaryDirectory() as kept:
-            self._one(program, msgspec.structs.replace(self.question, keep=Path(kept)))
-            held = migrated.folder(Path(kept), plan.test_id(program.id, plan.exporter_id(program.library)))
-            return migrated.read_values(held, "expected") if (held / "manifest.json").is_file() else None
+        """Return what the library itself computes for a program, None where it rejects it. Raises Spent."""
+        if program.id not in self._computed:
+            if self.budget is not None and self.budget.spent():
+                raise Spent
+            try:
+                self._computed[program.id] = self.probe.expected(captured(program))
+            except NoAnswer:  # it ended its worker
+                self._computed[program.id] = None
+        return self._computed[program.id]
 
     def stated(self, program: Program, expected: Sequence[Value]) -> Outcome:
         """Return what a program shows if its outputs are to be these, whatever its library says of it."""

@@ -44,6 +44,7 @@ from opera.triage.failure import alike, moved, words
 from opera.triage.reducer import witness
 from opera.triage.reducer.asking import Asker, Budget, captured
 from opera.triage.reducer.loud import held, holds, louder
+from opera.triage.reducer.single import form_alone
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
 from opera.triage.shrink import shapes, smaller
@@ -103,6 +104,9 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
                 ask.find_witness(kept[-1])
             ask.begin(kept[-1], known, defaults)
             ask.plain = partial(holds, held(kept[-1]))
+        if made := form_alone(ask, kept[-1], defaults):
+            kept += made
+            ask.begin(kept[-1], known, defaults)
         if newer(ask.outcomes[kept[-1].id]) and (made := _as_of_older(ask, kept[-1])):
             kept += made
             ask.begin(kept[-1], known, defaults)
@@ -111,6 +115,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             ask.find_witness(kept[-1])
         first = len(kept) - 1
         minimise(kept[-1], defaults, ask, kept.append)
+        if _constructed(ask, kept, defaults):
+            minimise(kept[-1], defaults, ask, kept.append)
         if _shortened(ask, defaults, kept):
             minimise(kept[-1], defaults, ask, kept.append)
         if ask.withdraw(kept, first):
@@ -196,13 +202,36 @@ def innermost(ask: Asker, kept: list[Program], defaults: dict[str, Mapping[str, 
 
     What the library knows of the last is returned; `defaults` gets those of all operators that are called. Raises Spent.
     """
-    known = ask.probe.known(kept[-1].library, kept[-1])
-    defaults.update({name: {key: values.decode(x) for key, x in of.items()} for name, of in known.defaults.items()})
+    known = _known(ask, kept[-1], defaults)
     while (piece := _piece(ask, kept[-1], known.pieces)) is not None:
         kept.append(piece)
         ask.target = ask.outcomes[piece.id]
         known = ask.probe.known(piece.library, piece)
     return known
+
+
+def _known(ask: Asker, program: Program, defaults: dict[str, Mapping[str, Value]]) -> Known:
+    """Return what the library knows of a program; `defaults` gets those of its operators."""
+    known = ask.probe.known(program.library, program)
+    defaults.update({name: {key: values.decode(x) for key, x in of.items()} for name, of in known.defaults.items()})
+    return known
+
+
+def _constructed(ask: Asker, kept: list[Program], defaults: dict[str, Mapping[str, Value]]) -> bool:
+    """Append the program with a sequence that the model makes in place of one that it is given, if it fails so; return whether
+    it does. Few users feed sequences, and compilers that take none would refuse the program once its bug is mended.
+    """
+    program, library = kept[-1], libraries.get(kept[-1].library)
+    if not isinstance(program, Instance) or not hasattr(library, "embedded"):
+        return False
+    fed = [x.name for x in program.inputs if isinstance(x.value, values.Sequence)]
+    made = [x for name in fed for x in cast(Embedding, library).embedded(program, name)]
+    failed = [ask.fails(x, elsewhere=True) for x in ask.look(made)]
+    found = [x for x, fails in zip(made, ask.passed(made, failed), strict=True) if fails][:1]
+    if found:
+        kept += found
+        ask.begin(found[0], _known(ask, found[0], defaults), defaults)
+    return bool(found)
 
 
 def _patient(limits: Limits, outcome: Outcome) -> Limits:
