@@ -70,6 +70,7 @@ class Asker:
             may be no program at all, for a library does not check all that its specification says.
         slow: Ask others that pass it, too slow for every program.
         routes: Ask the same frontend by variants that pass it.
+        critics: Ask others that do not run the target either, but find no fault in it: what they do find one in is no program.
         more: Routes that did not pass what a search ended with, and are asked about every program from then on.
         beside: Asks the other frontends that were asked about what the search began with, whatever they showed.
         budget: What asking may take.
@@ -90,6 +91,7 @@ class Asker:
         self.slow: Sequence[Question] = ()
         self.routes: Sequence[Question] = ()
         self.more: list[Question] = []
+        self.critics: list[Question] = []
         self.budget: Budget | None = None
         self.batch, self.asked = AT_A_TIME, 0
         self.target: Outcome | None = None
@@ -127,6 +129,10 @@ class Asker:
             wanted = [program for program, fails in zip(programs, failed, strict=True) if fails]
             self._ask(wanted, one, self._witnessed[one.frontend, one.variant])
             failed = [fails and self._witnesses(x, one) for x, fails in zip(programs, failed, strict=True)]
+        for one in self.critics:
+            said = self._witnessed[one.frontend, one.variant]
+            self._ask([x for x, fails in zip(programs, failed, strict=True) if fails], one, said)
+            failed = [fails and not witness.unlawful(said[x.id]) for x, fails in zip(programs, failed, strict=True)]
         return list(failed)
 
     def _witnesses(self, program: Program, witness: Question) -> bool:
@@ -292,6 +298,30 @@ class Asker:
         for route in self.routes if self.witness not in self.routes else ():
             self.more += self._taken_back(found, first, [route])
         return len(found) < before
+
+    def criticised(self, found: list[Program], first: int) -> bool:
+        """Take back what others say to be none, of a shape that must be another, who said no such thing of what is at `first`;
+        return whether there was such. They are asked about every program from then on. Raises Spent.
+
+        Nobody is asked where somebody passes the last, or confirms what is expected.
+        """
+        last = found[-1]
+        if (
+            self.witness is not None
+            or self.slow
+            or self.outcomes[last.id].details.get(AGREEING)
+            or last == found[first]
+        ):
+            return False
+        shown = [(x, self._one(last, x)) for x in self.beside]
+        if any(x.verdict == PASS for _, x in shown):
+            return False
+        saying = [x for x, now in shown if witness.unlawful(now) and not witness.unlawful(self._one(found[first], x))]
+        for one in saying:
+            self.critics.append(one)
+            count = witness.lost(found[first:], lambda x, one=one: not witness.unlawful(self._one(x, one)))  # type: ignore[misc]
+            del found[len(found) - count :]
+        return bool(saying)
 
     def _taken_back(self, found: list[Program], first: int, by: Sequence[Question]) -> list[Question]:
         """Take back what none of these passes at the end who pass what is at `first`; return those if there was such."""

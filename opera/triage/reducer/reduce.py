@@ -123,6 +123,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             minimise(kept[-1], defaults, ask, kept.append)
         if _fitted(ask, defaults, kept, first):
             minimise(kept[-1], defaults, ask, kept.append)
+        if ask.criticised(kept, first):
+            minimise(kept[-1], defaults, ask, kept.append)
         _alone(ask, kept)
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
