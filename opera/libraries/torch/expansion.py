@@ -92,7 +92,9 @@ def _instances(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> It
     from opera.libraries.torch import calls as torch_calls
     from opera.libraries.torch.codec import NotRepresentable
 
-    schema = tuple("input" if x.name == "self" else x.name for x in getattr(getattr(target, "_schema", None), "arguments", ()))
+    schema = tuple(
+        "input" if x.name == "self" else x.name for x in getattr(getattr(target, "_schema", None), "arguments", ())
+    )
     name = _public(str(getattr(getattr(target, "overloadpacket", None), "__name__", "")), schema)
     if name:
         args, named = _by_name(name, list(schema), args)
@@ -119,10 +121,10 @@ def _by_name(name: str, schema: list[str], args: tuple[Any, ...]) -> tuple[tuple
 
 @cache
 def _public(name: str, schema: tuple[str, ...] = ()) -> str:
-    """Return the operator that an ATen operator's name is known by, one that knows names of its `schema` if there is such; else nothing.
+    """Return the operator that an ATen operator's name is known by, else nothing: one that knows names of its `schema`, if any.
 
     `linalg_det` is `torch.linalg.det`, `log_sigmoid` `torch.nn.functional.logsigmoid`, and `cross_entropy_loss`
-    `torch.nn.functional.cross_entropy`. `unfold`, along a dimension, is that of a tensor, and no window of `torch.nn.functional`.
+    `torch.nn.functional.cross_entropy`. `unfold`, along a dimension, is a tensor's, and not that of windows.
     """
     known = _squeezed()
     inner = name.partition("_")[2]

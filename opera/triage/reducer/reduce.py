@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from statistics import median
 from typing import Any, cast
 
 import msgspec
@@ -36,6 +37,7 @@ from opera.programs.verdicts import (
 from opera.run import plan
 from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
+from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage.alike import same_answer, same_values
@@ -56,6 +58,8 @@ SEARCH = 0.75
 """Share of that for the search; the rest is for asking what decides, whatever the search left."""
 PATIENCE = 10.0
 """Seconds that a candidate may take: one that is much slower than a member is no smaller."""
+HANGS, SLOWER = 2.0, 10.0
+"""Seconds after which a candidate hangs, and so many times the usual ones, whichever is more: each takes all of them."""
 TRIED = 3
 """Members that are looked at, the smallest first, until one fails by the library's own reference."""
 BACK = 6
@@ -173,6 +177,9 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict, *, varying: bool
         frontend=verdict.frontend, variant=verdict.variant, environment=verdict.environment,
         limits=_patient(probe.limits, verdict.outcome), screened=verdict.outcome.verdict == INCONSISTENT,
     )  # fmt: skip
+    if verdict.outcome.verdict == TIMEOUT:
+        usual = stored_verdicts.seconds(workspace, verdict.frontend, verdict.environment)
+        question = msgspec.structs.replace(question, limits=hanging(question.limits or probe.limits, usual.values()))
     quick, slow = witness.passing(workspace, verdict)
     ask = Asker(probe, question, quick, witness.beside(workspace, verdict))
     ask.slow, ask.routes = slow, witness.routes(workspace, verdict)
@@ -241,6 +248,14 @@ def _patient(limits: Limits, outcome: Outcome) -> Limits:
     if outcome.verdict == OUT_OF_MEMORY:
         return limits
     return msgspec.structs.replace(limits, seconds=min(limits.seconds, PATIENCE))
+
+
+def hanging(limits: Limits, usual: Iterable[float]) -> Limits:
+    """Return the limits of what may hang: ten times what a test usually takes, and two seconds at least. What is left is
+    confirmed by the limits of a run.
+    """
+    seconds = max(HANGS, SLOWER * median(list(usual) or [0.0]))
+    return msgspec.structs.replace(limits, seconds=min(limits.seconds, seconds))
 
 
 def _piece(ask: Asker, program: Program, forms: Iterable[dict[str, Any]]) -> Program | None:
