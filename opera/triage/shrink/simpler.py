@@ -28,7 +28,7 @@ def ordinary(dtype: str) -> tuple[str, ...]:
     """Return the dtypes that may take the place of an exotic one, the first first; nothing of what is ordinary itself."""
     if dtype in ORDINARY:
         return ()
-    return ("float32",) if "int" not in dtype else ("int64", "int32")
+    return ("float32",) if "int" not in dtype else ("int64", "int32", "float32")
 
 
 def cost(value: Value) -> int:
