@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, cast
@@ -127,6 +128,19 @@ class KnowRequest(msgspec.Struct, frozen=True):
     program: bytes
 
 
+class ExpectRequest(msgspec.Struct, frozen=True):
+    """Say what the library computes for a program: `captured` is the JSON of its form()."""
+
+    library: str
+    captured: bytes
+
+
+class Expected(msgspec.Struct, frozen=True):
+    """The outputs of a program, packed; empty where its library rejects it."""
+
+    values: bytes = b""
+
+
 class OpenRequest(msgspec.Struct, frozen=True):
     """Read an artefact of a test as a program of the `library` whose models are such files."""
 
@@ -183,6 +197,17 @@ def known(payload: KnowRequest) -> Known:
     less = cast(libraries.Nesting, library).shortened(program) if hasattr(library, "shortened") else []
     said = _bounds(library, [program, *found])
     return Known(encoded, tuple(x.form() for x in found), why, forms, said, tuple(x.form() for x in less))
+
+
+def expected(payload: ExpectRequest) -> Expected:
+    """Compute what is expected of a program; its test goes again."""
+    with tempfile.TemporaryDirectory() as above:
+        held = Path(above) / "test"
+        try:
+            libraries.get(payload.library).wrap(parse_captured(payload.captured), held.name, held)
+        except (InvalidTest, CorpusError):
+            return Expected()
+        return Expected(migrated.pack(read_values(held, "expected")))
 
 
 def opened(payload: OpenRequest) -> Opened:

@@ -29,10 +29,20 @@ from opera.pool.pool import Pool
 from opera.pool.workers import DONE, Result
 from opera.programs import migrated
 from opera.programs.program import Captured, Program
+from opera.programs.values import Value
 from opera.programs.verdicts import AGAIN, ERROR, INCONSISTENT, INVALID, Job, Limits, Outcome
 from opera.run import plan, tasks
 from opera.run.groups import NOTHING, compiler_group, library_group, patches, unpatched
-from opera.run.library_side import Known, KnowRequest, Opened, OpenRequest, ScreenReply, ScreenRequest
+from opera.run.library_side import (
+    Expected,
+    ExpectRequest,
+    Known,
+    KnowRequest,
+    Opened,
+    OpenRequest,
+    ScreenReply,
+    ScreenRequest,
+)
 from opera.run.outcomes import outcome_of, reached
 from opera.run.prepare import VALID, Preparation
 from opera.run.transitions import unexported, with_screens
@@ -284,6 +294,16 @@ class Probe:
         """
         found: Known = self._says(library, KnowRequest(library, program.canonical()), "known").decode(Known)
         return found
+
+    def expected(self, captured: Captured) -> list[Value] | None:
+        """Return what the library of a program computes for it, None where it rejects it; no compiler is asked.
+
+        Raises NoAnswer where it cannot be asked.
+        """
+        library = captured.program.library
+        request = ExpectRequest(library, msgspec.json.encode(captured.form()))
+        found: Expected = self._says(library, request, "expected").decode(Expected)
+        return migrated.unpack(found.values) if found.values else None
 
     def opened(self, library: str, test: str, artefact: str) -> Opened:
         """Return an artefact of a stored test as a program of the library whose models are such files.

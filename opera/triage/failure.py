@@ -92,11 +92,17 @@ def drifted(one: Outcome, other: Outcome) -> bool:
     details = _without(one.details, then)
     if then and not before:  # it drew numbers, which always differ; the other draws none
         details = {**details, "wrong": {x: y.removesuffix(" and values") for x, y in details.get("wrong", {}).items()}}
-    if conceals(details, other.details):
+    if conceals(details, other.details) or _gains(details, other.details):
         return True
     if not before or not then:
         return _kinds(one) != _kinds(other)
     return not manner.keeps(before, then, str(one.details.get("output", "")))
+
+
+def _gains(details: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether an output whose form alone was wrong has wrong numbers, too: that is another mistake beside it."""
+    wrong, then = details.get("wrong") or {}, other.get("wrong") or {}
+    return any(then.get(name) == f"{x} and values" for name, x in wrong.items())
 
 
 def _without(details: Mapping[str, Any], left: Mapping[str, Any]) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def RoiAlignOp : Instruction<[RoiAlign]> {
   let W = dim(3..9);
   X : [N, C, H, W] in -10..10;
   let n = 1..4;
-  rois : [n, 4] in 0.0..6.0;
+  let rois = [[0.0..3.0, 0.0..3.0, 3.0..6.0, 3.0..6.0] for x in range(n)];  // x1 <= x2 and y1 <= y2: what else a region is, is not said
   batch_indices : [n] in 0..N-1;
   let mode = {"avg", "max"};
   let coordinate_transformation_mode = {"half_pixel", "output_half_pixel"};

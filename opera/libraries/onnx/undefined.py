@@ -166,6 +166,20 @@ def _quantize(call: Call) -> str | None:
     return Undefined(f"QuantizeLinear of NaN to an integer has no result; {int(nans.sum())} such", nans)
 
 
+def _align(call: Call) -> str | None:
+    """RoiAlign's regions are (x1, y1) to (x2, y2): one that ends before it begins has no size, and no samples."""
+    rois = call.tensor("rois", 1)
+    if rois is None or len(rois.shape) != 2 or rois.shape[1] != 4:
+        return None
+    left, top, right, bottom = rois.numbers().T
+    turned = int(((right < left) | (bottom < top)).sum())
+    return (
+        f"RoiAlign of a region that ends before it begins has no result; {turned} of {rois.shape[0]}"
+        if turned
+        else None
+    )
+
+
 def _arg(call: Call) -> str | None:
     """ArgMax-12 added select_last_index and with it a rule for ties; before, none is given."""
     data = call.tensor("data", 0)
@@ -293,6 +307,7 @@ RULES: Mapping[str, Rule] = {
     "Range": _range,
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"), _reduce),
     **dict.fromkeys(("ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"), _reduce),
+    "RoiAlign": _align,
     "Scatter": _scatter,
     "ScatterElements": _scatter,
     "ScatterND": _scatter,

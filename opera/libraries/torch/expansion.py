@@ -92,9 +92,13 @@ def _instances(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> It
     from opera.libraries.torch import calls as torch_calls
     from opera.libraries.torch.codec import NotRepresentable
 
-    name = _public(str(getattr(getattr(target, "overloadpacket", None), "__name__", "")))
+    schema = tuple(
+        "input" if x.name == "self" else x.name for x in getattr(getattr(target, "_schema", None), "arguments", ())
+    )
+    name = _public(str(getattr(getattr(target, "overloadpacket", None), "__name__", "")), schema)
     if name:
-        args, named = _by_name(name, [x.name for x in target._schema.arguments], args)
+        args, named = _by_name(name, list(schema), args)
+        kwargs = {"input" if x == "self" else x: value for x, value in kwargs.items()}
         with suppress(NotRepresentable, CorpusError):
             yield torch_calls.instance(name, args, {**named, **kwargs})
 
@@ -116,17 +120,19 @@ def _by_name(name: str, schema: list[str], args: tuple[Any, ...]) -> tuple[tuple
 
 
 @cache
-def _public(name: str) -> str:
-    """Return the operator that an ATen operator's name is known by, else nothing.
+def _public(name: str, schema: tuple[str, ...] = ()) -> str:
+    """Return the operator that an ATen operator's name is known by, else nothing: one that knows names of its `schema`, if any.
 
     `linalg_det` is `torch.linalg.det`, `log_sigmoid` `torch.nn.functional.logsigmoid`, and `cross_entropy_loss`
-    `torch.nn.functional.cross_entropy`.
+    `torch.nn.functional.cross_entropy`. `unfold`, along a dimension, is a tensor's, and not that of windows.
     """
     known = _squeezed()
     inner = name.partition("_")[2]
     names = [f"{space}.{name}" for space in NAMESPACES] + [f"{space}.{inner}" for space in NAMESPACES[3:]]
     names += [f"{NAMESPACES[1]}.{name.removesuffix('_loss')}"] if name.endswith("_loss") else []
-    exact = next((x for x in names if x in torch_api.operators()), "")
+    found = [x for x in names if x in torch_api.operators()]
+    said = {*schema} - {"input"}
+    exact = next((x for x in found if not said or said & {*torch_api.formals(x)}), next(iter(found), ""))
     if exact or not name or name.startswith("_"):
         return exact
     return next((known[x.replace("_", "")] for x in names if x.replace("_", "") in known), "")
@@ -134,4 +140,4 @@ def _public(name: str) -> str:
 
 @cache
 def _squeezed() -> dict[str, str]:
-    return {name.replace("_", ""): name for name in torch_api.operators()}
+    return {x.replace("_", ""): x for x in torch_api.operators() if not x.rpartition(".")[2].startswith("__")}

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import msgspec
 
 from opera import compilers
 from opera.compilers import LOWERED
 from opera.compilers.shared.packing import Made
+from opera.errors import NoAnswer
 from opera.libraries import bounds
 from opera.oracle import manner
 from opera.oracle.screens import AGREEING, ILL_CONDITIONED
 from opera.pool import clock
-from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Program, Provenance
 from opera.programs.values import Value
 from opera.programs.verdicts import (
@@ -28,7 +26,6 @@ from opera.programs.verdicts import (
     UNSTABLE,
     Outcome,
 )
-from opera.run import plan
 from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
 from opera.triage.conditions.labels import Labelled
@@ -46,6 +43,8 @@ AT_A_TIME = 8
 """Programs that are asked about at a time, where an answer is quick."""
 QUICK = 0.5
 """Seconds of a quick answer."""
+FORMS = ("shape", "dtype")
+"""Symptoms of an output in another form, whose numbers may be right."""
 SILENT = 3
 """Programs of each symptom that are remembered as wrong where the target fails in words."""
 
@@ -73,6 +72,7 @@ class Asker:
             may be no program at all, for a library does not check all that its specification says.
         slow: Ask others that pass it, too slow for every program.
         routes: Ask the same frontend by variants that pass it.
+        critics: Ask others that do not run the target either, but find no fault in it: what they do find one in is no program.
         more: Routes that did not pass what a search ended with, and are asked about every program from then on.
         beside: Asks the other frontends that were asked about what the search began with, whatever they showed.
         budget: What asking may take.
@@ -93,6 +93,7 @@ class Asker:
         self.slow: Sequence[Question] = ()
         self.routes: Sequence[Question] = ()
         self.more: list[Question] = []
+        self.critics: list[Question] = []
         self.budget: Budget | None = None
         self.batch, self.asked = AT_A_TIME, 0
         self.target: Outcome | None = None
@@ -106,6 +107,7 @@ class Asker:
         self._masked = False
         self.outcomes: dict[str, Outcome] = {}
         self.programs: dict[str, Program] = {}
+        self._computed: dict[str, list[Value] | None] = {}
         self._witnessed: dict[tuple[str, str], dict[str, Outcome]] = defaultdict(dict)
 
     def __call__(self, programs: Sequence[Program]) -> list[bool]:
@@ -129,6 +131,10 @@ class Asker:
             wanted = [program for program, fails in zip(programs, failed, strict=True) if fails]
             self._ask(wanted, one, self._witnessed[one.frontend, one.variant])
             failed = [fails and self._witnesses(x, one) for x, fails in zip(programs, failed, strict=True)]
+        for one in self.critics:
+            said = self._witnessed[one.frontend, one.variant]
+            self._ask([x for x, fails in zip(programs, failed, strict=True) if fails], one, said)
+            failed = [fails and not witness.unlawful(said[x.id]) for x, fails in zip(programs, failed, strict=True)]
         return list(failed)
 
     def _witnesses(self, program: Program, witness: Question) -> bool:
@@ -221,15 +227,19 @@ class Asker:
 
     def silent(self) -> list[Program]:
         """Return programs that were asked about and give wrong finite outputs without a word, where the target fails in words
-        or ends the process: a few of each symptom, the smallest first.
+        or ends the process, and wrong numbers where it gives another form: a few of each symptom, the smallest first.
         """
-        if self.target is None or self.target.verdict in (INCONSISTENT, UNSTABLE):
+        if self.target is None or self.target.verdict == UNSTABLE:
             return []
+        if self.target.verdict == INCONSISTENT and self.target.symptom not in FORMS:
+            return []
+        symptoms = ("value",) if self.target.verdict == INCONSISTENT else ()
         found: dict[str, list[Program]] = defaultdict(list)
         for x in self.within([self.programs[name] for name in self.outcomes if name in self.programs]):
             shown = self.outcomes[x.id]
             empty = any(0 in leaf.shape for leaf in smaller.leaves(x))  # compilers have rules of their own for such
-            if shown.verdict == INCONSISTENT and not shown.details.get("not_finite") and not empty:
+            wrong = shown.verdict == INCONSISTENT and shown.symptom in (symptoms or (shown.symptom,))
+            if wrong and not shown.details.get("not_finite") and not empty:
                 found[shown.symptom].append(x)
         return [x for of in found.values() for x in sorted(of, key=smaller.elements)[:SILENT]]
 
@@ -296,6 +306,30 @@ class Asker:
             self.more += self._taken_back(found, first, [route])
         return len(found) < before
 
+    def criticised(self, found: list[Program], first: int) -> bool:
+        """Take back what others say to be none, of a shape that must be another, who said no such thing of what is at `first`;
+        return whether there was such. They are asked about every program from then on. Raises Spent.
+
+        Nobody is asked where somebody passes the last, or confirms what is expected.
+        """
+        last = found[-1]
+        if (
+            self.witness is not None
+            or self.slow
+            or self.outcomes[last.id].details.get(AGREEING)
+            or last == found[first]
+        ):
+            return False
+        shown = [(x, self._one(last, x)) for x in self.beside]
+        if any(x.verdict == PASS for _, x in shown):
+            return False
+        saying = [x for x, now in shown if witness.unlawful(now) and not witness.unlawful(self._one(found[first], x))]
+        for one in saying:
+            self.critics.append(one)
+            count = witness.lost(found[first:], lambda x, one=one: not witness.unlawful(self._one(x, one)))  # type: ignore[misc]
+            del found[len(found) - count :]
+        return bool(saying)
+
     def _taken_back(self, found: list[Program], first: int, by: Sequence[Question]) -> list[Question]:
         """Take back what none of these passes at the end who pass what is at `first`; return those if there was such."""
         passing = [x for x in by if self._one(found[first], x).verdict == PASS]
@@ -306,11 +340,15 @@ class Asker:
         return passing if count else []
 
     def reference(self, program: Program) -> list[Value] | None:
-        """Return what the library itself computes for a program, None where it rejects it."""
-        with tempfile.TemporaryDirectory() as kept:
-            self._one(program, msgspec.structs.replace(self.question, keep=Path(kept)))
-            held = migrated.folder(Path(kept), plan.test_id(program.id, plan.exporter_id(program.library)))
-            return migrated.read_values(held, "expected") if (held / "manifest.json").is_file() else None
+        """Return what the library itself computes for a program, None where it rejects it. Raises Spent."""
+        if program.id not in self._computed:
+            if self.budget is not None and self.budget.spent():
+                raise Spent
+            try:
+                self._computed[program.id] = self.probe.expected(captured(program))
+            except NoAnswer:  # it ended its worker
+                self._computed[program.id] = None
+        return self._computed[program.id]
 
     def stated(self, program: Program, expected: Sequence[Value]) -> Outcome:
         """Return what a program shows if its outputs are to be these, whatever its library says of it."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from statistics import median
 from typing import Any, cast
 
 import msgspec
@@ -36,6 +37,7 @@ from opera.programs.verdicts import (
 from opera.run import plan
 from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
+from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage.alike import same_answer, same_values
@@ -44,6 +46,7 @@ from opera.triage.failure import alike, moved, words
 from opera.triage.reducer import witness
 from opera.triage.reducer.asking import Asker, Budget, captured
 from opera.triage.reducer.loud import held, holds, louder
+from opera.triage.reducer.single import form_alone
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
 from opera.triage.shrink import shapes, smaller
@@ -55,6 +58,8 @@ SEARCH = 0.75
 """Share of that for the search; the rest is for asking what decides, whatever the search left."""
 PATIENCE = 10.0
 """Seconds that a candidate may take: one that is much slower than a member is no smaller."""
+HANGS, SLOWER = 2.0, 10.0
+"""Seconds after which a candidate hangs, and so many times the usual ones, whichever is more: each takes all of them."""
 TRIED = 3
 """Members that are looked at, the smallest first, until one fails by the library's own reference."""
 BACK = 6
@@ -103,6 +108,9 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
                 ask.find_witness(kept[-1])
             ask.begin(kept[-1], known, defaults)
             ask.plain = partial(holds, held(kept[-1]))
+        if made := form_alone(ask, kept[-1], defaults):
+            kept += made
+            ask.begin(kept[-1], known, defaults)
         if newer(ask.outcomes[kept[-1].id]) and (made := _as_of_older(ask, kept[-1])):
             kept += made
             ask.begin(kept[-1], known, defaults)
@@ -111,11 +119,15 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             ask.find_witness(kept[-1])
         first = len(kept) - 1
         minimise(kept[-1], defaults, ask, kept.append)
+        if _constructed(ask, kept, defaults):
+            minimise(kept[-1], defaults, ask, kept.append)
         if _shortened(ask, defaults, kept):
             minimise(kept[-1], defaults, ask, kept.append)
         if ask.withdraw(kept, first):
             minimise(kept[-1], defaults, ask, kept.append)
         if _fitted(ask, defaults, kept, first):
+            minimise(kept[-1], defaults, ask, kept.append)
+        if ask.criticised(kept, first):
             minimise(kept[-1], defaults, ask, kept.append)
         _alone(ask, kept)
         _spare(ask, defaults, kept)
@@ -167,6 +179,9 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict, *, varying: bool
         frontend=verdict.frontend, variant=verdict.variant, environment=verdict.environment,
         limits=_patient(probe.limits, verdict.outcome), screened=verdict.outcome.verdict == INCONSISTENT,
     )  # fmt: skip
+    if verdict.outcome.verdict == TIMEOUT:
+        usual = stored_verdicts.seconds(workspace, verdict.frontend, verdict.environment)
+        question = msgspec.structs.replace(question, limits=hanging(question.limits or probe.limits, usual.values()))
     quick, slow = witness.passing(workspace, verdict)
     ask = Asker(probe, question, quick, witness.beside(workspace, verdict))
     ask.slow, ask.routes = slow, witness.routes(workspace, verdict)
@@ -198,8 +213,7 @@ def innermost(ask: Asker, kept: list[Program], defaults: dict[str, Mapping[str, 
 
     What the library knows of the last is returned; `defaults` gets those of all operators that are called. Raises Spent.
     """
-    known = ask.probe.known(kept[-1].library, kept[-1])
-    defaults.update({name: {key: values.decode(x) for key, x in of.items()} for name, of in known.defaults.items()})
+    known = _known(ask, kept[-1], defaults)
     while (piece := _piece(ask, kept[-1], known.pieces)) is not None:
         kept.append(piece)
         ask.target = ask.outcomes[piece.id]
@@ -207,11 +221,43 @@ def innermost(ask: Asker, kept: list[Program], defaults: dict[str, Mapping[str, 
     return known
 
 
+def _known(ask: Asker, program: Program, defaults: dict[str, Mapping[str, Value]]) -> Known:
+    """Return what the library knows of a program; `defaults` gets those of its operators."""
+    known = ask.probe.known(program.library, program)
+    defaults.update({name: {key: values.decode(x) for key, x in of.items()} for name, of in known.defaults.items()})
+    return known
+
+
+def _constructed(ask: Asker, kept: list[Program], defaults: dict[str, Mapping[str, Value]]) -> bool:
+    """Append the program with a sequence that the model makes in place of one that it is given, if it fails so; return whether
+    it does. Few users feed sequences, and compilers that take none would refuse the program once its bug is mended.
+    """
+    program, library = kept[-1], libraries.get(kept[-1].library)
+    if not isinstance(program, Instance) or not hasattr(library, "embedded"):
+        return False
+    fed = [x.name for x in program.inputs if isinstance(x.value, values.Sequence)]
+    made = [x for name in fed for x in cast(Embedding, library).embedded(program, name)]
+    failed = [ask.fails(x, elsewhere=True) for x in ask.look(made)]
+    found = [x for x, fails in zip(made, ask.passed(made, failed), strict=True) if fails][:1]
+    if found:
+        kept += found
+        ask.begin(found[0], _known(ask, found[0], defaults), defaults)
+    return bool(found)
+
+
 def _patient(limits: Limits, outcome: Outcome) -> Limits:
     """Return the limits of a candidate; what takes long, or much, is asked for with those of the run."""
     if outcome.verdict == OUT_OF_MEMORY:
         return limits
     return msgspec.structs.replace(limits, seconds=min(limits.seconds, PATIENCE))
+
+
+def hanging(limits: Limits, usual: Iterable[float]) -> Limits:
+    """Return the limits of what may hang: ten times what a test usually takes, and two seconds at least. What is left is
+    confirmed by the limits of a run.
+    """
+    seconds = max(HANGS, SLOWER * median(list(usual) or [0.0]))
+    return msgspec.structs.replace(limits, seconds=min(limits.seconds, seconds))
 
 
 def _piece(ask: Asker, program: Program, forms: Iterable[dict[str, Any]]) -> Program | None:

@@ -5,10 +5,11 @@ A library does not check all that its specification says: an evaluator takes an 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from opera.programs.program import Program
-from opera.programs.verdicts import PASS
+from opera.programs.verdicts import CRASH, PASS, REFUSED, UNSUPPORTED, Outcome
 from opera.run.probe import Question
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
@@ -19,6 +20,18 @@ QUICK = 0.05
 """Seconds that a frontend may take for a test, to be asked about every smaller program, too."""
 MOST = 2
 """Of those that take longer so many are asked, the quickest first, about what a search ends with."""
+
+_OF, _SAYS = (
+    r"\b(?:shape|dimension|dim|rank|size|length)s?\b",
+    r"\b(?:must|expect\w*|should|invalid|mismatch\w*|match|incompatible|actual)\b",
+)
+UNLAWFUL = re.compile(rf"{_OF}[^\n]*{_SAYS}|{_SAYS}[^\n]*{_OF}|\b(?:invalid|ill-formed) (?:model|input|node)\b", re.I)
+"""How an implementation says that a program is none: of a shape that must be another."""
+
+
+def unlawful(outcome: Outcome) -> bool:
+    """Whether who was asked refuses a program for what it is, and not for want of a feature."""
+    return outcome.verdict in (CRASH, REFUSED, UNSUPPORTED) and UNLAWFUL.search(outcome.message) is not None
 
 
 def beside(workspace: Workspace, verdict: Verdict) -> list[Question]:

@@ -11,9 +11,9 @@ from opera.triage.shrink import shapes, smaller
 from opera.triage.shrink.smaller import Defaults, Step, Trait, applied, measure, traits
 
 PASSES: tuple[Callable[[Program, Defaults], Iterator[Step]], ...] = (
-    shapes.sizes, smaller.structure, shapes.ranks, smaller.dtypes, smaller.values_of_tensors, smaller.values_of_params,
+    smaller.dtypes, shapes.sizes, smaller.structure, shapes.ranks, smaller.values_of_tensors, smaller.values_of_params,
 )  # fmt: skip
-"""What is tried, coarse to fine; again from the first as long as something helps."""
+"""What is tried, what is exotic first, then coarse to fine; again from the first as long as something helps."""
 
 
 class Spent(Exception):

@@ -14,14 +14,21 @@ from opera.programs.values import CONTAINERS, RandomTensor, Tensor, Value, widen
 Leaf: TypeAlias = Tensor | RandomTensor
 Array: TypeAlias = np.ndarray[Any, Any]
 
-WIDENED = frozenset({"float64", "float16", "bfloat16"})
-"""Floats that become float32 where the failure stays."""
+ORDINARY = frozenset({"float32", "int64", "int32", "bool", "string"})
+"""Dtypes that everybody has; all others become one of these where the failure stays."""
 PLAIN = 64
 """A random tensor of at most so many elements is written out."""
 FEW = 24
 """Elements of a tensor that are looked at one by one."""
 MANY = 4096
 """The elements of larger tensors are not read to tell how much there is to read."""
+
+
+def ordinary(dtype: str) -> tuple[str, ...]:
+    """Return the dtypes that may take the place of an exotic one, the first first; nothing of what is ordinary itself."""
+    if dtype in ORDINARY:
+        return ()
+    return ("float32",) if "int" not in dtype else ("int64", "int32", "float32")
 
 
 def cost(value: Value) -> int:

@@ -42,7 +42,7 @@ def measure(program: Program, defaults: Defaults) -> Measure:
     """Return what programs are compared by: natural numbers, the first that differs decides, so that no search is endless.
 
     Calls, bytes of subgraphs and bodies, elements of all tensors, parameters that are not the default's, ranks, sum of all
-    dimensions, inputs and outputs that are given, floats other than float32, how much there is to read in the values, and
+    dimensions, inputs and outputs that are given, tensors of exotic dtypes, how much there is to read in the values, and
     characters of the canonical form.
     """
     calls, found = program.instances(), leaves(program)
@@ -55,7 +55,7 @@ def measure(program: Program, defaults: Defaults) -> Measure:
         sum(map(len, shapes)),
         sum(map(sum, shapes)),
         sum(x.value is not None for call in calls for x in call.inputs) + sum(map(bool, program.outputs)),
-        sum(x.dtype in simpler.WIDENED for x in found),
+        sum(x.dtype not in simpler.ORDINARY for x in found),
         sum(map(simpler.cost, found)) + sum(simpler.cost(x) for call in calls for x in call.params.values()),
         len(program.canonical()),
     )
@@ -188,7 +188,7 @@ class Trait(msgspec.Struct, frozen=True):
     def without(self, program: Program) -> Program | None:
         """Return a program that lacks it, None where there is none; a flag that must be given is turned off."""
         if self.kind == "dtype":
-            return as_dtype(program, self.name, "float32")
+            return as_dtype(program, self.name, simpler.ordinary(self.name)[0])
         left_out = {"input": input_left_out, "mode": _mode_left_out}.get(self.kind, self._reset)
         edit = partial(left_out, name=self.name)
         made: Program | None = None
@@ -205,7 +205,7 @@ class Trait(msgspec.Struct, frozen=True):
 
 def traits(program: Program, defaults: Defaults) -> list[Trait]:
     """Return what a failure may need, of which more than the values of tensors depends."""
-    found = [Trait("", name, "dtype") for name in sorted({x.dtype for x in leaves(program)} & simpler.WIDENED)]
+    found = [Trait("", name, "dtype") for name in sorted({x.dtype for x in leaves(program)} - simpler.ORDINARY)]
     for call in program.instances():
         known = defaults.get(call.operator, {})
         found += [Trait(call.operator, x.name, "input") for x in call.inputs if x.value is not None]
@@ -466,14 +466,16 @@ def differing(program: Program) -> Program:
 
 
 def dtypes(program: Program, _: Defaults) -> Iterator[Step]:
-    """Yield what makes floats float32: all of them, and what names their dtype."""
-    for dtype in sorted({x.dtype for x in leaves(program)} & simpler.WIDENED):
-        yield partial(as_dtype, dtype=dtype, other="float32")
+    """Yield what makes exotic dtypes ordinary: of all tensors of one, and of what names it."""
+    for dtype in sorted({x.dtype for x in leaves(program)} - simpler.ORDINARY):
+        for other in simpler.ordinary(dtype):
+            yield partial(as_dtype, dtype=dtype, other=other)
 
 
 def as_dtype(program: Program, dtype: str, other: str) -> Program:
-    """Return a program whose tensors of one dtype are of another, and parameters that name it, too."""
+    """Return a program whose tensors of one dtype are of another, and parameters and types of sequences that name it, too."""
     program = mapped(program, partial(simpler.as_dtype, dtype=dtype, other=other))
+    program = with_values(program, [_as_type(x.value, dtype, other) for x in program.inputs])
 
     def named(value: Value) -> Value:
         if isinstance(value, values.Named) and value.kind.endswith("dtype") and value.name == dtype:
@@ -481,6 +483,17 @@ def as_dtype(program: Program, dtype: str, other: str) -> Program:
         return other if isinstance(value, str) and value == dtype else value
 
     return with_params(program, lambda call: {name: named(x) for name, x in call.params.items()})
+
+
+def _as_type(value: Value, dtype: str, other: str) -> Value:
+    """Return a sequence or an optional value whose stated type names another dtype."""
+    match value:
+        case values.Sequence(type=name, items=items):
+            held = tuple(_as_type(x, dtype, other) for x in items)
+            return values.Sequence(re.sub(rf"\b{dtype}\b", other, name), held)
+        case Optional(type=name, value=inner):
+            return Optional(re.sub(rf"\b{dtype}\b", other, name), _as_type(inner, dtype, other))
+    return value
 
 
 def plainer_params(program: Program, defaults: Defaults) -> Iterator[Step]:

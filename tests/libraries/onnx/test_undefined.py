@@ -43,6 +43,7 @@ UNDEFINED = [
     ("Range", {"start": F(0), "limit": F(1), "delta": F(0)}, {}, 11),
     ("QuantizeLinear", {"x": F([NAN]), "y_scale": F(1), "y_zero_point": np.uint8(0)}, {}, 13),
     ("GlobalMaxPool", {"X": np.zeros((1, 2, 0, 3), F)}, {}, 21),
+    ("RoiAlign", {"X": np.ones((1, 1, 4, 4), F), "rois": F([[0, 0, 1, 1], [2, 0, 1, 1]])}, {}, 16),
 ]
 DEFINED = [
     ("BitShift", {"X": np.uint8([1]), "Y": np.uint8([7])}, {}, 11),
@@ -70,6 +71,7 @@ DEFINED = [
     ("Clip", {"input": F([1]), "min": F(2), "max": F(1)}, {}, 13),
     ("QuantizeLinear", {"x": F([1e9]), "y_scale": F(1), "y_zero_point": np.uint8(0)}, {}, 13),
     ("Add", {"A": F([NAN]), "B": F([1])}, {}, 14),
+    ("RoiAlign", {"X": np.ones((1, 1, 4, 4), F), "rois": F([[0, 0, 1, 1], [1, 1, 1, 1]])}, {}, 16),
 ]
 
 

@@ -537,3 +537,12 @@ def test_what_is_said_of_a_constant_is_told_where_it_is_not_what_is_said_of_an_i
     )
     said = (("output_shape", "'GenericConst' object has no attribute 'tolist'"),)
     assert reduce._held(cast(Any, Asked(unpool)), unpool) == (said if told else ())
+
+
+@given(st.lists(st.floats(0.0, 100.0), max_size=5), st.floats(0.5, 60.0))
+def test_what_hangs_is_waited_for_as_long_as_ten_usual_tests_take_and_never_longer_than_in_a_run(
+    usual: list[float], most: float
+) -> None:
+    limits = reduce.hanging(Limits(most), usual)
+    assert min(most, reduce.HANGS) <= limits.seconds <= most and limits.memory == Limits().memory
+    assert limits.seconds >= min(most, 10.0 * min(usual, default=0.0))

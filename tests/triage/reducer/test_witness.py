@@ -85,6 +85,50 @@ def test_what_another_route_passed_it_passes_at_the_end_and_is_asked_from_then_o
     assert not ask.withdraw(found, 1) and not ask.more
 
 
+class Critic(Asker):
+    """Nobody runs the programs: one says that it has no such operator, and of an axis beyond some that the shape is wrong."""
+
+    def __init__(self, lawful: int) -> None:
+        super().__init__(lawful)
+        self.slow, self.beside = [], [Question(frontend="critic")]
+
+    def _one(self, program: Program, question: Question) -> Outcome:
+        axis = program.instances()[0].params["axis"]
+        lawful = isinstance(axis, int) and axis <= self.passes
+        return Outcome(
+            CRASH, message="no kernel of Op" if lawful else "Input c must have shape {1,1,2}. Actual:{2,1,2}"
+        )
+
+    def _ask(self, programs: Sequence[Program], question: Question, known: dict[str, Outcome]) -> int:
+        known.update((x.id, self._one(x, question)) for x in programs)
+        return len(programs)
+
+
+def test_a_program_that_others_say_is_none_is_taken_back_though_none_of_them_runs_the_first() -> None:
+    ask, found = Critic(3), list[Program](PROGRAMS[:7])
+    assert ask.criticised(found, 1) and found == PROGRAMS[:4]
+    assert ask.passed(PROGRAMS[2:6], [True] * 4) == [True, True, False, False], "it is asked from then on"
+    for lawful in (0, 9):  # it says so of the first, too, or of none
+        found = list[Program](PROGRAMS[:7])
+        same = Critic(lawful)
+        assert not same.criticised(found, 1) and len(found) == 7 and not same.critics
+
+
+@pytest.mark.parametrize(
+    ("says", "wrong"),
+    [
+        ("Input initial_c must have shape {1,1,2}. Actual:{2,1,2}", True),
+        ("Dimension mismatch in unidirectional broadcast", True),
+        ("Invalid node: it has no input", True),
+        ("[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Could not find an implementation for Op(22)", False),
+        ("Position must be a constant.", False),
+        ("INVALID_GRAPH: type tensor(bfloat16) of input parameter X is invalid", False),
+    ],
+)
+def test_a_program_is_said_to_be_none_by_its_shapes_and_not_for_want_of_a_feature(says: str, wrong: bool) -> None:
+    assert witness.unlawful(Outcome(CRASH, message=says)) is wrong
+
+
 def test_of_a_program_that_nobody_else_was_asked_about_those_are_asked_that_run_here() -> None:
     """As of what was cut of a file: its library asks others for second opinions; where its own word stands, nobody is."""
     pytest.importorskip("onnxruntime")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from several_calls import ONNX, TORCH
 from strategies import INSTANCES, tensors
 
+from opera.programs import values
 from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program, parse
 from opera.programs.values import NO_DEFAULT, Named, RandomTensor, Tensor
 from opera.triage.shrink import shapes, simpler, smaller
@@ -332,3 +333,20 @@ def test_a_constant_goes_with_the_input_that_it_was() -> None:
     fails = Told(lambda x: "DFT" in x.operators and [y.value is not None for y in x.inputs[:1]] == [True])
     found = minimise(program, {}, fails, lambda _: None)
     assert isinstance(found, Instance) and found.operators == ("DFT",)
+
+
+def test_what_is_exotic_becomes_ordinary_all_at_once_and_before_all_else() -> None:
+    asked: list[Program] = []
+
+    def never(program: Program) -> bool:
+        asked.append(program)
+        return False
+
+    added = onnx("Add", {"A": np.full((2, 2), 3, "u8"), "B": np.full((2, 2), 3, "u8")})
+    smallest(added, never)
+    whole = [dtypes for x in asked if (dtypes := {leaf.dtype for leaf in smaller.leaves(x)})]
+    assert whole[0] == {"int64"} and all(len(x) == 1 for x in whole)
+    parts = (Tensor.of(np.ones(2, "c16")), Tensor.of(np.ones(3, "c16")))
+    found = smallest(onnx("SequenceAt", {"S": values.Sequence("complex128", parts)}), lambda _: True)
+    [held] = (x.value for x in found.inputs)
+    assert isinstance(held, values.Sequence) and (held.type, held.items[0].dtype) == ("float32", "float32")
