@@ -17,6 +17,8 @@ ASKED = (
     "float32", "float64", "int64", "int32", "float16", "bfloat16", "uint8", "int8", "uint64", "uint32", "int16", "uint16",
 )  # fmt: skip
 """Dtypes that take another's place, those first that are the most common."""
+COMMON = 4
+"""So many of these are asked about first: where the program fails alike in all that say anything, no more are."""
 FLOATS, UNSIGNED, INTEGERS = (frozenset(x for x in CONTAINERS if re.match(y, x)) for y in ("b?float", "uint", "u?int"))
 INTEGER, FLOATING = "integer inputs", "floating-point inputs"
 OTHER_FLOATS, NO_FLOAT32 = f"{FLOATING} other than float32", "non-float32 inputs"

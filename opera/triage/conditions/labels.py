@@ -103,9 +103,12 @@ def _of_other_dtypes(ask: Label, program: Program, done: set[str]) -> None:
     fails = [x for x in (plain,) if x is not None and x.id not in done]
     base = plain if plain is not None and (ask(fails) == [True] or plain.id == program.id) else program
     done.update(x.id for x in fails)
-    said = set[str]()
+    said = dict[str, bool]()
     for made in dtypes.others(base):
-        new = {y.id: (x, y) for x, y in made.items() if x not in said and y.id not in done}
-        done.update(new)
-        labels = ask([x for _, x in new.values()])
-        said |= {x for (x, _), fails_so in zip(new.values(), labels, strict=True) if fails_so is not None}
+        for names in (dtypes.ASKED[: dtypes.COMMON], tuple(made)):
+            if said and all(said.values()):
+                return  # in common dtypes it fails alike: it is none that decides
+            new = {x: made[x] for x in names if x in made and x not in said and made[x].id not in done}
+            done.update(x.id for x in new.values())
+            labels = zip(new, ask([*new.values()]), strict=True)
+            said |= {x: fails_so for x, fails_so in labels if fails_so is not None}

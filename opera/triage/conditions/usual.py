@@ -27,7 +27,7 @@ def calls(program: Program, defaults: Defaults) -> Iterator[Program]:
         made = simple if dtype == own else dtypes.of_other(simple, own, dtype)
         made = made and dtypes.ordinary(made)
         if made is not None:
-            yield from near.plain(made)[:3]
+            yield from near.plain(made)[: 2 if dtype == DTYPES[0] else 1]
             yield from near.plain(smaller.mapped(made, _as_int64))[:1]
 
 

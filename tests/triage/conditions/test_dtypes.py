@@ -15,7 +15,7 @@ from opera.programs.values import Tensor
 from opera.triage.conditions import deciding, dtypes
 from opera.triage.conditions.circumstances import borne_out
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.labels import labelled
+from opera.triage.conditions.labels import _of_other_dtypes, labelled
 from opera.triage.shrink import smaller
 
 F32 = np.float32
@@ -90,7 +90,7 @@ def test_large_numbers_do_not_keep_dtypes_from_being_asked_about(matter):
 
     def label(programs: Sequence[Program]) -> list[bool | None]:
         asked.extend(programs)
-        return [not matter or x == program for x in programs]
+        return [dtype(x) == "int64" and (not matter or x == program) for x in programs]
 
     labelled(label, program, {}, [])
     assert ("uint8" in map(dtype, asked)) is not matter
@@ -116,3 +116,15 @@ def test_the_dtype_of_an_input_beside_the_first_is_told_where_data_of_any_fail()
 
     found = borne_out(label, program, {}, Decided())
     assert (found.circumstances, found.exact) == (("x1 of int32",), True)
+
+
+def test_where_all_common_dtypes_fail_alike_no_others_are_asked_about():
+    asked = list[Program]()
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        asked.extend(programs)
+        return [True] * len(programs)
+
+    program = call(F32([1, 2]))
+    _of_other_dtypes(label, program, {program.id})
+    assert {*map(dtype, asked)} == {*dtypes.ASKED[: dtypes.COMMON]} - {"float32"}
