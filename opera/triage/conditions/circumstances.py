@@ -210,7 +210,7 @@ def borne_out(
     tried = Tried()
     with suppress(Spent):
         go_on()
-        bases = [cast(Instance, x) for x in (program, *(x.program for x in known[:BASES]))]
+        bases = [cast(Instance, x) for x in (program, *(x.program for x in made.apart(known)[:BASES]))]
         drawn = further(bases, defaults, program.id, {x.program.id for x in known})
         for _ in range(TURNS):
             some = evenly(drawn, told.holds, both=bool(told.all))
@@ -294,7 +294,7 @@ class Learner:
 
     def told(self, known: Sequence[Labelled]) -> Told:
         """Return what is told of labelled programs."""
-        program, known = self.program, self._apart(known)
+        program, known = self.program, self.apart(known)
         failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
         parameters, besides = (
             [y for y in wider.kept(x, program, self.defaults, failing, passing) if self._borne_by_plain(y)]
@@ -477,7 +477,7 @@ class Learner:
                     self._lack[made.id] = x.id, says
                     yield made
 
-    def _apart(self, known: Sequence[Labelled]) -> list[Labelled]:
+    def apart(self, known: Sequence[Labelled]) -> list[Labelled]:
         """Return the labelled programs without those that fail of something else: as they do without what decides, while most
         others pass then.
         """

@@ -305,7 +305,7 @@ def test_what_passes_without_what_decides_by_itself_asks_for_nothing_more():
     program, told = call(np.ones((2, 3), F32), policy=1), Decided(("policy=1",))
     assert not borne(program, fails, told, {"policy": 0}).exact
     found = borne(program, fails, told, {"policy": 0}, moot=lambda x: shape(x)[-1:] == (4,))
-    assert found == Borne(told, (), found.failing, found.passing, True, 0, False)
+    assert found == Borne(told, (), found.failing, found.passing, True, 0, usual=False)
     assert found.failing > 0 < found.passing
 
 

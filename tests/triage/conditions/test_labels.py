@@ -53,6 +53,9 @@ class Asking:
         said = {INCONSISTENT: True, UNSTABLE: True, PASS: False}
         return [said.get(x.verdict) for x in self.look(programs)]
 
+    def go_on(self) -> None:
+        pass
+
     def otherwise(self, program: Program) -> bool:
         return False
 
