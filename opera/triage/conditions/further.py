@@ -47,10 +47,6 @@ class Tried(NamedTuple):
         lacking = Counter(x.fails for x in labelled if not holds(x.program))
         return cls(having[True], having[False], lacking[True], lacking[False])
 
-    def and_of(self, more: Tried) -> Tried:
-        """Return what these and more say."""
-        return Tried(*map(sum, zip(self, more, strict=True)))
-
     def teaching(self, labelled: Sequence[Labelled], holds: Holds) -> list[Labelled]:
         """Return the programs of which something is learned: all that pass; and those that fail without what is told where
         most do that lack it, for else they may fail of something else.

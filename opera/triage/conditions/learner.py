@@ -1,0 +1,378 @@
+"""What labelled programs have in common: what is told of them, and which others would put that to the test.
+
+Who asks: opera.triage.conditions.circumstances. What may be told: opera.triage.conditions.features and wider.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, cast
+
+from opera.programs.program import Instance, Program
+from opera.programs.values import Tensor, Value
+from opera.triage.conditions import deciding, peculiar, wider
+from opera.triage.conditions.deciding import Decided
+from opera.triage.conditions.expected import of_expected, of_outputs
+from opera.triage.conditions.features import Feature, as_left, features, is_longer
+from opera.triage.conditions.labels import Labelled
+from opera.triage.conditions.near import TENSORS, near, shaped
+from opera.triage.sentence import is_relation
+from opera.triage.shrink import simpler, smaller
+from opera.triage.shrink.minimise import Spent
+from opera.triage.shrink.smaller import Defaults, Leaf
+
+Outputs: TypeAlias = Callable[[Program], "list[Value] | None"]
+"""Returns the outputs that a library computes, None where it computes none. Raises Spent."""
+OUTPUTS, SAMPLE = 24, 4
+"""Near programs of which outputs are asked for; failing ones that bear out what is told."""
+FEW_OF = 8
+"""Where nothing separates all programs that pass, that is told which one in so many of them has at most."""
+RIVALS, BASES, POOL, TRIALS, LACKING = 24, 6, 400, 2, 6
+"""What else is compared with what is told, of so many programs near as many labelled ones."""
+
+
+class Told(NamedTuple):
+    """What is told of labelled programs.
+
+    Attributes:
+        parameters, besides: What decided before, and still does.
+        found: What else all that fail have.
+        rivals: What else could be told in its place.
+        despite: How many pass though they have all of it, but for those that do for another reason; where there was no time to
+            see that, these count if they are more than those that fail.
+    """
+
+    parameters: list[Feature]
+    besides: list[Feature]
+    found: list[Feature]
+    rivals: list[list[Feature]]
+    despite: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether all that have all of it fail."""
+        return not self.despite
+
+    @property
+    def all(self) -> list[Feature]:
+        """All that is told."""
+        return [*self.parameters, *self.besides, *self.found]
+
+    @property
+    def keys(self) -> set[str]:
+        """What all that is told is called, whatever its value."""
+        return {deciding.key(x.says) for x in self.all}
+
+    def holds(self, program: Program) -> bool:
+        """Whether a program has all that is told."""
+        return all(x.holds(program) for x in self.all)
+
+
+class Learner:
+    """Tells what labelled programs have in common.
+
+    Attributes:
+        program, defaults, decided: What is told of, and what decided before near programs were asked.
+        plain: Ordinary programs, and whether they fail alike; None: in other words.
+        outputs, moot, loud, channels: As `borne_out` has them.
+    """
+
+    def __init__(
+        self,
+        program: Instance,
+        defaults: Defaults,
+        decided: Decided,
+        outputs: Outputs,
+        moot: Callable[[Program], bool | None],
+        loud: bool,
+        channels: Mapping[str, int] | None = None,
+    ) -> None:
+        self.program, self.defaults, self.decided = program, defaults, decided
+        self.outputs, self.moot, self.loud, self.channels = outputs, moot, loud, channels
+        self.plain: list[tuple[Program, bool | None]] = []
+        self._outputs: dict[str, list[Value] | None] = {}
+        self._asks = 0
+        self._moot: dict[str, bool | None] = {}
+        self._lack: dict[str, tuple[str, str]] = {}
+
+    def told(self, known: Sequence[Labelled]) -> Told:
+        """Return what is told of labelled programs."""
+        program, known = self.program, self.apart(known)
+        failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
+        parameters, besides = (
+            [y for y in wider.kept(x, program, self.defaults, failing, passing) if self._borne_by_plain(y)]
+            for x in (self.decided.parameters, self.decided.besides)
+        )
+        parameters, besides = (self._by_value(x, failing, passing) for x in (parameters, besides))
+        told = [*parameters, *besides]
+        related = any(map(is_relation, [x.says for x in told]))  # of numbers, which decide together
+        having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
+        failed = {x.id for x in failing}
+        had = [x for x in having if renumbered(x).id not in failed]
+        having = [x for x in had if not self._hides(x, bool(parameters))]
+        unsure = [x for x in had if self._moot.get(x.id, False) is None]
+        own = features(program, self.defaults, failing, self._made(), self.channels, passing) if having else ()
+        given = wider.given(program, self.defaults, failing, passing, (x.says for x in told)) if having else []
+        given += as_left(program, self.defaults, passing) if having else ()
+        every = itertools.chain(own, given)
+        candidates = [x for x in every if all(map(x.holds, failing)) and self._borne_by_plain(x)]
+        elsewhere = [
+            x for x in having if not _all_one(x, program)
+        ]  # where another axis is longer: it is this one that matters
+        fitting = [x for x in candidates if not is_longer(x.says) or not all(map(x.holds, elsewhere))]
+        rivals = _separating(fitting, having)
+        if not rivals:
+            having = [x for x in having if not _short(x, program)]
+            candidates = [x for x in candidates if not is_longer(x.says)]
+            rivals = _separating(candidates, having) or _pairs(candidates, having)
+        if having and not rivals:
+            having = [x for x in having if not self._short_output(x)]
+            candidates += [x for x in self._of_outputs(failing, having) if all(map(x.holds, failing))]
+            rivals = _separating(candidates, having) or _pairs(candidates, having)
+        if having and not rivals and (alone := self._alone((x for x in given if x in candidates), passing)):
+            left = [x for x in having if all(of.holds(x) for of in alone)]
+            rivals = [[*x, *alone] for x in _separating(candidates, left) or _pairs(candidates, left)]
+            rivals = rivals or ([] if left else [alone])
+        rivals = rivals or _nearly(candidates, having)
+        found = rivals[0] if rivals else []
+        bare = self.loud and not (
+            told or found
+        )  # a crash hides nowhere: what passes lacks something, though it be short
+        having = [x for x in passing if not self._empty(x)] if bare else having
+        unsure = [x for x in unsure if all(y.holds(x) for y in found)]
+        having = [x for x in having if all(y.holds(x) for y in found)]
+        despite = len(having) + len(unsure if len(unsure) > len(failing) else [])
+        return Told(parameters, besides, found, rivals, despite)
+
+    def _alone(self, told: Iterable[Feature], passing: Sequence[Instance]) -> list[Feature]:
+        """Return, of each parameter once, what is told of it where a program passes that lacks that and differs in it alone."""
+        own, found = self.program, dict[str, Feature]()
+        of = [x for x in passing if x.inputs == own.inputs and x.outputs == own.outputs]
+        for x in told:
+            name = deciding.key(x.says)
+            if any(not x.holds(y) and _left(y, name) == _left(own, name) for y in of):
+                found.setdefault(name, x)
+        return list(found.values())
+
+    def _by_value(self, told: list[Feature], failing: Sequence[Instance], passing: Sequence[Instance]) -> list[Feature]:
+        """Return what is told with the value of what is given in its place, where programs pass that are given the default,
+        with which the library computes what it does without. Wrong outputs are right then in any case.
+        """
+        given = (*self.decided.parameters, *given_inputs(self.decided.besides))
+        if not self.loud or len(given) != 1:
+            return told
+        made = []
+        for of in told:
+            having = [x for x in passing if of.holds(x)][:OUTPUTS]
+            plain = [x for x in having if self._is_moot(x)]
+            found = wider.by_value(of.says, self.program, self.defaults, plain, failing)
+            named = of.says.startswith(deciding.GIVEN)  # all that fail have another number, whatever it does to them
+            read = found is not None and (named or not any(self._is_moot(x) is not False for x in failing[:SAMPLE]))
+            made.append(found if found is not None and read else of)
+        return made
+
+    def _borne_by_plain(self, told: Feature) -> bool:
+        """Whether no more ordinary programs fail in other words than pass of those that lack something."""
+        lacking = [fails for x, fails in self.plain if not told.holds(x)]
+        return lacking.count(None) <= lacking.count(False)
+
+    def _hides(self, other: Program, parameters: bool) -> bool:
+        """Whether a program that passes may do so for another reason: nothing is computed that could be wrong, or a compiler
+        that does not read what decides is right by itself.
+        """
+        if self._empty(other):
+            return True
+        if not parameters and not _short(other, self.program):
+            return False
+        return self._is_moot(other) is not False
+
+    def _is_moot(self, program: Program) -> bool | None:
+        if (name := program.id) not in self._moot:
+            self._moot[name] = self.moot(program)
+        return self._moot[name]
+
+    def _empty(self, other: Program) -> bool:
+        """Whether a program has an empty tensor, and what is told of has none."""
+        return any(0 in x.shape for x in smaller.leaves(other)) and all(
+            0 not in x.shape for x in smaller.leaves(self.program)
+        )
+
+    def _returned(self, program: Program) -> list[Value]:
+        """Return the expected outputs of a program, none where there are none, or is no time to ask."""
+        if (name := program.id) not in self._outputs:
+            try:
+                self._outputs[name] = self.outputs(program)
+            except Spent:
+                return []
+        return self._outputs[name] or []
+
+    def _made(self) -> list[str]:
+        """Return the dtypes in which something is computed: of outputs, and float32, for compilers compute float64 in it."""
+        own = next((x.dtype for x in smaller.leaves(self.program)), "")  # others may only tell a dtype
+        made = [x.dtype for x in self._returned(self.program) if isinstance(x, Tensor) and x.dtype != own]
+        return [*dict.fromkeys(made), *(["float32"] if own == "float64" else [])]
+
+    def _short_output(self, other: Program) -> bool:
+        """Whether less comes out of a program, where most mistakes do not show: nothing, one element, an axis of length 1."""
+        own, shape = (
+            next((y.shape for y in self._returned(x) if isinstance(y, Tensor)), None) for x in (self.program, other)
+        )
+        if own is None or shape is None:
+            return False
+        one, two = math.prod(shape), math.prod(own)
+        return one < two and (one <= 1 or any(x == 1 < y for x, y in zip(shape, own, strict=False)))
+
+    def _of_outputs(self, failing: Sequence[Program], passing: Sequence[Program]) -> list[Feature]:
+        for x in (self.program, *failing[:OUTPUTS], *passing[:OUTPUTS]):
+            self._returned(x)
+        self._asks = len(self._outputs) + OUTPUTS  # so many of those that are asked about later
+
+        def shape(x: Program) -> tuple[int, ...] | None:
+            found = self._returned(x) if len(self._outputs) < self._asks or x.id in self._outputs else []
+            return next((y.shape for y in found if isinstance(y, Tensor)), None)
+
+        def numbers(x: Program) -> peculiar.Array | None:
+            held = next((y for y in self._returned(x) if isinstance(y, Tensor)), None) if shape(x) is not None else None
+            return simpler.numbers(held).astype("float64") if held is not None and "float" in held.dtype else None
+
+        return [*of_expected(self.program, numbers), *of_outputs(self.program, shape)]
+
+    def in_doubt(self, known: Sequence[Labelled], told: Told) -> Iterator[Instance]:
+        """Yield programs near labelled ones: those that should fail and pass, with other numbers; and those about which what is
+        told and what could be say different things.
+        """
+        asked = {x.program.id for x in known} | {self.program.id}
+        own = [*told.parameters, *told.besides, *told.found]
+        failing = [cast(Instance, x.program) for x in known if x.fails]
+        failing = failing[:: len(failing) // LACKING + 1]
+        right = (
+            renumbered(x.program) for x in known if not x.fails and all(of.holds(x.program) for of in told.besides)
+        )
+        for made in itertools.chain(self._lacking(failing), itertools.islice(right, BASES)):
+            if isinstance(made, Instance) and made.id not in asked:
+                asked.add(made.id)
+                yield made
+        without = [[x for x in own if x is not left] for left in own]
+        rivals = [own, *without, *([*told.parameters, *told.besides, *x] for x in told.rivals[1:RIVALS])]
+        seen = Counter[tuple[bool, ...]]()
+        for made in itertools.islice(self._varied(known), POOL) if told.exact and own else ():
+            says = tuple(all(x.holds(made) for x in rival) for rival in rivals)
+            if len(set(says)) > 1 and seen[says] < TRIALS and made.id not in asked:
+                seen[says] += 1
+                asked.add(made.id)
+                yield made
+
+    def _varied(self, known: Sequence[Labelled]) -> Iterator[Instance]:
+        """Yield programs near labelled ones, some of each: with other lengths, and with anything else changed."""
+        failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
+        bases = [x for pair in itertools.zip_longest(failing[:BASES], passing[:BASES]) for x in pair if x is not None]
+        for several in (
+            map(_lengths, bases),
+            (itertools.chain.from_iterable(itertools.zip_longest(*near(x, self.defaults))) for x in bases),
+        ):
+            yield from (x for turn in itertools.zip_longest(*several) for x in turn if isinstance(x, Instance))
+
+    def _lacking(self, failing: Sequence[Instance]) -> Iterator[Instance]:
+        """Yield programs that fail without something that decided."""
+        for x, says in itertools.product(failing, (*self.decided.parameters, *self.decided.besides)):
+            for made in deciding.lacking(x, [says], self.defaults):
+                if isinstance(made, Instance):
+                    self._lack[made.id] = x.id, says
+                    yield made
+
+    def apart(self, known: Sequence[Labelled]) -> list[Labelled]:
+        """Return the labelled programs without those that fail of something else: as they do without what decides, while most
+        others pass then.
+        """
+        fails = {x.program.id: x.fails for x in known}
+        asked = [(says, of, name) for name, (of, says) in self._lack.items() if name in fails and fails.get(of)]
+        passed = Counter(says for says, _, name in asked if not fails[name])
+        failed = Counter(says for says, _, name in asked if fails[name])
+        others = {says for says in passed if passed[says] >= 2 * failed[says]}
+        odd = {x for says, *both in asked if fails[both[1]] and says in others for x in both}
+        names = set(filter(None, map(deciding.named, others)))
+        return [
+            x for x in known if x.program.id not in odd and not (names and x.fails and self._lacks(x.program, names))
+        ]
+
+    def _lacks(self, program: Program, names: set[str]) -> bool:
+        """Whether one of these parameters is not given, or has its default."""
+        return not names <= {x.key for x in deciding.conditions(program, self.defaults)}
+
+    def excused(self, program: Program) -> bool:
+        """Whether a program that passes may do so for another reason than what it lacks."""
+        hides = self._hides(program, parameters=True)
+        return hides or _short(program, self.program) or self._short_output(program)
+
+
+def _lengths(program: Instance) -> Iterator[Program | None]:
+    """Yield programs with an axis of 1, 2 or 3: of one tensor alone, and of all in which it is as long."""
+    for place, leaf in enumerate(smaller.leaves(program)[:TENSORS]):
+        for (axis, size), target in itertools.product(enumerate(leaf.shape), (1, 2, 3)):
+
+            def change(x: Leaf, axis: int = axis, size: int = size, target: int = target) -> Leaf:
+                if axis >= len(x.shape) or x.shape[axis] != size or smaller.states(x):
+                    return x
+                return shaped(x, (*x.shape[:axis], target, *x.shape[axis + 1 :]))
+
+            yield smaller.applied(smaller.at(place, change), program)
+            yield peculiar.changed(change, program)
+
+
+def _left(program: Instance, name: str) -> dict[str, Value]:
+    return {key: value for key, value in program.params.items() if key != name}
+
+
+def renumbered(program: Program) -> Program:
+    """Return a program with other floating-point numbers, each tensor with its own: equal ones may hide what is wrong."""
+    first = itertools.count(2)
+
+    def change(leaf: Leaf) -> Leaf:
+        return simpler.counted(leaf, next(first)) if "float" in leaf.dtype else leaf
+
+    return smaller.mapped(program, change)
+
+
+def _separating(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
+    """Return the features that no passing program has, each, if there are such programs."""
+    return [[x] for x in candidates if passing and not any(map(x.holds, passing))]
+
+
+def _pairs(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
+    """Return each two features that no passing program has both of, if there are such programs."""
+    has = [{n for n, of in enumerate(passing) if x.holds(of)} for x in candidates]
+    pairs = itertools.combinations(range(len(candidates)), 2) if passing else ()
+    return [[candidates[x], candidates[y]] for x, y in pairs if not has[x] & has[y]]
+
+
+def _nearly(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
+    """Return the one feature, or else the two, that the fewest passing programs have, where these are few of many."""
+    most = len(passing) // FEW_OF
+    has = [{n for n, of in enumerate(passing) if x.holds(of)} for x in candidates] if most else []
+    for several in (1, 2):
+        sets = list(itertools.combinations(range(len(has)), several))
+        left = [len(set.intersection(*(has[n] for n in of))) for of in sets]
+        if left and min(left) <= most:
+            return [[candidates[n] for n in sets[left.index(min(left))]]]
+    return []
+
+
+def _all_one(other: Program, program: Program) -> bool:
+    """Whether all axes have length 1 of an input that has a longer one in a program."""
+    pairs = [(x.shape, y.shape) for x, y in zip(smaller.leaves(other), smaller.leaves(program), strict=False)]
+    return any(max(one, default=1) == 1 < max(two, default=1) for one, two in pairs)
+
+
+def _short(other: Program, program: Program) -> bool:
+    """Whether an axis has length 1 that is longer in a program, or there is no axis at all: most mistakes do not show there."""
+    pairs = [(x.shape, y.shape) for x, y in zip(smaller.leaves(other), smaller.leaves(program), strict=False)]
+    return any((two and not one) or any(x == 1 < y for x, y in zip(one, two, strict=False)) for one, two in pairs)
+
+
+def given_inputs(told: Iterable[str]) -> list[str]:
+    """Return the inputs of which it is told that they are given."""
+    return [x for x in told if re.fullmatch(rf"{deciding.GIVEN}\S+", x)]
