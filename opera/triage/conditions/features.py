@@ -70,6 +70,7 @@ def features(
     yield from _specials(program, made)
     yield from _sized(program)
     yield from _compared(program)
+    yield from _outgrown(call, known) if call is not None else ()
     yield from _stated(program)
     yield from _named_axis(call, known) if call is not None else ()
     at = _channels(program, known, channels or {})
@@ -352,6 +353,27 @@ def _compared(program: Program) -> Iterator[Feature]:
                 f"{axis_at(at)} of {one} not as long as that of {other}",
             )
             yield from _of_pair(program, partial(_pair, one=one, other=other, at=(at, at)), words)
+
+
+def _outgrown(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
+    """Yield that a tensor has a longer axis than another of its rank, any axis but the one that a parameter names, or any."""
+    named = [x for x in dict.fromkeys((*program.params, *known)) if smaller.is_axes(x)]
+    for one, other in itertools.permutations(_data(program)[:FEW], 2):
+        for name in (*named, ""):
+            holds = partial(_outgrows, one=one, other=other, name=name, known=known)
+            if holds(program):
+                yield Feature(
+                    f"{f'an axis other than {name}' if name else 'an axis'} of {one} longer than that of {other}", holds
+                )
+
+
+def _outgrows(program: Program, one: str, other: str, name: str, known: Mapping[str, Value]) -> bool:
+    first, second = (_shape(program, x) or () for x in (one, other))
+    if len(first) != len(second):
+        return False
+    value = value_of(program, name, known) if name else None
+    left = value % len(first) if type(value) is int and first else None
+    return any(x > y for n, (x, y) in enumerate(zip(first, second, strict=True)) if n != left)
 
 
 def _stated(program: Program) -> Iterator[Feature]:

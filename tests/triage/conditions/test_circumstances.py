@@ -165,6 +165,26 @@ MORE: list[tuple[Instance, Callable[[Instance], bool | None], Any, list[str]]] =
 ]  # fmt: skip
 
 
+def outgrown(x: Instance) -> bool | None:
+    """Whether an axis other than `axis` is longer in the data than in the indices; no program where one is shorter."""
+    data, indices, axis = shape(x), shape(x, 1), number(x, "axis", 0)
+    if (
+        len(data) != len(indices)
+        or not -len(data) <= axis < len(data)
+        or any(a < b for a, b in zip(data, indices, strict=True))
+    ):
+        return None
+    return any(a > b for n, (a, b) in enumerate(zip(data, indices, strict=True)) if n != axis % len(data))
+
+
+@pytest.mark.parametrize("sizes", [((2, 2), (1, 1)), ((2, 2, 2), (1, 2, 1)), ((3, 2), (2, 1))])
+def test_an_axis_longer_than_that_of_another_tensor_is_told_whichever_it_is(sizes):
+    """ScatterElements of fewer indices than the data is long along an axis that is not scattered."""
+    program = call(*(np.ones(x, F32) for x in sizes))
+    found = borne(program, outgrown, defaults={"axis": 0})
+    assert (found.circumstances, found.exact) == (("an axis other than axis of x0 longer than that of x1",), True)
+
+
 def test_a_rank_is_told_of_the_input_that_has_it():
     """A scale for each channel is refused; the zero point has its rank, too, and the picture any."""
     program = call(np.ones((1, 2, 3), F32), F32([2]), np.uint8([1]))
