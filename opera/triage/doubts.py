@@ -148,7 +148,7 @@ def contradicted(of: Reduction) -> str:
         if passing >= AGAINST and EXCEPTIONS * passing > failing
         else "",
         f"{other_failing} of {other_failing + other_passing} that lack it fail"
-        if other_failing >= AGAINST and other_failing > other_passing
+        if other_failing >= AGAINST and 2 * other_failing > other_passing
         else "",
     ]
     return f"{CONTRADICTED}, {' and '.join(filter(None, odd))}" if any(odd) else ""

@@ -125,7 +125,8 @@ def test_that_programs_pass_without_what_is_told_speaks_for_it():
         ((12, 1, 1, 10), ""),
         ((12, 2, 0, 10), ""),
         ((3, 4, 0, 5), "4 of 7 that have it pass"),
-        ((6, 0, 5, 3), "5 of 8 that lack it fail"),
+        ((6, 0, 2, 4), ""),
+        ((6, 0, 4, 5), "4 of 9 that lack it fail"),
         ((3, 4, 5, 3), "4 of 7 that have it pass and 5 of 8 that lack it fail"),
     ],
 )
