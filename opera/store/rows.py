@@ -128,11 +128,15 @@ def verdict(row: tuple[Any, ...], *, seen: bool) -> Verdict:
     return Verdict(test, frontend, variant, environment, outcome, finding, confirmation, rules)
 
 
+PACKED = (b"\x78\x01", b"\x78\x9c")
+"""How a zlib stream begins (RFC 1950, section 2.2): neither JSON nor any text does."""
+
+
 def pack(data: bytes) -> bytes:
-    """Compress a document where that pays; JSON never starts like a zlib stream."""
+    """Compress a document where that pays; neither JSON nor a name starts like a zlib stream."""
     return zlib.compress(data, 1) if len(data) > 300 else data
 
 
 def unpack(data: bytes) -> bytes:
     """Inverse of `pack`."""
-    return zlib.decompress(data) if data[:1] == b"\x78" else data
+    return zlib.decompress(data) if data[:2] in PACKED else data

@@ -14,7 +14,7 @@ from opera.store.workspace import IN_CORPUS, Workspace
 
 _NAMED = (
     "COALESCE((SELECT p.test FROM provenances p WHERE p.instance = i.id ORDER BY p.rowid LIMIT 1),"
-    f" (SELECT CAST(e.document AS TEXT) FROM examined e WHERE e.kind = '{examined.MADE}' AND e.test = t.id LIMIT 1))"
+    f" (SELECT e.document FROM examined e WHERE e.kind = '{examined.MADE}' AND e.test = t.id LIMIT 1))"
 )
 """The library's own test that a test `t` of an instance `i` is, or what it was made of."""
 
@@ -108,7 +108,12 @@ def origin(workspace: Workspace, name: str) -> Origin | None:
     rows = workspace.query(
         f"SELECT i.operator, {_NAMED} FROM tests t JOIN instances i ON i.id = t.instance WHERE t.id = ?", (name,)
     )
-    return Origin(rows[0][0], rows[0][1] or "") if rows else None
+    return Origin(rows[0][0], _text(rows[0][1])) if rows else None
+
+
+def _text(name: str | bytes | None) -> str:
+    """Return a name as text: what a test was made of is a document, which is packed where it is long."""
+    return unpack(name).decode() if isinstance(name, bytes) else name or ""
 
 
 def stated(workspace: Workspace, name: str) -> tuple[str, str, str] | None:
@@ -132,7 +137,7 @@ def origins(workspace: Workspace, names: Iterable[str] | None = None) -> dict[st
         f"SELECT t.id, i.operator, {_NAMED} FROM tests t JOIN instances i ON i.id = t.instance{among}",
         () if names is None else (msgspec.json.encode(sorted(names)).decode(),),
     )
-    return {name: Origin(operator, test or "") for name, operator, test in rows}
+    return {name: Origin(operator, _text(test)) for name, operator, test in rows}
 
 
 def documents(workspace: Workspace, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from opera.store import examined
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opera.programs.program import Instance
+from opera.store import examined, rows, tests
 from opera.store.examined import BLAME, REDUCTION, Examined
+from opera.store.rows import pack, unpack
 from opera.store.workspace import Workspace
 
 
@@ -30,3 +36,20 @@ def test_what_findings_are_called_now_is_kept_with_what_was_known_of_them(worksp
     assert [x.finding for x in examined.documents(workspace, REDUCTION)] == ["F1"]
     workspace.move_verdicts([], {"F2": b"{}"}, {"F1": "F2"}, ["F1"])
     assert examined.aliases(workspace) == {"F1": "F2", "F3": "F1"}, "what is a finding again is no alias"
+
+
+@given(st.text(max_size=8), st.integers(1, 400))
+def test_a_packed_document_and_any_text_come_back(text: str, times: int) -> None:
+    """A name may begin with the letter that a zlib stream begins with."""
+    for data in ((text * times).encode(), b"x" * times):
+        assert unpack(pack(data)) == data
+
+
+@pytest.mark.parametrize("name", ["test_short", "x of type float16, " * 30])
+def test_what_a_test_was_made_of_is_told_however_long_it_is(workspace: Workspace, name: str) -> None:
+    """Names of generated tests are long; `opera findings` ended in "Could not decode to UTF-8"."""
+    program = Instance("onnx", "Relu", {}, (), ("y",), {})
+    examined.save_made(workspace, Examined("F1", "env", "t1", name.encode()), program)
+    workspace.save_tests("exporter", [rows.Test("t1", program.id, "valid")])
+    assert tests.origin(workspace, "t1") == tests.Origin("Relu", name)
+    assert tests.origins(workspace) == {"t1": tests.Origin("Relu", name)}
