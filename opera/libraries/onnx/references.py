@@ -106,9 +106,12 @@ def _mended() -> list[type]:
 
     What is drawn in the likeness of a scalar is an array, too. Indices of MaxUnpool are places in `output_shape`. A loop
     without a condition runs, one without an end is refused or stopped, and what each round returns is stacked along an axis
-    of its own. RoiAlign's maximum is that of the samples, not of the four terms that each is the sum of.
+    of its own. RoiAlign's maximum is that of the samples, not of the four terms that each is the sum of. LRN sums over all
+    channels, not as many as there are pictures; LpPool sums what a window holds, and does not scale up one that hangs over.
     """
     from onnx.reference.ops.op_loop import Loop
+    from onnx.reference.ops.op_lp_pool import LpPool
+    from onnx.reference.ops.op_lrn import LRN
     from onnx.reference.ops.op_max_unpool import MaxUnpool
     from onnx.reference.ops.op_random_normal_like import RandomNormalLike
     from onnx.reference.ops.op_random_uniform_like import RandomUniformLike
@@ -175,10 +178,40 @@ def _mended() -> list[type]:
             found.append(samples.reshape(1, -1, high, tall, wide, broad).max(axis=(3, 5)))
         return (np.concatenate([np.empty((0, x.shape[1], high, wide), x.dtype), *found]),)
 
+    def normalized(self: Any, x: Any, alpha: float, beta: float, bias: float, size: int) -> Any:
+        before = (size - 1) // 2
+        squares = np.pad(x.astype(np.float64) ** 2, [(0, 0), (before, size - 1 - before)] + [(0, 0)] * (x.ndim - 2))
+        sums = np.lib.stride_tricks.sliding_window_view(squares, size, axis=1).sum(axis=-1)
+        return ((x / (bias + alpha / size * sums) ** beta).astype(x.dtype),)
+
+    def pooled(self: Any, x: Any, *, kernel_shape: Any, p: int = 2, **given: Any) -> Any:
+        (scaled,) = LpPool._run(self, x, kernel_shape=kernel_shape, p=p, **given)  # its shape is right
+        if not scaled.size:
+            return (scaled,)
+        sizes = scaled.shape[2:]
+        rank = len(kernel_shape)
+        strides, dilations = (list(given.get(key) or [1] * rank) for key in ("strides", "dilations"))
+        spans = [(size - 1) * by + 1 for size, by in zip(kernel_shape, dilations, strict=True)]
+        auto = str(given.get("auto_pad") or "NOTSET")
+        begins = list((given.get("pads") or [0] * 2 * rank)[:rank])
+        needed = [(out - 1) * by + span for out, by, span in zip(sizes, strides, spans, strict=True)]
+        if auto.startswith("SAME"):
+            begins = [
+                (max(of - held, 0) + (auto == "SAME_LOWER")) // 2 for of, held in zip(needed, x.shape[2:], strict=True)
+            ]
+        ends = [max(of - begin - held, 0) for of, begin, held in zip(needed, begins, x.shape[2:], strict=True)]
+        powers = np.pad(np.abs(x.astype(np.float64)) ** p, [(0, 0), (0, 0), *zip(begins, ends, strict=True)])
+        axes = tuple(range(2, 2 + rank))
+        windows = np.lib.stride_tricks.sliding_window_view(powers, spans, axis=axes)
+        at = tuple(slice(0, out * by, by) for out, by in zip(sizes, strides, strict=True))
+        windows = windows[(slice(None), slice(None), *at, *(slice(None, None, by) for by in dilations))]
+        return ((windows.sum(axis=tuple(range(-rank, 0))) ** (1 / p)).astype(x.dtype),)
+
     bounded = type("Loop", (Loop,), {"_run": loop})
     aligned = type("RoiAlign", (RoiAlign,), {"_run": align})
     unpooled = type("MaxUnpool", (MaxUnpool,), {"_run": unpool})
-    return [like(RandomNormalLike), like(RandomUniformLike), unpooled, bounded, aligned]
+    summed = [type(x.__name__, (x,), {"_run": run}) for x, run in ((LRN, normalized), (LpPool, pooled))]
+    return [like(RandomNormalLike), like(RandomUniformLike), unpooled, bounded, aligned, *summed]
 
 
 def _brief(error: BaseException) -> str:
