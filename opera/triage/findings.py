@@ -305,7 +305,7 @@ def _contradicted(chosen: Choice, laid: Blame | None) -> str:
     """Return what speaks against what is told to decide of a reduction; nothing of a wrong definition, or of what is drawn."""
     if chosen.reduction is None or blame.body(laid) or drawn(chosen.verdict.outcome):
         return ""
-    return contradicted(chosen.reduction)
+    return contradicted(chosen.reduction, chosen.deciding)
 
 
 def _nobody(laid: Blame | None) -> bool:

@@ -119,23 +119,24 @@ def test_that_programs_pass_without_what_is_told_speaks_for_it():
 
 
 @pytest.mark.parametrize(
-    ("tried", "wanted"),
+    ("verdict", "despite", "tried", "wanted"),
     [
-        ((0, 0, 0, 0), ""),
-        ((12, 1, 1, 10), ""),
-        ((12, 2, 0, 10), ""),
-        ((3, 4, 0, 5), "4 of 7 that have it pass"),
-        ((6, 0, 2, 4), ""),
-        ((6, 0, 4, 5), "4 of 9 that lack it fail"),
-        ((3, 4, 5, 3), "4 of 7 that have it pass and 5 of 8 that lack it fail"),
+        (INCONSISTENT, 0, (0, 0, 0, 0), ""),
+        (INCONSISTENT, 0, (12, 1, 1, 10), ""),
+        (INCONSISTENT, 0, (12, 2, 0, 10), "2 of 24 programs that have it pass"),
+        ("crash", 0, (12, 1, 0, 10), "1 of 23 programs that have it pass"),
+        (INCONSISTENT, 2, (7, 0, 0, 7), "2 of 19 programs that have it pass"),
+        (INCONSISTENT, None, (6, 0, 2, 4), ""),
+        (INCONSISTENT, 0, (6, 0, 4, 5), "4 of 9 that lack it fail"),
+        (INCONSISTENT, 1, (3, 4, 5, 3), "5 of 18 programs that have it pass and 5 of 8 that lack it fail"),
     ],
 )
-def test_programs_of_which_several_things_differ_may_speak_against_what_is_told(tried, wanted):
-    said = contradicted(msgspec.structs.replace(Reduction("F", "e", "f", "v", "t", {}, Outcome("crash")), tried=tried))
-    assert said.partition(", ")[2] == wanted
-    assert (wanted in " ".join(doubts(set(), 1, "", alone=True, settled=True, contradicted=said))) and bool(
-        said
-    ) == bool(wanted)
+def test_programs_may_speak_against_what_is_told(verdict, despite, tried, wanted):
+    of = Reduction("F", "e", "f", "v", "t", {}, Outcome(verdict), near=(10, 9), despite=despite, tried=tried)
+    said = contradicted(of, ("k=2",))
+    assert said.partition(": ")[2] == wanted
+    assert wanted in " ".join(doubts(set(), 1, "", alone=True, settled=True, contradicted=said))
+    assert bool(contradicted(of, ())) == bool(said)
 
 
 def test_what_crashes_and_passes_though_it_has_all_that_is_told_does_not_do_so_by_chance():
