@@ -1,7 +1,7 @@
 """Random operators at parameters that leave nothing to chance: a dropout of everything, a uniform draw from one number.
 
 What a compiler does there can be compared, where a random result cannot. instrumentation/<library>.toml declares them,
-`[degenerate]`: operator → settings, each of which is parameter or input → number (of an input: all of its elements).
+`[degenerate]`: operator → settings, each of which is parameter or input → number (of an input: all of its elements), or ABSENT.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from opera.errors import CorpusError
 from opera.programs.program import Captured, Instance
 from opera.programs.values import RandomTensor, Tensor
 
-Setting = Mapping[str, float]
+ABSENT = "absent"
+"""What a setting says of a parameter that a call at it does not have: an upper end of 1 leaves nothing to chance from 0 on."""
+Setting = Mapping[str, float | str]
 
 
 def settings(library: str, operator: str) -> list[Setting]:
@@ -33,7 +35,9 @@ def with_degenerate(records: Iterable[Captured]) -> Iterator[Captured]:
             for setting in settings(record.program.library, record.program.operator):
                 made = at(record.program, setting)
                 if made is not None and made != record.program:
-                    told = ", ".join(f"{name} = {number:g}" for name, number in setting.items())
+                    told = ", ".join(
+                        f"{name} = {number:g}" for name, number in setting.items() if not isinstance(number, str)
+                    )
                     seen = msgspec.structs.replace(
                         record.provenance, test=f"{record.provenance.test} with {told}"[:1000]
                     )
@@ -50,6 +54,10 @@ def at(instance: Instance, setting: Setting) -> Instance | None:
     params, inputs = dict(instance.params), list(instance.inputs)
     for name, number in setting.items():
         places = [place for place, operand in enumerate(inputs) if operand.name == name]
+        if isinstance(number, str):
+            if places or params.get(name) is not None:
+                return None
+            continue
         if name in params and isinstance(params[name], int | float):
             params[name] = type(params[name])(number) if number == int(number) else number
         elif places:

@@ -186,9 +186,9 @@ def _near(reduced: Reduction, *, unknown: bool) -> str:
 
 
 def _further(reduced: Reduction) -> str:
-    """Say whether programs of which several things differ bear out what is told; nothing where few were asked."""
+    """Say whether programs of which several things differ bear out what is told; nothing where that is nothing, or few."""
     asked, as_told = sum(reduced.tried), reduced.tried[0] + reduced.tried[3]
-    if asked < FURTHER:
+    if asked < FURTHER or not (reduced.deciding or reduced.besides or reduced.circumstances):
         return ""
     return f"; of {asked} further ones, in which several things differ, {'all' if as_told == asked else as_told} do as is told"
 

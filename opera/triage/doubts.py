@@ -50,6 +50,8 @@ def doubts(
     behind: str = "",
     dying: str = "",
     contradicted: str = "",
+    alike: str = "",
+    odd: bool = False,
     limit: str = "",
     invalid: bool = False,
 ) -> Iterator[str]:
@@ -65,6 +67,8 @@ def doubts(
         gone: What blame saw of its program, where that does not fail any more, or nothing.
         unexplained: How many near programs fail, and pass, where it is not told why (`unexplained`); else None.
         dying: Who fails on its program, too, where nobody is known to run it, or nothing.
+        alike: Who gives the same answer as the compiler, where no more implementations give the expected one, or nothing.
+        odd: Whether NaN is expected where finite numbers are given.
         contradicted: What speaks against what is told of when it fails (`contradicted`), or nothing.
         invalid: Whether the compiler says that its input is not valid, and none of those who were asked runs it as expected.
         limit: The sentence by which the compiler documents that it does not do this, or nothing.
@@ -83,6 +87,10 @@ def doubts(
         yield f"it needs {newer}: that is a feature not yet there, no bug"
     elif SINGLE_REFERENCE in tags and not settled:
         yield "no other implementation confirms the expected outputs: check them by hand against the documentation first"
+    if alike:
+        yield f"{alike} gives the same answer: check by the documentation that it is not the expected one which is wrong"
+    if odd:
+        yield "NaN is expected of finite numbers: check that the documentation defines it"
     if dying:
         yield f"nobody runs its program, and {dying} fails on it, too: check by hand that the documentation admits it"
     elif invalid:

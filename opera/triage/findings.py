@@ -9,13 +9,14 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from opera import compilers
 from opera.errors import CorpusError
 from opera.oracle import location
-from opera.oracle.screens import SINGLE_REFERENCE
+from opera.oracle.screens import AGREEING, SINGLE_REFERENCE
 from opera.programs.program import JOINED, Program, operators_of, parse
-from opera.programs.values import Message
+from opera.programs.values import Message, Tensor
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, NEWER, PASS, REFUSED, UNSTABLE, Outcome
 from opera.store import tests, verdicts
 from opera.store.rows import Verdict
@@ -35,10 +36,12 @@ from opera.triage.doubts import (
     too_large,
     unexplained,
 )
+from opera.triage.evidence import ALIKE
 from opera.triage.known import Mark
-from opera.triage.part import listed
+from opera.triage.part import LIBRARY, listed
 from opera.triage.reproducers.choice import Choice, alone, choose
 from opera.triage.sentence import READS_AS_REFUSAL, bare, drawn, reads_as_invalid, reads_as_refusal, sentence
+from opera.triage.shrink import simpler, smaller
 
 TWO_CAUSES = "two-causes"
 """Tag of a finding that has a member which fails in another way without what decides of the finding."""
@@ -261,8 +264,10 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                 contradicted=_contradicted(chosen, laid) if unknown is None else "",
                 behind="" if of is None else of.behind,
                 dying=_dying(chosen, laid),
+                alike=_alike(chosen, laid),
+                odd=_odd(chosen),
                 limit=limit,
-                invalid=reads_as_invalid(chosen.verdict.outcome) and _nobody(laid),
+                invalid=reads_as_invalid(chosen.verdict.outcome) and _nobody(laid) and not _exported(chosen),
             )
         ),
         blame=laid.verdict if laid else "",
@@ -299,6 +304,30 @@ def _dying(chosen: Choice, laid: Blame | None) -> str:
     wrong = (CRASH, ABORT, REFUSED, INCONSISTENT)
     dying = [x.way for x in rows if x.shows.partition(":")[0] in wrong and x.way.split()[0] in names]
     return listed(dying) if dying else ""
+
+
+def _alike(chosen: Choice, laid: Blame | None) -> str:
+    """Return who gives the same wrong answer, where no more give the expected one; nothing where the library is wrong."""
+    if laid is None or laid.verdict == LIBRARY or chosen.verdict.outcome.verdict != INCONSISTENT:
+        return ""
+    rows = blame.others(laid)
+    same = dict.fromkeys(x.way.split(" ")[0] for x in rows if x.remark == ALIKE[0])
+    agreeing = re.findall(r"[\w-]+", str(chosen.verdict.outcome.details.get(AGREEING) or ""))
+    right = {x.way.split(" ")[0] for x in rows if x.right}.union(agreeing)
+    return listed(list(same)) if same and len(right) <= len(same) else ""
+
+
+def _exported(chosen: Choice) -> bool:
+    """Whether an exporter is under test: what is not valid is the file that it wrote."""
+    return compilers.exporter(*chosen.verdict.frontend.rpartition("-")[::2])
+
+
+def _odd(chosen: Choice) -> bool:
+    """Whether NaN is expected of a reduced program that is given finite numbers alone."""
+    of = chosen.reduction
+    held = [x for x in smaller.leaves(of.program().program) if isinstance(x, Tensor)] if of is not None else []
+    finite = all(np.isfinite(simpler.numbers(x)).all() for x in held if x.dtype not in ("string", "bool"))
+    return of is not None and finite and chosen.verdict.outcome.details.get("expected") == "nan"
 
 
 def _contradicted(chosen: Choice, laid: Blame | None) -> str:

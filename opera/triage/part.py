@@ -29,6 +29,7 @@ from opera.compilers.shared.packing import ALONE, DROPS, NEVER, Faulty, Made, Re
 from opera.oracle.draws import CONSTANT
 from opera.oracle.messages import cause
 from opera.oracle.randomness import RANDOM
+from opera.oracle.screens import AGREEING
 from opera.programs.verdicts import (
     ABORT,
     AGREES,
@@ -93,8 +94,8 @@ def decide(
     """Return which part is wrong, and why: the first of these that holds.
 
     1. It does not fail any more as it did: UNKNOWN.
-    2. Two other compilers give the same other answer, and none the expected one: LIBRARY (or its test), unless numbers are
-       drawn, for compilers are alike in drawing none. So it is where the compiler has no kernel of the operator,
+    2. Two other compilers give the same other answer, and no implementation the expected one: LIBRARY (or its test), unless
+       numbers are drawn, for compilers are alike in drawing none. So it is where the compiler has no kernel of the operator,
        and the library's definition, written out, gives that answer on the reference and wherever else it is run; where
        that is right, it is the CONVERSION.
     3. What does not vary holds an operator that, built by itself, does not: the KERNEL. It passes with optimisations off:
@@ -138,7 +139,8 @@ def decide(
         gone = now.verdict in (PASS, SCREENED, UNSUPPORTED)
         return UNKNOWN, f"{GONE if gone else 'it fails otherwise now'}: {shows(now)}"
     same = [x.way for x in by[OTHER] if x.wrong and same_answer(x.outcome, now)]
-    if len({x.partition(" ")[0] for x in same}) > 1 and not drawn and not any(x.right for x in by[OTHER]):
+    confirmed = any(x.right for x in by[OTHER]) or bool(seen.details.get(AGREEING))
+    if len({x.partition(" ")[0] for x in same}) > 1 and not drawn and not confirmed:
         return LIBRARY, f"{' and '.join(same)} give the same other answer, and none the expected one"
     if body := [x for x in by[BODY] if x.right or x.wrong]:
         if all(x.wrong and (same_answer(x.outcome, now) or (drawn and _same_draws(x.outcome, now))) for x in body):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from opera import libraries, resources
-from opera.programs.degenerate import holds, settings, with_degenerate
+from opera.programs.degenerate import ABSENT, holds, settings, with_degenerate
 from opera.programs.migrated import read_values
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
@@ -68,4 +68,22 @@ def test_pytorch_compares_it(tmp_path, captured):
 @pytest.mark.parametrize("name", ["onnx", "keras", "torch"])
 def test_what_is_declared_are_settings_of_numbers(name):
     declared = resources.declaration("instrumentation", name)["degenerate"]
-    assert declared and all(isinstance(x, float) for each in declared.values() for one in each for x in one.values())
+    assert declared and all(
+        isinstance(x, float) or x == ABSENT for each in declared.values() for one in each for x in one.values()
+    )
+    assert all(any(isinstance(x, float) for x in one.values()) for each in declared.values() for one in each)
+
+
+@pytest.mark.parametrize(
+    ("params", "certain"),
+    [
+        ({"arg1": 1}, True),
+        ({"arg1": 1, "arg2": 5}, False),
+        ({"high": 1}, True),
+        ({"low": -4, "high": 1}, False),
+        ({"arg1": 3, "arg2": 4}, True),
+    ],
+)
+def test_an_upper_end_of_one_leaves_nothing_to_chance_only_from_zero_on(params, certain):
+    """randint_like(x, 1, 5) draws 1 to 4: called certain, each run of it gave other outputs."""
+    assert holds(function("torch.randint_like", params, input=[1, 2]).program) == certain

@@ -259,6 +259,14 @@ def test_of_drawn_numbers_only_the_screens_tell() -> None:
     assert part.decide(WRONG, mask, {}, exporter=False, drawn=True)[0] == "unknown"
 
 
+def test_what_an_independent_implementation_confirms_is_no_fault_of_the_library():
+    """NonZero of a scalar: three compilers give (1, 1), the specification and PyTorch say (0, 1)."""
+    alike = [Tried(OTHER, way, WRONG) for way in ("onnxruntime 1", "tvm 0")]
+    confirmed = msgspec.structs.replace(WRONG, details=WRONG.details | {"agreeing": "torch"})
+    assert part.decide(WRONG, alike, {}, exporter=False)[0] == "library"
+    assert part.decide(confirmed, alike, {}, exporter=False)[0] == "unknown"
+
+
 def test_others_are_told_of_the_output_that_the_finding_names() -> None:
     mask = Outcome(INCONSISTENT, "infer", "dtype", "output 'm': bool", details={"output": "m", "wrong": {"m": "dtype"}})
     about = Subject("F1", "e", "tvm-onnx", "inputs", "t", WRONG)

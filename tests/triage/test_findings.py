@@ -3,12 +3,15 @@ from __future__ import annotations
 import hashlib
 
 import msgspec
+import numpy as np
+import pytest
 from filled import HOSTILE, fill, instance_of, judged
 
 from opera.oracle import signature
 from opera.oracle.screens import SINGLE_REFERENCE
 from opera.oracle.signature import Signature
-from opera.programs.program import Captured, Instance, Provenance
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Tensor
 from opera.programs.verdicts import Outcome
 from opera.report.words import in_list
 from opera.run import renewal
@@ -20,8 +23,9 @@ from opera.store.workspace import REPRODUCERS
 from opera.triage.blame import Blame
 from opera.triage.distinct import causes
 from opera.triage.evidence import Evidence
-from opera.triage.findings import _dying, _unwitnessed, alike, findings, first_tests, version_key
+from opera.triage.findings import _alike, _dying, _odd, _unwitnessed, alike, findings, first_tests, version_key
 from opera.triage.part import OTHER, shows
+from opera.triage.reducer.asking import captured
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice
 
@@ -288,3 +292,46 @@ def test_a_witness_of_the_member_is_none_of_what_is_shown_and_who_dies_on_it_is_
     assert not dying("openvino-onnx", "abort", verdict="inconsistent"), "it may give the same wrong answer"
     assert not dying("openvino-torch", "abort"), "its own word stands"
     assert not _dying(Choice(shown, shown), None)
+
+
+@pytest.mark.parametrize(
+    ("others", "agreeing", "blamed", "wanted"),
+    [
+        ({"onnxruntime 1": "same", "tvm 0": "right"}, "", "kernel", "onnxruntime"),
+        ({"onnxruntime 1": "same", "tvm 0": "right"}, "torch", "kernel", ""),
+        ({"onnxruntime 1": "same", "tvm 0": "other"}, "tvm, torch", "kernel", ""),
+        ({"onnxruntime 1": "same", "tvm 0": "same"}, "torch", "kernel", "onnxruntime and tvm"),
+        ({"onnxruntime 1": "same", "tvm 0": "same"}, "", "library", ""),
+        ({"onnxruntime 1": "right"}, "", "kernel", ""),
+    ],
+)
+def test_who_gives_the_same_answer_is_asked_about_where_as_many_do_as_give_the_expected_one(
+    others, agreeing, blamed, wanted
+):
+    """LpPool of a window that hangs over: ONNX Runtime was right as well, and the evaluator and one more were not."""
+    outcome = Outcome("inconsistent", "infer", "value", details={"agreeing": agreeing})
+    shown = msgspec.structs.replace(
+        judged("t", "openvino-onnx", "inputs", "e", "inconsistent", "infer"), outcome=outcome
+    )
+    said = {"same": "the same answer", "other": "another answer", "right": ""}
+    rows = tuple(
+        Evidence(way, shows(Outcome("pass" if x == "right" else "inconsistent")), said[x], OTHER)
+        for way, x in others.items()
+    )
+    assert _alike(Choice(shown, shown), Blame("F1", "e", "t", blamed, "", rows)) == wanted
+    assert not _alike(Choice(shown, shown), None)
+
+
+@pytest.mark.parametrize(
+    ("number", "expected", "odd"), [(-1.0, "nan", True), (np.nan, "nan", False), (-1.0, "1.0", False)]
+)
+def test_nan_that_is_made_of_finite_numbers_is_looked_up(number, expected, odd):
+    """Celu with alpha 0 divides by it; PyTorch refuses that."""
+    program = Instance("onnx", "Celu", {"alpha": 0.0}, (Operand("X", Tensor.of(np.float32([number]))),), ("Y",), {})
+    outcome = Outcome("inconsistent", "infer", "nan-mask", details={"expected": expected})
+    shown = msgspec.structs.replace(
+        judged("t", "openvino-onnx", "inputs", "e", "inconsistent", "infer"), outcome=outcome
+    )
+    of = Reduction("F1", "e", "openvino-onnx", "inputs", "t", captured(program).form(), outcome)
+    assert _odd(Choice(shown, shown, of)) == odd
+    assert not _odd(Choice(shown, shown))

@@ -51,6 +51,8 @@ def forms(call: Instance) -> Iterator[Instance]:
     for setting in degenerate.settings(call.library, call.operator):
         stated: Instance | None = call
         for name, number in setting.items():
+            if isinstance(number, str):
+                continue
             if stated is not None and name not in names and stated.params.get(name) is None:
                 stated = smaller.given(stated, name, number)
         made = degenerate.at(stated, setting) if stated is not None else None
