@@ -69,6 +69,8 @@ UNTOLD = frozenset(("constants", "oldest-opset"))
 """Variants that give it the library's own model: of some, tensors that are fed else are constants."""
 TOLERANCE = "rtol {rtol:g} and atol {atol:g} are allowed: opera's tolerance for the dtype, or the test's own if larger"
 """What is said of a number that is off by little, for which nobody found others that are off by more."""
+WIDE = 160
+"""Characters of a line of a model that is told beside the script's, at most."""
 FOLD = 60
 """A script of more lines is folded."""
 LISTED = 5
@@ -87,6 +89,7 @@ class Draft(msgspec.Struct, frozen=True):
         shows: What the member shows.
         expected, actual: Lines; `says`: what the compiler says of a crash.
         script: The script; `folded` where it is long, `exit_codes` where it is the reproducer.
+        passing: The program most like that of the script that passes, call by call.
         log: What it printed of the failure.
         reduced: Whether it is of a reduction; `origin` the test that it was made of.
         quotes: Of the documentation.
@@ -112,6 +115,7 @@ class Draft(msgspec.Struct, frozen=True):
     actual: tuple[str, ...] = ()
     says: str = ""
     model: tuple[str, ...] = ()
+    passing: tuple[str, ...] = ()
     script: str = ""
     folded: bool = False
     exit_codes: bool = False
@@ -205,6 +209,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         ),
         says=running.hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
         model=told.model,
+        passing=told.passing if all(len(x) <= WIDE for x in told.passing) else (),
         script=script,
         folded=len(script.splitlines()) > FOLD,
         exit_codes=not short,

@@ -12,7 +12,7 @@ from opera.oracle import comparison, draws, randomness
 from opera.oracle.screens import AGREEING, SINGLE_REFERENCE
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
-from opera.programs.program import JOINED, Program
+from opera.programs.program import JOINED, Program, parse_captured
 from opera.programs.values import NO_DEFAULT
 from opera.programs.verdicts import INCONSISTENT, PASS, SCREENED, UNSTABLE, Outcome
 from opera.report.programs import drawn, given, lines, short
@@ -68,7 +68,7 @@ class Page(msgspec.Struct, frozen=True):
         caller: The operator that calls the one of a reduction, where that is another.
         finished: Whether nothing smaller was left to try.
         near: What programs near a reduced one showed.
-        model: The program call by call, a line each.
+        model: The program call by call, a line each; `passing`: the one most like it that passes.
         parameters: Those that decide or are not the default.
         outputs: Those that differ, or the first where nothing was returned.
         says: What the compiler says of a crash, its boilerplate cut.
@@ -91,6 +91,7 @@ class Page(msgspec.Struct, frozen=True):
     finished: bool = True
     near: str = ""
     model: tuple[str, ...] = ()
+    passing: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     outputs: tuple[Output, ...] = ()
     says: str = ""
@@ -129,6 +130,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         if reduced
         else "",
         model=tuple(lines(program)),
+        passing=tuple(lines(parse_captured(reduced.passing).program)) if reduced and reduced.passing else (),
         parameters=tuple(_parameters(program, reduced)),
         outputs=tuple(_outputs(workspace, shown, manifest)) if manifest else (),
         says=said(outcome, SAYS) if outcome.verdict not in (INCONSISTENT, UNSTABLE) else "",

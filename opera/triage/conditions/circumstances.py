@@ -32,6 +32,7 @@ from opera.triage.conditions.labels import Label, Labelled, labelled
 from opera.triage.conditions.learner import BASES, Learner, Outputs, Told, given_inputs
 from opera.triage.conditions.near import alone, telling
 from opera.triage.conditions.ordinary import given_names
+from opera.triage.shrink import smaller
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults
 
@@ -51,6 +52,7 @@ class Borne(NamedTuple):
         exact: Whether all that have all that is told fail, and all others pass.
         despite: How many pass though they have all that is told, and no other reason for it is known.
         tried: What programs say of which several things differ, and nothing of what is told was learned.
+        passing_one: The program most like it that passes, and lacks something of what is told; None where nothing is told.
         usual: Whether an ordinary call fails (opera.triage.conditions.usual); None: nobody asked.
     """
 
@@ -62,6 +64,7 @@ class Borne(NamedTuple):
     despite: int = 0
     tried: Tried = Tried()
     usual: bool | None = None
+    passing_one: Program | None = None
 
 
 class Asking(deciding.Look, Protocol):
@@ -226,4 +229,22 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -
     ordinary = usual.fails(
         [(made.program, True), *((x.program, x.fails) for x in known)], made.defaults, loud=made.loud
     )
-    return Borne(left, more, failing, len(known) - failing, told.exact, told.despite, tried, ordinary)
+    beside = _passing_one(made, known, told)
+    return Borne(left, more, failing, len(known) - failing, told.exact, told.despite, tried, ordinary, beside)
+
+
+def _unlike(one: Instance, other: Instance) -> int:
+    """Return how many inputs and parameters differ."""
+    held, others = ({x.name: x.value for x in of.inputs} | of.params for of in (one, other))
+    return sum(held.get(name) != others.get(name) for name in held | others)
+
+
+def _passing_one(made: Learner, known: Sequence[Labelled], told: Told) -> Program | None:
+    """Return the program that passes, lacks something of what is told, and differs in the least; of several the smallest."""
+    own: Program = made.program
+    if not isinstance(own, Instance) or not told.all:
+        return None
+    alike = (x.program for x in known if not x.fails and not told.holds(x.program))
+    calls = (x for x in alike if isinstance(x, Instance) and (x.outputs, x.context) == (own.outputs, own.context))
+    fair = [x for x in calls if not made.excused(x)]
+    return min(fair, key=lambda x: (_unlike(own, x), smaller.elements(x), x.id), default=None)

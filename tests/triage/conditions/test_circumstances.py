@@ -58,7 +58,7 @@ def borne(
     def label(programs: Sequence[Program]) -> list[bool | None]:
         return [fails(x) if isinstance(x, Instance) else None for x in programs]
 
-    return borne_out(label, program, {"Any": defaults or {}}, told, **more)._replace(tried=Tried())
+    return borne_out(label, program, {"Any": defaults or {}}, told, **more)._replace(tried=Tried(), passing_one=None)
 
 
 def number(program: Instance, name: str = "multiplier", default: int = 1) -> Any:
@@ -183,6 +183,20 @@ def test_an_axis_longer_than_that_of_another_tensor_is_told_whichever_it_is(size
     program = call(*(np.ones(x, F32) for x in sizes))
     found = borne(program, outgrown, defaults={"axis": 0})
     assert (found.circumstances, found.exact) == (("an axis other than axis of x0 longer than that of x1",), True)
+
+
+def test_the_program_most_like_it_that_passes_is_kept():
+    """Whoever reads a finding sees at once on which side of what is told it is right."""
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [number(x) == 2 if isinstance(x, Instance) else None for x in programs]
+
+    program = call(np.ones((2, 3), F32), multiplier=2)
+    found = borne_out(label, program, {"Any": ONE}, Decided(("multiplier=2",)))
+    beside = found.passing_one
+    assert isinstance(beside, Instance) and number(beside) != 2
+    assert beside.inputs == program.inputs, "nothing else differs"
+    assert borne_out(lambda x: [True] * len(x), program, {"Any": ONE}, NOTHING).passing_one is None
 
 
 def test_a_rank_is_told_of_the_input_that_has_it():
