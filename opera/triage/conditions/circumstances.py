@@ -202,9 +202,10 @@ def _on_further(
     start = next((x.program for x in known if x.fails and x.program == alone(made.program)), made.program)
     bases = [cast(Instance, x) for x in (start, *(x.program for x in made.apart(known)[:BASES]))]
     drawn = further(bases, made.defaults, made.program.id, {x.program.id for x in known})
+    some = evenly(drawn, told.holds, both=bool(told.all))
     with suppress(Spent):
         for _ in range(TURNS):
-            new += asked(itertools.islice(evenly(drawn, told.holds, both=bool(told.all)), AT_A_TIME))
+            new += asked(itertools.islice(some, AT_A_TIME))
             tried = Tried.of(new, told.holds, made.excused)
             if tried.as_told == tried.asked:
                 continue
@@ -214,6 +215,7 @@ def _on_further(
                 again = made.told([*known, *teaching])
             if [x.says for x in again.all] != [x.says for x in told.all]:  # of what is told now nothing was tried yet
                 known, told, tried, new = [*known, *teaching], again, Tried(), []
+                some = evenly(drawn, told.holds, both=bool(told.all))
     return known, told, tried
 
 

@@ -79,8 +79,8 @@ def further(
         made = base
         for _ in range(draw.randint(*STEPS) - (base is not bases[0])):
             row = draw.choice(near(made, defaults))
-            found = [x for x in itertools.islice(row, FIRST) if isinstance(x, Instance) and x.id != made.id]
-            made = draw.choice(found) if found else made
+            found = [x for x in itertools.islice(row, draw.randint(1, FIRST)) if isinstance(x, Instance)]
+            made = found[-1] if found else made
         if made.id not in seen and made.operator == base.operator:
             seen.add(made.id)
             yield made

@@ -328,6 +328,7 @@ def test_members_of_two_causes_are_divided_by_few_reductions(workspace: Workspac
     assert BELONGS in told and LACKS in told, "the members themselves were asked"
 
 
+@pytest.mark.full
 def test_what_a_member_fails_of_besides_is_a_finding_of_its_own(workspace: Workspace) -> None:
     """One fault hides another; without what decides of the first, the test is one more, which is no part of the corpus."""
     pytest.importorskip("onnxruntime")

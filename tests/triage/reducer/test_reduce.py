@@ -125,6 +125,7 @@ def test_a_verdict_that_does_not_tell_that_nothing_is_expected_is_reduced(worksp
     assert ask.target is not None and ask.target.details["nothing"]
 
 
+@pytest.mark.full
 def test_openvino_counts_windows_that_begin_in_the_padding(workspace: Workspace) -> None:
     pytest.importorskip("openvino")
     pool = onnx("MaxPool", {"X": f32(1, 3, 8, 8)}, ceil_mode=1, kernel_shape=[1, 1], strides=[2, 2], dilations=[1, 1])
