@@ -196,7 +196,7 @@ FINDINGS = Table(
         Column(
             "blame",
             CATEGORY,
-            "the part that is wrong (`conversion`, `kernel`, …); missing where it was not asked",
+            "the part that is wrong (`conversion`, `type inference`, `kernel`, …); missing where it was not asked",
         ),
         Column("because", TEXT, "what says so"),
         Column("tags", TEXT, "separated by spaces"),
