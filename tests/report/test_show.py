@@ -157,6 +157,10 @@ def test_a_finding_shows_its_reduction_and_who_is_to_blame(workspace, environmen
     cast = Captured(msgspec.structs.replace(program, operator="Cast"), Provenance("node-tests", "cases.py", "t"), None)
     reduction.save(workspace, msgspec.structs.replace(smallest, captured=cast.form()))
     assert "The model (reduced from" in shown(capsys, workspace, "Fbbbbbbbb"), "it is no call inside another"
+    assert "This passes" not in shown(capsys, workspace, "Fbbbbbbbb")
+    reduction.save(workspace, msgspec.structs.replace(smallest, passing=cast.form()))
+    text = shown(capsys, workspace, "Fbbbbbbbb")
+    assert "This passes" in text and "Cast(" in text.partition("This passes")[2]
 
 
 def test_a_reduction_that_failed_in_a_fresh_process_confirms_its_finding(workspace, environments):
