@@ -141,7 +141,8 @@ def unexplained(of: Reduction, told: Collection[str]) -> tuple[int, int] | None:
     failing, passing = of.near
     odd = passing if of.despite is None else of.despite
     few = failing >= EXCEPTIONS * odd and (of.despite is None or of.outcome.verdict in (INCONSISTENT, UNSTABLE))
-    known = of.explained or few if told else of.explained and not passing and of.usual is not False
+    borne = of.near[0] > 0 or not of.near[1]  # else no program but its own is known to fail so
+    known = (of.explained or few) and borne if told else of.explained and not passing and of.usual is not False
     return None if known else of.near
 
 

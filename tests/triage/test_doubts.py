@@ -101,6 +101,8 @@ def test_what_may_become_much_smaller_is_not_ready(elements, params, finished, s
         (True, (), (9, 0), None),
         (True, (), (9, 2), (9, 2)),
         (True, ("k=2",), (3, 8), None),
+        (True, ("k=2",), (0, 2), (0, 2)),
+        (True, ("k=2",), (0, 0), None),
         (False, (), (9, 1), (9, 1)),
         (False, ("k=2",), (9, 1), None),
         (False, ("k=2",), (9, 3), (9, 3)),

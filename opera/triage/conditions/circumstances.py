@@ -38,6 +38,8 @@ from opera.triage.shrink.smaller import Defaults
 
 AT_A_TIME, ROUNDS = 8, 3
 """Near programs that put to the test what is told, at a time, and how often."""
+LITTLE = 2
+"""Inputs and parameters in which the program that passes differs at most: else it is another case."""
 TURNS = 6
 """How often what is told is tried by as many programs of which several things differ."""
 
@@ -248,5 +250,5 @@ def _passing_one(made: Learner, known: Sequence[Labelled], told: Told) -> Progra
         return None
     alike = (x.program for x in known if not x.fails and not told.holds(x.program))
     calls = (x for x in alike if isinstance(x, Instance) and (x.outputs, x.context) == (own.outputs, own.context))
-    fair = [x for x in calls if not made.excused(x)]
+    fair = [x for x in calls if not made.excused(x) and _unlike(own, x) <= LITTLE]
     return min(fair, key=lambda x: (_unlike(own, x), smaller.elements(x), x.id), default=None)
