@@ -119,8 +119,8 @@ def nodes(outcome: Outcome) -> set[str]:
 
 
 def words(message: str) -> set[str]:
-    """Return the words of a message, dtypes and numbers left out."""
-    return set(re.findall(r"[A-Za-z_]{3,}", re.sub(rf"\b(?:{DTYPE})\b", " ", message)))
+    """Return the words of a message, dtypes and numbers left out, addresses too: the letters of such are no words."""
+    return set(re.findall(r"[A-Za-z_]{3,}", re.sub(rf"\b(?:{DTYPE}|0x[0-9a-fA-F]+)\b", " ", message)))
 
 
 def _kinds(outcome: Outcome) -> tuple[str, str]:

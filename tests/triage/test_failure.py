@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE, Outcome
 from opera.triage.failure import alike, moved
@@ -101,3 +103,13 @@ def test_a_tensor_has_another_name_in_a_smaller_program(symptom: str, text: str,
     assert alike("f", one, other) or not same
     plain = (msgspec.structs.replace(one, message=text.format(x)) for x in ("Identity", "arith.constant"))
     assert alike("f", *plain) is (same and "among" not in text)
+
+
+@given(st.integers(0, 2**47), st.integers(0, 2**47))
+def test_an_address_makes_no_other_failure(one, other):
+    """Its letters were taken for words: of one address in forty a short message was another one."""
+    said = [
+        Outcome("crash", "infer", "RuntimeError", f"shape 1 of node_1 at {x:#x} is not understood")
+        for x in (one, other)
+    ]
+    assert alike("x-onnx", *said)
