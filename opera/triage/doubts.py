@@ -88,7 +88,7 @@ def doubts(
     elif SINGLE_REFERENCE in tags and not settled:
         yield "no other implementation confirms the expected outputs: check them by hand against the documentation first"
     if alike:
-        yield f"{alike} gives the same answer: check by the documentation that it is not the expected one which is wrong"
+        yield f"the same answer is given by {alike}: check by the documentation that it is not the expected one which is wrong"
     if odd:
         yield "NaN is expected of finite numbers: check that the documentation defines it"
     if dying:
