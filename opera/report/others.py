@@ -8,6 +8,7 @@ from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, U
 from opera.report import trackers
 from opera.report.page import Page
 from opera.triage import blame, route
+from opera.triage.evidence import OTHERWISE
 from opera.triage.sentence import drawn
 
 CONFIRMS = "gives the expected outputs"
@@ -16,8 +17,6 @@ CONFIRMS = "gives the expected outputs"
 
 SAID = 110
 """Characters of what another one says."""
-OTHER = "another answer"
-"""What blame remarks of one that is wrong otherwise."""
 
 
 def others(told: Page, outcome: Outcome) -> list[str]:
@@ -37,8 +36,8 @@ def others(told: Page, outcome: Outcome) -> list[str]:
             found.append(f"{who}: {row.remark}")
         elif does and not (drawn(outcome) and row.shows.startswith(INCONSISTENT)):
             note = f" ({row.remark})" if row.remark else ""
-            apart = row.remark == OTHER and row.shows.startswith(INCONSISTENT)  # it is not wrong in the same way
-            found.append(f"{who} gives {OTHER}" if apart else f"{who} {does}{note}")
+            apart = row.remark == OTHERWISE and row.shows.startswith(INCONSISTENT)  # it is not wrong in the same way
+            found.append(f"{who} gives {OTHERWISE}" if apart else f"{who} {does}{note}")
     by: dict[str, dict[str, str]] = {}
     for where, shown in told.elsewhere.items():
         frontend, _, rest = where.partition(" ")

@@ -126,9 +126,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         reduced=reduced is not None,
         caller=_caller(program, origin.operator) if reduced and origin else "",
         finished=reduced is None or reduced.finished,
-        near=_near(reduced, unknown=any(x.startswith(UNEXPLAINED) for x in finding.doubts)) + _further(reduced)
-        if reduced
-        else "",
+        near=_near(reduced, unknown=any(x.startswith(UNEXPLAINED) for x in finding.doubts)) if reduced else "",
         model=tuple(lines(program)),
         passing=tuple(lines(parse_captured(reduced.passing).program)) if reduced and reduced.passing else (),
         parameters=tuple(_parameters(program, reduced)),
@@ -174,6 +172,10 @@ def _near(reduced: Reduction, *, unknown: bool) -> str:
     failing, passing = reduced.near
     if not failing and not passing:
         return ""
+    return _told(reduced, failing, passing, unknown=unknown) + _further(reduced)
+
+
+def _told(reduced: Reduction, failing: int, passing: int, *, unknown: bool) -> str:
     told = reduced.deciding or reduced.besides or reduced.circumstances
     if not passing:
         known = "an ordinary call among them" if reduced.usual and not told else "what passes is not known"

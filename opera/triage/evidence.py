@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 ALIKE = ("the same answer", "the same failure")
 """Remarks on what fails by another route as it was found."""
+OTHERWISE = "another answer"
+"""Remark on what is wrong in another way than it was found."""
 UNCONFIRMED = "the test that it was reduced from is not right by it"
 """Remark on a reduced program that is right by another route: small programs hide mistakes."""
 REPLACED = "with the library's answer in place of it, all is right"
@@ -144,7 +146,7 @@ def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
             tried.way, shows(named.outcome), UNCONFIRMED if unconfirmed else named.outcome.message, tried.kind
         )
     if named.wrong:
-        remark = ALIKE[0] if same_answer(named.outcome, at_output(now, about.seen)) else "another answer"
+        remark = ALIKE[0] if same_answer(named.outcome, at_output(now, about.seen)) else OTHERWISE
     else:
         remark = ALIKE[1] if tried.kind == ROUTE and alike(named.outcome, now) else ""
     return Evidence(tried.way, _evidence(tried), remark, tried.kind)

@@ -16,6 +16,7 @@ from typing import Any
 
 import jinja2
 import msgspec
+from jinja2 import meta
 
 from opera import libraries, resources
 from opera.compilers import Involved
@@ -210,10 +211,10 @@ def brief(
 
 def keeps(frontend: str) -> bool:
     """Whether the template of a frontend has a way to import a model with its constants as inputs."""
-    loader = environment().loader
-    name = f"brief/{frontend}.j2"
-    known = loader is not None and name in environment().list_templates()
-    return known and "`kept`" in loader.get_source(environment(), name)[0]  # type: ignore[union-attr]
+    known, name = environment(), f"brief/{frontend}.j2"
+    if known.loader is None or name not in known.list_templates():
+        return False
+    return "kept" in meta.find_undeclared_variables(known.parse(known.loader.get_source(known, name)[0]))
 
 
 def _low(kinds: Involved) -> list[str]:

@@ -193,9 +193,7 @@ def _together(says: str, others: Sequence[Collection[str]]) -> str:
     told = {says}.union(*others)
     names = frozenset[str]().union(*map(dtypes.members, told))
     kinds = (x for x in dtypes.KINDS if x in told and dtypes.members(x) == names)
-    one = (
-        len({"float32" in dtypes.members(x) for x in told}) == 1
-    )  # where it passes of one and fails of another, more decides
+    one = len({"float32" in dtypes.members(x) for x in told}) == 1  # else it passes of one and fails of another
     alike = one and all(map(dtypes.members, told)) and (names <= dtypes.INTEGERS or names <= dtypes.FLOATS)
     return next(kinds, f"{dtypes.either(names)} inputs") if alike else ""
 
