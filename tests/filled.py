@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import Outcome
@@ -107,3 +109,7 @@ def fill(workspace: Workspace) -> dict[str, str]:
     script = f"# {HOSTILE}\nprint('reproduced here')\n"
     (workspace.root / "reproducers" / "Faaaaaaaa.py").write_text(script, encoding="utf-8")
     return {"tvm": tvm, "old": old, "openvino": openvino}
+
+
+def floats(*numbers: float) -> Tensor:
+    return Tensor.of(np.float32(numbers))

@@ -28,6 +28,7 @@ __all__ = [
     "BODY",
     "CONVERSION",
     "DECLARED",
+    "EACH",
     "FILE",
     "GIVEN",
     "INFERENCE",
@@ -80,7 +81,7 @@ class Variant(msgspec.Struct, frozen=True):
 
 LESS, APART, OWN, DECLARED, MADE = "optimisation", "ir", "own", "declared", "made"
 LAWFUL, BODY, LOWERED, FILE, GIVEN, SOURCE = "lawful", "body", "lowered", "file", "given", "source"
-NODE = "node"
+NODE, EACH = "node", "each"
 """Kinds of ways: see Way."""
 CONVERSION, INFERENCE, OPTIMISATION, KERNEL = "conversion", "type inference", "optimisation", "kernel"
 """Parts of a compiler: what a frontend's PLACES lead to."""
@@ -106,7 +107,8 @@ class Way(msgspec.Struct, frozen=True):
             SOURCE: nothing is run, but shared.packing.Read is raised, which says where the code stands that converts the model,
             and which of its parameters and inputs that never reads, by its source. NODE: shared.packing.Faulty is raised where
             an operator that the model is made of, built by itself in the compiler's own representation and run, does not do
-            what the compiler documents of it.
+            what the compiler documents of it. EACH: every operator of what the importer made, by itself, compiled and run as
+            the whole is, one after the other.
         about: In words.
         stage: The first that differs: what fails before it fails alike.
         artefacts: Of GIVEN, the artefacts that can be given so.

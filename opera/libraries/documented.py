@@ -62,15 +62,20 @@ SIGNATURE = re.compile(r"\w[\w.]*\(.*\)(?: ->.*)?")
 PROMOTED = r"\btype promotion\b"
 SECTION = re.compile(r"(?i)(?:(?:keyword |call )?arg(?:ument)?s|parameters|raises|examples?)\s*:{1,2}\s*")
 """How a section of a docstring begins that is no prose."""
-WORDS = 4
-"""Words that a description has at least: fewer name a thing (`the input tensor.`)."""
+WORDS = 8
+"""Words that a description has at least, beside what its default is: fewer name a thing (`The lambd value for the Shrink
+formulation.`)."""
+BY_DEFAULT = re.compile(
+    r"(?:\s*\bThe)? \bdefault(?: value)?(?: is|:) [^ ]+\.?(?= |$)|\(default:?[^)]*\)", re.IGNORECASE
+)
+"""How a description says what the default is."""
 
 
 class Quote(msgspec.Struct, frozen=True):
     """What is said, of what (`attribute keep_aspect_ratio_policy`), and where.
 
     `types`: only that a dtype is admitted. `exact`: for the very value that a parameter has. `general`: what a parameter or an
-    input is, whatever becomes of it.
+    input is, whatever becomes of it. `settles`: what is expected is what it says, and what is returned is not.
     """
 
     about: str
@@ -79,11 +84,13 @@ class Quote(msgspec.Struct, frozen=True):
     types: bool = False
     exact: bool = False
     general: bool = False
+    settles: bool = False
 
 
 class Wrong(NamedTuple):
-    """What is wrong: the output, the symptom (`value`, `shape`, ...), and the number expected; empty of draws.
+    """What is wrong: the output, the symptom (`value`, `shape`, ...), and the number, shape or dtype expected; empty of draws.
 
+    `actual` is what is returned for it, `at` where.
     `told`: what decides besides parameters, as it is told: `a number equal to iou_threshold`. `dtypes`: whether several dtypes
     among the inputs decide, `omitted` the parameters that decide by being left out.
     """
@@ -94,13 +101,16 @@ class Wrong(NamedTuple):
     told: tuple[str, ...] = ()
     dtypes: bool = False
     omitted: tuple[str, ...] = ()
+    actual: object = None
+    at: object = None
 
     @classmethod
     def of(cls, details: Mapping[str, object], symptom: str) -> Wrong:
         """Return it of the details of an outcome."""
         if "drawn" in details:
             return cls()
-        return cls(str(details.get("output", "")), symptom, details.get("expected"))
+        found = cls(str(details.get("output", "")), symptom, details.get("expected"))
+        return found._replace(actual=details.get("actual"), at=details.get("index"))
 
 
 def special(call: Instance) -> list[tuple[str, str]]:
@@ -128,6 +138,8 @@ def holds(said: Quote, call: Instance, wrong: Wrong) -> bool:
 
     What it says of the very value that is set, or of types, holds anyway. A shape is told by numbers, names or formulas.
     """
+    if said.settles:
+        return True
     if said.exact or said.types:
         return not said.types or bool(re.search(TYPE, said.text, re.I))
     for found in re.finditer(STATED, said.text):
@@ -283,7 +295,9 @@ def telling(found: Iterable[Quote]) -> list[Quote]:
     patterns = {"empty inputs": EMPTY, "NaN": NAN, "infinities": INFINITE}
     kept = [x for x in kept if x.about not in patterns or not re.search(patterns[x.about], exact, re.IGNORECASE)]
     ruled = any(not (x.general or x.types) for x in kept)
-    return [x for x in kept if not x.general or not (ruled or len(re.findall(r"\w+", x.text)) < WORDS)]
+    return [
+        x for x in kept if not x.general or not (ruled or len(re.findall(r"\w+", BY_DEFAULT.sub("", x.text))) < WORDS)
+    ]
 
 
 def rule_on(text: str, told: str) -> str:

@@ -27,6 +27,15 @@ _BETWEEN = re.compile(r"\b(?:must|should|shall|have to) be between (-?\d+(?:\.\d
 _LEAST = re.compile(
     r"\b(?:must|should|shall|have to) be (?:(>=|non-?negative)|(>|positive|greater than))(?: (0)\b)?(?! \d| or)"
 )
+_TAKES = re.compile(
+    r"\btakes? (?:any )?values? greater than or equal to (\d+)\b|\btake any (non-?negative) value|\bis a (positive) integer"
+    r"|\blist of (non-?negative) integers",
+    re.I,
+)
+_RANK = re.compile(r"\brank\((\w+)\)")
+"""How it is said of which input `r` is the rank, else of the first tensor."""
+_BLOCKS = re.compile(r"\[ceil\(Di/Si\), ceil\(Di/\(Si-1\)\)-1\]")
+"""How ONNX says in which range the size of a block is: of D elements along an axis, S blocks have a scale of their own."""
 _OTHERWISE = re.compile(
     r"\\cup\b|∪|\b(?:if|when|outside|most|may|can be|not)\b"
     r"|\b(?:outputs?|outcomes?|returns?|results?|lie|re-?scale\w*|mapped|clamp\w*)\b",
@@ -38,38 +47,57 @@ _END = re.compile(r"(-?)([A-Za-z_]\w*)(?: ?([+-]) ?(\d+))?")
 
 
 class End(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One end of a range: a number, or that much more than `sign` times what is given as `name`; `open`: itself not in it."""
+    """One end of a range: a number, or that much more than `sign` times what is given as `name`; `open`: itself not in it.
+
+    `rank`: it is the rank of what is given as `name`, of the first tensor where that is empty.
+    """
 
     number: float = 0.0
     name: str = ""
     sign: int = 1
     open: bool = False
+    rank: bool = False
 
 
 class Range(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where the values of an input or a parameter lie; an end of which nothing is known is None."""
+    """Where the values of an input or a parameter lie; an end of which nothing is known is None.
+
+    `blocks`: it is the size of a block along `axis` of the first tensor, with the second one's scales (`_BLOCKS`).
+    """
 
     low: End | None = None
     high: End | None = None
+    blocks: bool = False
 
 
 def read(sentence: str, names: Collection[str]) -> Range | None:
     """Return the range that a sentence states, None where it states none of numbers and of what has one of these names."""
     text = _MARKS.sub("", sentence.replace(r"\leq", "<=").replace("``", ""))
+    if _BLOCKS.search(text):
+        return Range(blocks=True)
     if _OTHERWISE.search(text):
         return None
     if found := _INTERVAL.search(text):
-        ends = _end(found[2], names, open_=found["low"] == "("), _end(found[3], names, open_=found["high"] == ")")
+        said = _RANK.search(text)
+        of = "" if said is None or said[1] in ("input", "inputs") else said[1] if said[1] in names else None
+        ends = (
+            _end(found[2], names, open_=found["low"] == "(", of=of),
+            _end(found[3], names, open_=found["high"] == ")", of=of),
+        )
     elif found := _CHAIN.search(text):
         ends = _end(found[1], names, open_=found[2] == "<"), _end(found[4], names, open_=found[3] == "<")
     elif found := _BETWEEN.search(text):
         ends = _end(found[1], names), _end(found[2], names)
     elif (found := _LEAST.search(text)) and (found[3] or (found[0][-1].isalpha() and "than" not in found[0])):
         ends = End(open=bool(found[2])), None
+    elif found := _TAKES.search(text):
+        ends = End(float(found[1] or 0), open=bool(found[3])), None
     else:
         return None
     low, high = ends
-    reversed_ = high is not None and low is not None and not (low.name or high.name) and low.number > high.number
+    reversed_ = (
+        high is not None and low is not None and not (low.name or high.name or high.rank) and low.number > high.number
+    )
     return None if low is None or reversed_ else Range(low, high)
 
 
@@ -81,8 +109,23 @@ def subjects(sentence: str, own: str, inputs: Collection[str]) -> list[str]:
     return quoted[:1] or [own]
 
 
+def _blocked(size: Value, given: Mapping[str, Value]) -> bool:
+    """Whether a block is of a size that has a scale for each of all blocks, and no scale beside; 0 is none."""
+    tensors = [x.shape for x in given.values() if isinstance(x, Tensor | RandomTensor)]
+    axis = given.get("axis", 1)
+    if not isinstance(size, int) or not size or not isinstance(axis, int) or len(tensors) < 2:
+        return True
+    (data, scale), rank = tensors[:2], len(tensors[0])
+    if len(scale) != rank or not -rank <= axis < rank or not scale[axis]:
+        return False
+    most = math.inf if scale[axis] == 1 else math.ceil(data[axis] / (scale[axis] - 1)) - 1
+    return math.ceil(data[axis] / scale[axis]) <= size <= most
+
+
 def holds(stated: Range, value: Value, given: Mapping[str, Value]) -> bool:
     """Whether the numbers of a value lie in a range; of what has no numbers, or whose ends are not given, it does."""
+    if stated.blocks:
+        return _blocked(value, given)
     numbers = _numbers(value)
     if not numbers.size or not (isinstance(value, int | float | list | tuple) or numbers.dtype.kind in "iuf"):
         return True
@@ -94,18 +137,27 @@ def holds(stated: Range, value: Value, given: Mapping[str, Value]) -> bool:
     )  # fmt: skip
 
 
-def _end(text: str, names: Collection[str], *, open_: bool = False) -> End | None:
+def _end(text: str, names: Collection[str], *, open_: bool = False, of: str | None = None) -> End | None:
+    """Return an end of a range, None where it is told by what nobody knows; `of`: the input of whose rank `r` is."""
     text = text.strip().rstrip(".")
     if re.fullmatch(r"[-+]?\d+(?:\.\d+)?", text):
         return End(float(text), open=open_)
     found = _END.fullmatch(text)
-    if found is None or found[2] not in names:
+    if found is None:
         return None
-    return End(float(f"{found[3] or ''}{found[4] or 0}"), found[2], -1 if found[1] else 1, open_)
+    rank = of is not None and found[2] in ("r", "R", "rank")
+    if not rank and found[2] not in names:
+        return None
+    name = of or "" if rank else found[2]
+    return End(float(f"{found[3] or ''}{found[4] or 0}"), name, -1 if found[1] else 1, open_, rank)
 
 
 def _number(end: End | None, given: Mapping[str, Value]) -> float:
     """Return where an end is; NaN, with which nothing compares, where that is not given."""
+    if end is not None and end.rank:
+        tensors = [x for name, x in given.items() if name == (end.name or name)]
+        first = next((x for x in tensors if isinstance(x, Tensor | RandomTensor)), None)
+        return math.nan if first is None else end.sign * len(first.shape) + end.number
     if end is None or not end.name:
         return math.nan if end is None else end.number
     numbers = _numbers(given.get(end.name))

@@ -78,10 +78,12 @@ FRAME = re.compile(
     r"^\s*(?:0x[0-9a-fA-F]+|File \"[^\"]*\", line \d+(?:, in .*)?|\d+: \S.*|at \S+:\d+|\^[\s^~]*|[~^]+)$"
 )
 """A line of a traceback."""
+LEFT = r"(?:\w*Mark|prim::\w*Const\w+|torch::None)"
 BESIDES = re.compile(
-    r"(?ms)^-- (?:\w*Mark|prim::\w*Const\w+|torch::None)(?:-\d+)? with a message:\n.*?(?=^-- |^\s*Summary:|\Z)"
+    rf"(?ms)^-- (?:{LEFT}|<built-in function getitem>)(?:-\d+)? with a message:\n"
+    r".*?(?=^-- |^\s*Summary:|\Z)"
 )
-"""What OpenVINO says of constants and lists that are left over of an operator which it could not convert."""
+"""What OpenVINO says of constants, lists and outputs that are left over of an operator which it could not convert."""
 WITHIN = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*"
 """What stands in brackets, up to three more within."""
 DUMP = re.compile(rf"\b(?:\w+\.)*\w+\((?=\w+=){WITHIN}?\bname=\"(?P<name>[\w.]+)\"{WITHIN}\)")
@@ -126,6 +128,11 @@ def cause(message: str) -> str:
     if end and _lines(text[: max(0, end.start() - 1)]):
         text = text[: max(0, end.start() - 1)]
     return "\n".join(_lines(text))
+
+
+def several(message: str) -> int:
+    """Return how many operators OpenVINO says that it could not convert; 0 of one, and of other messages."""
+    return max(len(re.findall(rf"(?m)^-- (?!{LEFT}(?:-\d+)? with).* with a message:", message)) - 1, 0)
 
 
 def _first(told: str, text: str) -> str:

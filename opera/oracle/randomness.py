@@ -142,7 +142,7 @@ def repeating(
         differ = (told_pairs + 1) / (pairs + 2)
         if not told_pairs or changes > len(again) / SELDOM or _at_most(changes, len(again), differ) >= CHANCE:
             continue
-        same = UNCHANGED if any(x == got for x in inputs) else "the same"
+        same = UNCHANGED if any(x == got for x in inputs) else _everywhere(got) or "the same"
         how = f"is {same} in every run of a compiled model"
         how += " within a second, and another in the next" if renewed else ""
         if changes:
@@ -151,6 +151,15 @@ def repeating(
         told = f"{len(known)} runs of the reference give {answers} different answers"
         return Broken(f"output {place} {how}; {told}", CONSTANT, place, renewed=renewed or changes > 0)
     return None
+
+
+def _everywhere(value: Value) -> str:
+    """Return the one number that all of several elements are, or a single 0: no draw; else nothing."""
+    if not isinstance(value, Tensor) or value.dtype == "string" or "complex" in value.dtype:
+        return ""
+    given = np.unique(value.numbers().astype(np.float64))
+    whole = given.size == 1 and (value.numbers().size > 1 or given[0] == 0)
+    return f"{given[0]:g}{' everywhere' if value.numbers().size > 1 else ''}" if whole else ""
 
 
 def _at_most(times: int, of: int, share: float) -> float:

@@ -25,6 +25,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -197,6 +198,18 @@ class Named(msgspec.Struct, frozen=True):
 
     kind: str
     name: str
+
+
+def named_inputs(value: object) -> Iterator[str]:
+    """Yield the names of the inputs that a value of a parameter names, wherever they stand in it."""
+    match value:
+        case Named(kind=kind, name=name) if kind.endswith(".input"):
+            yield name
+        case list() | tuple():
+            for x in value:
+                yield from named_inputs(x)
+        case dict():
+            yield from named_inputs(list(value.values()))
 
 
 Value: TypeAlias = Any

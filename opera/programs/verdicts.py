@@ -19,8 +19,15 @@ FAILURES = (ABORT, UNSTABLE, CRASH, TIMEOUT, OUT_OF_MEMORY, INCONSISTENT, REFUSE
 """Verdicts that make findings, worst first."""
 DEATHS = (ABORT, TIMEOUT, OUT_OF_MEMORY)
 """Verdicts of a process that ended without an answer."""
+FAULTS = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGTRAP")
+"""Signals that a process dies of by its own fault. Which of them comes of overwritten memory differs from run to run."""
 VERDICTS = (PASS, UNSUPPORTED, UNEXPORTED, *FAILURES, SCREENED, FLAKY, ERROR)
 """Every verdict of a test on a frontend; `invalid` is a status of the test itself."""
+
+
+def deaths(symptom: str) -> tuple[str, ...]:
+    """Return the signals by which a process may end that was seen to end by one of them."""
+    return FAULTS if symptom in FAULTS else (symptom,)
 
 
 AGAIN = "again"

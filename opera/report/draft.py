@@ -43,6 +43,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, disputed, part
 from opera.triage.distinct import causes
+from opera.triage.doubts import NOT_SHOWN
 from opera.triage.failure import quiet
 from opera.triage.findings import Finding, alike, findings
 from opera.triage.known import Entry, Known
@@ -73,8 +74,8 @@ WIDE = 160
 """Characters of a line of a model that is told beside the script's, at most."""
 FOLD = 60
 """A script of more lines is folded."""
-LISTED = 5
-"""Tests that are named."""
+LISTED, NAME = 3, 80
+"""Tests that are named, and characters of a name."""
 TRAINS = frozenset(("training", "train", "call.training"))
 """Parameters by which a call trains."""
 
@@ -175,9 +176,9 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     by = blame.route(shown, told.blame)
     quoted = tuple(quoting.quotes(program, shown, outcome))
     line = title(
-        _what(program, told, shown, quoted) + _trains(program, shown),
+        _what(program, told, shown, quoted, body) + _trains(program, shown),
         outcome,
-        shown.told,
+        shown.told if body else shown.sure,
         exporter=exporter,
         route=by,
         alike=alike(shown, of, tests.origins(workspace, {x.test for x in of})),
@@ -204,8 +205,10 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
             *_route(workspace, shown),
             *_kept(script, short=short),
             *_actual(told, outcome),
+            *_tried(told, shown),
             *_held(shown),
             *_all_the_same(trial),
+            *_seldom(trial),
         ),
         says=running.hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
         model=told.model,
@@ -225,20 +228,22 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         exporter=exporter,
         blame="" if NEWER in finding.tags else _laid(told),
         members=len(finding.members),
-        named=tuple(names[:LISTED]) if len(names) > 1 else (),
+        named=tuple(_named(names)) if len(names) > 1 else (),
         claimed=str(outcome.details.get("claimed", "")),
         reference=_reference(workspace, shown, kind),
         since=getattr(told, "since", ""),
     )
 
 
-def _what(program: Program, told: Page, shown: Choice, quoted: Iterable[Quote] = ()) -> str:
+def _what(program: Program, told: Page, shown: Choice, quoted: Iterable[Quote] = (), body: str = "") -> str:
     """Return the operator, with what is uncommon in what it is given: dtypes, an empty input, parameters not the default,
-    and those on which the rule hangs that is quoted.
+    and those on which the rule hangs that is quoted; all of it, where no rule is told of when it fails.
 
     These stand in brackets, where nothing is known to decide: nothing says that they do. Dtypes do not, where near programs
     were asked, nor parameters without which all of these fail, too.
     """
+    if not shown.firm and not body:
+        return shown.called(program.operator)
     if shown.told:
         return program.operator
     tensors = [x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)]
@@ -254,7 +259,7 @@ def _what(program: Program, told: Page, shown: Choice, quoted: Iterable[Quote] =
     others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default")]
     given += others if len(others) <= 2 and told.reduced and len(calls) == 1 and (passing or not failing) else []
     given += quoting.ruled(calls[0], quoted) if len(calls) == 1 else []
-    if blame.body(told.blame):  # a definition is read with the number at hand that shows it
+    if body:  # a definition is read with the number at hand that shows it
         given += [f"{x.name}={x.value.numbers().item()}" for x in program.inputs if _single(x.value)]
     return f"{program.operator} ({', '.join(given)})" if given else program.operator
 
@@ -289,12 +294,19 @@ def _objections(finding: Finding, chosen: Choice | None, trial: Trial | None, en
     if chosen is None:
         yield "there is no script: no test is left that shows it alone"
     elif trial is None or not trial.shown:
-        yield f"its script does not show it here and now: {_last(trial.text) if trial else 'it could not be run'}"
-    yield from finding.doubts
+        seldom = f", but in {trial.runs[0]} of {trial.runs[1]} runs" if trial and trial.runs[0] else ""
+        yield f"its script does not show it here and now{seldom}: {_last(trial.text) if trial else 'it could not be run'}"
+    yield from (x for x in finding.doubts if not x.startswith(NOT_SHOWN))  # it was run just now
 
 
 def _last(text: str) -> str:
     return next((x for x in reversed(text.splitlines()) if x.strip()), "it printed nothing")[:200]
+
+
+def _seldom(trial: Trial | None) -> Iterator[str]:
+    """Say in how many runs it is so, where not in all."""
+    if trial is not None and trial.shown and trial.runs[0] < trial.runs[1]:
+        yield f"in {trial.runs[0]} of {trial.runs[1]} runs of the script"
 
 
 def _route(workspace: Workspace, shown: Choice) -> Iterator[str]:
@@ -336,8 +348,14 @@ def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
         yield f"it is off by {outcome.details.get('max_rel', 0.0):.2g} relatively; {TOLERANCE.format(**outcome.details)}"
     if outcome.verdict == INCONSISTENT and not any(x.actual for x in told.outputs) and "drawn" not in outcome.details:
         yield outcome.message
-    for operator in dict.fromkeys(operator for _, operator in told.twins):
-        yield f"{operator} fails in the same words"
+
+
+def _tried(told: Page, shown: Choice) -> Iterator[str]:
+    """Say with which values it fails and with which it does not; and where no rule is known, how many programs near it fail."""
+    if told.values:
+        yield told.values
+    if not shown.firm and told.near:
+        yield f"of programs near it {told.near}"
 
 
 def _held(shown: Choice) -> Iterator[str]:
@@ -446,9 +464,15 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
         others=tuple(f"{x}: contradicts the test" for x in agreeing),
         versions=trackers.versions(environment),
         system=_system(environment),
-        named=found.names[:LISTED],
+        named=tuple(_named(found.names)),
         reference="the expected outputs are stated by that test",
     )  # fmt: skip
+
+
+def _named(names: Iterable[str]) -> list[str]:
+    """Return the shortest names of tests, each cut where it is long."""
+    some = sorted(names, key=len)[:LISTED]
+    return [x if len(x) <= NAME else f"{x[:NAME]}…" for x in some]
 
 
 def _and(names: list[str]) -> str:

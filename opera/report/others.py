@@ -9,7 +9,7 @@ from opera.report import trackers
 from opera.report.page import Page
 from opera.triage import blame, route
 from opera.triage.evidence import OTHERWISE
-from opera.triage.sentence import drawn
+from opera.triage.sentence import drawn, listed
 
 CONFIRMS = "gives the expected outputs"
 """What is said of another compiler that passes."""
@@ -29,15 +29,20 @@ def others(told: Page, outcome: Outcome) -> list[str]:
         for row in (told.blame.evidence if told.blame is not None and blame.body(told.blame) else ())
         if row.kind == BODY
     ]
+    failing: list[str] = []
     for row in told.asked:
         does = _does(row.shows)
         who = trackers.called(*row.way.split(" ", 1))
         if row.right and row.remark.endswith("is right"):  # other things of it are not
             found.append(f"{who}: {row.remark}")
+        elif row.shows.startswith(CRASH) and not row.remark:  # of its own bugs, or its limits
+            failing.append(who)
         elif does and not (drawn(outcome) and row.shows.startswith(INCONSISTENT)):
             note = f" ({row.remark})" if row.remark else ""
             apart = row.remark == OTHERWISE and row.shows.startswith(INCONSISTENT)  # it is not wrong in the same way
             found.append(f"{who} gives {OTHERWISE}" if apart else f"{who} {does}{note}")
+    if failing:
+        found.append(f"{listed(list(dict.fromkeys(failing)))} {'fail' if len(set(failing)) > 1 else 'fails'} otherwise")
     by: dict[str, dict[str, str]] = {}
     for where, shown in told.elsewhere.items():
         frontend, _, rest = where.partition(" ")

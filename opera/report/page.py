@@ -24,13 +24,12 @@ from opera.triage import blame
 from opera.triage.blame import Blame
 from opera.triage.conditions.deciding import key as deciding_key
 from opera.triage.distinct import causes, twins
-from opera.triage.doubts import UNEXPLAINED
 from opera.triage.evidence import Evidence
 from opera.triage.findings import Finding
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.sentence import drawn as drawn_wrongly
-from opera.triage.sentence import said
+from opera.triage.sentence import listed, said
 from opera.triage.versions import since
 
 FURTHER = 4
@@ -67,7 +66,7 @@ class Page(msgspec.Struct, frozen=True):
         reduced: Whether it is the reduction of that.
         caller: The operator that calls the one of a reduction, where that is another.
         finished: Whether nothing smaller was left to try.
-        near: What programs near a reduced one showed.
+        near: What programs near a reduced one showed; `values`: with which values of what is told it fails, and with which not.
         model: The program call by call, a line each; `passing`: the one most like it that passes.
         parameters: Those that decide or are not the default.
         outputs: Those that differ, or the first where nothing was returned.
@@ -90,6 +89,7 @@ class Page(msgspec.Struct, frozen=True):
     caller: str = ""
     finished: bool = True
     near: str = ""
+    values: str = ""
     model: tuple[str, ...] = ()
     passing: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
@@ -126,10 +126,11 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         reduced=reduced is not None,
         caller=_caller(program, origin.operator) if reduced and origin else "",
         finished=reduced is None or reduced.finished,
-        near=_near(reduced, unknown=any(x.startswith(UNEXPLAINED) for x in finding.doubts)) if reduced else "",
+        near=_near(reduced, unknown=not chosen.firm) if reduced else "",
+        values=tried_values(reduced.values, outcome) if reduced else "",
         model=tuple(lines(program)),
         passing=tuple(lines(parse_captured(reduced.passing).program)) if reduced and reduced.passing else (),
-        parameters=tuple(_parameters(program, reduced)),
+        parameters=tuple(_parameters(program, reduced if chosen.firm else None)),
         outputs=tuple(_outputs(workspace, shown, manifest)) if manifest else (),
         says=said(outcome, SAYS) if outcome.verdict not in (INCONSISTENT, UNSTABLE) else "",
         agreement=tuple(_agreement(outcome, manifest, others)),
@@ -167,12 +168,12 @@ def _caller(program: Program, operator: str) -> str:
 def _near(reduced: Reduction, *, unknown: bool) -> str:
     """Say how programs near the reduced one bear out what decides; nothing where none was asked about.
 
-    `unknown`: whether the finding is held back because what decides is not known.
+    `unknown`: whether what decides is not, or not all, known.
     """
     failing, passing = reduced.near
     if not failing and not passing:
         return ""
-    return _told(reduced, failing, passing, unknown=unknown) + _further(reduced)
+    return _told(reduced, failing, passing, unknown=unknown) + ("" if unknown else _further(reduced))
 
 
 def _told(reduced: Reduction, failing: int, passing: int, *, unknown: bool) -> str:
@@ -195,6 +196,22 @@ def _further(reduced: Reduction) -> str:
     if asked < FURTHER or not (reduced.deciding or reduced.besides or reduced.circumstances):
         return ""
     return f"; of {asked} further ones, in which several things differ, {'all' if as_told == asked else as_told} do as is told"
+
+
+def tried_values(values: Sequence[tuple[str, bool]], outcome: Outcome) -> str:
+    """Say with which values it fails, and with which not: `wrong for bias of 0.8, 1.5 and 0.5; right for 0, 1 and left out`.
+
+    Nothing where none of them passes: then no value decides, or nobody tried one that does not.
+    """
+    if all(fails for _, fails in values):
+        return ""
+    name = values[0][0].partition("=")[0] if "=" in values[0][0] else ""
+    words = [
+        (text.removeprefix(f"{name}=").removeprefix(f"{name} ") if name else text, fails) for text, fails in values
+    ]
+    bad, good = (listed([text for text, fails in words if fails is of]) for of in (True, False))
+    wrong, right = ("wrong", "right") if outcome.verdict == INCONSISTENT else ("it fails", "it runs")
+    return f"{wrong} for {f'{name} of ' if name else ''}{bad}; {right} for {good}"
 
 
 def _parameters(program: Program, reduced: Reduction | None) -> Iterator[Parameter]:

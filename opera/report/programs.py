@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from opera.programs.program import Graph, Instance, Program, Result, names_of
-from opera.programs.values import Message, Named, Optional, RandomTensor, Sequence, Tensor, Value
+from opera.programs.values import Message, Named, Optional, RandomTensor, Sequence, Tensor, Value, named_inputs
 
 SHORT = 12
 """Elements of a tensor that are shown."""
@@ -70,7 +70,9 @@ def lines(program: Program) -> Iterator[str]:
         if operand.value is not None:
             yield f"{operand.name} = {short(operand.value)}"
     for call, names in zip(program.instances(), names_of(program), strict=True):
-        arguments = [names.get(x.name, "None") if x.value is not None else "None" for x in call.inputs]
+        stand = set(named_inputs(call.params))  # a list of tensors is a parameter that names them
+        own = (x for x in call.inputs if x.name not in stand)
+        arguments = [names.get(x.name, "None") if x.value is not None else "None" for x in own]
         while arguments and arguments[-1] == "None":
             arguments.pop()
         params = [f"{key}={given(value)}" for key, value in call.params.items()]

@@ -14,7 +14,7 @@ import msgspec
 from opera import resources
 from opera.oracle import messages
 from opera.oracle.randomness import FORMS
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, deaths
 from opera.report.words import clean
 from opera.store.workspace import Workspace
 from opera.triage.findings import Finding
@@ -55,12 +55,12 @@ def script(
         if made is None:
             continue
         text = made.script(exhibit)
-        trial = run(text, finding.id, python)
-        trial = msgspec.structs.replace(trial, shown=fails_so(exhibit, trial))
+        trials = [run(text, finding.id, python) for _ in range(scripts.times(exhibit.verdict))]
+        trial = scripts.together([msgspec.structs.replace(x, shown=fails_so(exhibit, x)) for x in trials])
         if trial.shown:
             return text, trial, True
     text = reproducer.render(*shown)
-    return text, run(text, finding.id, python), False
+    return text, scripts.together([run(text, finding.id, python) for _ in range(scripts.times(exhibit.verdict))]), False
 
 
 def run(text: str, name: str, python: str) -> Trial:
@@ -94,7 +94,7 @@ def excerpt(text: str) -> str:
 def fails_so(exhibit: Exhibit, trial: Trial) -> bool:
     """Whether a short script, which has no exit codes of its own, failed as was found."""
     if exhibit.verdict == ABORT:
-        return trial.code < 0 and exhibit.symptom == _signal(-trial.code)
+        return trial.code < 0 and _signal(-trial.code) in deaths(exhibit.symptom)
     if trial.code != 1:
         return False
     if exhibit.verdict == TIMEOUT:

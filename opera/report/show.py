@@ -189,7 +189,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     _called(console, workspace, (tests.test(workspace, name).instance for name in x.members))
     marked = tuple(f"{p.name}={p.value}  ({p.mark})" for p in told.parameters)
     _section(console, "Parameters that decide, or are not the default", marked)
-    _section(console, "Programs near it", (told.near,) if told.near else ())
+    _section(console, "Programs near it", tuple(filter(None, (told.values, told.near))))
     _section(console, "This passes", told.passing)
     for output in told.outputs:
         _section(console, f"Output {output.name}", _answers(output))

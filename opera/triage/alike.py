@@ -32,7 +32,12 @@ def alike(one: Outcome, other: Outcome) -> bool:
     places = [_PLACE.search(x.conversion_function) for x in (one, other)]
     if places[0] and places[1] and places[0][1] == places[1][1]:
         return True
-    words = [normalise(cause(x.message)).lower().split() for x in (one, other)]
+    return same_words(one.message, other.message)
+
+
+def same_words(one: str, other: str) -> bool:
+    """Whether two messages are one, but for line numbers, boilerplate and a few words."""
+    words = [normalise(cause(x)).lower().split() for x in (one, other)]
     return difflib.SequenceMatcher(a=words[0], b=words[1], autojunk=False).ratio() >= SIMILAR
 
 

@@ -15,6 +15,7 @@ from opera.compilers import (
     APART,
     BODY,
     CONVERSION,
+    EACH,
     GIVEN,
     KERNEL,
     LAWFUL,
@@ -47,6 +48,7 @@ from opera.store.workspace import Workspace
 from opera.triage import route as routes
 from opera.triage.conditions import deciding, peculiar, telling
 from opera.triage.distinct import causes, kinship
+from opera.triage.doubts import spoken_of, stated
 from opera.triage.evidence import ALIKE, Evidence, evidence
 from opera.triage.others import here as others_here
 from opera.triage.part import (
@@ -68,7 +70,7 @@ from opera.triage.sentence import NO_CONSTANT
 from opera.triage.shrink import smaller
 
 NOWHERE = Provenance("blame", "", "")
-RULES = 7
+RULES = 9
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
 
 
@@ -80,6 +82,8 @@ class Blame(msgspec.Struct, frozen=True):
         because: One sentence.
         test: The member, or the stored test of its reduction, that was asked about: it tells of no other.
         rules: RULES when it was laid.
+        settled: Whether a sentence of the documentation says what is expected.
+        spoken_of: Whether one is on the very value of a parameter that decides. Reading them takes the library itself.
     """
 
     finding: str
@@ -90,6 +94,8 @@ class Blame(msgspec.Struct, frozen=True):
     evidence: tuple[Evidence, ...] = ()
     seconds: float = 0.0
     rules: int = 0
+    settled: bool = False
+    spoken_of: bool = False
 
     @property
     def gone(self) -> str:
@@ -320,9 +326,9 @@ def _by(about: Subject, way: Way) -> Question:
 
     Another compiler is asked once: that it draws nothing either says nothing of the file that it was given.
     """
-    if way.kind not in (LESS, BODY, APART, GIVEN):
+    if way.kind not in (LESS, BODY, APART, GIVEN, EACH):
         return about.question(way=way.name)
-    return about.judged(way=way.name, insist=about.seen.verdict == UNSTABLE)
+    return about.judged(way=way.name, insist=about.seen.verdict in (INCONSISTENT, UNSTABLE))
 
 
 def _converted(about: Subject, way: Way) -> Iterator[Ask]:
@@ -360,9 +366,16 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     frontend = compilers.frontend(compiler, library)
     places: Mapping[str, str] = getattr(frontend, "PLACES", {})
     exporter, native = (bool(getattr(frontend, name, False)) for name in ("EXPORTER", "NATIVE"))
-    verdict, because = decide(about.seen, tried, places, exporter=exporter, native=native, drawn=about.drawn)
+    calls = about.program.instances() if about.program is not None else []
+    settled, spoken = (len(calls) == 1 and says(calls[0], about.deciding, about.seen) for says in (stated, spoken_of))
+    verdict, because = decide(
+        about.seen, tried, places, exporter=exporter, native=native, drawn=about.drawn, settled=settled
+    )
     rows = tuple(evidence(about, tried))
-    return Blame(about.finding, about.environment, about.test, verdict, because, rows, round(seconds, 3))
+    return Blame(
+        about.finding, about.environment, about.test, verdict, because, rows, round(seconds, 3),
+        settled=settled, spoken_of=spoken,
+    )  # fmt: skip
 
 
 def examine(

@@ -6,12 +6,14 @@ and where outputs are wrong, someone else confirms the expected ones, or the doc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
+
+import msgspec
 
 from opera import libraries
 from opera.compilers.limits import limits
-from opera.libraries.documented import Wrong
+from opera.libraries.documented import Quote, Wrong
 from opera.oracle.screens import SINGLE_REFERENCE
 from opera.programs.program import Instance, Program
 from opera.programs.verdicts import INCONSISTENT, NEWER, UNSTABLE, Outcome
@@ -33,80 +35,95 @@ CONTRADICTED = "what is told to decide is not, or not all, that does"
 DOCUMENTED = "documented-limit"
 """Tag of a finding that the compiler's own documentation answers (opera.compilers.limits)."""
 NO_ORDINARY = "none passes, and none that fails is an ordinary call"
+NOT_SHOWN = "its script showed it in"
+"""How the doubt begins that the script of what ends its process, or varies, may not show it."""
 UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
 """How a doubt begins that nothing but time is wanting to."""
 
 
-def doubts(
-    tags: Collection[str],
-    confirmed: int,
-    needs: str,
-    *,
-    alone: bool,
-    settled: bool,
-    large: str = "",
-    gone: str = "",
-    unexplained: tuple[int, int] | None = None,
-    behind: str = "",
-    dying: str = "",
-    contradicted: str = "",
-    alike: str = "",
-    odd: bool = False,
-    limit: str = "",
-    invalid: bool = False,
-) -> Iterator[str]:
-    """Yield what speaks against filing a finding, a clause each.
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a finding that may speak against filing it.
 
-    Args:
+    Attributes:
         tags: Of the finding.
         confirmed: How many members, or reductions of them, failed again in a fresh process.
-        needs: Of what is newer than the compiler knows: operator and version (`Mod 28, where it declares opset 27`).
         alone: Whether a member fails without others before it.
         settled: Whether something besides the library's reference shows that what is expected is right.
+        needs: Of what is newer than the compiler knows: operator and version (`Mod 28, where it declares opset 27`).
         large: What its program being larger than it need be says against it (`too_large`), or nothing.
         gone: What blame saw of its program, where that does not fail any more, or nothing.
+        shown: In how many runs its script showed it, and how often it was run; (0, 0) where it was not.
         unexplained: How many near programs fail, and pass, where it is not told why (`unexplained`); else None.
+        contradicted: What speaks against what is told of when it fails (`contradicted`), or nothing.
+        beside: Whether one that passes and differs in little is shown beside: then all that is told is told of this program.
         dying: Who fails on its program, too, where nobody is known to run it, or nothing.
         alike: Who gives the same answer as the compiler, where no more implementations give the expected one, or nothing.
         odd: Whether NaN is expected where finite numbers are given.
-        contradicted: What speaks against what is told of when it fails (`contradicted`), or nothing.
-        invalid: Whether the compiler says that its input is not valid, and none of those who were asked runs it as expected.
         limit: The sentence by which the compiler documents that it does not do this, or nothing.
+        invalid: Whether the compiler says that its input is not valid, and none of those who were asked runs it as expected.
+        refused: By which other routes the compiler says that it does not support what crashes by this one, or nothing.
         behind: What decides and without which the compiler says that it does not support the program, or nothing.
     """
-    if not alone:
+
+    tags: Collection[str]
+    confirmed: int
+    alone: bool
+    settled: bool
+    needs: str = ""
+    large: str = ""
+    gone: str = ""
+    shown: tuple[int, int] = (0, 0)
+    unexplained: tuple[int, int] | None = None
+    contradicted: str = ""
+    beside: bool = False
+    dying: str = ""
+    alike: str = ""
+    odd: bool = False
+    limit: str = ""
+    invalid: bool = False
+    refused: str = ""
+    behind: str = ""
+
+
+def doubts(of: Standing) -> Iterator[str]:
+    """Yield what speaks against filing a finding, a clause each."""
+    if not of.alone:
         yield "no test shows it alone: it fails only after others in the same process"
-    if READS_AS_REFUSAL in tags:
+    if READS_AS_REFUSAL in of.tags:
         yield "its words read as a refusal: if the documentation does not promise it, this asks for a feature"
-    if limit:
-        yield f"a documented limit, so it may be closed as known: {limit}"
-    if not confirmed:
+    elif of.refused:
+        yield f"{of.refused} the compiler says that it does not support this program: this asks for a feature"
+    if of.limit:
+        yield f"a documented limit, so it may be closed as known: {of.limit}"
+    if not of.confirmed:
         yield "it was not confirmed in a fresh process"
-    if NEWER in tags:  # reductions try older versions: these do not take it, or say nothing of it, or are right
-        newer = needs or "a newer opset than the compiler declares to know"
+    if NEWER in of.tags:  # reductions try older versions: these do not take it, or say nothing of it, or are right
+        newer = of.needs or "a newer opset than the compiler declares to know"
         yield f"it needs {newer}: that is a feature not yet there, no bug"
-    elif SINGLE_REFERENCE in tags and not settled:
+    elif SINGLE_REFERENCE in of.tags and not of.settled:
         yield "no other implementation confirms the expected outputs: check them by hand against the documentation first"
-    if alike:
-        yield f"the same answer is given by {alike}: check by the documentation that it is not the expected one which is wrong"
-    if odd:
+    if of.alike:
+        yield f"the same answer is given by {of.alike}: check by the documentation that not the expected one is wrong"
+    if of.odd:
         yield "NaN is expected of finite numbers: check that the documentation defines it"
-    if dying:
-        yield f"nobody runs its program, and {dying} fails on it, too: check by hand that the documentation admits it"
-    elif invalid:
+    if of.dying:
+        yield f"nobody runs its program, and {of.dying} fails on it, too: check by hand that the documentation admits it"
+    elif of.invalid:
         yield "it says that its input is not valid, and nobody runs it: check by hand that the documentation admits it"
-    if gone:
-        yield f"asked again, {gone}"
-    if large and alone:
-        yield large
-    if behind:
-        yield f"without {behind} the compiler says that it does not support the program: once mended it may say so of this one"
-    if unexplained is not None:
-        failing, passing = unexplained
+    if of.gone:
+        yield f"asked again, {of.gone}"
+    if 2 * of.shown[0] <= of.shown[1] and of.shown[1]:
+        yield f"{NOT_SHOWN} {of.shown[0]} of {of.shown[1]} runs"
+    if of.large and of.alone:
+        yield of.large
+    if of.behind:
+        yield f"without {of.behind} the compiler says that it does not support it: once mended it may say so of this one"
+    if of.unexplained is not None and not (of.beside and of.unexplained[0]):
+        failing, passing = of.unexplained
         apart = f"{passing} pass, and nothing that is told separates them"
         yield f"{UNEXPLAINED}: {failing} near programs fail, {apart if passing else NO_ORDINARY}"
-    if contradicted:
-        yield contradicted
+    elif of.contradicted and not of.beside:
+        yield of.contradicted
 
 
 def too_large(finding: str, program: Program, finished: bool | None) -> str:
@@ -178,13 +195,26 @@ def right_as_float32(deciding: Collection[str]) -> bool:
 
 
 def stated(call: Instance, deciding: Iterable[str], outcome: Outcome) -> bool:
-    """Whether documentation says which shape the wrong output has, of the very value of a parameter that decides."""
+    """Whether documentation says which shape the wrong output has, of the very value of a parameter that decides, or settles in
+    a sentence what is expected of the very call."""
+    output, shaped = outcome.details.get("output"), outcome.symptom == "shape"
+    found = _quoted(call, deciding, outcome)
+    return any(x.settles or (shaped and x.exact and f"{output}.shape" in x.text) for x in found)
+
+
+def spoken_of(call: Instance, deciding: Iterable[str], outcome: Outcome) -> bool:
+    """Whether documentation has a sentence on the very value of a parameter that decides."""
+    return any(x.exact for x in _quoted(call, deciding, outcome))
+
+
+def _quoted(call: Instance, deciding: Iterable[str], outcome: Outcome) -> Sequence[Quote]:
+    """Return what documentation says of what decides of a wrong output; nothing where the library is not here to ask."""
     library: Any = libraries.get(call.library)
     wrong = Wrong.of(outcome.details, outcome.symptom)
-    if wrong.symptom != "shape" or not wrong.output or not hasattr(library, "documented"):
-        return False
+    if not wrong.output or not hasattr(library, "documented"):
+        return []
     try:
-        found = library.documented(call, list(filter(None, map(named, deciding))), wrong)
+        found: Sequence[Quote] = library.documented(call, list(filter(None, map(named, deciding))), wrong)
     except ImportError:
-        return False
-    return any(x.exact and f"{wrong.output}.shape" in x.text for x in found)
+        return []
+    return found

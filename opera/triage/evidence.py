@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from opera.compilers import BODY, DECLARED, LAWFUL, LESS, MADE, NODE, SOURCE
+from opera.compilers.openvino.interpreter import NotEvaluated
 from opera.compilers.shared.packing import ALONE, Refusal
+from opera.compilers.tvm.interpreter import NotKnown
 from opera.oracle.randomness import FORMS
 from opera.oracle.screens import AGREEING
 from opera.programs.verdicts import ERROR, INCONSISTENT, PASS, Outcome
@@ -43,6 +45,8 @@ UNCONFIRMED = "the test that it was reduced from is not right by it"
 """Remark on a reduced program that is right by another route: small programs hide mistakes."""
 REPLACED = "with the library's answer in place of it, all is right"
 """Remark on the converter of a model that has several."""
+UNKNOWN = (NotEvaluated.__name__, NotKnown.__name__)
+"""Symptoms of a way by which opera itself computes something, and cannot: that tells nothing of the compiler."""
 LUCK = "with several elements it fails"
 """How a remark begins on what is right of one element, or of elements that are all alike, alone."""
 
@@ -106,9 +110,11 @@ def _missing(outcome: Outcome) -> bool:
 
 
 def _silent(tried: Tried, about: Subject) -> bool:
-    """Whether a way had nothing to say: no rule is broken, no operator runs by a body, or is wrong by itself, nothing is
-    there to be left out, other numbers were drawn, none or several converters are known.
+    """Whether a way had nothing to say: what an operator means is not known, no rule is broken, no operator runs by a body, or
+    is wrong by itself, nothing is there to be left out, other numbers were drawn, none or several converters are known.
     """
+    if tried.outcome.symptom in UNKNOWN:
+        return True
     of_body = tried.kind == BODY and not (tried.right or tried.wrong)
     drew = tried.kind not in (AS_FOUND, DECLARED, NODE) and _named(tried, about).message == DREW
     unknown = tried.kind == SOURCE and not converter(tried)

@@ -17,30 +17,28 @@ from opera.oracle import location
 from opera.oracle.screens import AGREEING, SINGLE_REFERENCE
 from opera.programs.program import JOINED, Program, operators_of, parse
 from opera.programs.values import Message, Tensor
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, NEWER, PASS, REFUSED, UNSTABLE, Outcome
-from opera.store import tests, verdicts
+from opera.programs.verdicts import INCONSISTENT, NEWER, PASS, UNSTABLE, Outcome
+from opera.store import examined, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.tests import Origin
 from opera.store.verdicts import First
 from opera.store.workspace import REPRODUCERS, Workspace
-from opera.triage import blame, others, partners, reduction
+from opera.triage import blame, lawful, partners, reduction
 from opera.triage.blame import Blame
 from opera.triage.distinct import causes
 from opera.triage.doubts import (
     DOCUMENTED,
-    contradicted,
+    Standing,
     documented,
     doubts,
     right_as_float32,
-    stated,
     too_large,
-    unexplained,
 )
 from opera.triage.evidence import ALIKE
 from opera.triage.known import Mark
 from opera.triage.part import LIBRARY, listed
 from opera.triage.reproducers.choice import Choice, alone, choose
-from opera.triage.sentence import READS_AS_REFUSAL, bare, drawn, reads_as_invalid, reads_as_refusal, sentence
+from opera.triage.sentence import READS_AS_REFUSAL, bare, drawn, reads_as_refusal, sentence
 from opera.triage.shrink import simpler, smaller
 
 TWO_CAUSES = "two-causes"
@@ -118,6 +116,7 @@ class _Known(msgspec.Struct):
     both: frozenset[tuple[str, str]]
     chosen: dict[tuple[str, str], Choice]
     unreduced: dict[str, Program]
+    shown: dict[tuple[str, str], tuple[int, int]]
 
     def blame(self, finding: str, shown: Verdict) -> Blame | None:
         """Return what was found out of a finding as it is shown, under this or another name of it."""
@@ -139,6 +138,8 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         name = called.of(verdict.finding, verdict.test)
         if verdict.environment not in superseded and (not only or name == only):
             groups[name, verdict.environment].append(verdict)
+    for group in groups.values():
+        group.sort(key=lambda x: x.outcome.verdict != UNSTABLE)  # what varies is seen as wrong, too, and leads
     reductions = reduction.by_member(workspace)
     laid: dict[str, list[Blame]] = defaultdict(list)
     for x in blame.stored(workspace):
@@ -156,6 +157,10 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         called.both,
         chosen,
         dict(_programs(unreduced)),
+        {
+            (x.test, x.environment): msgspec.json.decode(x.document, type=tuple[int, int])
+            for x in examined.documents(workspace, examined.SHOWN)
+        },
     )
     found = [_finding(workspace, name, group, known) for (name, _), group in groups.items()]
     found.sort(key=lambda x: (len(x.doubts), -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
@@ -214,11 +219,11 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         tags.add("passes-as-constants")
     if not known.both.isdisjoint((x.finding, x.test) for x in group):
         tags.add(TWO_CAUSES)
-    if reads_as_refusal(chosen.verdict.outcome):
+    if reads_as_refusal(chosen.verdict.outcome, _dtypes(chosen)):
         tags.add(READS_AS_REFUSAL)
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
     script, laid = f"{REPRODUCERS}/{name}.py", known.blame(name, chosen.verdict)
-    settled = SINGLE_REFERENCE in tags and (_agreed(workspace, chosen, laid) or _settled(chosen))
+    settled = SINGLE_REFERENCE in tags and (_agreed(workspace, chosen, laid) or _settled(chosen, laid))
     again = len({x.test for x in group if x.confirmation == "confirmed"})
     confirmed = max(again, chosen.reduction is not None)  # a reduction is stored once it failed in a fresh process
     needs = str(chosen.verdict.outcome.details.get("newer", ""))
@@ -253,21 +258,26 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         location=shown.location,
         doubts=tuple(
             doubts(
-                tags,
-                confirmed,
-                needs,
-                alone=any(map(alone, group)),
-                settled=settled,
-                large=large,
-                gone=laid.gone if laid else "",
-                unexplained=(unknown := _unexplained(chosen, laid)),
-                contradicted=_contradicted(chosen, laid) if unknown is None else "",
-                behind="" if of is None else of.behind,
-                dying=_dying(chosen, laid),
-                alike=_alike(chosen, laid),
-                odd=_odd(chosen),
-                limit=limit,
-                invalid=reads_as_invalid(chosen.verdict.outcome) and _nobody(laid) and not _exported(chosen),
+                Standing(
+                    tags=tags,
+                    confirmed=confirmed,
+                    needs=needs,
+                    alone=any(map(alone, group)),
+                    settled=settled,
+                    large=large,
+                    gone=laid.gone if laid else "",
+                    unexplained=None if chosen.firm or blame.body(laid) else chosen.unexplained,
+                    contradicted="" if chosen.firm or blame.body(laid) else chosen.contradicted,
+                    beside=of is not None and of.passing is not None,
+                    behind="" if of is None else of.behind,
+                    dying=lawful.dying(chosen, laid),
+                    alike=_alike(chosen, laid),
+                    odd=_odd(chosen),
+                    limit=limit,
+                    shown=known.shown.get((chosen.verdict.test, chosen.verdict.environment), (0, 0)),
+                    invalid=lawful.invalid(chosen, laid),
+                    refused=lawful.refused(chosen, laid),
+                )
             )
         ),
         blame=laid.verdict if laid else "",
@@ -293,33 +303,19 @@ def _unwitnessed(chosen: Choice) -> bool:
     return of is not None and not lawful and SINGLE_REFERENCE in of.outcome.details.get("tags", ())
 
 
-def _dying(chosen: Choice, laid: Blame | None) -> str:
-    """Return who of those that a library asks fails on what is shown, too, or gives another answer, where nobody runs it as
-    expected; nothing of wrong outputs.
-    """
-    rows = blame.others(laid) if laid is not None else []
-    if chosen.verdict.outcome.verdict in (INCONSISTENT, UNSTABLE) or any(x.right for x in rows):
-        return ""
-    names = others.asked(chosen.verdict.frontend.rpartition("-")[2])
-    wrong = (CRASH, ABORT, REFUSED, INCONSISTENT)
-    dying = [x.way for x in rows if x.shows.partition(":")[0] in wrong and x.way.split()[0] in names]
-    return listed(dying) if dying else ""
-
-
 def _alike(chosen: Choice, laid: Blame | None) -> str:
-    """Return who gives the same wrong answer, where no more give the expected one; nothing where the library is wrong."""
-    if laid is None or laid.verdict == LIBRARY or chosen.verdict.outcome.verdict != INCONSISTENT:
+    """Return who gives the same wrong answer, where no more give the expected one.
+
+    Nothing where the library is wrong, nor where one does give it and a sentence speaks of the very value that decides.
+    """
+    if laid is None or laid.verdict == LIBRARY or chosen.verdict.outcome.verdict != INCONSISTENT or laid.settled:
         return ""
     rows = blame.others(laid)
     same = dict.fromkeys(x.way.split(" ")[0] for x in rows if x.remark == ALIKE[0])
     agreeing = re.findall(r"[\w-]+", str(chosen.verdict.outcome.details.get(AGREEING) or ""))
     right = {x.way.split(" ")[0] for x in rows if x.right}.union(agreeing)
-    return listed(list(same)) if same and len(right) <= len(same) else ""
-
-
-def _exported(chosen: Choice) -> bool:
-    """Whether an exporter is under test: what is not valid is the file that it wrote."""
-    return compilers.exporter(*chosen.verdict.frontend.rpartition("-")[::2])
+    read = right and chosen.firm and laid.spoken_of
+    return listed(list(same)) if same and len(right) <= len(same) and not read else ""
 
 
 def _odd(chosen: Choice) -> bool:
@@ -330,39 +326,15 @@ def _odd(chosen: Choice) -> bool:
     return of is not None and finite and chosen.verdict.outcome.details.get("expected") == "nan"
 
 
-def _contradicted(chosen: Choice, laid: Blame | None) -> str:
-    """Return what speaks against what is told to decide of a reduction; nothing of a wrong definition, or of what is drawn."""
-    if chosen.reduction is None or blame.body(laid) or drawn(chosen.verdict.outcome):
-        return ""
-    return contradicted(chosen.reduction, chosen.deciding)
+def _dtypes(chosen: Choice) -> frozenset[str]:
+    """Return the dtypes that a reduced program is given; none of another."""
+    of = chosen.reduction
+    return frozenset(x.dtype for x in smaller.leaves(of.program().program)) if of is not None else frozenset()
 
 
-def _nobody(laid: Blame | None) -> bool:
-    """Whether others were asked of what is shown, and none of them runs it as expected."""
-    rows = blame.others(laid) if laid is not None else []
-    return bool(rows) and not any(x.right for x in rows)
-
-
-def _unexplained(chosen: Choice, laid: Blame | None) -> tuple[int, int] | None:
-    """Return what speaks for something that decides and is not known; of a plain form, also of what that was made of.
-
-    Nothing does where an operator's definition is wrong, which blame computed apart; nor where numbers are drawn wrongly, which
-    some parameters hide.
-    """
-    of, whole = chosen.reduction, chosen.whole
-    if of is None or blame.body(laid) or drawn(chosen.verdict.outcome):
-        return None
-    several = len(of.program().program.operators) > 1 and not chosen.deciding  # who reads the whole sees no nodes
-    if whole is not None and not several and unexplained(whole, (*whole.deciding, *whole.circumstances)) is None:
-        return None
-    return unexplained(of, chosen.deciding)
-
-
-def _settled(chosen: Choice) -> bool:
+def _settled(chosen: Choice, laid: Blame | None) -> bool:
     """Whether float32, or what is documented of what decides, shows that what is expected of a reduction is right."""
-    calls = chosen.reduction.program().program.instances() if chosen.reduction else []
-    alone = len(calls) == 1 and stated(calls[0], chosen.deciding, chosen.verdict.outcome)
-    return alone or right_as_float32(chosen.deciding)
+    return (laid is not None and laid.settled) or right_as_float32(chosen.deciding)
 
 
 def alike(chosen: Choice, group: Iterable[Verdict], told: Mapping[str, Origin]) -> tuple[str, ...]:
@@ -402,9 +374,9 @@ def _sentence(
     operator = told[chosen.member.test].operator if of is None else of.program().program.operator
     return sentence(
         f"{body}, as {compiler} runs it," if body else compiler,
-        operator,
+        operator if body else chosen.called(operator),
         shown.outcome,
-        chosen.told,
+        chosen.told if body else chosen.sure,
         exporter=compilers.exporter(name, library) and not runtime,
         route=blame.route(chosen, laid),
         alike=alike(chosen, group, told),

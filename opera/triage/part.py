@@ -14,6 +14,7 @@ from opera.compilers import (
     BODY,
     CONVERSION,
     DECLARED,
+    EACH,
     FILE,
     INFERENCE,
     KERNEL,
@@ -25,7 +26,18 @@ from opera.compilers import (
     OWN,
     SOURCE,
 )
-from opera.compilers.shared.packing import ALONE, DROPS, NEVER, Faulty, Made, Read, Unlawful
+from opera.compilers.shared.packing import (
+    ALONE,
+    BY_ITSELF,
+    DROPS,
+    INFERRED,
+    NEVER,
+    SAME_DRAWS,
+    Faulty,
+    Made,
+    Read,
+    Unlawful,
+)
 from opera.oracle.draws import CONSTANT
 from opera.oracle.messages import cause
 from opera.oracle.randomness import RANDOM
@@ -42,7 +54,7 @@ from opera.programs.verdicts import (
     UNSUPPORTED,
     Outcome,
 )
-from opera.triage.alike import same_answer
+from opera.triage.alike import same_answer, same_words
 from opera.triage.sentence import CHECKED
 
 EXPORTER, LIBRARY, UNKNOWN = "exporter", "library", "unknown"
@@ -61,7 +73,7 @@ class Tried(msgspec.Struct, frozen=True):
     """One question and what came of it.
 
     Attributes:
-        kind: LESS, APART, FILE, OWN, DECLARED, MADE, LAWFUL, BODY, NODE or SOURCE (opera.compilers.Way); AS_FOUND, ROUTE,
+        kind: LESS, APART, FILE, OWN, DECLARED, MADE, LAWFUL, BODY, NODE, EACH or SOURCE (opera.compilers.Way); AS_FOUND, ROUTE,
             CONSTANTS or INPUTS: the same frontend; WITHOUT: as MADE, of the program without something that decides; OTHER:
             another compiler; SEVERAL: a ROUTE or OTHER, of another program (opera.triage.conditions.telling).
         way: In words.
@@ -90,29 +102,33 @@ def decide(
     exporter: bool,
     native: bool = False,
     drawn: bool = False,
+    settled: bool = False,
 ) -> tuple[str, str]:
     """Return which part is wrong, and why: the first of these that holds.
 
     1. It does not fail any more as it did: UNKNOWN.
-    2. Two other compilers give the same other answer, and no implementation the expected one: LIBRARY (or its test), unless
-       numbers are drawn, for compilers are alike in drawing none. So it is where the compiler has no kernel of the operator,
-       and the library's definition, written out, gives that answer on the reference and wherever else it is run; where
-       that is right, it is the CONVERSION.
-    3. What does not vary holds an operator that, built by itself, does not: the KERNEL. It passes with optimisations off:
-       OPTIMISATION.
-    4. An exporter is under test: EXPORTER; KERNEL, of the runtime, where ONNX's checker takes the file, another implementation
-       computes it rightly, and none gives the runtime's answer. The reference evaluator asks nothing of types, so what does
-       not run must be run by a compiler; and where float32 rounds as much as is wrong, it is right by chance. UNKNOWN where
-       the runtime alone says that a file which the checker takes is wrong.
+    2. Two other compilers give the same other answer, and no implementation the expected one, nor says a sentence of the
+       documentation that it is: LIBRARY (or its test), unless numbers are drawn, for compilers are alike in drawing none. So
+       it is where the compiler has no kernel of the operator, and the library's definition, written out, gives that answer on
+       the reference and wherever else it is run; where that is right, it is the CONVERSION.
+    3. What does not vary holds an operator that, built by itself, does not: the KERNEL. It passes with optimisations off, or
+       where each operator is compiled by itself: OPTIMISATION.
+    4. An exporter is under test: EXPORTER; KERNEL, of the runtime, where the reference evaluator gives what is expected of the
+       very file, whatever others make of it, or where ONNX's checker takes the file, another implementation computes it
+       rightly, and none gives the runtime's answer. The reference evaluator asks nothing of types, so what does not run must
+       be run by a compiler; and where float32 rounds as much as is wrong, it is right by chance. UNKNOWN where the runtime
+       alone says that a file which the checker takes is wrong.
     5. It fails in words, and what the importer made breaks a rule of the compiler's own: CONVERSION. So it is where the code
        that converts it never reads what decides, or the importer makes the same of the program as of the one without that,
        which passes.
     6. Dtype or shape is what differs, and what the importer made states for that output what is returned: it is the
        CONVERSION. It states what is expected, and not as the most that it can be: the KERNEL.
-    7. What the importer made is run apart: wrong, it is the CONVERSION, right, what comes after it, the KERNEL. Run by other
-       code of the compiler's own, only what is right tells: both may have one fault. No importer changes the model, and it
-       is wrong with optimisations off, too: the KERNEL.
-    8. It is raised while the model is converted, or names a place in the compiler's sources: that place's part.
+    7. What the importer made is run apart: wrong, it is the CONVERSION, right, what comes after it, the KERNEL, and where one
+       operator by itself does not give what numpy gives, that is named (INFERENCE, where its shape is inferred wrongly). Run
+       by other code of the compiler's own, only what is right tells: both may have one fault. No importer changes the model,
+       and it is wrong with optimisations off, too: the KERNEL.
+    8. It is raised while the model is converted, or names a place in the compiler's sources: that place's part. An operator
+       by itself dies, varies, or fails in the same words: the KERNEL.
     9. It passes by two of these, which have the same kernels: other routes into the same compiler, not if by luck, where it
        fails of several elements; with constants for the shapes, axes and the like that the failing model has as inputs:
        CONVERSION. One is not enough: what is made of it may be other operators.
@@ -125,6 +141,7 @@ def decide(
         exporter: `EXPORTER` of the frontend.
         native: `NATIVE` of the frontend.
         drawn: Whether the finding is about numbers that are drawn at random.
+        settled: Whether a sentence of the documentation says what is expected.
     """
     by: dict[str, list[Tried]] = defaultdict(list)
     tried = list(tried)
@@ -139,7 +156,7 @@ def decide(
         gone = now.verdict in (PASS, SCREENED, UNSUPPORTED)
         return UNKNOWN, f"{GONE if gone else 'it fails otherwise now'}: {shows(now)}"
     same = [x.way for x in by[OTHER] if x.wrong and same_answer(x.outcome, now)]
-    confirmed = any(x.right for x in by[OTHER]) or bool(seen.details.get(AGREEING))
+    confirmed = any(x.right for x in by[OTHER]) or bool(seen.details.get(AGREEING)) or settled
     if len({x.partition(" ")[0] for x in same}) > 1 and not drawn and not confirmed:
         return LIBRARY, f"{' and '.join(same)} give the same other answer, and none the expected one"
     if body := [x for x in by[BODY] if x.right or x.wrong]:
@@ -148,11 +165,19 @@ def decide(
         if all(x.right for x in body):
             return CONVERSION, f"the compiler has no kernel of it, and it is right by {body[0].way}"
     for found in by[NODE]:
-        if drawn and seen.details.get("drawn") == CONSTANT and is_faulty(found.outcome):
+        if (
+            drawn
+            and seen.details.get("drawn") == CONSTANT
+            and is_faulty(found.outcome)
+            and SAME_DRAWS in found.outcome.message
+        ):
             return KERNEL, f"an operator is wrong by itself: {found.outcome.message}"
     for found in by[LESS]:
         if found.right and found.outcome.message != LEGAL:
             return OPTIMISATION, f"it passes with {found.way}"
+    for found in by[EACH]:
+        if found.right and now.stage != "load" and found.outcome.message != LEGAL:
+            return OPTIMISATION, f"it passes by {found.way}"
     apart = [x for x in by[APART] if x.right or x.wrong]
     wrong = [x.way for x in apart if x.wrong]
     if exporter:
@@ -173,11 +198,9 @@ def decide(
             return part, f"its {now.symptom} is {told} in {found.way}"
     if now.stage != "load" and wrong:
         return CONVERSION, f"what the importer made is wrong already: {wrong[0]}"
-    if now.stage != "load" and apart:
-        return KERNEL, f"what the importer made is right: {apart[0].way}"
-    for found in by[OWN]:
+    for found in (*apart, *by[OWN]):
         if now.stage != "load" and found.right:
-            return KERNEL, f"what the importer made is right: {found.way}"
+            return _by_itself(by[NODE]) or (KERNEL, f"what the importer made is right: {found.way}")
     if native and now.stage == "infer" and (plain := next((x for x in by[LESS] if not x.right), None)) is not None:
         return KERNEL, f"no importer changes the model, and it fails with {plain.way}, too"
     part = next((part for pattern, part in places.items() if re.search(pattern, _told(now))), "")
@@ -185,6 +208,9 @@ def decide(
         return part, "it is raised where an operator's type is inferred, of sizes that are not known before it runs"
     if part:
         return part, f"it names a place of the {part} in the compiler's sources"
+    for found in by[EACH]:
+        if now.stage != "load" and _dies_alike(found.outcome, now):
+            return KERNEL, f"an operator fails so by itself: {found.way}"
     if now.stage == "load":
         return CONVERSION, "it is raised while the model is converted"
     passes = [*(_by_constants(x) for x in by[CONSTANTS] if x.right), *(x.way for x in by[ROUTE] if x.right)]
@@ -193,6 +219,19 @@ def decide(
     alike = next((f": {x.way}, is wrong too, and may have the kernels' fault" for x in by[OWN] if x.wrong), "")
     alike = f": it passes by way of {passes[0]}, of which nothing else is known" if passes else alike
     return UNKNOWN, f"what was tried does not tell{alike}"
+
+
+def _by_itself(nodes: Iterable[Tried]) -> tuple[str, str] | None:
+    """Return the part that is wrong of an operator which is so by itself, None where none is known."""
+    told = next((x.outcome.message for x in nodes if is_faulty(x.outcome)), "")
+    return (INFERENCE if INFERRED in told else KERNEL, f"an operator is wrong by itself: {told}") if told else None
+
+
+def _dies_alike(one: Outcome, now: Outcome) -> bool:
+    """Whether an operator by itself ends as the whole does: by a signal, in the same words, or with numbers that vary."""
+    if now.verdict in (ABORT, UNSTABLE):
+        return one.verdict == now.verdict
+    return now.verdict == one.verdict == CRASH and same_words(one.message.partition(BY_ITSELF)[2], now.message)
 
 
 def _same_draws(one: Outcome, other: Outcome) -> bool:
@@ -234,6 +273,9 @@ def _exported(now: Outcome, apart: list[Tried]) -> tuple[str, str]:
     right = [x.way for x in apart if x.right and (x.kind == FILE if tells is None else tells)]
     wrong = [x.way for x in apart if x.wrong]
     same = [x.way for x in apart if x.wrong and same_answer(x.outcome, now)]
+    meant = [x.way for x in apart if x.kind == APART and x.right]
+    if tells and meant:  # what the nodes of the file mean: compilers may have one fault in common
+        return KERNEL, f"what was exported is right: {listed(meant)}"
     if same:
         return EXPORTER, f"what was exported is wrong: {same[0]} gives the same answer"
     if right:
@@ -259,6 +301,11 @@ def _still(now: Outcome, seen: Outcome) -> bool:
     """Whether it fails as it did; which of several wrong outputs is told may have changed, and a probe says no more of what
     is refused than that it is."""
     kinds = (seen.verdict, UNSUPPORTED) if seen.verdict == REFUSED else (seen.verdict,)
+    outputs = (INCONSISTENT, UNSTABLE)  # memory that nobody wrote may happen to stay
+    if now.verdict in outputs and seen.verdict in outputs:
+        return True
+    if now.verdict == seen.verdict == ABORT:  # freed memory may end it now or later, by one signal or another
+        return True
     alike = now.verdict in kinds and now.stage == seen.stage
     return alike and (now.symptom == seen.symptom or now.verdict in (INCONSISTENT, UNSUPPORTED))
 
@@ -267,6 +314,9 @@ def _told(outcome: Outcome) -> str:
     """Return what a failure says of where it was raised: the message, and the compiler's own frames."""
     if outcome.verdict == INCONSISTENT:
         return ""
+    if outcome.verdict == ABORT:  # where a process happens to die of memory that was spoilt before tells nothing
+        said = outcome.message.partition("Fatal Python error")[0].splitlines()
+        return "\n".join(line for line in said if "Warning:" not in line)
     frames = outcome.seen.frames if outcome.seen is not None else ()
     own = [frame for frame in frames if not frame.startswith("opera.")]
     return "\n".join([outcome.message, *own])

@@ -43,10 +43,18 @@ TELLS_NOTHING = {
 REFUSAL = re.compile(
     r"\bunsupported\b|\bnot (?:yet )?supported\b|\bsupported only\b|\bonly [^\n.]{1,60} supported\b"
     r"|\bdo(?:es)?(?: not|n't) (?:support|allow|handle)\b|\bcannot handle\b|\bonly (?:supports?|accepts?|handles?)\b"
+    r"|\bsupported (?:\w+ ){1,8}(?:is|are)\b"
     r"|\bnot yet implemented\b|\bnot implemented yet\b|\btypes? must be (?:one of:? )?\w+, ",
     re.IGNORECASE,
 )
 """Words of a refusal, in whatever crash."""
+TAKEN = re.compile(
+    r"\b(?:must be|one of:?|supports? only|only supports?)\s+((?:(?:and|or|,|:)\s*|\b(?:b?f|[iu])\d+\b\s*)+)",
+    re.IGNORECASE,
+)
+"""Types that a refusal says are taken: `must be f32, f16, or bf16`."""
+SHORT_TYPES = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
+"""How a compiler shortens the names of types, without their bits."""
 INVALID = re.compile(
     r"\b(?:must|should|expect(?:ed|s)|requires?|invalid|mismatch\w*|inconsistent|do(?:es)?(?:n't| not) match|not matched)\b",
     re.IGNORECASE,
@@ -84,6 +92,8 @@ TRAINING = "training mode"
 BRANCH = "what stands in the branch that is not taken"
 TITLED = 2
 """Conditions that a title has room for, beside how inputs come to the model."""
+ROUTE = 80
+"""Characters of a route that a title has room for; of more it has the first part."""
 TELLS = 3
 """Words of a line that says something by itself."""
 LONG = re.compile(r"\([^()]{24,}\)|\[[^\[\]]{24,}\]")
@@ -144,8 +154,10 @@ def sentence(
             return f"{compiler} kills the process ({outcome.symptom}) {doing} {what}"
         case verdicts.TIMEOUT:
             return f"{compiler} does not end {doing} {what}"
-        case verdicts.OUT_OF_MEMORY:
+        case verdicts.OUT_OF_MEMORY if outcome.symptom == verdicts.OUT_OF_MEMORY:
             return f"{compiler} needs more memory than it is given {doing} {what}"
+        case verdicts.OUT_OF_MEMORY:  # an exception: it may have asked for a negative number of bytes
+            return f"{compiler} asks for more memory than there is {doing} {what}: {said(outcome)}"
         case verdicts.UNSTABLE if untouched(outcome):
             return f"{compiler} does not write {outcome.details['output']} of {what}: it holds what was in that memory before"
         case verdicts.UNSTABLE:
@@ -184,10 +196,13 @@ def _what(
     operator: str, outcome: Outcome, deciding: Iterable[str], route: str, alike: Sequence[str], most: int | None = None
 ) -> str:
     """Say what is computed: the operator, what decides, and in brackets the route, what of it is meant, and what else is so."""
-    own = {bare(x.partition(" (")[0]) for x in operator.split(JOINED)}
+    named = operator.partition("(")[0].strip()  # what it is given may stand there
+    own = {bare(x) for x in named.split(JOINED)}
     others = list({bare(x): x for x in reversed(alike) if bare(x) not in own}.values())[::-1]
     also = f"{', '.join(others[:NAMED])}{', …' if len(others) > NAMED else ''} alike" if others else ""
-    place = ", ".join(filter(None, (_inner(operator, outcome.conversion_function), route)))
+    if most is not None and len(route) > ROUTE:
+        route = route.partition(";")[0]
+    place = ", ".join(filter(None, (_inner(named, outcome.conversion_function), route)))
     notes = "; ".join(filter(None, (place, also)))
     return f"{brief(operator)}{_decided(deciding, most)}{f' ({notes})' if notes else ''}"
 
@@ -219,8 +234,10 @@ def _symptom(outcome: Outcome, verb: str, doing: str, what: str) -> str:
             return f"{outcome.symptom} while {doing}"
         case verdicts.TIMEOUT:
             return f"{doing} does not end"
-        case verdicts.OUT_OF_MEMORY:
+        case verdicts.OUT_OF_MEMORY if outcome.symptom == verdicts.OUT_OF_MEMORY:
             return f"{doing} takes all memory"
+        case verdicts.OUT_OF_MEMORY:
+            return f"{doing} asks for more memory than there is: {_begins(outcome)}"
         case verdicts.UNSTABLE if untouched(outcome):
             return f"{output} is never written"
         case verdicts.UNSTABLE:
@@ -229,12 +246,18 @@ def _symptom(outcome: Outcome, verb: str, doing: str, what: str) -> str:
     return f"{how}: {_begins(outcome)}"
 
 
-def reads_as_refusal(outcome: Outcome) -> bool:
+def reads_as_refusal(outcome: Outcome, dtypes: Collection[str] = ()) -> bool:
     """Whether a crash says in words of its own, anywhere in its cause, that something is not supported, or by the type of its
     exception, or names a guard.
 
-    What ONNX's checker says is none: a type that it calls unsupported is one that the specification forbids there.
+    What ONNX's checker says is none: a type that it calls unsupported is one that the specification forbids there. Nor is that
+    only types are taken among which are all that the program is given (`dtypes`): the compiler made another of them.
     """
+    listed_ = TAKEN.search(said(outcome, 1500))
+    if listed_ and dtypes:
+        names = re.findall(r"\b(bf|f|i|u)(\d+)\b", listed_[1])
+        if {SHORT_TYPES[kind] + bits for kind, bits in names}.issuperset(dtypes):
+            return False
     judged = outcome.symptom in CHECKED
     told = REFUSAL.search(said(outcome, 1500)) or GUARD.search(outcome.message)
     meant = told is not None or outcome.symptom.rpartition(".")[2] == MEANT
@@ -447,5 +470,5 @@ def apart(one: Any, other: Any) -> tuple[str, str]:
 
 
 def number(value: Any, digits: int = DIGITS) -> str:
-    """Return a number as short as so many digits allow, and anything else as it is."""
-    return f"{value:.{digits}g}" if isinstance(value, float) else one_line(str(value))[:60]
+    """Return a number as short as so many digits allow, and anything else as it is, but for an empty string."""
+    return f"{value:.{digits}g}" if isinstance(value, float) else one_line(str(value))[:60] or "''"

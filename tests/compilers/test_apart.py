@@ -1,6 +1,7 @@
 """What an importer made is run by numpy, and told apart from what it makes of another model: of real OpenVINO and TVM."""
 
 import re
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -64,7 +65,7 @@ def test_numpys_meaning_of_operators_is_openvinos_on_ordinary_numbers():
 
 def test_what_numpy_does_not_settle_is_not_evaluated():
     for make in (
-        lambda x, y: ops.erf(x),
+        lambda x, y: ops.normalize_l2(x, np.array([1]), 1e-6, "add"),
         lambda x, y: ops.convert(ops.multiply(x, np.float32(1e10)), "i32"),
         lambda x, y: ops.multiply(ops.convert(y, "i8"), ops.constant(np.array(100, np.int8))),
         lambda x, y: ops.convert(x, "f8e4m3"),
@@ -175,7 +176,7 @@ def test_what_draws_is_run_by_itself(alignment: str, seed: int, faulty: bool) ->
     attributes = {"output_type": "f32", "global_seed": 0, "op_seed": seed, "alignment": alignment}
     given = [ops.constant(x) for x in (np.array([3], np.int64), np.float32(0), np.float32(1))]
     drawn = alone._made(given, attributes)
-    with pytest.raises(Faulty if faulty else Refusal, match="draws the same" if faulty else "as it should"):
+    with pytest.raises(Faulty, match="draws the same") if faulty else nullcontext():
         alone.check(openvino.Model([ops.relu(drawn)], []))
 
 

@@ -89,6 +89,18 @@ def test_ranges_bind_parameters_and_inputs() -> None:
         ("If containing probabilities, each value should be between [0, 1].", None),
         ("as in [Jozefowicz et al., 2015](http://x)", None),
         ("for p in `(2, -2)`", None),
+        (
+            "Accepted range is [-r, r-1] where r = rank(depth).",
+            Range(End(0.0, "depth", -1, rank=True), End(-1.0, "depth", rank=True)),
+        ),
+        (
+            "Accepted range is `[-r, r-1]` where `r = rank(input)`.",
+            Range(End(0.0, sign=-1, rank=True), End(-1.0, rank=True)),
+        ),
+        ("Accepted range is [-r, r-1] where r = rank(expanded).", None),
+        ("it can take any value greater than or equal to 0.", Range(End(0.0))),
+        ("The block size is a positive integer.", Range(End(open=True))),
+        ("and `axis=i`, the accepted range is `[ceil(Di/Si), ceil(Di/(Si-1))-1]`", Range(blocks=True)),
     ],
 )
 def test_what_is_stated_of_values_is_read(sentence: str, expected: Range | None) -> None:
@@ -109,3 +121,26 @@ def test_what_lies_in_a_range_is_what_an_interval_says(low: int, high: int, numb
         inside = all(low <= x <= high and x not in outside for x in numbers)
         for given_as in (numbers, Tensor.of(np.int64(numbers)), Tensor.of(np.float32(numbers))):
             assert ranges.holds(found, given_as, {}) == inside
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 12), st.sampled_from([0, -2]))
+def test_a_block_is_as_large_as_it_takes_for_each_to_have_a_scale_and_each_scale_a_block(
+    length: int, scales: int, size: int, axis: int
+) -> None:
+    """One scale of two elements in blocks of one was called a finding: the second element has none."""
+    given_ = {
+        "x": RandomTensor("float32", (length, 3), 1, 0.0, 1.0),
+        "y_scale": RandomTensor("float32", (scales, 3), 1, 0.0, 1.0),
+    }
+    blocks = {place // size for place in range(length)}
+    assert ranges.holds(Range(blocks=True), size, {**given_, "axis": axis}) == (len(blocks) == scales)
+    assert not ranges.holds(Range(blocks=True), size, {**given_, "axis": 2})
+    assert ranges.holds(Range(blocks=True), 0, given_)
+
+
+def test_what_an_axis_may_be_is_told_by_the_rank_of_an_input() -> None:
+    stated = {"Op": bounds.read({"axis": "Accepted range is [-r, r-1] where r = rank(input)."}, ["X"])}
+    program = call(X=Tensor.of(np.ones((2, 2), "f4")))
+    for axis in range(-3, 3):
+        made = msgspec.structs.replace(program, params={"axis": axis})
+        assert (bounds.broken(stated, made) == frozenset()) == (-2 <= axis < 2)

@@ -195,6 +195,17 @@ def test_three_elements_that_never_change_are_a_finding():
     assert found.numbers(["y"])["why"].startswith("y is the same in every run")
     assert not randomness.repeating(drawn, first, (first,) * 5), "chance may do that"
     assert not randomness.repeating(drawn[:1] * 9, first, (first,) * 64), "so is the reference"
+    for numbers, said in (
+        ([0.0, 0.0], "0 everywhere in"),
+        ([0.0], "0 in"),
+        ([0.5], "the same in"),
+        ([0.5, 1], "the same in"),
+    ):
+        always = [Tensor.of(np.float32(numbers))]
+        told = randomness.repeating(drawn, always, (always,) * 64)
+        assert told.why.startswith(f"output 0 is {said} every run of a compiled model"), (
+            "a number that was drawn says nothing"
+        )
     assert "an input unchanged in every run" in randomness.repeating(drawn, first, (first,) * 64, first).why
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opera.oracle.messages import GAP, LONGEST, cause, identifying, one_line, says, short
+from opera.oracle.messages import GAP, LONGEST, cause, identifying, one_line, says, several, short
 
 OPENVINO = """Exception from src/inference/src/cpp/core.cpp:84:
 Check 'false' failed at src/frontends/common_translators/src/unconverted_ops_report.cpp:151:
@@ -130,6 +130,10 @@ Summary:
 
 def test_what_is_left_over_of_an_operator_says_nothing_beside_the_operator_that_failed():
     assert cause(LEFT_OVER) == "[PyTorch Frontend] Couldn't get dtype input"
+    outputs = "-- <built-in function getitem> with a message:\nIndex: 1 is out of bounds of input list of len: 1\n"
+    assert cause(outputs + LEFT_OVER) == "[PyTorch Frontend] Couldn't get dtype input"
+    assert cause(outputs).startswith("Index: 1 is out of bounds")
+    assert [several(x) for x in (LEFT_OVER, outputs, outputs + LEFT_OVER, "")] == [0, 0, 1, 0]
     alone = LEFT_OVER.partition("-- aten")[0]
     assert cause(alone).startswith("This is OpenVINO internal type")
 

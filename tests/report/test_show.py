@@ -13,11 +13,11 @@ from opera.compilers import CONVERSION
 from opera.errors import UsageError
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
-from opera.programs.values import Optional, RandomTensor, Sequence, Tensor
-from opera.programs.verdicts import Outcome
+from opera.programs.values import Named, Optional, RandomTensor, Sequence, Tensor
+from opera.programs.verdicts import CRASH, INCONSISTENT, Outcome
 from opera.report import programs, show
 from opera.report.chosen import Wanted
-from opera.report.page import _agreement, _near
+from opera.report.page import _agreement, _near, tried_values
 from opera.report.terminal import findings_table
 from opera.sources.deeprel import relations
 from opera.sources.deeprel.plans import Pair, Tried
@@ -315,3 +315,26 @@ def test_an_output_that_is_left_out_before_another_has_its_place() -> None:
 
     assert told("", "Indices") == "_, Indices = TopK()" and told("Values", "") == "Values = TopK()"
     assert told("", "") == told() == "TopK()"
+
+
+def test_a_tensor_in_a_list_is_told_once() -> None:
+    given = (Operand("tensors.0", Tensor.of(np.float32([1]))), Operand("other", Tensor.of(np.float32([2]))))
+    call = Instance("torch", "torch.hstack", {"tensors": (Named("value.input", "tensors.0"),)}, given, ("y",), {})
+    assert list(programs.lines(call))[-1] == "y = torch.hstack(other, tensors=(tensors.0,))"
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict", "wanted"),
+    [
+        (
+            (("bias=0.8", True), ("bias=0.5", True), ("bias=0", False), ("bias left out", False)),
+            INCONSISTENT,
+            "wrong for bias of 0.8 and 0.5; right for 0 and left out",
+        ),
+        ((("int8", True), ("int32", False)), CRASH, "it fails for int8; it runs for int32"),
+        ((("k=1", True), ("k=2", True)), CRASH, ""),
+        ((), CRASH, ""),
+    ],
+)
+def test_values_that_were_tried_alone_are_told(values, verdict, wanted):
+    assert tried_values(values, Outcome(verdict)) == wanted

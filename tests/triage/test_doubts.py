@@ -8,30 +8,31 @@ from opera.oracle.screens import SINGLE_REFERENCE
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
 from opera.programs.verdicts import INCONSISTENT, NEWER, Outcome
-from opera.triage.doubts import SMALL, contradicted, doubts, right_as_float32, stated, too_large, unexplained
+from opera.triage.doubts import (
+    SMALL,
+    Standing,
+    contradicted,
+    doubts,
+    right_as_float32,
+    spoken_of,
+    stated,
+    too_large,
+    unexplained,
+)
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL
 
+GOOD = {"tags": (), "confirmed": 1, "alone": True, "settled": True}
 
-def told(
-    *tags: str,
-    confirmed=1,
-    needs="",
-    alone=True,
-    settled=False,
-    large="",
-    unexplained=None,
-    behind="",
-    dying="",
-    limit="",
-    invalid=False,
-) -> list[str]:
-    given = {"alone": alone, "settled": settled, "large": large, "unexplained": unexplained, "behind": behind}
-    return list(doubts(tags, confirmed, needs, **given, dying=dying, limit=limit, invalid=invalid))
+
+def told(*tags: str, **given) -> list[str]:
+    return list(doubts(Standing(**{**GOOD, "tags": tags, "settled": False, **given})))
 
 
 def test_what_was_confirmed_and_has_no_such_tag_is_ready():
     assert told() == [] and told("passes-as-constants") == []
+    assert told(shown=(2, 3)) == told(shown=(1, 1)) == [] and told(shown=(0, 1))
+    assert len(told(READS_AS_REFUSAL, refused="as TorchScript")) == 1
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,8 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("onnxruntime 1.31 fails on it, too", {"dying": "onnxruntime 1.31"}),
         ("says that its input is not valid", {"invalid": True}),
         ("another 1 fails on it, too", {"invalid": True, "dying": "another 1"}),
+        ("as TorchScript the compiler says that it does not support", {"refused": "as TorchScript"}),
+        ("its script showed it in 1 of 3 runs", {"shown": (1, 3)}),
         ("documented limit, so it may be closed as known: 32 bits", {"limit": "32 bits"}),
         ("without input mask the compiler says that it does not support", {"behind": "input mask"}),
     ],
@@ -67,6 +70,15 @@ def test_what_is_right_elsewhere_or_in_float32_settles_what_one_reference_alone_
     assert told(SINGLE_REFERENCE, settled=True) == []
     assert right_as_float32(("is_causal=1", "bfloat16 inputs")) and right_as_float32(["float64 inputs"])
     assert not right_as_float32(["integer inputs", "float8_e4m3fn inputs", "input bfloat16"])
+
+
+def test_a_sentence_on_the_very_value_that_decides_speaks_of_it():
+    call = Instance(
+        "onnx", "ReduceL1", {"noop_with_empty_axes": 1, "keepdims": 1}, (), ("reduced",), {"opset": {"": 18}}
+    )
+    wrong = Outcome(INCONSISTENT, "infer", "value", "no", details={"output": "reduced", "expected": 3, "actual": -3})
+    assert spoken_of(call, ("noop_with_empty_axes=1", "a negative number in an input"), wrong)
+    assert not spoken_of(call, ("a negative number in an input",), wrong) and not spoken_of(call, (), wrong)
 
 
 def test_what_is_documented_of_the_value_that_decides_settles_a_shape():
@@ -137,13 +149,22 @@ def test_programs_may_speak_against_what_is_told(verdict, despite, tried, wanted
     of = Reduction("F", "e", "f", "v", "t", {}, Outcome(verdict), near=(10, 9), despite=despite, tried=tried)
     said = contradicted(of, ("k=2",))
     assert said.partition(": ")[2] == wanted
-    assert wanted in " ".join(doubts(set(), 1, "", alone=True, settled=True, contradicted=said))
+    assert wanted in " ".join(doubts(Standing(**GOOD, contradicted=said)))
+    assert not list(doubts(Standing(**GOOD, contradicted=said, beside=True)))
     assert bool(contradicted(of, ())) == bool(said)
 
 
 def test_what_crashes_and_passes_though_it_has_all_that_is_told_does_not_do_so_by_chance():
     found = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), near=(43, 25), explained=False, despite=1)
     assert unexplained(found, ("input zero_point",)) == (43, 25)
+
+
+@pytest.mark.parametrize(("near", "held"), [((43, 25), False), ((43, 0), False), ((0, 8), True)])
+def test_what_is_told_of_one_program_needs_no_rule_but_one_beside_it_that_passes(near, held):
+    """Where no other program fails, it may be chance, or another failure."""
+    given = {**GOOD, "unexplained": near}
+    assert bool(list(doubts(Standing(**given, beside=True)))) is held
+    assert list(doubts(Standing(**given)))
 
 
 @pytest.mark.parametrize(("usual", "wanted"), [(None, None), (True, None), (False, (9, 0))])

@@ -20,10 +20,11 @@ from opera.store.rows import Verdict
 from opera.store.tests import Origin
 from opera.store.verdicts import created as created_of
 from opera.store.workspace import REPRODUCERS
+from opera.triage import doubts
 from opera.triage.blame import Blame
 from opera.triage.distinct import causes
 from opera.triage.evidence import Evidence
-from opera.triage.findings import _alike, _dying, _odd, _unwitnessed, alike, findings, first_tests, version_key
+from opera.triage.findings import _alike, _odd, _settled, _unwitnessed, alike, findings, first_tests, version_key
 from opera.triage.part import OTHER, shows
 from opera.triage.reducer.asking import captured
 from opera.triage.reduction import Reduction
@@ -267,7 +268,7 @@ def test_a_list_names_an_operator_without_the_path_where_there_is_no_room_for_it
     assert in_list(msgspec.structs.replace(of, operator="Conv"), 60) == said
 
 
-def test_a_witness_of_the_member_is_none_of_what_is_shown_and_who_dies_on_it_is_told():
+def test_a_witness_of_the_member_is_none_of_what_is_shown():
     """But for what a law says: of a certain form of what is drawn the documentation says what is right."""
     tagged = Outcome("inconsistent", "infer", "value", details={"tags": [SINGLE_REFERENCE]})
     shown = judged("t", "openvino-onnx", "inputs", "e", "crash", "load")
@@ -277,21 +278,6 @@ def test_a_witness_of_the_member_is_none_of_what_is_shown_and_who_dies_on_it_is_
     assert _unwitnessed(Choice(shown, shown, reduced)) and _unwitnessed(Choice(shown, shown, reduced, whole=other))
     assert not _unwitnessed(Choice(shown, shown, reduced, whole=drawn)) and not _unwitnessed(Choice(shown, shown))
     assert not _unwitnessed(Choice(shown, shown, other))
-
-    def dying(frontend: str, *seen: str, verdict: str = "crash") -> str:
-        rows = tuple(
-            Evidence(way, shows(Outcome(x)), kind=OTHER)
-            for way, x in zip(("onnxruntime 1", "tvm 0"), seen, strict=False)
-        )
-        failed = judged("t", frontend, "inputs", "e", verdict, "load")
-        return _dying(Choice(failed, failed), Blame("F1", "e", "t", "unknown", "", rows))
-
-    assert dying("openvino-onnx", "abort", "crash") == "onnxruntime 1" == dying("openvino-onnx", "refused-claimed")
-    assert dying("openvino-onnx", "inconsistent"), "it runs, and gives another answer"
-    assert not dying("openvino-onnx", "abort", "pass") and not dying("openvino-onnx", "unsupported", "crash")
-    assert not dying("openvino-onnx", "abort", verdict="inconsistent"), "it may give the same wrong answer"
-    assert not dying("openvino-torch", "abort"), "its own word stands"
-    assert not _dying(Choice(shown, shown), None)
 
 
 @pytest.mark.parametrize(
@@ -320,6 +306,27 @@ def test_who_gives_the_same_answer_is_asked_about_where_as_many_do_as_give_the_e
     )
     assert _alike(Choice(shown, shown), Blame("F1", "e", "t", blamed, "", rows)) == wanted
     assert not _alike(Choice(shown, shown), None)
+
+
+@pytest.mark.parametrize(
+    ("said", "right", "held"),
+    [
+        ({}, True, True),
+        ({"settled": True}, False, False),
+        ({"spoken_of": True}, True, False),
+        ({"spoken_of": True}, False, True),
+    ],
+)
+def test_what_documentation_says_is_read_as_blame_left_it(monkeypatch, said, right, held):
+    """Reading it takes the library itself: a list of findings would import PyTorch."""
+    monkeypatch.setattr(doubts, "_quoted", lambda *_: pytest.fail("the documentation is not asked again"))
+    wrong = judged("t", "tvm-onnx", "inputs", "e", "inconsistent", "infer")
+    answers = {"openvino 2026.4.1": ("inconsistent", "the same answer")}
+    answers |= {"onnxruntime 1.31.1": ("pass", "")} if right else {}
+    rows = tuple(Evidence(way, shows(Outcome(does)), remark, OTHER) for way, (does, remark) in answers.items())
+    laid = Blame("F1", "e", "t", "conversion", "", rows, **said)
+    assert bool(_alike(Choice(wrong, wrong), laid)) is held
+    assert _settled(Choice(wrong, wrong), laid) is laid.settled and not _settled(Choice(wrong, wrong), None)
 
 
 @pytest.mark.parametrize(

@@ -328,6 +328,7 @@ def test_an_output_that_holds_what_fresh_memory_was_filled_with_was_never_writte
         ("Only sum and mean mode supported for aten::embedding_bag", True),
         ("Element type must be f32, f16, i8", True),
         ("The frontend doesn't allow complex type", True),
+        ("The supported shape of the input data tensor is 4D.", True),
         ("only the first is wrong. It is supported", False),
         ("the type must be that of X", False),
         ("get_attribute is not implemented for this FrontEnd class", False),
@@ -372,3 +373,57 @@ def test_what_the_checker_refuses_is_invalid_for_a_runtime_may_load_it():
 def test_who_says_what_an_input_ought_to_be_calls_it_invalid(says, invalid):
     assert reads_as_invalid(Outcome(CRASH, "load", "RuntimeError", says)) is invalid
     assert not reads_as_invalid(Outcome(REFUSED, "load", "RuntimeError", says))
+
+
+@pytest.mark.parametrize(
+    ("symptom", "message", "says", "titled"),
+    [
+        ("out-of-memory", "", "needs more memory than it is given running Slice", "Slice: running takes all memory"),
+        (
+            "tvm.error.InternalError",
+            "std::bad_alloc",
+            "asks for more memory than there is running Slice: std::bad_alloc",
+            "Slice: running asks for more memory than there is: std::bad_alloc",
+        ),
+    ],
+)
+def test_memory_that_is_asked_for_at_once_is_not_taken(symptom, message, says, titled):
+    """A negative length throws std::bad_alloc, and nothing grows."""
+    outcome = Outcome("out-of-memory", "infer", symptom, message)
+    assert sentence("TVM", "Slice", outcome) == f"TVM {says}"
+    assert title("Slice", outcome) == titled
+
+
+def test_an_empty_string_is_seen():
+    outcome = Outcome(
+        "inconsistent", "infer", "value", "", details={"output": "Y", "index": "[1]", "expected": "b", "actual": ""}
+    )
+    assert title("Gather", outcome) == "Gather: wrong value, Y[1] is '' instead of b"
+
+
+@pytest.mark.parametrize(
+    ("message", "dtypes", "refusal"),
+    [
+        ("FFT op input element type must be f32, f16, or bf16", {"float32"}, False),
+        ("FFT op input element type must be f32, f16, or bf16", {"float64"}, True),
+        ("FFT op input element type must be f32, f16, or bf16", {"float32", "int32"}, True),
+        ("FFT op input element type must be f32, f16, or bf16", set(), True),
+        ("Input element type must be f32, f16, i8, bf16, u8, i64, i32, f64", {"int16"}, True),
+        ("complex is not supported", {"float32"}, True),
+    ],
+)
+def test_types_that_are_taken_are_no_refusal_of_a_program_that_has_no_others(message, dtypes, refusal):
+    assert reads_as_refusal(Outcome(CRASH, "load", "OpConversionFailure", message), dtypes) is refusal
+
+
+def test_a_title_has_the_first_part_of_a_long_route():
+    route = (
+        "by its ONNX file, imported with keep_params_in_input=True; without keep_params_in_input it runs; and much more"
+    )
+    wrong = Outcome(CRASH, "load", "ValueError", "no")
+    assert "keep_params_in_input=True)" in title("Range", wrong, route=route) and route in sentence(
+        "TVM", "Range", wrong, route=route
+    )
+    assert "as TorchScript it is right" in title(
+        "Range", wrong, route="as an exported program; as TorchScript it is right"
+    )

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from opera.compilers.openvino import interpreter
+from opera.compilers.openvino import interpreter, nodes
 from opera.compilers.openvino.interpreter import NotEvaluated
 
 DECLARED, REFERENCE, NUMPY = "declared", "reference", "numpy"
+EACH, MIXED, ALONE = "each", "mixed", "alone"
 
 
 class Evaluated:
     """Stands where a compiled model stands: its one request evaluates the model, or returns tensors as it declares them.
 
     Args:
-        way: DECLARED, REFERENCE or NUMPY.
+        way: DECLARED, REFERENCE, NUMPY; EACH, MIXED or ALONE: operator by operator (opera.compilers.openvino.nodes).
     """
 
     def __init__(self, model: Any, way: str) -> None:
@@ -22,6 +23,7 @@ class Evaluated:
         self.model, self.inputs, self.outputs = model, model.inputs, model.outputs
         self._fed: dict[str, Any] = {}
         self._found: list[Any] = []
+        self._nodes = nodes.Nodes(model) if way in (EACH, MIXED, ALONE) else None
 
     def create_infer_request(self) -> Evaluated:
         return self
@@ -33,9 +35,14 @@ class Evaluated:
         """Evaluate. Raises NotEvaluated where that cannot be done."""
         import openvino
 
+        if self._nodes is not None:
+            if self.way == ALONE:
+                self._nodes.check(self._fed)
+            self._found = self._nodes.mixed(self._fed) if self.way == MIXED else self._nodes.each(self._fed)
+            return
         if self.way == NUMPY:
-            fed = {name: tensor.data.copy() for name, tensor in self._fed.items()}
-            self._found = [openvino.Tensor(value) for value in interpreter.evaluated(self.model, fed)]
+            fed = {name: nodes.array(tensor) for name, tensor in self._fed.items()}
+            self._found = [nodes.tensor(value) for value in interpreter.evaluated(self.model, fed)]
             return
         if self.way == DECLARED and not all(port.partial_shape.is_static for port in self.outputs):
             raise NotEvaluated("OpenVINO states no static shapes for its outputs")

@@ -1,7 +1,7 @@
 """An `ov.Model`, run operator by operator as numpy has them: what an importer made, by no code of OpenVINO's own.
 
-It knows the operators whose meaning is numpy's own, or a line of it; of others it says that it cannot tell. And it
-tells whether two models are the same, but for names and for what leads to no output.
+It knows the operators whose meaning is numpy's own, or a line of it, and those of opera.compilers.openvino.operators; of
+others it says that it cannot tell. And it tells whether two models are the same, but for names and for what leads to no output.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from opera.compilers.openvino import operators
 from opera.compilers.shared.packing import Refusal
 
 
@@ -43,6 +44,7 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
 }
 DTYPES = {
     "boolean": "bool",
+    "string": "object",
     **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
     **{f"{sign[0]}{bits}": f"{sign}{bits}" for sign in ("int", "uint") for bits in (8, 16, 32, 64)},
 }
@@ -58,25 +60,27 @@ def evaluated(model: Any, fed: dict[str, Any]) -> list[Any]:
     known: dict[tuple[str, int], Any] = {}
     for node in model.get_ordered_ops():
         name, kind = node.get_friendly_name(), node.get_type_name()
-        given = [known[source] for source in map(_key, _sources(node))]
+        given = [known[source] for source in map(key, sources(node))]
         if kind == "Parameter":
             value = fed[name]
         elif kind == "Constant":
-            value = _constant(node)
+            value = constant(node)
         elif kind == "Result":
             value = given[0]
         else:
-            with np.errstate(all="ignore"):
-                value = _computed(kind, node.get_attributes(), given, node)
+            known |= {(name, place): x for place, x in enumerate(computed(node, given))}
+            continue
         known[name, 0] = value
-    return [known[_key(port)] for result in model.get_results() for port in _sources(result)]
+    return [known[key(port)] for result in model.get_results() for port in sources(result)]
 
 
-def _key(port: Any) -> tuple[str, int]:
+def key(port: Any) -> tuple[str, int]:
+    """Return what tells an output of a node from all others of its model."""
     return port.get_node().get_friendly_name(), port.get_index()
 
 
-def _sources(node: Any) -> Iterator[Any]:
+def sources(node: Any) -> Iterator[Any]:
+    """Yield the outputs that a node is given."""
     return (port.get_source_output() for port in node.inputs())
 
 
@@ -88,25 +92,37 @@ def _dtype(port: Any) -> Any:
     return np.dtype(DTYPES[name])
 
 
-def _constant(node: Any) -> Any:
-    _dtype(node.output(0))
-    return np.array(node.data)
-
-
-def _computed(kind: str, attributes: dict[str, Any], given: list[Any], node: Any) -> Any:
-    """Return the one output of a node, in the dtype that the model states for it. Raises NotEvaluated."""
-    if len(node.outputs()) != 1:
-        raise NotEvaluated(f"opera does not evaluate {kind} of OpenVINO")
+def constant(node: Any) -> Any:
+    """Return the array of a Constant. Raises NotEvaluated where numpy has no such dtype."""
     dtype = _dtype(node.output(0))
+    held = node.get_value_strings() if dtype.kind == "O" else node.data
+    return np.array(held, dtype).reshape(list(node.get_output_shape(0)))
+
+
+def computed(node: Any, given: list[Any]) -> list[Any]:
+    """Return the outputs of a node, in the dtypes that the model states for them. Raises NotEvaluated."""
+    kind, attributes, dtypes = node.get_type_name(), node.get_attributes(), [_dtype(x) for x in node.outputs()]
+    if any(getattr(getattr(x, "dtype", None), "kind", "") == "O" for x in given) and kind not in operators.MOVES:
+        raise NotEvaluated(f"opera does not evaluate {kind} of strings of OpenVINO")
     try:
-        value = np.asarray(_by_numpy(kind, attributes, given, dtype))
+        with np.errstate(all="ignore"):
+            found = operators.meant(kind, attributes, given)
+            if found is None and len(dtypes) == 1:
+                found = [_computed(kind, attributes, given, dtypes[0])]
     except (ValueError, IndexError, TypeError) as error:
         raise NotEvaluated(f"numpy does not compute {kind} of this: {error}") from None
+    if found is None:
+        raise NotEvaluated(f"opera does not evaluate {kind} of OpenVINO")
+    return [np.asarray(x).astype(dtype) for x, dtype in zip(found, dtypes, strict=True)]
+
+
+def _computed(kind: str, attributes: dict[str, Any], given: list[Any], dtype: Any) -> Any:
+    value = np.asarray(_by_numpy(kind, attributes, given, dtype))
     if kind in GROWS and dtype.kind in "iu":
         exact = _by_numpy(kind, attributes, [np.asarray(x).astype(object) for x in given[:1]] + given[1:], dtype)
         if (np.asarray(exact) != value).any():
             raise NotEvaluated(f"OpenVINO does not say what {kind} gives that {dtype} cannot hold")
-    return value.astype(dtype)
+    return value
 
 
 def _by_numpy(kind: str, attributes: dict[str, Any], given: list[Any], dtype: Any) -> Any:
@@ -117,16 +133,16 @@ def _by_numpy(kind: str, attributes: dict[str, Any], given: list[Any], dtype: An
         axes = tuple(int(axis) for axis in np.ravel(given[1]))
         return REDUCTIONS[kind](x, axis=axes, keepdims=bool(attributes["keep_dims"]))
     match kind:
-        case "Broadcast" if attributes.get("mode") in ("numpy", "NUMPY"):
-            return np.broadcast_to(x, tuple(map(int, given[1])))
+        case "Broadcast" if str(attributes.get("mode")).lower() in ("numpy", "bidirectional"):
+            to = tuple(map(int, given[1]))
+            both = str(attributes["mode"]).lower() == "bidirectional"
+            return np.broadcast_to(x, np.broadcast_shapes(np.shape(x), to) if both else to)
         case "Clamp":
             return np.clip(x, attributes["min"], attributes["max"])
         case "Concat":
             return np.concatenate(given, int(attributes["axis"]))
         case "Convert":
             return _converted(np.asarray(x), dtype)
-        case "Divide" if dtype.kind == "f":
-            return np.divide(*given)
         case "FakeQuantize":
             return _quantised(*given[:5], levels=int(attributes["levels"]))
         case "IsInf":
@@ -183,7 +199,7 @@ def digest(model: Any) -> str:
         name, kind = node.get_friendly_name(), node.get_type_name()
         if kind in BODIES:
             raise NotEvaluated(f"opera does not compare what is within {kind} of OpenVINO")
-        parts = [kind, *(f"{told[source]}:{place}" for source, place in map(_key, _sources(node)))]
+        parts = [kind, *(f"{told[source]}:{place}" for source, place in map(key, sources(node)))]
         if kind == "Parameter":
             parts.append(name)
         elif kind == "Constant":

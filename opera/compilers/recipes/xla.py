@@ -34,9 +34,13 @@ def compile_call(loaded):
 
 
 def infer(compiled):
-    """Run it from the first state of the layers that have one."""
+    """Run it from its first state, but for the seeds of what it draws."""
     model, call, fed = compiled
     for layer in model.layers:
         if getattr(layer, "stateful", False) is True:
             layer.reset_state()
-    return [tensor.numpy() for tensor in tf.nest.flatten(call(*fed))]
+    before = [(variable, variable.numpy()) for variable in model.variables if variable.name != "seed_generator_state"]
+    outputs = [tensor.numpy() for tensor in tf.nest.flatten(call(*fed))]
+    for variable, value in before:
+        variable.assign(value)
+    return outputs

@@ -22,6 +22,7 @@ __all__ = [
     "Unlawful",
     "of_numpy",
     "pack",
+    "told",
     "unpack",
 ]
 
@@ -46,6 +47,12 @@ class Faulty(Refusal):
     """What a way of kind NODE raises (opera.compilers.Way): what an operator that a model is made of does wrong by itself."""
 
 
+BY_ITSELF = " by itself: "
+"""After the name of an operator, and before what it raises by itself."""
+SAME_DRAWS = "draws the same"
+"""How a Faulty says that nothing is drawn."""
+INFERRED = "is inferred to be of shape"
+"""How a Faulty says that a type is what is wrong."""
 NEVER, DROPS = " never reads ", " makes nothing of "
 ALONE = "of several "
 """Before the converter with the library's answer in place of which a model is right that has several."""
@@ -67,6 +74,12 @@ class Told(Exception):
 
 class NoAnswer(Exception):
     """An adapter tells that the compiler returned nothing, or something that is no output at all: a crash."""
+
+
+def told(value: Any) -> str:
+    """Return a number or a string as it reads in a sentence."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return f"{value:.6g}" if isinstance(value, float) else repr(value) if isinstance(value, str) else str(value)
 
 
 def pack(tensor: Tensor) -> bytes:

@@ -1,6 +1,7 @@
 """An imported Relax module, run operator by operator as numpy has them: what the importer made, before TVM lowers it.
 
-It knows the operators whose meaning is numpy's own, or a line of it; of others it says that it cannot tell.
+It knows the operators whose meaning is numpy's own, or a line of it, and those of opera.compilers.tvm.operators; of others it
+says that it cannot tell.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from opera.compilers.shared.packing import Refusal
+from opera.compilers.tvm import operators
 
 NAMES = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
@@ -93,7 +95,26 @@ class Interpreted:
 
     def invoke_stateful(self, _: str) -> None:
         with np.errstate(all="ignore"):
-            self._found = _run(self._module["main"], self._values)
+            self._found = _run(self._module["main"], self._values, self)
+
+    def called(self, node: Any, arguments: list[Any]) -> Any:
+        """Return what a call of an operator gives. Raises NotKnown."""
+        name = getattr(node.op, "name", "")
+        short = name.removeprefix("relax.")
+        if overflows(short, arguments, node.attrs):
+            raise NotKnown(f"TVM does not say what {name} gives that its dtype cannot hold")
+        try:
+            meant = operators.meant(short, node.attrs, arguments)
+        except (ValueError, IndexError, TypeError) as error:
+            raise NotKnown(f"numpy does not compute {name} of this: {error}") from None
+        return _call(short, arguments, node.attrs) if meant is None else meant
+
+    def typed(self, variable: Any, value: Any) -> Any:
+        """Return a value in the dtype that Relax states for it: numpy promotes by other rules."""
+        dtype = getattr(stated(variable), "dtype", None)
+        if dtype is None or not isinstance(value, np.ndarray | np.generic):
+            return value
+        return np.asarray(value).astype(str(dtype))
 
     def get_outputs(self, _: str) -> Any:
         return _handed(self._found)
@@ -109,7 +130,7 @@ def _handed(value: Any) -> Any:
     )
 
 
-def _run(function: Any, values: Any) -> Any:
+def _run(function: Any, values: Any, by: Interpreted) -> Any:
     """Return what a function computes. Raises NotKnown."""
     from tvm import relax
 
@@ -119,21 +140,16 @@ def _run(function: Any, values: Any) -> Any:
     body = function.body
     for block in body.blocks if isinstance(body, relax.SeqExpr) else ():
         for binding in block.bindings:
-            if not isinstance(binding, relax.VarBinding):
-                raise NotKnown(f"Relax has {type(binding).__name__}, which opera does not evaluate")
-            known[binding.var] = _checked(binding.var, _value(binding.value, known))
-    return _value(body.body if isinstance(body, relax.SeqExpr) else body, known)
+            known[binding.var] = by.typed(binding.var, _value(binding.value, known, by.called))
+    return _value(body.body if isinstance(body, relax.SeqExpr) else body, known, by.called)
 
 
-def _checked(variable: Any, value: Any) -> Any:
-    """Return a value in the dtype that Relax states for it: numpy promotes by other rules."""
-    stated = getattr(getattr(variable, "ty", None) or getattr(variable, "struct_info", None), "dtype", None)
-    if stated is None or not isinstance(value, np.ndarray | np.generic):
-        return value
-    return np.asarray(value).astype(str(stated))
+def stated(node: Any) -> Any:
+    """Return what Relax states of a value: its type."""
+    return getattr(node, "ty", None) or getattr(node, "struct_info", None)
 
 
-def _value(node: Any, known: dict[Any, Any]) -> Any:
+def _value(node: Any, known: dict[Any, Any], called: Callable[[Any, list[Any]], Any]) -> Any:
     import tvm
     from tvm import relax
 
@@ -147,15 +163,11 @@ def _value(node: Any, known: dict[Any, Any]) -> Any:
         case relax.ShapeExpr():
             return tuple(int(x) for x in _static(node.values))
         case relax.Tuple():
-            return tuple(_value(field, known) for field in node.fields)
+            return tuple(_value(field, known, called) for field in node.fields)
         case relax.TupleGetItem():
-            return _value(node.tuple_value, known)[node.index]
+            return _value(node.tuple_value, known, called)[node.index]
         case relax.Call():
-            name = getattr(node.op, "name", "")
-            arguments, short = [_value(x, known) for x in node.args], name.removeprefix("relax.")
-            if overflows(short, arguments, node.attrs):
-                raise NotKnown(f"TVM does not say what {name} gives that its dtype cannot hold")
-            return _call(short, arguments, node.attrs)
+            return called(node, [_value(x, known, called) for x in node.args])
     if hasattr(node, "value"):  # a number among the arguments: an IntImm, a FloatImm, or what holds one
         [number] = _static([node if not hasattr(node.value, "value") else node.value])
         return number

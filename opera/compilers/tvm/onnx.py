@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from opera.compilers import (
     APART,
     CONVERSION,
     DECLARED,
+    EACH,
     GIVEN,
     INFERENCE,
     KERNEL,
     LAWFUL,
     LESS,
     MADE,
+    NODE,
     OPTIMISATION,
+    OWN,
     RECIPES,
     SOURCE,
     Case,
@@ -33,6 +36,7 @@ from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import Made, Read
 from opera.compilers.tvm import lawful, reading, trial
 from opera.compilers.tvm.interpreter import Declared, Interpreted, digest
+from opera.compilers.tvm.nodes import Each
 from opera.compilers.tvm.values import feed, read
 from opera.programs.values import Value
 
@@ -72,6 +76,9 @@ class Onnx:
     WAYS: tuple[Way, ...] = (
         Way("unoptimised", LESS, "opt_level=0, and LLVM at opt-level 0"),
         Way("relax", APART, "the imported Relax module, its operators as numpy has them"),
+        Way(EACH, EACH, "each operator of the imported Relax module, compiled by itself"),
+        Way("mixed", OWN, "the imported Relax module, its operators as numpy has them, and what it has not compiled by itself"),
+        Way("alone", NODE, "an operator of the imported Relax module, compiled by itself"),
         Way("declared", DECLARED, "what the imported Relax module states of its outputs"),
         Way("made", MADE, "the imported Relax module"),
         Way("lawful", LAWFUL, "the imported Relax module"),
@@ -101,8 +108,11 @@ class Onnx:
             raise Made(digest(module))
         if case.way == "lawful":
             lawful.check(module)
-        machine = {"relax": Interpreted, "declared": Declared, QUICK: trial.machine}.get(case.way, _unoptimised)
-        return machine(module), *rest
+        machines: dict[str, Callable[[Any], Any]] = {
+            "relax": Interpreted, "declared": Declared, QUICK: trial.machine,
+            EACH: Each, "mixed": partial(Each, mixed=True), "alone": partial(Each, check=True),
+        }  # fmt: skip
+        return machines.get(case.way, _unoptimised)(module), *rest
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         from opera.compilers.recipes import tvm_onnx as recipe

@@ -292,12 +292,13 @@ def tensor(item: Any, floatx: str = "") -> Spec | None:
     symbolic = isinstance(item, backend.KerasTensor)
     if not symbolic and not backend.is_tensor(item):
         return None
-    if getattr(item, "sparse", False) or getattr(item, "ragged", False) or _not_dense(item):
+    if getattr(item, "sparse", False) or getattr(item, "ragged", False) or not_dense(item):
         raise LeftOut("sparse or ragged tensor")
     return _symbolic(item) if symbolic else _eager(item)
 
 
-def _not_dense(item: Any) -> bool:
+def not_dense(item: Any) -> bool:
+    """Whether a tensor of the backend holds but some of its elements, or rows of many lengths."""
     return type(item).__name__ in ("IndexedSlices", "RaggedTensor", "SparseTensor", "BCOO")
 
 

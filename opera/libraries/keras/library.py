@@ -17,6 +17,7 @@ import numpy as np
 
 from opera import resources
 from opera.errors import CorpusError, InvalidTest
+from opera.libraries import rulings
 from opera.libraries.documented import Quote, Wrong, of_docstring
 from opera.libraries.documented import described as inputs_described
 from opera.libraries.keras import api as keras_api
@@ -233,7 +234,8 @@ def documented(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quot
     from opera.libraries.keras import backend as keras_backend  # noqa: F401 - never by the user's keras.json
 
     docstring, address = keras_api.objects().get(call.operator).__doc__ or "", specification(call.operator)
-    return of_docstring(call, docstring, parameters, address, wrong)
+    settling = rulings.of_docstring(call, docstring, address, wrong)
+    return [*settling, *of_docstring(call, docstring, parameters, address, wrong)]
 
 
 def described(call: Instance) -> dict[str, str]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from opera.errors import CorpusError, InvalidTest
 from opera.libraries.keras import api as keras_api
+from opera.libraries.keras import calls as keras_calls
 from opera.libraries.keras import codec as keras_values
 from opera.libraries.keras import kernels
 from opera.libraries.keras import source as keras_source
@@ -32,6 +33,10 @@ MIXED = ("mixed_bfloat16", "mixed_float16")
 """Policies that compute in one of them and keep weights in another."""
 
 
+SEED = "seed_generator_state"
+"""How Keras names the variable from which what is random in a layer is drawn."""
+
+
 class Live:
     """A model in this process.
 
@@ -43,6 +48,8 @@ class Live:
 
     def __init__(self, model: Any, inputs: list[np.ndarray[Any, Any]]) -> None:
         self.model, self.inputs = model, inputs
+        moving = (x for x in model.non_trainable_variables if x.name != SEED)
+        self._first = [(x, x.numpy()) for x in moving]  # statistics that training moves, and outputs may depend on
 
     def run(self, inputs: list[np.ndarray[Any, Any]] | None = None) -> list[np.ndarray[Any, Any]]:
         """Run the model eagerly, from its first state; returns one array an output."""
@@ -51,7 +58,10 @@ class Live:
         self._reset()
         fed = self.inputs if inputs is None else inputs
         found = self.model([keras.ops.convert_to_tensor(item, dtype=item_dtype(item)) for item in fed])
-        return [np.asarray(keras.ops.convert_to_numpy(item)) for item in keras.tree.flatten(found)]
+        outputs = keras.tree.flatten(found)
+        if any(map(keras_calls.not_dense, outputs)):
+            raise TypeError("an output is sparse or ragged: no compiler's model has such")
+        return [np.asarray(keras.ops.convert_to_numpy(item)) for item in outputs]
 
     def run_graph(self, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
         """Run the graph that TensorFlow traces of the model, which is what every compiler and exporter starts from."""
@@ -82,6 +92,8 @@ class Live:
         for layer in self.model.layers:
             if getattr(layer, "stateful", False) is True:
                 layer.reset_state()
+        for variable, value in self._first:
+            variable.assign(value)
 
     @cached_property
     def signature(self) -> list[Any]:

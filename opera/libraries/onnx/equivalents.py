@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
+
+import numpy as np
 
 from opera import resources
 from opera.libraries.onnx import codec, schemas
@@ -22,14 +24,32 @@ GATES = {"LSTM": (0, 2, 3, 1), "RNN": (0,)}
 
 
 def ask(model: Any, feeds: Mapping[str, Value]) -> Opinion:
-    """Return what PyTorch computes for a ModelProto, without outputs where it is not there, or nothing is declared."""
+    """Return what PyTorch computes for a ModelProto, without outputs where it is not there, or nothing is declared.
+
+    It has no strings. What moves data moves numbers alike: each string is fed as its place among all that are fed, in order.
+    """
+    words = np.unique([word for x in feeds.values() if _is_text(x) for word in x.array().ravel()]).astype(object)
     try:
-        outputs = _run(model, feeds)
+        outputs = _run(model, {name: _places(x, words) if _is_text(x) else x for name, x in feeds.items()})
+        kinds = [codec.type_name(x.type) for x in model.graph.output]
+        outputs = [
+            Tensor.of(words[x.array()]) if kind == "string" and isinstance(x, Tensor) else x
+            for kind, x in zip(kinds, outputs, strict=True)
+        ]
     except Exception as error:  # nothing declared, or PyTorch refuses what ONNX admits: it has no opinion
         return Opinion(
             NAME, True, None, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}", equivalent=True
         )
     return Opinion(NAME, True, outputs, equivalent=True)
+
+
+def _is_text(value: Value) -> TypeGuard[Tensor]:
+    return isinstance(value, Tensor) and value.dtype == "string"
+
+
+def _places(tensor: Tensor, words: np.ndarray[Any, Any]) -> Tensor:
+    """Return the place of each of these words among all."""
+    return Tensor.of(np.searchsorted(words, tensor.array()).astype(np.int64).reshape(tensor.shape))
 
 
 def declared() -> dict[str, str]:

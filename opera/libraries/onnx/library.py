@@ -158,6 +158,13 @@ def probe(points: list[Point], calls: list[Instance]) -> list[Point]:
     return onnx_probing.probe(points, calls)
 
 
+def evaluated(model: Path, feeds: dict[str, Value]) -> list[Value]:
+    """Return what the nodes of a file mean, by the reference evaluator. Raises InvalidTest."""
+    import onnx
+
+    return onnx_reference.evaluate(onnx.load(model), feeds)
+
+
 def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> list[Opinion]:
     """Ask the reference evaluator (without a vote) and ONNX Runtime, unless that is the compiler under test."""
     return onnx_reference.opinions(manifest, directory, inputs, besides)
@@ -368,6 +375,13 @@ def fixed(call: Instance) -> frozenset[str]:
     from opera.libraries.onnx import schemas as onnx_schemas
 
     return onnx_schemas.fixed(call)
+
+
+def optional(call: Instance) -> frozenset[str]:
+    """Return the names of the attributes and inputs of a call that the specification lets be left out."""
+    from opera.libraries.onnx import schemas as onnx_schemas
+
+    return onnx_schemas.optional(call)
 
 
 def described(call: Instance) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from opera.libraries import rulings
 from opera.libraries.documented import (
     TIES,
     Quote,
@@ -87,9 +88,11 @@ def plain(value: Value) -> Value:
 
 
 def described(call: Instance) -> dict[str, str]:
-    """Return the name of an input → its description in the schema of a call; nothing for an unknown operator."""
+    """Return the name of an input or attribute → its description in the schema of a call; nothing for an unknown operator."""
     schema = _schema(call)
-    return {} if schema is None else {x.name: x.description for x in schema.inputs}
+    if schema is None:
+        return {}
+    return {x.name: x.description for x in (*schema.inputs, *schema.attributes.values())}
 
 
 def _schema(call: Instance) -> Any:
@@ -110,6 +113,15 @@ def fixed(call: Instance) -> frozenset[str]:
     return frozenset() if schema is None else frozenset(x.name for x in schema.inputs if len(x.types) == 1)
 
 
+def optional(call: Instance) -> frozenset[str]:
+    """Return the names of the attributes and inputs that may be left out, by the schema of a call."""
+    schema = _schema(call)
+    if schema is None:
+        return frozenset()
+    inputs = (x.name for x in schema.inputs if x.option == x.option.Optional)
+    return frozenset((*(name for name, x in schema.attributes.items() if not x.required), *inputs))
+
+
 def quotes(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
     """Return what the schema of a call says of attributes and inputs, of what is wrong, and of uncommon types and inputs.
 
@@ -121,7 +133,8 @@ def quotes(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
     domain, _, name = call.operator.rpartition("::")
     page = f"https://onnx.ai/onnx/operators/onnx_{domain.replace('.', '')}_{name}.html"
     address = f"{page}#l-onnx-op{domain.replace('.', '-')}-{name.lower()}-{schema.since_version}"
-    found = [Quote("the rule", text, address) for x in wrong.told if (text := _rule(schema, x))]
+    found = [Quote(about, text, address, settles=True) for about, text in _settling(schema, call, wrong)]
+    found += [Quote("the rule", text, address) for x in wrong.told if (text := _rule(schema, x))]
     ruled = {word for x in wrong.told if _rule(schema, x) for word in x.split()}
     for key in parameters:
         if key in schema.attributes:
@@ -129,7 +142,7 @@ def quotes(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
             exact, said = bool(clause(text, value)), about_value(text, value)
             about = f"attribute `{key}`"
             if key in wrong.omitted:
-                found.append(Quote(about, omitted("", key, text), address))
+                found.append(Quote(about, omitted("", key, text) or _may_go(schema, key), address))
             elif exact or not (ruled and isinstance(value, str)):  # which of several modes it has is not that rule
                 general = not (exact or (isinstance(value, str) and re.search(rf"\b{re.escape(value)}\b", said)))
                 found.append(Quote(about, said, address, exact=exact, general=general))
@@ -138,7 +151,7 @@ def quotes(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
                 found.append(Quote(f"output `{wrong.output}`", assigned(outputs, key, value), address))
         for x in schema.inputs:
             if x.name == key and key not in ruled:
-                said = omitted("", key, x.description) if key in wrong.omitted else ""
+                said = omitted("", key, x.description) or _may_go(schema, key) if key in wrong.omitted else ""
                 found.append(Quote(f"input `{key}`", said or reaching(x.description), address, general=not said))
         if wrong.symptom in ("shape", "value") and (text := exception(prose(schema.doc, call), key)):
             found.append(Quote("an exception", text, address))
@@ -159,6 +172,35 @@ def quotes(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
         if text := sentence_on(prose(schema.doc, call), pattern):
             found.append(Quote(words, text, address))
     return telling(found)
+
+
+def _may_go(schema: Any, name: str) -> str:
+    """Return what a schema says of an attribute that it does not require, of an optional input; nothing of others."""
+    found = schema.attributes.get(name)
+    if found is not None:
+        return "" if found.required else f"{quoted(found.description)} (required: False)"
+    optional_ = (x for x in schema.inputs if x.name == name and x.option == x.option.Optional)
+    return next((f"(optional) {quoted(x.description)}" for x in optional_), "")
+
+
+def _settling(schema: Any, call: Instance, wrong: Wrong) -> Iterator[tuple[str, str]]:
+    """Yield what settles what is expected of the wrong output: a sentence on the very case, or the type that it shares."""
+    place = call.outputs.index(wrong.output) if wrong.output in call.outputs else len(schema.outputs)
+    item = schema.outputs[place] if place < len(schema.outputs) else None
+    about = f"output `{wrong.output}`"
+    if said := rulings.shape_of_scalar(schema.doc, call, wrong):
+        yield about, said
+    if item is not None and (said := rulings.same_as_input(item.description, call, wrong, output=True)):
+        yield about, said
+    for key in call.params.keys() & schema.attributes.keys():
+        if said := rulings.of_each_number(schema.attributes[key].description, call, wrong):
+            yield f"attribute `{key}`", said
+    pairs = [(x, y.value) for x, y in zip(schema.inputs, call.inputs, strict=False) if isinstance(y.value, Tensor)]
+    if wrong.symptom == "dtype" and item is not None and len(item.types) > 1:
+        for formal, value in pairs:
+            if formal.type_str == item.type_str and value.dtype == wrong.expected != wrong.actual:
+                yield about, f"`{item.name}` and `{formal.name}` are both of type {item.type_str}."
+                return
 
 
 def _rule(schema: Any, told: str) -> str:

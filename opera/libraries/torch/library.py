@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from opera import precision, resources
-from opera.libraries import exported
+from opera.libraries import exported, rulings
 from opera.libraries.documented import Quote, Wrong, of_docstring
 from opera.libraries.documented import described as inputs_described
 from opera.libraries.torch import api as torch_api
@@ -137,7 +137,8 @@ def documented(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quot
     docstring, address = torch_api.resolve(call.operator).__doc__ or "", specification(call.operator)
     if alias := ALIAS.search(docstring):  # it says no more than that
         docstring, address = torch_api.resolve(alias[1]).__doc__ or "", specification(alias[1])
-    return of_docstring(call, docstring, parameters, address, wrong)
+    settling = rulings.of_docstring(call, docstring, address, wrong)
+    return [*settling, *of_docstring(call, docstring, parameters, address, wrong)]
 
 
 def described(call: Instance) -> dict[str, str]:

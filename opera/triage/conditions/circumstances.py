@@ -11,6 +11,7 @@ ESEC/FSE 2020, and Gopinath et al., Abstracting Failure-Inducing Inputs (DDSet),
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -21,7 +22,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import Value
 from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
 from opera.triage.alike import same_values
-from opera.triage.conditions import deciding, peculiar, usual
+from opera.triage.conditions import deciding, edges, peculiar, usual, varied
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.features import (
     ALL,
@@ -30,9 +31,10 @@ from opera.triage.conditions.features import (
 from opera.triage.conditions.further import Tried, evenly, further
 from opera.triage.conditions.labels import Label, Labelled, labelled
 from opera.triage.conditions.learner import BASES, Learner, Outputs, Told, given_inputs
-from opera.triage.conditions.near import alone, telling
+from opera.triage.conditions.near import alone, is_flag, tensor
 from opera.triage.conditions.ordinary import given_names
-from opera.triage.shrink import smaller
+from opera.triage.conditions.values import tried as tried_values
+from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults
 
@@ -54,7 +56,8 @@ class Borne(NamedTuple):
         exact: Whether all that have all that is told fail, and all others pass.
         despite: How many pass though they have all that is told, and no other reason for it is known.
         tried: What programs say of which several things differ, and nothing of what is told was learned.
-        passing_one: The program most like it that passes, and lacks something of what is told; None where nothing is told.
+        values: Which values of what is told were tried alone, and whether the program fails with each.
+        passing_one: The program most like it that passes, and lacks something of what is told; None where none is known.
         usual: Whether an ordinary call fails (opera.triage.conditions.usual); None: nobody asked.
     """
 
@@ -67,6 +70,7 @@ class Borne(NamedTuple):
     tried: Tried = Tried()
     usual: bool | None = None
     passing_one: Program | None = None
+    values: tuple[tuple[str, bool], ...] = ()
 
 
 class Asking(deciding.Look, Protocol):
@@ -178,22 +182,58 @@ def borne_out(
     known, inputs = [*seen], [x.removeprefix(deciding.GIVEN) for x in given_inputs(decided.besides)]
     with suppress(Spent):
         parameters = [deciding.named(x) for x in decided.parameters]
-        known += asked(
-            telling(program, defaults.get(program.operator, {}), parameters, inputs, bare=decided == Decided())
-        )
+        own = defaults.get(program.operator, {})
+        known += asked(varied.told(program, own, parameters, inputs, bare=decided == Decided()))
     known = labelled(label, program, defaults, known, ordinary)
     made.plain = [(x, fails) for x, fails in ordinary if fails is not None or otherwise(x)]
     told = made.told(known)
-    try:
+
+    def learn(programs: Iterable[Labelled]) -> bool:
+        nonlocal told
+        more = _new(programs, known, program)
+        known.extend(more)
+        told = made.told(known) if more else told
+        return bool(more)
+
+    with suppress(Spent):  # what was asked about tells what it tells
+        learn(_numbers(made, told, asked))
         for _ in range(ROUNDS):
-            known += (more := asked(itertools.islice(made.in_doubt(known, told), AT_A_TIME)))
-            if not more:
+            doubtful = itertools.islice(made.in_doubt(known, told), AT_A_TIME)
+            if not learn(asked([*made.varied(told), *doubtful])):
                 break
-            told = made.told(known)
-    except Spent:
-        pass  # what was asked about tells what it tells
     go_on()
+    with suppress(Spent):  # of what is told at last
+        learn(_numbers(made, told, asked))
+        learn(asked(made.varied(told)))
     return _borne(made, *_on_further(made, known, told, asked))
+
+
+def _numbers(made: Learner, told: Told, asked: edges.Asked) -> list[Labelled]:
+    """Return labelled programs with other numbers of each parameter that is told to decide, and of the first input, if numbers
+    of it are told, or what is told explains too little; where they begin to fail may be told from then on. Raises Spent."""
+    found: list[Labelled] = []
+    if not isinstance(made.program, Instance):  # what several calls name tells nobody
+        return found
+    for name in dict.fromkeys(filter(None, (deciding.named(x.says) for x in told.parameters))):
+        known = made.defaults.get(made.program.operator, {})
+        plain, own = smaller.default(known, name), made.program.params.get(name)
+        if isinstance(own, int) and (is_flag(name, own, known) or smaller.is_axes(name) or simpler.is_type(name)):
+            continue
+        found += [x for x in edges.of_parameter(made.program, name, plain, asked) if isinstance(x, Labelled)]
+    first = next((x.name for x in made.program.inputs if tensor(made.program, x.name) is not None), "")
+    if first and (told.despite or any(edges.NUMBER.match(x.says) for x in told.all)):
+        for x in edges.of_input(made.program, first, asked):
+            if isinstance(x, edges.Edge):
+                made.edges = [x.feature(first)]
+            else:
+                found.append(x)
+    return found
+
+
+def _new(found: Iterable[Labelled], known: Iterable[Labelled], program: Program) -> list[Labelled]:
+    """Return the labelled programs that are not known yet, each once."""
+    seen = {program.id, *(x.program.id for x in known)}
+    return [x for name, x in {x.program.id: x for x in found}.items() if name not in seen]
 
 
 def _on_further(
@@ -231,10 +271,11 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -
     more = tuple(x.says for x in told.found if x.says not in left.besides)
     failing = sum(x.fails for x in known)
     ordinary = usual.fails(
-        [(made.program, True), *((x.program, x.fails) for x in known)], made.defaults, loud=made.loud
+        [(made.program, True), *((x.program, x.fails) for x in known)], made.defaults, made.computes, loud=made.loud
     )
     beside = _passing_one(made, known, told)
-    return Borne(left, more, failing, len(known) - failing, told.exact, told.despite, tried, ordinary, beside)
+    values = tried_values(made.program, (*left.parameters, *left.besides, *more), known)
+    return Borne(left, more, failing, len(known) - failing, told.exact, told.despite, tried, ordinary, beside, values)
 
 
 def _unlike(one: Instance, other: Instance) -> int:
@@ -243,12 +284,23 @@ def _unlike(one: Instance, other: Instance) -> int:
     return sum(held.get(name) != others.get(name) for name in held | others)
 
 
+def _moved(one: Instance, other: Instance) -> int:
+    """Return in how many things the tensors differ beside their numbers: dtypes, ranks, and how many elements there are."""
+    pairs = zip(smaller.leaves(one), smaller.leaves(other), strict=False)
+    return sum(
+        (x.dtype != y.dtype) + (len(x.shape) != len(y.shape)) + (math.prod(x.shape) != math.prod(y.shape))
+        for x, y in pairs
+    )
+
+
 def _passing_one(made: Learner, known: Sequence[Labelled], told: Told) -> Program | None:
-    """Return the program that passes, lacks something of what is told, and differs in the least; of several the smallest."""
+    """Return the program that passes, lacks something of what is told if anything is, and differs in the least; of several the
+    smallest.
+    """
     own: Program = made.program
-    if not isinstance(own, Instance) or not told.all:
+    if not isinstance(own, Instance):
         return None
-    alike = (x.program for x in known if not x.fails and not told.holds(x.program))
+    alike = (x.program for x in known if not x.fails and not (told.all and told.holds(x.program)))
     calls = (x for x in alike if isinstance(x, Instance) and (x.outputs, x.context) == (own.outputs, own.context))
     fair = [x for x in calls if not made.excused(x) and _unlike(own, x) <= LITTLE]
-    return min(fair, key=lambda x: (_unlike(own, x), smaller.elements(x), x.id), default=None)
+    return min(fair, key=lambda x: (_unlike(own, x), _moved(own, x), smaller.elements(x), x.id), default=None)

@@ -31,13 +31,13 @@ from opera.programs.verdicts import (
     UNSUPPORTED,
     Outcome,
 )
-from opera.triage.conditions import dtypes, peculiar
+from opera.triage.conditions import dtypes, peculiar, varied
 from opera.triage.conditions.near import WRITTEN
 from opera.triage.conditions.peculiar import changed
 from opera.triage.sentence import EQUAL_TO, GRAPH_INPUT, LIMIT, NO_ATTRIBUTE, NO_CONSTANT
-from opera.triage.shrink import simpler, smaller
+from opera.triage.shrink import smaller
 from opera.triage.shrink.minimise import Spent
-from opera.triage.shrink.smaller import Defaults, Leaf
+from opera.triage.shrink.smaller import Defaults
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -50,8 +50,11 @@ PARAMETER, INPUT, OUTPUT, DTYPE, FORM, OTHER = "parameter", "input", "output", "
 that may be written otherwise, and all else."""
 GIVEN, LEFT_OUT = "input ", " left out"
 """How it begins that an input is told that may be left out; how a parameter is told that has no value."""
-BEYOND, ALTERNATIVES = re.compile(r"=| > | given$| other than "), re.compile(r", | or ")
-"""What follows the name of a parameter that needs a value; what stands between several things one of which is so."""
+NO_WHOLE, NEGATIVE = " that is no whole number", " with a negative number"
+BEYOND = re.compile(rf"=| >=? | <=? | given$| other than |{NO_WHOLE}$|{NEGATIVE}$")
+ALTERNATIVES = re.compile(r", | or ")
+"""What follows the name of a parameter that needs a value, the first two of which tell numbers; what stands between several
+things one of which is so."""
 PAIRS = 6
 """Pairs of parameters and inputs that are tried together, where none decides alone."""
 
@@ -109,7 +112,7 @@ def key(says: str) -> str:
 
 def named(says: str) -> str:
     """Return the name of the parameter that is told to need a value, empty where something else is told."""
-    return key(says) if BEYOND.search(says) and not says.startswith(GIVEN) else ""
+    return key(says) if BEYOND.search(says) and not says.startswith(GIVEN) and not is_dtype(says) else ""
 
 
 def is_of(says: str, told: str) -> bool:
@@ -124,7 +127,7 @@ def is_of(says: str, told: str) -> bool:
 
 def is_dtype(says: str) -> bool:
     """Whether this tells of which dtypes inputs are."""
-    return says.endswith(" inputs") or says == SEVERAL
+    return says.endswith(" inputs") or says == SEVERAL or bool(dtypes.members(says))
 
 
 def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
@@ -205,7 +208,13 @@ def _presence(program: Program, defaults: Defaults) -> Iterator[Condition]:
 
 def _lacking(trait: smaller.Trait, program: Program) -> list[Program | None]:
     made = [smaller.applied(trait.without, program)]
-    return [*made, peculiar.every_axis(program, trait.name)] if trait.kind == "param" else made
+    if trait.kind != "param":
+        return made
+    own = program.params.get(trait.name) if isinstance(program, Instance) else None
+    if isinstance(program, Instance) and isinstance(own, list | tuple) and not own:  # one that must be given is longer
+        ranks = dict.fromkeys((1, *(len(x.shape) for x in smaller.leaves(program)[:1])))
+        return [*made, *(smaller.with_param(program, trait.name, type(own)([1] * n)) for n in ranks if n)]
+    return [*made, peculiar.every_axis(program, trait.name)]
 
 
 def _output_left_out(program: Instance, name: str) -> list[Program | None]:
@@ -216,12 +225,20 @@ def _output_left_out(program: Instance, name: str) -> list[Program | None]:
 
 
 def _given_for(program: Instance, known: Mapping[str, Value]) -> Iterator[tuple[str, list[Program | None]]]:
-    """Yield the parameters that have no value, None by default, and programs that give one the value of a number beside it."""
-    numbers = [x for x in program.params.values() if isinstance(x, int | float) and not isinstance(x, bool)]
+    """Yield the parameters that have no value, None by default, and programs that give one the value of a number beside it, or
+    a length of a tensor, where its name says that it is a size."""
+    numbers: list[Value] = [
+        x for x in program.params.values() if isinstance(x, int | float) and not isinstance(x, bool)
+    ]
+    lengths: list[Value] = [*dict.fromkeys(size for x in smaller.leaves(program) for size in x.shape if size)]
     for name, plain in known.items():
         unset = plain is None and program.params.get(name) is None and name != WRITTEN
         if unset and name not in {x.name for x in program.inputs}:
-            yield name, [smaller.given(program, name, x) for x in numbers]
+            sized = smaller.SIZED.search(name.rpartition(".")[2])
+            yield (
+                name,
+                [smaller.given(program, name, x) for x in dict.fromkeys((*numbers, *(lengths if sized else ())))],
+            )
 
 
 def _fed(program: Program) -> Iterator[Condition]:
@@ -324,8 +341,8 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
         if not passing or any(x.verdict == PASS for x in ask.look(_made(program, condition.unless()))):
             return False
         several = condition.kind in (PARAMETER, FORM) or condition.says.endswith(NO_CONSTANT)
-        varied = _made(passing[0], varieties(passing[0])) if several else []
-        return not any(_wrong_as(ask, program, now) for now in ask.look(varied))
+        others = _made(passing[0], varied.varieties(passing[0])) if several else []
+        return not any(_wrong_as(ask, program, now) for now in ask.look(others))
     except Spent:
         return False
 
@@ -384,7 +401,7 @@ def _shown(ask: Look, program: Program, condition: Condition) -> list[Shown]:
     shown = list(zip(others, ask.look(others), strict=True))
     if condition.kind not in (PARAMETER, INPUT) or any(x.verdict == PASS or ask.fails(x) for _, x in shown):
         return shown
-    made = [x for x in (changed(_zero, x) for x in (program, *others)) if x is not None]
+    made = [x for x in (changed(varied.zero, x) for x in (program, *others)) if x is not None]
     if made[:1] in ([], [program]) or not ask.fails(ask.look(made[:1])[0]):
         return shown
     return list(zip(made[1:], ask.look(made[1:]), strict=True))
@@ -466,45 +483,6 @@ def relations(ask: Look, program: Program) -> Iterator[str]:
                 says.endswith(LIMIT) and len(made) > 1 and all(_passes(ask, [x]) for x in made)
             )  # a little more, and less
             yield f"{EQUAL_TO}{says.removesuffix(LIMIT).strip()}" if both else says
-
-
-# ---------------------------------------------------------------------- changed tensors
-
-
-def varieties(program: Program) -> list[Program | None]:
-    """Return the program with other numbers, and with dimensions that are one more, and one more than two and three times as
-    many: those of its first tensor and of all that have several axes.
-    """
-    made: list[Program | None] = [changed(_counted, program)]
-    first = next((x for x in smaller.leaves(program)), None)
-    if first is not None and any(x > 1 for x in first.shape):
-        for factor in (1, 2, 3):
-            made.append(smaller.applied(partial(_grown, factor=factor), program))
-    return made
-
-
-def _counted(leaf: Leaf) -> Leaf:
-    return simpler.counted(leaf) if "float" in leaf.dtype else leaf
-
-
-def _grown(program: Program, factor: int) -> Program:
-    places = iter(range(1 << 30))
-
-    def change(leaf: Leaf) -> Leaf:
-        if next(places) and len(leaf.shape) < 2:
-            return leaf
-        shape = tuple(x * factor + 1 if x > 1 else x for x in leaf.shape)
-        if not isinstance(leaf, Tensor):
-            return msgspec.structs.replace(leaf, shape=shape)
-        return _counted(Tensor.of(np.resize(leaf.array(), shape), leaf.dtype))
-
-    return smaller.mapped(program, change)
-
-
-def _zero(leaf: Leaf) -> Leaf:
-    if not isinstance(leaf, Tensor) or leaf.dtype not in INTEGERS:
-        return leaf
-    return Tensor.of(np.zeros(leaf.shape, leaf.dtype), leaf.dtype)
 
 
 def said(value: Value) -> str:

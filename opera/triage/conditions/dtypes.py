@@ -21,9 +21,11 @@ COMMON = 4
 """So many of these are asked about first: where the program fails alike in all that say anything, no more are."""
 FLOATS, UNSIGNED, INTEGERS = (frozenset(x for x in CONTAINERS if re.match(y, x)) for y in ("b?float", "uint", "u?int"))
 INTEGER, FLOATING = "integer inputs", "floating-point inputs"
+NARROW, OTHERS = "integer inputs narrower than 64 bits", "numeric inputs other than "
 OTHER_FLOATS, NO_FLOAT32 = f"{FLOATING} other than float32", "non-float32 inputs"
 KINDS: Mapping[str, frozenset[str]] = {
     "unsigned inputs": UNSIGNED,
+    NARROW: INTEGERS - {"int64", "uint64"},
     INTEGER: INTEGERS,
     OTHER_FLOATS: FLOATS - {"float32"},
     FLOATING: FLOATS,
@@ -35,16 +37,19 @@ KINDS: Mapping[str, frozenset[str]] = {
 def told(failing: Collection[str], passing: Collection[str]) -> str:
     """Return how it is told that programs of these dtypes fail; empty where those that fail are no kind.
 
-    Several are told as the least kind that has them all, if none of it passes; that float32 is none of it, if it passes.
+    Several are told as the least kind that has them all, if none of it passes; that float32 is none of it, if it passes; and
+    where nearly all were asked about, by those that pass, if these are fewer.
     """
     bad, good = frozenset(failing), frozenset(passing) - frozenset(failing)
-    if "float32" in bad and not bad <= FLOATS:
-        return ""
-    for says, kind in KINDS.items() if len(bad) > 1 else ():
+    mixed = "float32" in bad and not bad <= FLOATS
+    for says, kind in KINDS.items() if len(bad) > 1 and not mixed else ():
         plain = "float32" in bad if says == FLOATING else "float32" in good or says not in (OTHER_FLOATS, NO_FLOAT32)
+        plain = plain and (says != NARROW or "int64" in good)
         if bad <= kind and not good & kind and plain:
             return says
-    return f"{either(bad)} inputs" if bad else ""
+    if 2 <= len(good) < len(bad) - 1 and len(bad & {*ASKED}) + len(good & {*ASKED}) >= len(ASKED) - 1:
+        return f"{OTHERS}{either(good - {'bool'}).replace(' or ', ' and ')}"
+    return f"{either(bad)} inputs" if bad and not mixed else ""
 
 
 def either(dtypes: Iterable[str]) -> str:
@@ -55,6 +60,8 @@ def either(dtypes: Iterable[str]) -> str:
 
 def members(says: str) -> frozenset[str]:
     """Return the dtypes that are told so: `float16 or float64 inputs`; none where something else is told."""
+    if says.startswith(OTHERS):
+        return (FLOATS | INTEGERS) - set(re.split(r", | and ", says.removeprefix(OTHERS)))
     names = re.split(r", | or ", says.removesuffix(" inputs")) if says.endswith(" inputs") else []
     return KINDS.get(says) or (frozenset(names) if CONTAINERS.keys() >= set(names) else frozenset())
 

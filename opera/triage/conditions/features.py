@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, peculiar
-from opera.triage.conditions.near import tensor, unstated
+from opera.triage.conditions import deciding, dtypes, listing, peculiar
+from opera.triage.conditions.near import is_flag, tensor, unstated
 from opera.triage.conditions.ordinary import differing
+from opera.triage.conditions.peculiar import Array
 from opera.triage.conditions.representable import LOW, beyond, inexact, lost
 from opera.triage.sentence import EMPTY
 from opera.triage.shrink import simpler, smaller
@@ -25,8 +28,6 @@ from opera.triage.shrink.smaller import Defaults
 
 LONGER, CHANNELS, NOT_BELOW = " longer than 1", "more than one input channel", " not below "
 ALL = ("both inputs of rank ", "all inputs of rank ")
-FLAG = re.compile(r"mode|keep|causal|noop|largest|sorted|saturate|outside|antialias|include|training|reverse")
-"""Names of truth values that are written as 0 and 1."""
 FEW = 3
 """Tensors whose lengths are compared."""
 Lengths = tuple[int, ...]
@@ -64,20 +65,23 @@ def features(
             yield Feature(f"{' or '.join(group)}{deciding.LEFT_OUT}", partial(left_out, names=group))
     if _asks_for_more(program):
         yield Feature("an output beside the first", _asks_for_more)
+    yield from itertools.starmap(Feature, listing.empty(call, names) if call is not None else ())
+    yield from itertools.starmap(Feature, listing.negative(program))
     yield from _ranks(program)
+    yield from itertools.starmap(Feature, listing.entries(call) if call is not None else ())
     yield from _axes(call) if call is not None else ()
     yield from _kinds(program, failing, passing)
     yield from _specials(program, made)
     yield from _sized(program)
     yield from _compared(program)
     yield from _outgrown(call, known) if call is not None else ()
-    yield from _stated(program)
+    yield from itertools.starmap(Feature, listing.stated(program, next(iter(_data(program)), "")))
     yield from _named_axis(call, known) if call is not None else ()
     at = _channels(program, known, channels or {})
     yield from _lengths(program, at)
     yield from _numbers(call, known, at) if call is not None else ()
     yield from _parities(call, failing) if call is not None else ()
-    yield from _listed(program)
+    yield from itertools.starmap(Feature, listing.listed(program))
 
 
 def as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -> Iterator[Feature]:
@@ -182,9 +186,15 @@ def _kinds(program: Program, failing: Sequence[Program], passing: Sequence[Progr
         for says, part in ((f"a floating-point {name}", "float"), (f"an integer {name}", "int")):
             if part in getattr(tensor(program, name), "dtype", ""):
                 yield Feature(says, partial(_has_kind, name=name, part=part))
-        kinds = frozenset(held.dtype for x in (program, *failing) if (held := tensor(x, name)) is not None)
+        kinds, right = (
+            frozenset(held.dtype for x in of if (held := tensor(x, name)) is not None)
+            for of in ((program, *failing), passing)
+        )
         if kinds and own not in kinds:  # one that is of the first one's dtype shares it
-            yield Feature(f"{name} of {dtypes.either(kinds)}", partial(_is_of, name=name, kinds=kinds))
+            words = dtypes.told(kinds, right)
+            words = words.replace(" inputs", " type") if words.startswith(dtypes.OTHERS) else dtypes.either(kinds)
+            words = f"a {words}" if words.startswith("numeric") else words
+            yield Feature(f"{name} of {words}", partial(_is_of, name=name, kinds=kinds))
 
 
 def _is_of(program: Program, name: str, kinds: frozenset[str]) -> bool:
@@ -228,11 +238,20 @@ def _named_axis(program: Instance, known: Mapping[str, Value]) -> Iterator[Featu
         if length:
             words = f"the axis that {name} names{LONGER if length > 1 else ' of length 1'}"
             yield Feature(words, partial(_is_named_so, name=name, known=known, longer=length > 1))
+            for count, number in program.params.items():
+                if type(number) is int and number > 1 and not smaller.is_axes(count) and length % number:
+                    uneven = partial(_is_uneven, name=name, count=count, known=known)
+                    yield Feature(f"the axis that {name} names no multiple of {count}", uneven)
 
 
 def _is_named_so(program: Program, name: str, known: Mapping[str, Value], longer: bool) -> bool:
     length = _length_named(program, name, known)
     return length > 1 if longer else length == 1
+
+
+def _is_uneven(program: Program, name: str, count: str, known: Mapping[str, Value]) -> bool:
+    length, number = _length_named(program, name, known), value_of(program, count, known)
+    return type(number) is int and number > 0 and length % number != 0
 
 
 def _length_named(program: Program, name: str, known: Mapping[str, Value]) -> int:
@@ -252,9 +271,23 @@ def _names(program: Program, name: str, holds: Callable[[set[int], int], bool]) 
     return rank > 0 and bool(axes) and holds({x % rank for x in axes}, rank)
 
 
+def _end(numbers: Array, *, least: bool) -> Array:
+    if numbers.dtype.kind not in ("i" if least else "iu"):
+        return np.zeros(numbers.shape, bool)
+    held = np.iinfo(numbers.dtype)
+    return np.asarray(numbers == (held.min if least else held.max))
+
+
+ENDS: dict[str, Callable[[Array], Array]] = {
+    "the least number of its dtype": partial(_end, least=True),
+    "the largest number of its dtype": partial(_end, least=False),
+}
+"""Which integers are the ends of their dtype: what compares with them, or turns their sign, is wrong of these alone."""
+
+
 def _specials(program: Program, made: Iterable[str]) -> Iterator[Feature]:
     """Yield which special numbers an input holds, and which a dtype in which something is computed does not hold."""
-    kinds = {f"{says} in an input": where for says, where in peculiar.SPECIAL.items()}
+    kinds = {f"{says} in an input": where for says, where in (peculiar.SPECIAL | ENDS).items()}
     for dtype in (x for x in made if x in LOW or re.fullmatch(r"u?int\d+|float\d+", x)):
         kinds[f"a number beyond {dtype} in an input"] = partial(beyond, dtype=dtype)
         kinds[f"NaN or a number beyond {dtype} in an input"] = partial(lost, dtype=dtype)
@@ -376,37 +409,6 @@ def _outgrows(program: Program, one: str, other: str, name: str, known: Mapping[
     return any(x > y for n, (x, y) in enumerate(zip(first, second, strict=True)) if n != left)
 
 
-def _stated(program: Program) -> Iterator[Feature]:
-    """Yield how the sizes that an input states stand to the lengths of the first tensor, counted from the last axis."""
-    first = next(iter(_data(program)), "")
-    for name in [x.name for x in program.inputs if x.name != first and peculiar.SIZES.search(x.name)]:
-        for below in (True, False):
-            holds = partial(_states_other, name=name, first=first, below=below)
-            if holds(program):
-                yield Feature(f"a size in {name} {'below' if below else 'beyond'} that of {first}", holds)
-
-
-def _listed(program: Program) -> Iterator[Feature]:
-    """Yield how many numbers an input lists that may state sizes, and that none of them is 1, which changes nothing."""
-    for name in [x.name for x in program.inputs[1:] if not smaller.is_axes(x.name)]:
-        held = tensor(program, name)
-        if held is not None and smaller.states(held) and math.prod(held.shape) > 1:
-            least = math.prod(held.shape)
-            yield Feature(f"{least} or more elements in {name}", partial(_lists, name=name, least=least))
-            if 1 not in _numbers_of(program, name):
-                yield Feature(f"no 1 in {name}", lambda x, name=name: 1 not in _numbers_of(x, name))  # type: ignore[misc]
-
-
-def _lists(program: Program, name: str, least: int) -> bool:
-    shape = _shape(program, name)
-    return shape is not None and math.prod(shape) >= least
-
-
-def _states_other(program: Program, name: str, first: str, below: bool) -> bool:
-    pairs = list(zip(reversed(_numbers_of(program, name)), reversed(_shape(program, first) or ()), strict=False))
-    return any(size < length if below else size > length for size, length in pairs)
-
-
 def _of_pair(program: Program, pair: Callable[[Program], Lengths | None], words: tuple[str, str]) -> Iterator[Feature]:
     found = pair(program)
     if found is not None:
@@ -431,7 +433,7 @@ def _pair(program: Program, one: str, other: str, at: tuple[int, int]) -> Length
 
 def _numbers(program: Instance, known: Mapping[str, Value], channels: Mapping[str, int]) -> Iterator[Feature]:
     """Yield how parameters that are whole numbers, or lists of such, stand to each other, and to the last axis, or channels."""
-    names = [x for x in program.params if _counts(x, program.params[x]) and not _is_flag(x, program.params[x], known)]
+    names = [x for x in program.params if _counts(x, program.params[x]) and not is_flag(x, program.params[x], known)]
     first = next(iter(_data(program)), "")
     for name in names:
         value = program.params[name]
@@ -450,11 +452,6 @@ def _counts(name: str, value: Value) -> bool:
     given = value if isinstance(value, list | tuple) else [value]
     states = smaller.is_axes(name) or simpler.is_type(name)
     return bool(given) and not states and all(type(x) is int and x >= 0 for x in given)
-
-
-def _is_flag(name: str, value: Value, known: Mapping[str, Value]) -> bool:
-    """Whether a whole number is a truth value by its name: of other names, 0 and 1 may count something (`padding=1`)."""
-    return type(value) is int and value in (0, 1) and known.get(name) in (0, 1) and bool(FLAG.search(name))
 
 
 def _as_long(

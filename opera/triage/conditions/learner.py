@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
 from opera.programs.program import Instance, Program
-from opera.programs.values import Tensor, Value
-from opera.triage.conditions import deciding, peculiar, wider
+from opera.programs.values import RandomTensor, Tensor, Value
+from opera.triage.conditions import deciding, peculiar, varied, wider
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import of_expected, of_outputs
 from opera.triage.conditions.features import Feature, as_left, features, is_longer
@@ -78,6 +78,7 @@ class Learner:
     Attributes:
         program, defaults, decided: What is told of, and what decided before near programs were asked.
         plain: Ordinary programs, and whether they fail alike; None: in other words.
+        edges: From which number on the program fails, where that is known (opera.triage.conditions.edges).
         outputs, moot, loud, channels: As `borne_out` has them.
     """
 
@@ -94,6 +95,7 @@ class Learner:
         self.program, self.defaults, self.decided = program, defaults, decided
         self.outputs, self.moot, self.loud, self.channels = outputs, moot, loud, channels
         self.plain: list[tuple[Program, bool | None]] = []
+        self.edges: list[Feature] = []
         self._outputs: dict[str, list[Value] | None] = {}
         self._asks = 0
         self._moot: dict[str, bool | None] = {}
@@ -118,7 +120,7 @@ class Learner:
         own = features(program, self.defaults, failing, self._made(), self.channels, passing) if having else ()
         given = wider.given(program, self.defaults, failing, passing, (x.says for x in told)) if having else []
         given += as_left(program, self.defaults, passing) if having else ()
-        every = itertools.chain(own, given)
+        every = itertools.chain(self.edges, own, given)
         candidates = [x for x in every if all(map(x.holds, failing)) and self._borne_by_plain(x)]
         elsewhere = [
             x for x in having if not _all_one(x, program)
@@ -184,7 +186,7 @@ class Learner:
         """Whether a program that passes may do so for another reason: nothing is computed that could be wrong, or a compiler
         that does not read what decides is right by itself.
         """
-        if self._empty(other):
+        if self._empty(other) or self._handed_through(other):
             return True
         if not parameters and not _short(other, self.program):
             return False
@@ -200,6 +202,20 @@ class Learner:
         return any(0 in x.shape for x in smaller.leaves(other)) and all(
             0 not in x.shape for x in smaller.leaves(self.program)
         )
+
+    def _handed_through(self, other: Program) -> bool:
+        """Whether nothing is expected of a program but an input as it is, bit for bit, and of what is told of there is more: it
+        is right whatever decides."""
+        return self._is_handed(other) and not self._is_handed(self.program)
+
+    def _is_handed(self, program: Program) -> bool:
+        made = self._returned(program)[:1]
+        return made != [] and any(x == made[0] for x in smaller.leaves(program))
+
+    def computes(self, program: Program) -> bool:
+        """Whether an output of a program has elements; of what is not known nothing speaks against it."""
+        tensors = [x for x in self._returned(program) if isinstance(x, Tensor | RandomTensor)]
+        return not tensors or any(math.prod(x.shape) for x in tensors)
 
     def _returned(self, program: Program) -> list[Value]:
         """Return the expected outputs of a program, none where there are none, or is no time to ask."""
@@ -265,6 +281,13 @@ class Learner:
                 seen[says] += 1
                 asked.add(made.id)
                 yield made
+
+    def varied(self, told: Told) -> Sequence[Program]:
+        """Return the program with other values of what is told of it, each alone."""
+        known = self.defaults.get(self.program.operator, {})
+        names = [deciding.key(x.says).removeprefix(deciding.GIVEN) for x in told.all]
+        listed = [x for x in names if x in self.program.params] if isinstance(self.program, Instance) else []
+        return varied.told(self.program, known, listed, [x for x in names if x not in listed], bare=False)
 
     def _varied(self, known: Sequence[Labelled]) -> Iterator[Instance]:
         """Yield programs near labelled ones, some of each: with other lengths, and with anything else changed."""

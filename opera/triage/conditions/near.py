@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -34,8 +34,8 @@ CONVERTS = re.compile(
 """Operators that make numbers of one dtype those of another."""
 MAGNITUDES = (1.0, 500.0, -500.0, 1e6, np.nan, np.inf, -np.inf, 1e-40, 1e300)
 """Numbers within and out of the ranges of dtypes, of which other dtypes' are."""
-LEFT = 8
-"""Programs that are given what is left out, at most."""
+FLAG = re.compile(r"mode|keep|causal|noop|largest|sorted|saturate|outside|antialias|include|training|reverse")
+"""Names of truth values that are written as 0 and 1."""
 LARGE = 300.0
 """Numbers that are larger may be out of a range."""
 
@@ -80,8 +80,8 @@ def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]
     ordinary = next((x for x in _ordinary(program) if x is not None), program)
     parameters = chain(_parameters(program, defaults), _parameters(ordinary, defaults))
     lower = (smaller.applied(step, program) for step in shapes.ranks(program, defaults))
-    ranks = chain(lower, _ranks(program))
-    rows = [_ordinary(program), _dtypes(program), ranks, _magnitudes(program), parameters]
+    ranks = chain(_with_entries(program), lower, _ranks(program))
+    rows = [_ordinary(program), _dtypes(program), ranks, chain(_magnitudes(program), _signs(program)), parameters]
     if isinstance(program, Instance) and isinstance(ordinary, Instance):
         known = defaults.get(program.operator, {})
         rows += [_simplest(program, known), _given(program, known), _unset(program, known), _multiples(program)]
@@ -173,43 +173,6 @@ def _with_numbers(leaf: Leaf, numbers: np.ndarray[Any, Any]) -> Leaf:
     return simpler.numbered(numbers, leaf.dtype)
 
 
-def valued(program: Program, name: str) -> Iterator[Program]:
-    """Yield a call with other numbers of an input, all of them the same: 0, as most inputs are that are left out, 1, 2, 3."""
-    held = tensor(program, name)
-    if isinstance(held, Tensor) and isinstance(program, Instance) and held.dtype not in ("bool", "string"):
-        for number in (0, 1, 2, 3):
-            made = with_input(program, name, simpler.numbered(np.full(held.shape, number), held.dtype))
-            if made is not None and made != program:
-                yield made
-
-
-def telling(
-    program: Program, known: Mapping[str, Value], parameters: Iterable[str], inputs: Iterable[str], *, bare: bool
-) -> list[Program]:
-    """Return the programs that put to the test what decides: with other numbers of these inputs, and of these parameters beyond
-    their defaults; where nothing is known to decide (`bare`), with what is left out."""
-    made = [x for name in inputs for x in valued(program, name)]
-    made += [x for name in parameters for x in across(program, name, known)]
-    if bare and isinstance(program, Instance):
-        left = itertools.product(unstated(program, known), (1, 2.0))
-        made += [x for name, value in left if (x := smaller.given(program, name, value)) is not None][:LEFT]
-    return list({x.id: x for x in made}.values())
-
-
-def across(program: Program, name: str, known: Mapping[str, Value]) -> Iterator[Program]:
-    """Yield a call with numbers of a parameter that lie on the other side of its default: 0.5, 0, -1 for beta=2.0."""
-    held, plain = program.instances()[0].params.get(name), smaller.default(known, name)
-    if not isinstance(program, Instance) or type(held) not in (int, float) or type(plain) not in (int, float):
-        return
-    own, default = cast(float, held), cast(float, plain)
-    numbers = (default - 1, default / 2, 0, -1) if own > default else (default + 1, default * 2, 0)
-    for number in dict.fromkeys(x for x in numbers if (x < default) is (own > default) and x != default):
-        if number == int(number) or isinstance(held, float):
-            made = smaller.with_param(program, name, float(number) if isinstance(held, float) else int(number))
-            if made is not None:
-                yield made
-
-
 def _stated(program: Program) -> Iterator[Program | None]:
     """Yield other numbers of small inputs beside the first: sizes one more, 1 or 2; scales a half, two, three quarters."""
     for place, leaf in list(enumerate(smaller.leaves(program)))[1:]:
@@ -218,7 +181,8 @@ def _stated(program: Program) -> Iterator[Program | None]:
         numbers = simpler.numbers(leaf)
         for at in range(leaf.shape[0]) if leaf.dtype in ("int32", "int64", "float32") else ():
             old = numbers[at]
-            for new in (old + 1, 1, 2) if "int" in leaf.dtype else (0.5, 2.0, 0.75) if old != 1 else ():
+            more = old + int("int" in leaf.dtype and old < np.iinfo(numbers.dtype).max)
+            for new in (more, 1, 2) if "int" in leaf.dtype else (0.5, 2.0, 0.75) if old != 1 else ():
                 made = np.where(np.arange(leaf.shape[0]) == at, new, numbers)
                 yield smaller.applied(smaller.at(place, partial(_with_numbers, numbers=made)), program)
 
@@ -236,6 +200,51 @@ def _magnitudes(program: Program) -> Iterator[Program | None]:
                 made = np.full(first.shape, number, np.float64).astype(numbers.dtype)
             if not np.isfinite(number) or np.isfinite(made).all():
                 yield smaller.applied(smaller.at(0, partial(_with_numbers, numbers=made)), program)
+
+
+def _signs(program: Program) -> Iterator[Program | None]:
+    """Yield programs with the other sign of all numbers of a tensor that has negative ones, or is of integers beside the first:
+    indices count from the other end then."""
+    for place, leaf in enumerate(smaller.leaves(program)[:TENSORS]):
+        if isinstance(leaf, Tensor) and re.fullmatch(r"int\d+|b?float(16|32|64)", leaf.dtype) and leaf.array().size:
+            numbers = simpler.numbers(leaf)
+            negative = bool((numbers < 0).any())
+            for made in (np.abs(numbers),) if negative else (-np.maximum(numbers, 1),) if place else ():
+                yield smaller.applied(smaller.at(place, partial(_with_numbers, numbers=made)), program)
+
+
+def _with_entries(program: Program) -> Iterator[Program | None]:
+    """Yield programs with an axis of length 2 more before the others, and lists of numbers that have entries for axes (two for
+    each, from the last axis on, or first all that begin) with those of an axis more."""
+    found = smaller.leaves(program)
+    if not isinstance(program, Instance) or not found or not found[0].shape:
+        return
+    rank = len(found[0].shape)
+    more = changed(lambda x: shaped(x, (2, *x.shape)) if len(x.shape) == rank and not _lists(x, found) else x, program)
+    held = {name: smaller.integers(x) for name, x in program.params.items() if isinstance(x, list | tuple)}
+    held |= {
+        x.name: x.value.array().tolist()
+        for x in program.inputs
+        if isinstance(x.value, Tensor) and _lists(x.value, found)
+    }
+    for name, own in held.items():
+        if isinstance(more, Instance) and own and not smaller.is_axes(name):
+            half = len(own) // 2
+            both = [[*own, *own[-2:]], [*own[:1], *own[:half], *own[half : half + 1], *own[half:]]]
+            for longer in (*(both if len(own) % 2 == 0 else ()), [*own, *own[-1:]]):
+                yield _relisted(more, name, longer)
+
+
+def _relisted(program: Instance, name: str, numbers: list[int]) -> Program | None:
+    """Return a call with another list of integers, which is a parameter or an input."""
+    own, held = program.params.get(name), tensor(program, name)
+    if isinstance(own, list | tuple):
+        return smaller.with_param(program, name, type(own)(numbers))
+    return with_input(program, name, simpler.numbered(np.array(numbers), held.dtype)) if held is not None else None
+
+
+def _lists(leaf: Leaf, found: list[Leaf]) -> bool:
+    return leaf is not found[0] and smaller.states(leaf) and len(leaf.shape) == 1
 
 
 def _parameters(program: Program, defaults: Defaults) -> Iterator[Program | None]:
@@ -264,6 +273,11 @@ def _other_parameters(call: Instance, known: Mapping[str, Value]) -> Iterator[di
             else:
                 others += [type(value)([x - 1 for x in smaller.integers(value)]), type(value)([0]), type(value)([0, 1])]
         yield from ({**call.params, name: x} for x in others if not smaller.same(x, value))
+
+
+def is_flag(name: str, value: Value, known: Mapping[str, Value]) -> bool:
+    """Whether a whole number is a truth value by its name: of other names, 0 and 1 may count something (`padding=1`)."""
+    return type(value) is int and value in (0, 1) and known.get(name) in (0, 1) and bool(FLAG.search(name))
 
 
 def _multiples(program: Instance) -> Iterator[Program | None]:
@@ -296,6 +310,8 @@ def _unset(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | 
         others: tuple[Value, ...] = ()
         if isinstance(default, bool):
             others = (not default,)
+        elif isinstance(default, int) and is_flag(name, default, known):
+            others = (1 - default,)
         elif isinstance(default, int):
             flag = (1 - default,) if default in (0, 1) else ()
             others = (*flag, 3 if default == 2 else 2, most + 1)
@@ -407,7 +423,8 @@ def _ranks(program: Program) -> Iterator[Program | None]:
 
         yield changed(all_of, program)
         yield changed(of_rank, program)
-        yield smaller.applied(smaller.at(0, all_of), program)
+        for place in range(min(len(found), TENSORS)):
+            yield smaller.applied(smaller.at(place, all_of), program)
 
 
 def _sizes(program: Program) -> Iterator[Program | None]:

@@ -32,13 +32,14 @@ PART, FRACTION = "a part of size 0 that is not the last", "scales that give no w
 TIE = "a tie to round"
 NUDGE = 2.0**-10
 """What is added to a number, relatively, to see whether it decides that it is just this one."""
+NEGATIVE = "a negative number"
 SPECIAL: dict[str, Callable[[Array], Array]] = {
     "NaN": np.isnan,
     "infinity": np.isinf,
     "a number beyond int32": lambda numbers: (numbers.dtype.kind in "iu") & beyond(numbers, "int32"),
-    "a negative number": lambda numbers: np.isfinite(numbers) & (numbers < 0),
+    NEGATIVE: lambda numbers: np.isfinite(numbers) & (numbers < 0),
 }
-"""What elements may be that decides → which of them are so; 1 takes their place."""
+"""What elements may be that decides → which of them are so; 1 takes their place, of a negative one its absolute value."""
 ATTEND = ("Attention", "scaled_dot_product_attention")
 """Operators of which a boolean mask says what is attended to; others' say what is not."""
 DISTINCT = ("float32", "float64", "int32", "int64")
@@ -422,6 +423,8 @@ def _plain(leaf: Leaf, where: Callable[[Array], Array]) -> Leaf:
     numbers = simpler.numbers(leaf)
     if numbers.dtype.kind not in "fiu" or not (found := where(numbers)).any():
         return leaf
+    if where is SPECIAL[NEGATIVE]:
+        return simpler.numbered(np.where(found, np.abs(numbers), numbers), leaf.dtype)
     one = simpler.numbered(np.ones(1), leaf.dtype).array()[0]
     return Tensor.of(np.where(found, one, leaf.array()), leaf.dtype)
 

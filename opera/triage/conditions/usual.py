@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -35,14 +35,18 @@ def _as_int64(leaf: smaller.Leaf) -> smaller.Leaf:
     return simpler.as_dtype(leaf, leaf.dtype, "int64") if leaf.dtype in dtypes.INTEGERS else leaf
 
 
-def fails(labelled: Iterable[tuple[Program, bool]], defaults: Defaults, *, loud: bool) -> bool:
+def fails(
+    labelled: Iterable[tuple[Program, bool]], defaults: Defaults, computes: Callable[[Program], bool], *, loud: bool
+) -> bool:
     """Whether one of the programs that fail is ordinary, in the first of the ordinary dtypes that any program has of which
-    something is known; where the failure shows itself whatever is asked for (`loud`), it asks for the first output."""
+    something is known, and has outputs with elements (`computes`, which is asked last); where the failure shows itself whatever
+    is asked for (`loud`), it asks for the first output."""
     held = list(labelled)
     seen = {_dtype(x) for x, _ in held}
     dtype = next((x for x in DTYPES if x in seen), "")
     asking = (x for x, failing in held if failing and (not loud or not x.outputs or x.outputs[0]))
-    return any(is_usual(x, defaults) and (not dtype or _dtype(x) in (dtype, "")) for x in asking)
+    found = (x for x in asking if is_usual(x, defaults) and (not dtype or _dtype(x) in (dtype, "")))
+    return any(map(computes, found))
 
 
 def is_usual(program: Program, defaults: Defaults) -> bool:

@@ -5,9 +5,9 @@ What a program that fails lacks is told no more (opera.triage.conditions.circums
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
@@ -18,6 +18,12 @@ from opera.triage.conditions.near import WRITTEN, tensor
 from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
+
+Holds: TypeAlias = "Callable[[Any], bool]"
+IN_ORDER = " other than all axes in order"
+LISTED, SEVERAL = 3, 4
+"""Values of a parameter that are told one by one, at most; so many others than its own must fail, at least, for all to be told
+to fail but the default."""
 
 
 def kept(
@@ -105,14 +111,91 @@ def _parameter(
         return Feature(says, lambda x: smaller.same(value_of(x, name, known), own))
     if any(smaller.same(x, default) for x in bad):
         return None
-    good = [x for x in good if x not in bad and x != own]  # it passes with these for another reason
-    numbers, others = (list(filter(_number, x)) for x in ((own, *bad), (default, *good)))
-    least: Any = max(others, default=None)
-    if len(numbers) > len(bad) and others and least in (default, 1) and min(numbers) > least:
-        return Feature(f"{name} > {least}", partial(_beyond, name=name, known=known, least=least))
+    alone = _others(
+        [value_of(x, name, known) for x in passing if differs_alone(x, program, name)], (*bad, own, default)
+    )
+    good = alone or _others(good, (*bad, own, default))
+    values = list[Value]()
+    for x in (own, *bad):
+        values += [] if any(smaller.same(x, y) for y in values) else [x]
+    if (made := _out_of_order(name, known, (program, *failing), passing)) is not None:
+        return made
+    for words, holds in _told(name, default, values, good):
+        if all(map(holds, values)) and not any(map(holds, good)) and not holds(default):
+            return Feature(words, lambda x, holds=holds: holds(value_of(x, name, known)))  # type: ignore[misc]
     stated = default is not None and default != NO_DEFAULT
+    if len(values) <= LISTED and (alone or (stated and _number(own) and not smaller.is_axes(name))):
+        return Feature(
+            f"{name}={_either(values)}", lambda x: any(smaller.same(y, value_of(x, name, known)) for y in values)
+        )
     words = f"{name} other than {deciding.said(default)}" if stated else f"{name} given"
     return Feature(words, lambda x: not smaller.same(value_of(x, name, known), default))
+
+
+def _others(values: Iterable[Value], of: Sequence[Value]) -> list[Value]:
+    """Return the values that are none of these: with one of those that fail a program passes for another reason."""
+    return [x for x in values if not any(smaller.same(x, y) for y in of)]
+
+
+def _out_of_order(
+    name: str, known: Mapping[str, Value], failing: Sequence[Instance], passing: Sequence[Instance]
+) -> Feature | None:
+    """Return that a list of axes is another than all of them in order, where that passes and none that fails is."""
+
+    def whole(x: Program) -> bool:
+        held, rank = value_of(x, name, known), max((len(y.shape) for y in smaller.leaves(x)[:1]), default=0)
+        return isinstance(held, list | tuple) and [y % rank for y in smaller.integers(held) if rank] == [*range(rank)]
+
+    listed = smaller.is_axes(name) and all(isinstance(value_of(x, name, known), list | tuple) for x in failing)
+    if not listed or any(map(whole, failing)) or not any(map(whole, passing)):
+        return None
+    words = f"{name}{IN_ORDER}"
+    return Feature(words, lambda x: isinstance(value_of(x, name, known), list | tuple) and not whole(x))
+
+
+def differs_alone(one: Program, other: Program, name: str) -> bool:
+    """Whether two calls of equal inputs differ in one parameter alone."""
+    if not isinstance(one, Instance) or not isinstance(other, Instance):
+        return False
+    left = [{key: value for key, value in x.params.items() if key != name} for x in (one, other)]
+    return one.inputs == other.inputs and one.outputs == other.outputs and left[0] == left[1]
+
+
+def _told(name: str, default: Value, bad: Sequence[Value], good: Sequence[Value]) -> Iterator[tuple[str, Holds]]:
+    """Yield how values of a parameter with which programs fail may be told, the first that none has with which they pass.
+
+    A number is told as beyond the default or 1, as negative, as none that is whole, as beyond all that pass; that it is another
+    than the default where numbers on both sides of it fail, and several. Of lists that they hold a negative number.
+    """
+    numbers = [x for x in bad if isinstance(x, int | float) and not isinstance(x, bool)]
+    others = [x for x in (default, *good) if isinstance(x, int | float) and not isinstance(x, bool)]
+    if len(numbers) == len(bad) and others:
+        least, most = max(others), min(others)
+        if min(numbers) > least and least in (default, 1):
+            yield f"{name} > {least}", lambda x: _number(x) and x > least
+        if max(numbers) < 0 <= most:
+            yield f"{name} < 0", lambda x: _number(x) and x < 0
+        if len(others) > 2:
+            yield f"{name}{deciding.NO_WHOLE}", lambda x: isinstance(x, float) and not x.is_integer()
+        if max(numbers) < most and most == default:
+            yield f"{name} < {most}", lambda x: _number(x) and x < most
+        first, last = min(numbers), max(numbers)  # of fractions as close as that the whole number is the edge
+        if first > least > first - 1 and float(first).is_integer() and isinstance(least, float):
+            yield f"{name} >= {int(first)}", lambda x: _number(x) and x >= first
+        if last < most < last + 1 and float(last).is_integer() and isinstance(most, float):
+            yield f"{name} <= {int(last)}", lambda x: _number(x) and x <= last
+        if len(others) > 1:
+            yield f"{name} > {least:.4g}", lambda x: _number(x) and x > least
+            yield f"{name} < {most:.4g}", lambda x: _number(x) and x < most
+        if _number(default) and len(numbers) > SEVERAL and min(numbers) < default < max(numbers):
+            yield f"{name} other than {deciding.said(default)}", lambda x: not smaller.same(x, default)
+    if all(isinstance(x, list | tuple) for x in bad) and any(map(smaller.integers, good)):
+        yield f"{name}{deciding.NEGATIVE}", lambda x: min(smaller.integers(x), default=0) < 0
+
+
+def _either(values: Sequence[Value]) -> str:
+    *some, last = map(deciding.said, values)
+    return f"{', '.join(some)} or {last}" if some else last
 
 
 def by_value(
@@ -127,7 +210,9 @@ def by_value(
     """
     name, known = deciding.key(says), defaults.get(program.operator, {})
     own = name.removeprefix(GIVEN)
-    if not plain or (own == name and (says == name or smaller.default(known, name) not in (None, NO_DEFAULT))):
+    if not plain or says.endswith(IN_ORDER):
+        return None
+    if own == name and (says == name or smaller.default(known, name) not in (None, NO_DEFAULT)):
         return None
     if own != name:
         made = Feature(f"{says} other than 0", lambda x: not _zero(tensor(x, own)) and tensor(x, own) is not None)
@@ -138,12 +223,13 @@ def by_value(
         first = next((y.dtype for y in smaller.leaves(x)), "") if of_type else ""
         return value_of(x, name, known), first
 
-    usual = [value(x) for x in plain]
+    given = [value(x) for x in plain]
+    usual = [x for x in given if x[0] not in ([], ())] or given  # a list of nothing is as good as none
     if not of_type and any(not smaller.same(x, usual[0][0]) for x, _ in usual):
         return None
     words = f"{name} other than {'that of the input' if of_type else deciding.said(usual[0][0])}"
     made = Feature(
-        words, lambda x: value(x)[0] not in (None, NO_DEFAULT) and not any(smaller.same(y, value(x)) for y in usual)
+        words, lambda x: value(x)[0] not in (None, NO_DEFAULT) and not any(smaller.same(y, value(x)) for y in given)
     )
     return made if all(map(made.holds, (program, *failing))) else None
 
@@ -154,11 +240,6 @@ def _zero(leaf: object) -> bool:
 
 def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _beyond(program: Program, name: str, known: Mapping[str, Value], least: float) -> bool:
-    value: Any = value_of(program, name, known)
-    return _number(value) and value > least
 
 
 def _at_limit(other: Program, program: Instance, name: str, known: Mapping[str, Value]) -> bool:

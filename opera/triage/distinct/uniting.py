@@ -59,6 +59,7 @@ def united(
     alike: dict[Hashable, list[_Sight]] = defaultdict(list)
     shared: dict[Hashable, set[str]] = defaultdict(set)
     named: list[tuple[str, Reduction]] = []
+    written: dict[Hashable, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for finding, x in found:
         name = parts.get(finding, {}).get(x.test, finding)
         age[name] = (created.get(finding, 0.0), name != finding, name)
@@ -71,6 +72,8 @@ def united(
         at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, kind)
         needs = frozenset(map(deciding.key, (*x.deciding, *x.besides)))
         alike[at].append(_Sight(name, x.variant, says, translator, needs))
+        if shown.symptom in UNWRITTEN and "drawn" not in shown.details:
+            written[x.frontend, x.variant, x.environment, outline(program)][shown.verdict].add(name)
         all_numbers = of_numbers.get((finding, x.test)) == numbers.ORDINARY
         for what in _common(x, program):
             shared[x.frontend, x.environment, what, all_numbers].add(name)
@@ -82,6 +85,7 @@ def united(
         age[name] = (created.get(name, 0.0), False, name)
         shared[*where, NOTHING, False].add(name)
     groups = [*shared.values(), *_kin(named, kin), *(group for sights in alike.values() for group in _same(sights))]
+    groups += [set[str]().union(*x.values()) for x in written.values() if UNSTABLE in x]
     return {
         name: min(group, key=age.__getitem__)
         for group in joined([*({name} for name in age), *groups])

@@ -11,7 +11,9 @@ import msgspec
 
 from opera.errors import OperaError
 from opera.programs import values
+from opera.programs.verdicts import ABORT, UNSTABLE
 from opera.run.probe import Probe
+from opera.store import examined
 from opera.store.workspace import Workspace
 from opera.triage import blame
 from opera.triage.distinct import causes, kinship
@@ -19,7 +21,11 @@ from opera.triage.reducer.asking import Budget
 from opera.triage.reducer.reduce import about
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import scripts
+from opera.triage.reproducers.choice import choose
 from opera.triage.shrink.minimise import Spent
+
+WAITED = 120.0
+"""Seconds that a script is waited for."""
 
 
 def ask_rest(workspace: Workspace, seconds: float, tell: Callable[[str], None], workers: int = 2) -> None:
@@ -119,6 +125,30 @@ def ask_blame(
         with suppress(OperaError):  # a test's folder is gone
             for x in blame.examine(workspace, {name: verdicts}, probe):
                 tell(f"{x.finding} blame: {x.verdict}: {x.because}")
+
+
+def show(workspace: Workspace, probe: Probe, names: Iterable[str], seconds: float) -> None:
+    """Run the scripts of reduced findings that end their process, or vary, and store in how many runs each shows it: what
+    the workers see, whose fresh memory is filled, a process of its own may not.
+    """
+    last = time.monotonic() + seconds
+    wanted = done(workspace).intersection(names)
+    for name, verdicts in sorted(scripts.members(workspace, wanted).items()) if wanted else ():
+        chosen = choose(workspace, verdicts)
+        if chosen is None or chosen.verdict.outcome.verdict not in (ABORT, UNSTABLE):
+            continue
+        if time.monotonic() > last:
+            break
+        with suppress(OperaError):  # a test's folder is gone
+            at, path, shown = chosen.verdict, scripts.write(workspace, name, verdicts), list[bool]()
+            python = probe.interpreter(at.environment)
+            for _ in range(scripts.times(at.outcome.verdict) if path is not None else 0):
+                left = min(WAITED, last - time.monotonic())
+                if path is not None and left > 0:
+                    trial = scripts.verify(path, name, python=python, seconds=left)
+                    shown += [trial.shown] if trial.code != scripts.ENDLESS else []  # else it says nothing
+            document = msgspec.json.encode((sum(shown), len(shown)))
+            examined.save(workspace, examined.SHOWN, examined.Examined(name, at.environment, at.test, document))
 
 
 def done(workspace: Workspace, seconds: float = 0.0) -> set[str]:

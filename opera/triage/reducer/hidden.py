@@ -203,11 +203,14 @@ def _alike(ask: Asker, of: Reduction, known: Iterable[Reduction], program: Progr
 def store(workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, how: str) -> Verdict | None:
     """Store a program that was made of a member, if it fails in a fresh process, as a test; return what it shows.
 
-    What is stored of it is returned as it is.
+    What is stored of it is returned as it is. Of a compiler that the workspace has not run, which was asked as a witness alone,
+    nothing is stored: nobody would know its environment.
 
     Args:
         how: What was done to the member: "without alpha".
     """
+    if verdict.environment not in workspace.environments():
+        return None
     exporter = plan.exporter_id(program.library)
     test = plan.test_id(program.id, exporter)
     for known in stored.of_test(workspace, test):

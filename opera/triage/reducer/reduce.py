@@ -23,6 +23,7 @@ from opera.programs import migrated, values
 from opera.programs.program import Instance, Program, parse
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import (
+    ABORT,
     CRASH,
     INCONSISTENT,
     INVALID,
@@ -152,6 +153,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         near=(borne.failing, borne.passing),
         despite=borne.despite,
         tried=borne.tried,
+        values=borne.values,
         passing=None if borne.passing_one is None else captured(borne.passing_one).form(),
         explained=borne.exact,
         usual=borne.usual,
@@ -179,6 +181,7 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict, *, varying: bool
     question = Question(
         frontend=verdict.frontend, variant=verdict.variant, environment=verdict.environment,
         limits=_patient(probe.limits, verdict.outcome), screened=verdict.outcome.verdict == INCONSISTENT,
+        fresh=verdict.outcome.verdict == ABORT,  # what overwrites memory may end the next program instead
     )  # fmt: skip
     if verdict.outcome.verdict == TIMEOUT:
         usual = stored_verdicts.seconds(workspace, verdict.frontend, verdict.environment)

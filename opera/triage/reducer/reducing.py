@@ -128,6 +128,7 @@ def reduce_all(
         now = causes.causes(workspace)
         names = {now.of(x.finding, x.test) for of in found.values() for x in of}
         closing.ask_blame(workspace, probe, names, last - time.monotonic(), tell)
+        closing.show(workspace, probe, names, last - time.monotonic())
     return left
 
 

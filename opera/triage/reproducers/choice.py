@@ -9,20 +9,22 @@ from typing import NamedTuple
 import msgspec
 
 from opera import compilers
-from opera.oracle import draws, location, randomness
+from opera.oracle import draws, location, messages, randomness
 from opera.oracle.draws import Broken
 from opera.oracle.screens import AGREEING
 from opera.programs import migrated
+from opera.programs.program import JOINED
 from opera.programs.values import Message, Tensor
-from opera.programs.verdicts import INCONSISTENT, Outcome, newer
+from opera.programs.verdicts import INCONSISTENT, UNSTABLE, Outcome, newer
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import reduction
 from opera.triage.conditions import deciding, dtypes, peculiar
 from opera.triage.distinct import kinship
-from opera.triage.doubts import SMALL
+from opera.triage.doubts import SMALL, contradicted, unexplained
+from opera.triage.given import given
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import EQUAL, at_limit, brief, is_relation
+from opera.triage.sentence import EQUAL, at_limit, brief, drawn, is_relation
 from opera.triage.shrink import shapes
 
 BORNE_OUT = 3
@@ -77,6 +79,42 @@ class Choice(NamedTuple):
         return (*of.deciding, *(x for x in of.besides if known or not (at_limit(x) or x == EQUAL)), *of.circumstances)
 
     @property
+    def firm(self) -> bool:
+        """Whether near programs bear out what is told to decide, or that nothing need; else it is told as one program.
+
+        Of numbers that are drawn wrongly nothing is asked, for some parameters hide that.
+        """
+        of = self.reduction
+        return of is None or bool(drawn(self.verdict.outcome)) or (self.unexplained is None and not self.contradicted)
+
+    @property
+    def unexplained(self) -> tuple[int, int] | None:
+        """What speaks for something that decides and is not known; of a plain form, also of what that was made of."""
+        of, whole = self.reduction, self.whole
+        if of is None:
+            return None
+        several = len(of.program().program.operators) > 1 and not self.deciding  # who reads the whole sees no nodes
+        if whole is not None and not several and unexplained(whole, (*whole.deciding, *whole.circumstances)) is None:
+            return None
+        return unexplained(of, self.deciding)
+
+    @property
+    def contradicted(self) -> str:
+        """What near programs say against what is told to decide."""
+        return "" if self.reduction is None else contradicted(self.reduction, self.deciding)
+
+    def called(self, operator: str) -> str:
+        """Return the operator, with what it is given where no rule is told of when it fails."""
+        of = self.reduction
+        what = given(of.program().program) if of is not None and not self.firm else ""
+        return f"{operator}{' ' if JOINED in operator else ''}({what})" if what else operator
+
+    @property
+    def sure(self) -> tuple[str, ...]:
+        """What is told to decide, and is borne out."""
+        return self.told if self.firm else ()
+
+    @property
     def told(self) -> tuple[str, ...]:
         """What decides, and of a certain form the settings that leave nothing to chance: `p=1.0`."""
         if self.whole is None or self.reduction is None or not self.certain:
@@ -118,8 +156,10 @@ def choose(
         best = min(
             reduced,
             key=lambda x: (
+                x.outcome.verdict != UNSTABLE,
                 newer(x.outcome),
                 _by_chance(x.outcome),
+                messages.several(x.outcome.message),
                 x.outcome.verdict == INCONSISTENT and not x.outcome.details.get(AGREEING),
                 peculiar.is_special(x.program().program),
                 x.elements > SMALL and x.elements,
@@ -223,7 +263,8 @@ def _with_values(says: str, found: Iterable[Reduction]) -> str:
         if not own and any(x.near) and value is not None and f"{name}={deciding.said(value)}" != says:
             return ""
         told += own
-    wider = sorted((x for x in told if not x.startswith(f"{name}=")), key=lambda x: (" > " in x, x))
+    beyond = [x for x in told if not x.startswith(f"{name}=")]
+    wider = sorted(beyond, key=lambda x: (" other than " not in x and not x.endswith(" given"), x))
     return wider[0] if wider else says if len(set(told)) == 1 else f"{name} given"
 
 
@@ -258,11 +299,14 @@ def _of_drawn(workspace: Workspace, verdict: Verdict) -> Verdict:
 def candidates(workspace: Workspace, verdicts: list[Verdict]) -> list[Verdict]:
     """Return the members that fail alone and whose tests are there, confirmed ones where there are such, the smallest first.
 
-    Those come first that leave nothing to chance.
+    Those come first that leave nothing to chance, and fail at one operator alone.
     """
     found = [x for x in verdicts if alone(x)]
     made = _made(workspace, (x for x in found if x.confirmation == "confirmed")) or _made(workspace, found)
-    return sorted(made, key=lambda x: (_by_chance(x.outcome), _size(workspace, x.test), x.test))
+    return sorted(
+        made,
+        key=lambda x: (_by_chance(x.outcome), messages.several(x.outcome.message), _size(workspace, x.test), x.test),
+    )
 
 
 def _by_chance(outcome: Outcome) -> bool:

@@ -27,7 +27,7 @@ from opera.programs import literals
 from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Program
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor, Value
-from opera.programs.verdicts import CRASH, INCONSISTENT, OUT_OF_MEMORY, REFUSED, TIMEOUT, UNSTABLE, Limits
+from opera.programs.verdicts import CRASH, INCONSISTENT, OUT_OF_MEMORY, REFUSED, TIMEOUT, UNSTABLE, Limits, deaths
 from opera.store import tests
 from opera.store.workspace import Workspace
 from opera.triage.reproducers import recipes
@@ -208,7 +208,9 @@ def _same_death(exhibit: Exhibit) -> str:
     """Return the expression, as source, that says of `how` a process died whether it is the death that was reported."""
     if exhibit.verdict == OUT_OF_MEMORY:
         return "True"  # what a compiler does where memory is refused differs from run to run
-    return "False" if exhibit.verdict == TIMEOUT else f"how == {literals.literal(exhibit.symptom)}"
+    if exhibit.verdict == TIMEOUT:
+        return "False"
+    return f"how in {literals.literal(deaths(exhibit.symptom))}"
 
 
 @cache

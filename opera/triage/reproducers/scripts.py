@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from opera.pool import clock
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
 from opera.programs.program import Program
+from opera.programs.verdicts import ABORT
 from opera.run.aftermath import fails_alike
 from opera.run.probe import Probe, Question, limits_of
 from opera.store import tests
@@ -35,6 +36,8 @@ from opera.triage.sentence import sentence
 
 SHOWN, GONE, CANNOT_RUN = 1, 0, 2
 """Exit codes of a reproducer: its own failure, none, and all that says nothing of it: another failure, a refusal."""
+ENDLESS = 124
+"""What is told as the exit code of a script that did not end in its time."""
 SAYS = "the failure is there"
 """What a reproducer prints where it is: an exit code alone could be an accident of the script's own."""
 
@@ -47,6 +50,7 @@ class Trial(msgspec.Struct, frozen=True):
         text: The end of what it printed.
         shown: Whether it exited with SHOWN and said so.
         ran_with: Versions and interpreter, as it printed them; empty where it came to no such thing.
+        runs: How often it was run, and in how many of these runs it was shown, where that was more than once.
     """
 
     finding: str
@@ -54,6 +58,24 @@ class Trial(msgspec.Struct, frozen=True):
     text: str
     shown: bool = False
     ran_with: str = ""
+    runs: tuple[int, int] = (0, 0)
+
+
+AGAIN = 3
+"""How often the script is run of what ends its process: memory that is overwritten ends one run, and not the next."""
+
+
+def times(verdict: str) -> int:
+    """Return how often a script is run that shows a verdict; that of what varies runs itself several times."""
+    return AGAIN if verdict == ABORT else 1
+
+
+def together(trials: Sequence[Trial]) -> Trial:
+    """Return several runs of one script as one: that shows the failure if more of them do than do not."""
+    shown = [x for x in trials if x.shown]
+    most = 2 * len(shown) > len(trials)
+    told = shown[0] if most else next(x for x in trials if x not in shown)
+    return msgspec.structs.replace(told, runs=(len(shown), len(trials)) if len(trials) > 1 else (0, 0))
 
 
 def members(workspace: Workspace, names: Iterable[str] = ()) -> dict[str, list[Verdict]]:
@@ -102,9 +124,9 @@ def exhibited(workspace: Workspace, finding: str, chosen: Choice) -> tuple[Exhib
         location=outcome.location,
         sentence=sentence(
             compilers.title(compiler),
-            manifest.operator,
+            chosen.called(manifest.operator),
             outcome,
-            chosen.told,
+            chosen.sure,
             exporter=compilers.exporter(compiler, manifest.library),
             route=chosen.exported,
             alike=chosen.alike,
@@ -189,7 +211,7 @@ def verify(path: Path, finding: str, *, python: str = "", seconds: float = 300.0
         output.seek(0)
         text = output.read().decode(errors="replace")
     if not ended:
-        return Trial(finding, 124, f"no end after {seconds:g} seconds\n{text[-1000:]}")
+        return Trial(finding, ENDLESS, f"no end after {seconds:g} seconds\n{text[-1000:]}")
     shown = process.returncode == SHOWN and SAYS in text
     ran_with = re.search(r"^with (.*)$", text, re.MULTILINE)
     return Trial(finding, process.returncode, text[-keep:], shown, ran_with[1] if ran_with else "")

@@ -132,6 +132,12 @@ def as_dtype(leaf: Leaf, dtype: str, other: str) -> Leaf:
         )
 
 
+def positive(leaf: Leaf) -> bool:
+    """Whether all of a few floating-point numbers are positive."""
+    few = "float" in leaf.dtype and 0 < math.prod(leaf.shape) <= MANY
+    return isinstance(leaf, Tensor) and few and bool((numbers(leaf) > 0).all())
+
+
 def _degenerate(leaf: Leaf, number: float) -> bool:
     """Whether this would be the first 0 of an integer tensor: as a size, a count or a repeat it is another case."""
     return number == 0 and "int" in leaf.dtype and isinstance(leaf, Tensor) and bool(numbers(leaf).all())
@@ -237,7 +243,7 @@ def is_type(name: str) -> bool:
 def of_param(name: str, value: Value) -> Iterator[Value]:
     """Yield simpler values of a parameter; what names a type by a number (`to`, `dtype`) has none.
 
-    What is positive stays so: a stride, a size or an epsilon of 0 is another case, if it is one.
+    What is positive stays so: a stride, a size or an epsilon of 0 is another case, if it is one, as is a list of nothing.
     """
     if is_type(name):
         return
@@ -259,5 +265,5 @@ def of_param(name: str, value: Value) -> Iterator[Value]:
                 for other in (0, 1):
                     if other >= min(1, *value):
                         yield type(value)([other] * len(value))
-            for place in range(len(value)):
+            for place in range(len(value)) if len(value) > 1 else ():
                 yield type(value)([*value[:place], *value[place + 1 :]])

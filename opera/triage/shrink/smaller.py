@@ -432,14 +432,24 @@ def values_of_tensors(program: Program, _: Defaults) -> Iterator[Step]:
     """Yield what makes the elements of tensors simpler: of all alike, of one tensor, then element by element."""
     found = leaves(program)
     for change in simpler.WHOLE:
-        yield _but_axes(partial(mapped, change=change))
+        yield _lawful(partial(mapped, change=change))
     for place, leaf in enumerate(found):
         for change in simpler.of_leaf(leaf):
-            yield _but_axes(at(place, change))
+            yield _lawful(at(place, change))
 
 
-def _but_axes(change: Callable[[Program], Program]) -> Step:
-    return lambda program: axes_kept(program, change(program))
+def _lawful(change: Callable[[Program], Program]) -> Step:
+    """Return a change of numbers that leaves axes as they are, and what may divide positive."""
+    return lambda program: axes_kept(program, _divisors_kept(program, change(program)) if leaves(program) else program)
+
+
+def _divisors_kept(program: Program, made: Program) -> Program:
+    """Return what was made of a program, with the tensors beside the first whose numbers are all positive as they were, if they
+    were not now: of a scale, a variance or a divisor 0 is another case, and nobody says what comes of it.
+    """
+    first, *pairs = zip(leaves(program), leaves(made), strict=True)
+    kept = iter([first[1], *(x if simpler.positive(x) and not simpler.positive(y) else y for x, y in pairs)])
+    return mapped(made, lambda _: next(kept))
 
 
 def unlike(program: Program) -> Iterator[Step]:

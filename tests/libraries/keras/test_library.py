@@ -208,6 +208,17 @@ def test_a_stateful_layer_starts_anew(tmp_path):
     assert "nondeterministic" not in manifest.tags
 
 
+def test_statistics_that_training_moves_are_those_of_the_start_in_every_run(tmp_path):
+    """With renorm=True outputs depend on them: else a model would be taken for one that draws at random."""
+    x = np.float32(np.arange(6).reshape(3, 2))
+    call = instance("keras.layers.BatchNormalization", {"renorm": True, "momentum": 0.5}, inputs=x)
+    manifest, _ = wrapped(tmp_path, msgspec.structs.replace(call, context={**call.context, "training": True}))
+    assert "nondeterministic" not in manifest.tags
+    call = instance("keras.layers.Dropout", {"rate": 0.5}, inputs=np.ones((8, 8), "float32"))
+    manifest, _ = wrapped(tmp_path, msgspec.structs.replace(call, context={**call.context, "training": True}))
+    assert "nondeterministic" in manifest.tags
+
+
 @pytest.mark.parametrize(
     ("params", "x"),
     [
@@ -220,6 +231,18 @@ def test_a_stateful_layer_starts_anew(tmp_path):
 def test_what_keras_rejects_is_invalid(tmp_path, params, x):
     with pytest.raises(InvalidTest, match="Keras rejects it"):
         wrapped(tmp_path, instance("keras.layers.Dense", params, inputs=x))
+
+
+def test_what_returns_a_sparse_tensor_is_invalid(tmp_path):
+    """No compiler's model returns such: three outputs for one would be its format's, and no mistake."""
+    x = np.int32([1, 0])
+    for sparse in (False, True):
+        call = instance("keras.ops.one_hot", {"num_classes": 3, "sparse": sparse}, x=x)
+        if sparse:
+            with pytest.raises(InvalidTest, match="sparse or ragged"):
+                wrapped(tmp_path, call)
+        else:
+            wrapped(tmp_path, call)
 
 
 EVIL = {"module": "os", "class_name": "system", "config": {}, "registered_name": "system"}

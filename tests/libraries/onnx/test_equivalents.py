@@ -105,3 +105,22 @@ def test_what_is_not_equivalent_has_no_opinion(operator, attributes, opset, why)
     graph = helper.make_graph([node], "g", info[:1], info[1:])
     found = equivalents.ask(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), {"X": x})
     assert found.equivalent and found.independent and why in found.error and (found.outputs is None) == bool(why)
+
+
+@pytest.mark.parametrize(
+    ("operator", "mode"), [("DepthToSpace", "DCR"), ("DepthToSpace", "CRD"), ("SpaceToDepth", None)]
+)
+@pytest.mark.parametrize("blocksize", [1, 2])
+def test_strings_are_moved_as_numbers_are(operator, mode, blocksize):
+    """Few have strings: of a DepthToSpace that returns empty ones nobody else could say what is right."""
+    given = {"blocksize": blocksize} | ({"mode": mode} if mode else {})
+    info = [helper.make_tensor_value_info(x, TensorProto.STRING, None) for x in "xy"]
+    graph = helper.make_graph([helper.make_node(operator, ["x"], ["y"], **given)], "g", info[:1], info[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+    shape = (1, 8, 2, 3) if operator == "DepthToSpace" else (1, 2, 4, 6)
+    words = np.array([f"w{n % 29}é" for n in range(48)], dtype=object).reshape(shape)
+    feeds = {"x": Tensor.of(words)}
+    assert equivalents.ask(model, feeds).outputs == references.evaluate(model, feeds)
+    joined = helper.make_node("StringConcat", ["x", "x"], ["y"])
+    other = helper.make_model(helper.make_graph([joined], "g", info[:1], info[1:]))
+    assert equivalents.ask(other, feeds).outputs is None

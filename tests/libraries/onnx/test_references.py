@@ -77,3 +77,94 @@ def test_lp_pool_is_the_norm_of_what_a_window_holds(data: Any) -> None:
         at = range(n * stride - pads[0], n * stride - pads[0] + span, dilation)
         held = [abs(float(x[0, 0, i])) ** p for i in at if 0 <= i < length]
         assert value == pytest.approx(sum(held) ** (1 / p), rel=1e-5, abs=1e-6)
+
+
+def model_of(operator: str, opset: int, inputs: dict[str, Any], outputs: int = 1, **params: Any) -> tuple[Any, Any]:
+    helper = onnx.helper
+    told = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+        for name, x in inputs.items()
+    ]
+    names = [f"y{k}" for k in range(outputs)]
+    node = helper.make_node(operator, list(inputs), names, **params)
+    results = [helper.make_tensor_value_info(x, onnx.TensorProto.UNDEFINED, None) for x in names]
+    graph = helper.make_graph([node], "g", told, results)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    return onnx.shape_inference.infer_shapes(model), {name: Tensor.of(x) for name, x in inputs.items()}
+
+
+def test_the_function_body_of_an_operator_is_what_it_computes() -> None:
+    """stash_type says float32, in which 3e38 squared is infinite; the evaluator's own code squares in float64."""
+    big = {"X": np.array([[3e38, 3e38]]), "S": np.ones(2)}
+    [found] = references.evaluate(*model_of("RMSNormalization", 23, big))
+    assert isinstance(found, Tensor) and (found.dtype, found.array().tolist()) == ("float64", [[0, 0]])
+    few = {"X": np.ones((1, 2), np.int32), "axes": np.zeros(0, np.int64)}
+    [found] = references.evaluate(*model_of("ReduceSumSquare", 18, few, noop_with_empty_axes=1))
+    assert isinstance(found, Tensor) and found.dtype == "int32"  # as the input is, and not int64
+    half = {"X": np.ones((2, 3), np.float16), "S": np.ones(3, np.float16)}
+    _, mean = references.evaluate(*model_of("LayerNormalization", 17, half, 2))
+    assert isinstance(mean, Tensor) and mean.dtype == "float32"
+
+
+def test_what_a_body_and_the_evaluator_round_differently_is_no_reference() -> None:
+    thirds = {"X": np.arange(1.0, 401).reshape(4, 100) / 3, "S": np.arange(1.0, 101) / 7}
+    with pytest.raises(InvalidTest, match="no reference: ONNX's function body"):
+        references.evaluate(*model_of("RMSNormalization", 23, thirds))
+    [found] = references.evaluate(
+        *model_of("RMSNormalization", 23, {k: x.astype(np.float32) for k, x in thirds.items()})
+    )
+    assert isinstance(found, Tensor) and found.dtype == "float32"
+
+
+def test_defaults_of_attributes_are_those_of_the_body() -> None:
+    """ONNX's inliner leaves out what refers to an attribute that is not stated."""
+    from opera.libraries.onnx import bodies
+
+    model, feeds = model_of("Selu", 22, {"X": np.float32([-1, 1])})
+    body = bodies.inlined(model)
+    assert body is not None and len(body.graph.node) > 1
+    np.testing.assert_allclose(
+        references.evaluate(body, feeds)[0].array(), references.evaluate(model, feeds)[0].array(), 1e-5
+    )
+    helper = onnx.helper
+    drawn = onnx.ModelProto.FromString(model.SerializeToString())
+    drawn.graph.node.append(helper.make_node("RandomNormalLike", ["X"], ["z"]))
+    assert bodies.inlined(drawn) is None  # of other numbers nothing can be compared
+    assert bodies.inlined(model_of("Abs", 13, {"X": np.float32([-1])})[0]) is None
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "float16"])
+def test_pixels_are_not_weighed_in_their_own_dtype(dtype: str) -> None:
+    """Between two pixels of ones is a one, by reflection or at half a pixel; the evaluator's weights of integers were 0."""
+    x, grid = np.full((1, 1, 2, 2), 7, dtype), np.zeros((1, 1, 2, 2), np.float32)
+    [found] = references.evaluate(*model_of("GridSample", 22, {"X": x, "grid": grid}, padding_mode="border"))
+    assert isinstance(found, Tensor) and (found.dtype, set(found.array().ravel().tolist())) == (dtype, {7})
+    half = {"X": np.arange(4).reshape(1, 1, 2, 2).astype(dtype), "grid": grid}
+    if dtype == "float16":
+        assert references.evaluate(*model_of("GridSample", 22, half))[0].array().tolist() == [[[[1.5, 1.5]]]]
+    else:
+        with pytest.raises(InvalidTest, match="no reference"):  # 1.5, of which nobody says how it is cut
+            references.evaluate(*model_of("GridSample", 22, half))
+
+
+def test_a_grid_has_the_dtype_of_theta_and_an_optional_is_no_list() -> None:
+    theta = np.array([[[1, 0, 1 / 3], [0, 1, 0]]])
+    [found] = references.evaluate(*model_of("AffineGrid", 20, {"theta": theta, "size": np.array([1, 1, 2, 2])}))
+    assert isinstance(found, Tensor) and found.dtype == "float64" and found.array()[0, 0, 0, 0] == -0.5 + 1 / 3
+    helper = onnx.helper
+    told = [helper.make_tensor_value_info("x", 1, [1]), helper.make_tensor_value_info("y", 1, [1])]
+    nodes = [helper.make_node("Optional", ["x"], ["o"]), helper.make_node("OptionalGetElement", ["o"], ["y"])]
+    graph = helper.make_graph(nodes, "g", told[:1], told[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    assert references.evaluate(model, {"x": Tensor.of(np.float32([3]))})[0].array().tolist() == [3]
+
+
+def test_scatter_is_what_scatter_elements_was_called_before() -> None:
+    """The evaluator has no class of the old name: nothing of it could be reduced."""
+    inputs = [onnx.helper.make_tensor_value_info(*x) for x in (("d", 1, [1, 5]), ("i", 7, [1, 2]), ("u", 1, [1, 2]))]
+    node = onnx.helper.make_node("Scatter", ["d", "i", "u"], ["y"], axis=1)
+    graph = onnx.helper.make_graph([node], "g", inputs, [onnx.helper.make_tensor_value_info("y", 1, [1, 5])])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 9)])
+    fed = {"d": np.float32([[1, 2, 3, 4, 5]]), "i": np.int64([[1, -2]]), "u": np.float32([[1.5, 2.5]])}
+    [found] = references.evaluate(model, {name: Tensor.of(x) for name, x in fed.items()})
+    assert found.numbers().tolist() == [[1, 1.5, 3, 2.5, 5]]

@@ -398,6 +398,27 @@ def test_an_onnx_file_that_computes_something_else_is_the_exporters_failure(tmp_
         library.export(manifest, tmp_path, "onnx")
 
 
+def test_a_file_that_its_runtime_alone_gets_wrong_is_right(tmp_path):
+    """NonZero of a scalar is of shape (0, N) by ONNX; ONNX Runtime gives (1, N), and the exporter is not to blame for that."""
+    from onnx import helper
+
+    from opera.libraries import exported
+
+    x, y = np.float32(1), np.zeros((0, 1), np.int64)
+    told = [helper.make_tensor_value_info("x", 1, []), helper.make_tensor_value_info("y", 7, [0, None])]
+    graph = helper.make_graph([helper.make_node("NonZero", ["x"], ["y"])], "g", told[:1], told[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    manifest = migrated.Manifest(
+        test="test", instance="", library="torch", operator="torch.nonzero", exporter="", inputs=("x",), outputs=("y",),
+        artefacts={}, reference="eager",
+    )  # fmt: skip
+    migrated.write(tmp_path, manifest, [Tensor.of(x)], [Tensor.of(y)], {})
+    exported.check_onnx(manifest, tmp_path, tmp_path / "model.onnx")
+    with pytest.raises(exported.WrongExport, match="something else"):
+        exported.check_onnx(manifest, tmp_path, tmp_path / "model.onnx", [Tensor.of(np.zeros((1, 0), np.int64))])
+
+
 EXPANDED = [
     ("torch.nn.functional.dropout", (torch.ones(2, 3), 0.5, True), set()),
     ("torch.nn.functional.multilabel_soft_margin_loss", (torch.ones(1, 2),) * 2, {"torch.nn.functional.logsigmoid"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from opera.triage.conditions.circumstances import borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.further import Tried, evenly, further
 from opera.triage.conditions.labels import Labelled
+from opera.triage.conditions.near import near
 from opera.triage.shrink import smaller
 
 DEFAULTS = {"Any": {"k": 1, "flag": False}}
@@ -88,3 +90,15 @@ def test_what_is_told_holds_of_further_programs(fails, told, contradicted):
     tried = Tried(*found.tried)
     assert tried.asked > 10
     assert (tried.as_told < tried.asked) == contradicted
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_the_largest_integer_that_is_stated_has_none_beyond_it(dtype):
+    """`Slice` states its end so: one more would be the least."""
+    most = np.iinfo(dtype).max
+    ends = Operand("ends", Tensor.of(np.array([most], dtype)))
+    program = msgspec.structs.replace(call(2, 2), inputs=(*call(2, 2).inputs, ends))
+    made = [x for row in near(program, {}) for x in row if isinstance(x, Instance)]
+    held = {x.inputs[1].value.array().tolist()[0] for x in made if x.inputs[1].value.shape == (1,)}
+    assert {1, 2} <= held and min(held) >= -most

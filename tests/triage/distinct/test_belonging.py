@@ -309,6 +309,7 @@ def expanded(number: int, alpha: float) -> Captured:
     return msgspec.structs.replace(of, program=call)
 
 
+@pytest.mark.full
 def test_members_of_two_causes_are_divided_by_few_reductions(workspace: Workspace) -> None:
     """Four members of one signature: those that alpha decides need no reduction of their own to be told from the other, though
     one of them calls the operator only within the body of another.

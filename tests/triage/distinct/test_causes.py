@@ -2,65 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
+from caused import VALUE, concluded, program, reduced, tensor
 from filled import fill, instance_of, judged
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opera.programs.program import Argument, Call, Captured, Graph, Instance, Operand, Program, Provenance
-from opera.programs.values import Tensor, Value
-from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE, Outcome
+from opera.programs.program import Argument, Call, Graph, Operand
+from opera.programs.verdicts import CRASH, INCONSISTENT, Outcome
 from opera.report import show
 from opera.store import verdicts
 from opera.store.rows import Test as MigratedTest
 from opera.store.workspace import Workspace
 from opera.triage import across, reduction
-from opera.triage.distinct import belonging, causes, dividing, kinship, uniting
-from opera.triage.distinct.causes import Causes, conclude
+from opera.triage.distinct import belonging, causes, dividing, kinship
+from opera.triage.distinct.causes import Causes
 from opera.triage.distinct.dividing import Called, Reduced, divide
-from opera.triage.distinct.uniting import joined, outline
 from opera.triage.findings import findings
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import scripts
-
-VALUE = Outcome(INCONSISTENT, "infer", "value", "output 'Y': 1 of 2 elements, first at [0]: expected 1.0, got 2.0")
-
-
-def tensor(*numbers: float, dtype: str = "float32") -> Tensor:
-    return Tensor.of(np.asarray(numbers, dtype))
-
-
-def program(operator: str = "Conv", name: str = "x", value: Value = None, **params: Any) -> Instance:
-    value = tensor(1.0) if value is None else value
-    return Instance("onnx", operator, params, (Operand(name, value),), ("y",), {"opset": 26})
-
-
-def reduced(
-    finding: str,
-    test: str,
-    shown: Program,
-    *deciding: str,
-    outcome: Outcome = VALUE,
-    environment: str = "e",
-    **more: Any,
-) -> Reduced:
-    captured = Captured(shown, Provenance("s", "f", "t"), (tensor(1.0),)).form()
-    frontend = more.pop("frontend", "tvm-onnx")
-    return Reduced(
-        finding, Reduction(finding, environment, frontend, "inputs", test, captured, outcome, deciding=deciding, **more)
-    )
-
-
-def concluded(found: Sequence[Reduced], members: dict[str, list[str]], told: dict[str, str] | None = None) -> Causes:
-    created = {name: float(age) for age, name in enumerate(members)}
-    called = {test: Called((mode[0],), frozenset({("mode", mode)})) for test, mode in (told or {}).items()}
-    return conclude(found, members, called, created, {})
-
 
 # ---------------------------------------------------------------------- invariants
 
@@ -106,14 +69,6 @@ def test_names_stay_when_a_finding_is_added(some: Any, told: dict[str, str]) -> 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("abcdef")), st.sampled_from("abcdef"))
 def test_a_chain_of_aliases_ends(names: dict[str, str], start: str) -> None:
     assert Causes(names).kept(start) in {start, *names.values()}
-
-
-@given(st.lists(st.sets(st.integers(0, 9), min_size=1), max_size=8))
-def test_joined_sets_are_disjoint_and_hold_all(groups: list[set[int]]) -> None:
-    found = joined(groups)
-    assert sum(map(len, found)) == len(set().union(*groups)) == len(set().union(*found))
-    assert all(any(group <= whole for whole in found) for group in groups)
-    assert sorted(map(sorted, joined(found))) == sorted(map(sorted, found))
 
 
 # ---------------------------------------------------------------------- one finding, several causes
@@ -216,65 +171,6 @@ def test_a_crash_in_a_named_converter_is_one_whichever_operator_holds_the_node(c
 # ---------------------------------------------------------------------- several findings, one cause
 
 
-def test_equal_reductions_make_one_finding_of_two() -> None:
-    found = [reduced("F2", "t2", program(name="b")), reduced("F1", "t1", program(name="a", value=tensor(7.0)))]
-    result = concluded(found, {"F1": ["t1"], "F2": ["t2"]})
-    assert result.of("F2", "t2") == "F1" and result.aliases() == {"F1": ["F2"]}
-
-
-@pytest.mark.parametrize(
-    ("operator", "other", "shape", "one"),
-    [("Tile", "Tile", (2,), True), ("Tile", "Slice", (2,), False), ("ReduceMin", "ReduceSum", (0, 2), True)],
-)
-def test_what_varies_is_one_by_operator_or_where_nothing_is_computed(
-    operator: str, other: str, shape: tuple[int, ...], one: bool
-) -> None:
-    found = [
-        reduced(f"F{n}", f"t{n}", program(name, value=Tensor.of(np.zeros((*shape, n), np.float32))),
-                outcome=Outcome(UNSTABLE, "infer", UNSTABLE, f"repetitions differ: by {n}"))
-        for n, name in enumerate((operator, other), 1)
-    ]  # fmt: skip
-    result = concluded(found, {"F1": ["t1"], "F2": ["t2"]})
-    assert (result.of("F2", "t2") == "F1") is one
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        reduced("F2", "t2", program(), environment="another"),
-        reduced("F2", "t2", program(), frontend="tvm-torch"),
-        reduced("F2", "t2", program(), outcome=Outcome(INCONSISTENT, "infer", "shape", VALUE.message)),
-        reduced("F2", "t2", program(value=tensor(1.0, 2.0))),
-        reduced("F2", "t2", program(value=tensor(float("nan")))),
-        reduced("F2", "t2", program(mode="cubic")),
-        reduced("F2", "t2", program("Pad")),
-    ],
-)
-def test_what_is_not_the_same_stays_apart(other: Reduced) -> None:
-    assert not concluded([reduced("F1", "t1", program()), other], {"F1": ["t1"], "F2": ["t2"]}).names
-
-
-@pytest.mark.parametrize(("variant", "translator", "one"), [
-    ("torchscript", "aten::index_add@slice.hpp:6", True),
-    ("exported-program", "aten::index_add@slice.hpp:6", False),
-    ("torchscript", "aten::add@slice.hpp:6", False),
-    ("torchscript", "torch.index_add", True),
-])  # fmt: skip
-def test_two_routes_to_one_translator_may_fail_at_two_places(variant: str, translator: str, one: bool) -> None:
-    def shown(text: str, converter: str) -> Outcome:
-        return Outcome(CRASH, "load", "OpConversionFailure", text, conversion_function=converter)
-
-    found = [
-        reduced("F1", "t1", program(), outcome=shown("axis is out of range", "aten::index_add@utils.cpp:55")),
-        reduced("F2", "t2", program(), outcome=shown("no such dimension there", translator)),
-    ]
-    found[0] = Reduced("F1", msgspec.structs.replace(found[0].reduction, variant="exported-program"))
-    found[1] = Reduced("F2", msgspec.structs.replace(found[1].reduction, variant=variant))
-    assert bool(concluded(found, {"F1": ["t1"], "F2": ["t2"]}).names) == one
-    found[1] = Reduced("F2", msgspec.structs.replace(found[1].reduction, besides=("a 0-d input",)))
-    assert not concluded(found, {"F1": ["t1"], "F2": ["t2"]}).names  # the one fails always, and the other of a scalar
-
-
 @pytest.mark.parametrize(
     ("place", "stage", "left"),
     [
@@ -309,83 +205,6 @@ def test_a_reduction_that_left_its_converter_is_none(workspace: Workspace) -> No
         assert len(causes.reduced(workspace)) == kept
 
 
-@pytest.mark.parametrize(
-    ("operator", "place", "deciding", "shape", "one"),
-    [
-        ("any", "shape_util.cpp:66", ["keepdim=True"], (), True),
-        ("any", "shape_util.cpp:66", ["keepdim=1"], (), True),
-        ("any", "shape_util.cpp:66", ["dim=0", "keepdim=1"], (), True),  # who takes dim away, has another operator
-        ("any", "shape_util.cpp:66", ["dim=0"], (), False),
-        ("any", "shape_util.cpp:66", [], (), False),
-        ("any", "shape_util.cpp:67", ["keepdim=True"], (), False),
-        ("any", "shape_util.cpp:66", ["keepdim=True"], (1,), False),
-    ],
-)
-def test_one_place_that_one_parameter_leads_to_is_one_cause(
-    operator: str, place: str, deciding: list[str], shape: tuple[int, ...], one: bool
-) -> None:
-    def crash(of: str, at: str) -> Outcome:
-        return Outcome(CRASH, "load", "RuntimeError", f"while {of}", conversion_function=f"aten::{of}@{at}")
-
-    def shown(of: str, size: tuple[int, ...]) -> Instance:
-        return program(of, value=Tensor.of(np.ones(size, "f4")))
-
-    first = reduced(
-        "F1", "t1", shown("sum", ()), "keepdim=True", outcome=crash("sum", "shape_util.cpp:66"), nondefault=1
-    )
-    other = reduced("F2", "t2", shown(operator, shape), *deciding, outcome=crash(operator, place), nondefault=1)
-    found = concluded([first, other], {"F1": ["t1"], "F2": ["t2"]})
-    assert (found.of("F2", "t2") == "F1") is one
-
-
-@pytest.mark.parametrize(
-    ("place", "decides", "one"),
-    [
-        ("element_type.hpp:256", "string inputs", True),
-        ("element_type.hpp:256", "bool inputs", False),
-        ("element_type.hpp:257", "string inputs", False),
-        ("elementwise_util.cpp:25", "string inputs", False),  # it checks what each converter made
-        ("element_type.hpp:256", "a 1-d input", False),
-    ],
-)
-def test_a_place_that_is_about_dtypes_is_one_cause_whatever_operator_leads_there(
-    place: str, decides: str, one: bool
-) -> None:
-    def crash(of: str, at: str, condition: str) -> Reduced:
-        shown = Outcome(CRASH, "load", "RuntimeError", "Unknown type", conversion_function=f"{of}@{at}")
-        return reduced(f"F{of}", of, program(of), outcome=shown, circumstances=(condition,))
-
-    found = concluded(
-        [crash("Trilu", "element_type.hpp:256", "string inputs"), crash("Pad", place, decides)],
-        {"FTrilu": [], "FPad": []},
-    )
-    assert (found.kept("FPad") == "FTrilu") is one
-
-
-def test_what_is_one_node_of_the_exported_file_is_one_cause() -> None:
-    def plain(operator: str, drawn: str, x: Value) -> Reduction:
-        outcome = msgspec.structs.replace(VALUE, details={"drawn": drawn})
-        return reduced("F", "t", program(operator, value=x), outcome=outcome, frontend="openvino-onnx").reduction
-
-    def called(name: str) -> Reduced:
-        shown = msgspec.structs.replace(program(f"torch.{name}"), library="torch")
-        return reduced(f"F{name}", name, shown, outcome=VALUE, frontend="openvino-torch", stored=name)
-
-    one, first = tensor(1.0), plain("RandomNormalLike", "share", tensor(1.0))
-    for other, same in (
-        (plain("RandomNormalLike", "share", tensor(1.0, 2.0)), True),
-        (plain("RandomNormalLike", "constant", one), False),
-        (plain("RandomUniformLike", "share", one), False),
-        (plain("torch.normal", "share", one), False),
-    ):
-        if other.program().program.operator.startswith("torch."):  # a form of the library's own calls
-            form = msgspec.structs.replace(program("torch.normal"), library="torch")
-            first = other = reduced("F", "t", form, outcome=other.outcome).reduction
-        made = {"normal": first, "log_normal": other}
-        found = uniting.united([called("normal"), called("log_normal")], {}, {"Fnormal": 0.0}, plain=made)
-        assert (found.get("Fnormal") == "Flog_normal" or found.get("Flog_normal") == "Fnormal") is same
-
-
 def test_a_part_of_one_finding_may_be_another() -> None:
     crash = Outcome(INCONSISTENT, "infer", "value", VALUE.message)
     found = [
@@ -395,20 +214,6 @@ def test_a_part_of_one_finding_may_be_another() -> None:
     ]
     result = concluded(found, {"F1": ["c"], "F2": ["a", "b"]})
     assert (result.of("F2", "a"), result.of("F2", "b"), result.of("F1", "c")) == ("F2", "F1", "F1")
-
-
-def graph(first: str, second: str, *outputs: str) -> Graph:
-    calls = (
-        Call("Relu", {}, (Argument("X", first),), (second,), {}),
-        Call("Neg", {}, (Argument("X", second),), ("end",), {}),
-    )
-    return Graph("onnx", (Operand(first, tensor(1.0)),), calls, outputs or ("end",))
-
-
-def test_graphs_are_equal_whatever_their_names_are() -> None:
-    assert outline(graph("a", "b")) == outline(graph("x", "y"))
-    assert outline(graph("a", "b")) != outline(graph("a", "b", "b", "end"))
-    assert outline(program(value=tensor(1, dtype="int64"))) != outline(program(value=tensor(2, dtype="int64")))
 
 
 # ---------------------------------------------------------------------- in a workspace
@@ -559,53 +364,3 @@ def test_one_equal_reduction_is_enough_however_many_members_there_are(workspace:
         reduction.save(workspace, msgspec.structs.replace(own, variant="more"))
     (cause,) = across.across(workspace, findings(workspace))
     assert set(cause.findings) == set(ids.values())
-
-
-def test_two_that_need_parameters_which_nobody_knows_are_one_if_their_operator_is() -> None:
-    one, other = reduced("F", "a", program("Conv"), nondefault=1), reduced("F", "b", program("Conv"), nondefault=2)
-    assert not divide("F", ["a", "b"], dividing.kinds_of([one, other]), {})
-
-
-def test_what_is_computed_of_nothing_is_one_cause_whether_it_varies_or_not() -> None:
-    nothing = Tensor("float32", (0,), b"")
-    varies, wrong, shape = (
-        Outcome(*x)
-        for x in (("unstable", "infer", "unstable"), (INCONSISTENT, "infer", "value"), (INCONSISTENT, "infer", "shape"))
-    )
-    one = reduced("F1", "a", program("ReduceMax", value=nothing), outcome=varies)
-    other = reduced("F2", "b", program("ReduceProd", value=nothing), outcome=wrong)
-    third = reduced("F3", "c", program("ReduceSum", value=nothing), outcome=shape)
-    assert uniting.united([one, other, third], {}, {"F1": 1.0, "F2": 2.0, "F3": 3.0}) == {"F2": "F1"}
-    typed = Instance(
-        "onnx", "CastLike", {}, (Operand("x", tensor(1.0)), Operand("like", nothing)), ("y",), {"opset": 26}
-    )
-    cast = reduced("F2", "b", typed, outcome=wrong)
-    assert not uniting.united([one, cast], {}, {"F1": 1.0, "F2": 2.0}), "the second tensor only tells a type"
-    unreduced = {("F0", one.reduction.frontend, one.reduction.environment), ("F4", "another", "")}
-    ages = {f"F{n}": float(n) for n in range(5)}
-    assert uniting.united([one], {}, ages, (), unreduced) == {"F1": "F0"}
-
-
-def test_joined_sets_and_many_sights_of_one_program_take_no_square_of_time() -> None:
-    """A hundred thousand findings that say the same are one; in pairs they would be ten billion."""
-    assert sorted(map(sorted, joined([["a", "b"], ["c"], ["d", "e"], ["b", "e"]]))) == [["a", "b", "d", "e"], ["c"]]
-    sights = [uniting._Sight(f"F{n}", "inputs", "it fails", "converter") for n in range(100_000)]
-    [whole] = joined(uniting._same(sights))
-    assert len(whole) == 100_000
-
-
-@pytest.mark.parametrize(
-    ("sights", "groups"),
-    [
-        ([("A", "one", "x", "f"), ("B", "two", "y", "f")], [["A", "B"]]),
-        ([("A", "one", "x", "f"), ("B", "one", "y", "f")], [["A"], ["B"]]),
-        ([("A", "one", "x", "f"), ("B", "two", "y", "g")], [["A"], ["B"]]),
-        ([("A", "one", "x", "f"), ("B", "two", "y", "torch.add")], [["A", "B"]]),
-        ([("A", "one", "x", "f"), ("B", "one", "y", "torch.add")], [["A"], ["B"]]),
-    ],
-)
-def test_two_routes_to_one_translator_are_one_cause(
-    sights: list[tuple[str, str, str, str]], groups: list[list[str]]
-) -> None:
-    found = joined(uniting._same([uniting._Sight(*x) for x in sights]))
-    assert sorted(map(sorted, found)) == groups

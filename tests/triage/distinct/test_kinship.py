@@ -467,6 +467,7 @@ def isinf(number: float, **params: int) -> Captured:
     )
 
 
+@pytest.mark.full
 def test_an_operator_none_of_whose_attributes_is_read_is_one_finding(workspace: Workspace) -> None:
     workspace.add_captured([isinf(-np.inf, detect_negative=0), isinf(np.inf, detect_positive=0)])
     options = stage.Options(compilers=("faults.onnx_faults:dropped_attribute",), workers=1, limits=Limits(20.0))

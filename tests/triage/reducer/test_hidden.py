@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,6 +17,7 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, REFUSED, UNSUPPOR
 from opera.run import driver as stage
 from opera.run.probe import Question
 from opera.store import verdicts
+from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame
 from opera.triage.conditions import peculiar
@@ -221,3 +223,11 @@ def test_a_small_error_is_told_by_louder_numbers_and_who_is_wrong_of_these_too(w
     found = {x.frontend: x for x in findings(workspace)}
     assert "is -inf, not" in found[f"{faults[0]}-onnx"].sentence, "of 100, or -100"
     assert found[f"{faults[1]}-onnx"].origins == ("leaky reduced",)
+
+
+def test_of_a_compiler_that_the_workspace_has_not_run_nothing_is_stored(workspace: Workspace) -> None:
+    """A witness alone has no environment: its finding ended `opera reduce all` in an error."""
+    program = reduced("sum", SHAPE).program().program
+    witness = Verdict("t", "onnxruntime-onnx", "inputs", "", SHAPE)
+    ask: Any = SimpleNamespace(probe=lambda _: pytest.fail("nothing is asked"))
+    assert hidden.store(workspace, ask, witness, program, "varied") is None

@@ -47,6 +47,11 @@ def test_a_value_is_told_to_decide_if_no_reduction_of_the_finding_fails_with_ano
     assert _shared(LINEAR, [LINEAR, *others]).deciding == wanted
 
 
+def test_of_several_words_for_numbers_the_widest_are_told():
+    below, other = reduction(("alpha < 0",), alpha=-1.0), reduction(("alpha other than 0.5",), alpha=2.0)
+    assert _shared(below, [below, other]).deciding == ("alpha other than 0.5",)
+
+
 def test_numbers_of_one_dtype_and_of_another_that_are_beyond_it_are_told_of_both():
     """`CastLike` saturates to no float8: each has a largest number of its own."""
     beyond = ["a number beyond float8_e4m3fn in an input", "a number beyond float8_e5m2 in an input", "a 1-d input"]
@@ -59,7 +64,7 @@ def test_numbers_of_one_dtype_and_of_another_that_are_beyond_it_are_told_of_both
 def test_a_title_has_no_empty_input_where_near_programs_said_whether_that_decides(near, wanted):
     found = reduction((), near, sizes=(0, 2))
     page: Any = SimpleNamespace(parameters=(), reduced=True, blame=None)
-    verdict: Any = None
+    verdict: Any = SimpleNamespace(outcome=found.outcome)
     assert draft._what(found.program().program, page, Choice(verdict, verdict, found)) == wanted
 
 

@@ -149,6 +149,8 @@ def test_a_death_is_seen_from_outside(tmp_path):
     for text, code, words in (
         (script, 0, "gone"),
         (dying, 1, "SIGABRT"),
+        (dying.replace("os.abort()", "os.kill(os.getpid(), signal.SIGSEGV)"), 1, "SIGSEGV"),
+        (dying.replace("os.abort()", "os.kill(os.getpid(), signal.SIGTERM)"), 2, "another failure"),
         (
             dying.replace("os.abort()", "os._exit(3)"),
             2,

@@ -271,6 +271,25 @@ def test_a_positive_parameter_stays_positive() -> None:
     assert 0.0 in simpler.of_param("p", -2.5) and 1.0 in simpler.of_param("p", 0.5)
 
 
+@given(st.sampled_from(["float32", "float16", "bfloat16", "int8"]), st.floats(0.1, 4.0))
+def test_what_may_divide_stays_positive(dtype: str, scale: float) -> None:
+    """A scale of 0.3 is no 0, nor rounded to it; the numbers that are scaled are what they please."""
+    x = Operand("x", Tensor.of(np.float32([0.3, 2.5])))
+    held = simpler.numbered(np.float64([scale, 1.5]), dtype)
+    program = Instance("onnx", "Div", {}, (x, Operand("y", held)), ("o",), {})
+    made = [y for step in smaller.values_of_tensors(program, {}) if (y := step(program)) is not None]
+    zero = [smaller.leaves(y) for y in made]
+    assert dtype == "int8" or all((simpler.numbers(y) > 0).all() for _, y in zero)
+    assert any(not simpler.numbers(of).any() for of, _ in zero)
+
+
+@given(st.lists(st.integers(-3, 9), min_size=1, max_size=4))
+def test_a_list_keeps_an_element(value: list[int]) -> None:
+    """Nothing to repeat is a case of its own, as is a tensor without elements."""
+    made = list(simpler.of_param("repeats", value))
+    assert all(made) and (len(value) == 1 or any(len(x) < len(value) for x in made))
+
+
 @pytest.mark.parametrize(
     ("name", "axis", "size"),
     [

@@ -1,0 +1,157 @@
+"""Operators of ONNX's reference evaluator that it gets wrong, as ONNX's documentation has them."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+ROUNDS = 2000
+"""Rounds that a loop may run: a program made of another may have one without an end."""
+WHOLE = 1e-6
+"""How far from a whole number what is one may be, once it is computed of grids in float32."""
+
+
+@cache
+def operators() -> list[type]:
+    """Return operators in place of the evaluator's.
+
+    What is drawn in the likeness of a scalar is an array, too. Indices of MaxUnpool are places in `output_shape`. A loop
+    without a condition runs, one without an end is refused or stopped, and what each round returns is stacked along an axis
+    of its own. RoiAlign's maximum is that of the samples, not of the four terms that each is the sum of. LRN sums over all
+    channels, not as many as there are pictures; LpPool sums what a window holds, and does not scale up one that hangs over.
+    GridSample weighs pixels in double precision, and not in their own dtype, which cuts the weights of integers to 0.
+    AffineGrid gives the dtype of theta. What Optional is given it returns, and no list of it. Scatter is what ScatterElements
+    was called before opset 11; the evaluator knows it by the new name alone.
+    """
+    from onnx.reference.ops.op_affine_grid import AffineGrid, construct_original_grid
+    from onnx.reference.ops.op_grid_sample import GridSample
+    from onnx.reference.ops.op_loop import Loop
+    from onnx.reference.ops.op_lp_pool import LpPool
+    from onnx.reference.ops.op_lrn import LRN
+    from onnx.reference.ops.op_max_unpool import MaxUnpool
+    from onnx.reference.ops.op_optional import Optional
+    from onnx.reference.ops.op_random_normal_like import RandomNormalLike
+    from onnx.reference.ops.op_random_uniform_like import RandomUniformLike
+    from onnx.reference.ops.op_roi_align import RoiAlign
+    from onnx.reference.ops.op_scatter_elements import ScatterElements
+
+    def like(of: Any) -> type:
+        def run(self: Any, x: Any, **given: Any) -> Any:
+            (drawn,) = of._run(self, x if x.ndim else x.reshape(1), **given)
+            return (drawn.reshape(x.shape),)
+
+        return type(of.__name__, (of,), {"_run": run})
+
+    def unpool(self: Any, x: Any, indices: Any, output_shape: Any = None, **given: Any) -> Any:
+        if output_shape is None:
+            return MaxUnpool._run(self, x, indices, **given)
+        if x.shape != indices.shape or x.shape[:2] != tuple(output_shape[:2]):
+            raise ValueError(f"indices {indices.shape} and outputs {tuple(output_shape)} do not go with {x.shape}")
+        found = np.zeros(tuple(output_shape), x.dtype)
+        found.flat[indices.ravel()] = x.ravel()
+        return (found,)
+
+    def one(of: Any) -> None:  # some write a scalar as one element
+        if np.shape(of) != ():
+            raise ValueError(f"a loop's condition or trip count of shape {np.shape(of)} is no scalar")
+
+    def loop(self: Any, most: Any, cond: Any, *args: Any, **given: Any) -> Any:
+        if most is None and cond is None:  # what the body says of going on is not read then
+            raise RuntimeError("a loop with neither a trip count nor a condition has no end")
+        one(most)
+        one(cond)
+        body, rounds = self._run_body, list[Any]()  # set on each instance
+
+        def kept(*of: Any, **more: Any) -> Any:
+            if len(rounds) == ROUNDS:
+                raise RuntimeError(f"a loop of more than {ROUNDS} rounds")
+            rounds.append(body(*of, **more))
+            one(rounds[-1][0])
+            return rounds[-1]
+
+        self._run_body = kept
+        try:
+            found = list(Loop._run(self, most, np.array(True) if cond is None else cond, *args, **given))
+        finally:
+            self._run_body = body
+        for place in range(self.N, self.N + self.K):
+            found[place] = np.stack([x[place + 1] for x in rounds])
+        return tuple(found)
+
+    def align(self: Any, x: Any, rois: Any, batch: Any, **given: Any) -> Any:
+        if given["mode"].lower() != "max":
+            return RoiAlign._run(self, x, rois, batch, **given)
+        high, wide, ratio, found = given["output_height"], given["output_width"], given["sampling_ratio"], list[Any]()
+        half = given["coordinate_transformation_mode"].lower() == "half_pixel"
+        for of, (left, top, right, bottom) in enumerate(np.asarray(rois, dtype=np.float64) * given["spatial_scale"]):
+            sizes = (bottom - top, right - left) if half else (max(bottom - top, 1.0), max(right - left, 1.0))
+            tall, broad = (ratio or max(math.ceil(size / by), 1) for size, by in zip(sizes, (high, wide), strict=True))
+            one = given | {
+                "mode": "avg",
+                "sampling_ratio": 1,
+                "output_height": high * tall,
+                "output_width": wide * broad,
+            }
+            (samples,) = RoiAlign._run(self, x, rois[of : of + 1], batch[of : of + 1], **one)
+            found.append(samples.reshape(1, -1, high, tall, wide, broad).max(axis=(3, 5)))
+        return (np.concatenate([np.empty((0, x.shape[1], high, wide), x.dtype), *found]),)
+
+    def normalized(self: Any, x: Any, alpha: float, beta: float, bias: float, size: int) -> Any:
+        before = (size - 1) // 2
+        squares = np.pad(x.astype(np.float64) ** 2, [(0, 0), (before, size - 1 - before)] + [(0, 0)] * (x.ndim - 2))
+        sums = np.lib.stride_tricks.sliding_window_view(squares, size, axis=1).sum(axis=-1)
+        return ((x / (bias + alpha / size * sums) ** beta).astype(x.dtype),)
+
+    def pooled(self: Any, x: Any, *, kernel_shape: Any, p: int = 2, **given: Any) -> Any:
+        (scaled,) = LpPool._run(self, x, kernel_shape=kernel_shape, p=p, **given)  # its shape is right
+        if not scaled.size:
+            return (scaled,)
+        sizes = scaled.shape[2:]
+        rank = len(kernel_shape)
+        strides, dilations = (list(given.get(key) or [1] * rank) for key in ("strides", "dilations"))
+        spans = [(size - 1) * by + 1 for size, by in zip(kernel_shape, dilations, strict=True)]
+        auto = str(given.get("auto_pad") or "NOTSET")
+        begins = list((given.get("pads") or [0] * 2 * rank)[:rank])
+        needed = [(out - 1) * by + span for out, by, span in zip(sizes, strides, spans, strict=True)]
+        if auto.startswith("SAME"):
+            begins = [
+                (max(of - held, 0) + (auto == "SAME_LOWER")) // 2 for of, held in zip(needed, x.shape[2:], strict=True)
+            ]
+        ends = [max(of - begin - held, 0) for of, begin, held in zip(needed, begins, x.shape[2:], strict=True)]
+        powers = np.pad(np.abs(x.astype(np.float64)) ** p, [(0, 0), (0, 0), *zip(begins, ends, strict=True)])
+        axes = tuple(range(2, 2 + rank))
+        windows = np.lib.stride_tricks.sliding_window_view(powers, spans, axis=axes)
+        at = tuple(slice(0, out * by, by) for out, by in zip(sizes, strides, strict=True))
+        windows = windows[(slice(None), slice(None), *at, *(slice(None, None, by) for by in dilations))]
+        return ((windows.sum(axis=tuple(range(-rank, 0))) ** (1 / p)).astype(x.dtype),)
+
+    def sampled(self: Any, x: Any, grid: Any, mode: Any = None, **given: Any) -> Any:
+        if (mode or self.mode) == "nearest":
+            return GridSample._run(self, x, grid, mode=mode, **given)
+        (found,) = GridSample._run(self, x.astype(np.float64), grid, mode=mode, **given)
+        if x.dtype.kind in "iu" and np.abs(found - np.round(found)).max(initial=0.0) > WHOLE:
+            raise NotImplementedError("ONNX does not say how fractions between pixels of integers are cut")
+        return ((np.round(found) if x.dtype.kind in "iu" else found).astype(x.dtype),)
+
+    def affine(self: Any, theta: Any, size: Any, align_corners: Any = None) -> Any:
+        _, _, *sizes = size
+        places = construct_original_grid(sizes, align_corners or self.align_corners)
+        found = np.matmul(theta.astype(np.float64), places.reshape(-1, places.shape[-1]).T)
+        return (found.transpose(0, 2, 1).reshape(len(theta), *sizes, -1).astype(theta.dtype),)
+
+    def filled(self: Any, x: Any = None, type: Any = None) -> Any:
+        if x is not None and not isinstance(x, list):
+            Optional._run(self, x, type)
+        return (x,)
+
+    bounded = type("Loop", (Loop,), {"_run": loop})
+    aligned = type("RoiAlign", (RoiAlign,), {"_run": align})
+    unpooled = type("MaxUnpool", (MaxUnpool,), {"_run": unpool})
+    others = [type(x.__name__, (x,), {"_run": run}) for x, run in (
+        (LRN, normalized), (LpPool, pooled), (GridSample, sampled), (AffineGrid, affine), (Optional, filled),
+    )]  # fmt: skip
+    others.append(type("Scatter", (ScatterElements,), {"op_domain": ""}))
+    return [like(RandomNormalLike), like(RandomUniformLike), unpooled, bounded, aligned, *others]

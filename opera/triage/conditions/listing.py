@@ -1,0 +1,112 @@
+"""How lists that a call is given may be told: empty, for how many axes they have numbers, which sizes they state, indices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeAlias
+
+from opera.programs.program import Instance, Program
+from opera.programs.values import Tensor, Value
+from opera.triage.conditions import peculiar
+from opera.triage.conditions.near import tensor
+from opera.triage.shrink import simpler, smaller
+
+Told: TypeAlias = tuple[str, Callable[[Program], bool]]
+"""How something is told, and whether a program has it."""
+BUT = ("", " but one", " but two")
+"""Of how many axes a list has no numbers."""
+
+
+def entries(program: Instance) -> Iterator[Told]:
+    """Yield for how many axes of the first tensor lists have a number, or two: pads of an input without a batch are of all axes
+    but one, whatever its rank."""
+    for name in [*program.params, *(x.name for x in program.inputs[1:])]:
+        for each, words in ((2, "two numbers"), (1, "a number")):
+            for but, said in enumerate(BUT) if not smaller.is_axes(name) else ():
+                holds = partial(_has_entries, name=name, each=each, but=but)
+                if holds(program):
+                    yield f"{words} in {name} for each axis{said}", holds
+
+
+def _has_entries(program: Program, name: str, each: int, but: int) -> bool:
+    own, found = _length(program, name), smaller.leaves(program)
+    return bool(own) and bool(found) and own == each * (len(found[0].shape) - but)
+
+
+def empty(program: Instance, names: Sequence[str]) -> Iterator[Told]:
+    """Yield lists that are empty, or left out: of these names, and of what is given and has no elements."""
+    bare = [x for x in (*program.params, *(y.name for y in program.inputs)) if _length(program, x) == 0]
+    for name in dict.fromkeys((*bare, *names)):
+        yield f"{name} empty or left out", partial(_is_empty, name=name)
+
+
+def _is_empty(program: Program, name: str) -> bool:
+    call = program.instances()[0]
+    given = {x.name for x in call.inputs if x.value is not None}
+    return (name not in given and call.params.get(name) is None) or _length(program, name) == 0
+
+
+def _length(program: Program, name: str) -> int | None:
+    """Return how many integers a parameter or an input lists, None where it is no list of such."""
+    call = program.instances()[0]
+    own: Value = call.params.get(name)
+    if isinstance(own, list | tuple):
+        return len(own) if all(type(x) is int for x in own) else None
+    held = tensor(program, name)
+    return math.prod(held.shape) if held is not None and smaller.states(held) and len(held.shape) == 1 else None
+
+
+def negative(program: Program) -> Iterator[Told]:
+    """Yield the inputs of integers beside the first that hold negative ones: indices that count from the other end."""
+    for name in [x.name for x in program.inputs[1:] if "int" in getattr(x.value, "dtype", "")]:
+        holds = partial(_has_negative, name=name)
+        if holds(program):
+            yield f"a negative number in {name}", holds
+
+
+def _has_negative(program: Program, name: str) -> bool:
+    held = tensor(program, name)
+    return isinstance(held, Tensor) and "int" in held.dtype and bool((simpler.numbers(held) < 0).any())
+
+
+def stated(program: Program, first: str) -> Iterator[Told]:
+    """Yield how the sizes that an input states stand to the lengths of the first tensor, counted from the last axis."""
+    for name in [x.name for x in program.inputs if x.name != first and peculiar.SIZES.search(x.name)]:
+        for below in (True, False):
+            holds = partial(_states_other, name=name, first=first, below=below)
+            if holds(program):
+                yield f"a size in {name} {'below' if below else 'beyond'} that of {first}", holds
+
+
+def _states_other(program: Program, name: str, first: str, below: bool) -> bool:
+    lengths = getattr(tensor(program, first), "shape", ())
+    pairs = zip(reversed(_numbers(program, name)), reversed(lengths), strict=False)
+    return any(size < length if below else size > length for size, length in pairs)
+
+
+def listed(program: Program) -> Iterator[Told]:
+    """Yield how many numbers an input lists that may state sizes, and that none of them is 1, which changes nothing."""
+    for name in [x.name for x in program.inputs[1:] if not smaller.is_axes(x.name)]:
+        held = tensor(program, name)
+        if held is not None and smaller.states(held) and math.prod(held.shape) > 1:
+            least = math.prod(held.shape)
+            yield f"{least} or more elements in {name}", partial(_lists, name=name, least=least)
+            if 1 not in _numbers(program, name):
+                yield f"no 1 in {name}", partial(_has_no_1, name=name)
+
+
+def _has_no_1(program: Program, name: str) -> bool:
+    return 1 not in _numbers(program, name)
+
+
+def _lists(program: Program, name: str, least: int) -> bool:
+    held = tensor(program, name)
+    return held is not None and math.prod(held.shape) >= least
+
+
+def _numbers(program: Program, name: str) -> list[float]:
+    held = tensor(program, name)
+    plain = isinstance(held, Tensor) and held.dtype != "string" and not held.dtype.startswith("complex")
+    return simpler.numbers(held).ravel().tolist() if isinstance(held, Tensor) and plain else []

@@ -1,0 +1,179 @@
+"""A program with other values of one thing alone: whole numbers and fractions, both signs, sizes; lists longer and shorter.
+
+They are the first to say whether the value that is told decides.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+import msgspec
+import numpy as np
+
+from opera.programs.program import Instance, Program
+from opera.programs.values import Tensor, Value
+from opera.triage.conditions import dtypes, near, peculiar
+from opera.triage.conditions.near import is_flag, tensor, with_input
+from opera.triage.conditions.peculiar import Array, changed
+from opera.triage.shrink import simpler, smaller
+from opera.triage.shrink.smaller import Leaf
+
+WHOLE, FRACTIONS = (0, 1, 2, -1, 3), (0.5, 1.5, 2.5, -0.5)
+"""Numbers in place of another, of integers the first alone."""
+MOST, LEFT, LENGTHS = 12, 16, 4
+"""Other values of one thing, and programs that are given what is left out, at most; and lengths that these are given."""
+
+
+def numbers(own: float, default: object = None) -> list[Value]:
+    """Return other numbers in place of one: whole ones and fractions, both signs, both sides of it and of its default."""
+    sides = [default - 1, default + 1] if type(default) in (int, float) else []  # type: ignore[operator]
+    made: list[float] = [*WHOLE, -own, own + 1, own - 1, 2 * own, *sides]
+    if isinstance(own, float):
+        made = [*WHOLE[:4], *FRACTIONS, -own, own / 2, 2 * own, 10 * own, *sides]
+    alike: list[Value] = [float(x) if isinstance(own, float) else int(x) for x in made]
+    return [x for x in dict.fromkeys(alike) if not smaller.same(x, own)]
+
+
+def lists(own: Sequence[int], rank: int, *, axes: bool) -> list[list[int]]:
+    """Return other lists in place of one: an element more and fewer, another order, none; of axes all, in order and not, and
+    counted from the other end."""
+    held = list(own)
+    if axes:
+        ends = [x - rank if x >= 0 else x + rank for x in held]
+        more = next(([*held, x] for x in range(rank) if x not in held and x - rank not in held), held)
+        made = [[*range(rank)], [*range(rank)][::-1], more, held[:-1], ends, held[::-1], [], [0], [rank - 1]]
+    else:
+        last = held[-1] if held else 1
+        made = [[*held, last], [1, *held], held[:-1], held[::-1], [1] * len(held), [x + 1 for x in held], []]
+    found = {tuple(x): x for x in made}
+    found.pop(tuple(held), None)
+    return [*found.values()]
+
+
+def of_parameter(program: Instance, name: str, known: Mapping[str, Value]) -> Iterator[Instance]:
+    """Yield a call with other values of a parameter: a flag turned, each axis; lists of axes with sizes and scales of these."""
+    own, first = program.params.get(name), next(iter(smaller.leaves(program)), None)
+    rank = len(first.shape) if first is not None else 0
+    others: list[Value] = []
+    if isinstance(own, bool):
+        others = [not own]
+    elif isinstance(own, int) and is_flag(name, own, known):
+        others = [1 - own]
+    elif isinstance(own, int) and smaller.is_axes(name):
+        others = [x for x in range(-rank, rank) if x != own]
+    elif isinstance(own, int | float) and not simpler.is_type(name):
+        others = numbers(own, smaller.default(known, name))
+    elif isinstance(own, list | tuple) and all(type(x) is int for x in own):
+        axes = lists(smaller.integers(own), rank, axes=smaller.is_axes(name))
+        whole = peculiar.every_axis(program, name)
+        yield from (x for of in axes if isinstance(whole, Instance) and (x := _along(whole, name, type(own)(of), rank)))
+        others = [type(own)(x) for x in axes]
+    for value in others:
+        if (put := smaller.with_param(program, name, value)) is not None:
+            yield put
+
+
+def _along(whole: Instance, name: str, axes: Sequence[int], rank: int) -> Instance | None:
+    """Return a call with a list of axes, and of inputs that have a number for each axis those of these axes."""
+    if not all(-rank <= x < rank for x in axes) or not axes:
+        return None
+    made = smaller.given(whole, name, axes)
+    for x in whole.inputs[1:] if made is not None else ():
+        sized = peculiar.SIZES.search(x.name) or peculiar.SCALES.search(x.name)
+        if isinstance(x.value, Tensor) and x.value.shape == (rank,) and sized and made is not None:
+            made = with_input(made, x.name, simpler.numbered(x.value.array()[list(axes)], x.value.dtype))
+    return made
+
+
+def of_input(program: Instance, name: str) -> Iterator[Program]:
+    """Yield a call with other numbers of an input: a list of integers as one of a parameter, else all the same number."""
+    held, first = tensor(program, name), next(iter(smaller.leaves(program)), None)
+    if not isinstance(held, Tensor) or held.dtype in ("bool", "string") or held.dtype.startswith("complex"):
+        return
+    made: list[Array] = []
+    if held is not first and smaller.states(held) and len(held.shape) == 1 and first is not None:
+        others = lists(held.array().tolist(), len(first.shape), axes=smaller.is_axes(name))
+        made = [np.array(x, "int64") for x in others]
+    for array in made:
+        put = with_input(program, name, simpler.numbered(array, held.dtype))
+        if put is not None:
+            yield put
+    whole = WHOLE if "float" not in held.dtype else (*WHOLE, *FRACTIONS)
+    for number in whole:
+        if (put := filled(program, name, number)) is not None and put != program:
+            yield put
+
+
+def told(
+    program: Program, known: Mapping[str, Value], parameters: Iterable[str], inputs: Iterable[str], *, bare: bool
+) -> Sequence[Program]:
+    """Return the programs that put to the test what decides: with other values of these parameters and inputs; where nothing is
+    known to decide (`bare`), with what is left out."""
+    if not isinstance(program, Instance):
+        return []
+    rows = [of_input(program, x) for x in inputs] + [of_parameter(program, x, known) for x in parameters]
+    turns = itertools.zip_longest(*(itertools.islice(x, MOST) for x in rows))
+    made = [x for turn in turns for x in turn if x is not None]
+    made += given(program, known) if bare else []
+    return list({x.id: x for x in made}.values())
+
+
+def given(program: Instance, known: Mapping[str, Value]) -> list[Instance]:
+    """Return a call that is given what it has no value of, each alone: a length of its tensors where its name says that it is a
+    size, else 1 and 2.0."""
+    names = near.unstated(program, known)
+    sized = [x for x in names if smaller.SIZED.search(x.rpartition(".")[2])]
+    lengths = list(dict.fromkeys(size for leaf in smaller.leaves(program) for size in leaf.shape if size))
+    pairs: list[tuple[Value, str]] = list(itertools.product(lengths[:LENGTHS], sized))
+    pairs += [(x, name) for name in names if name not in sized for x in (1, 2.0)]
+    made = (smaller.given(program, name, x) for x, name in pairs)
+    return list({x.id: x for x in made if x is not None}.values())[:LEFT]
+
+
+def filled(program: Instance, name: str, number: float) -> Instance | None:
+    """Return a call with one number in all elements of an input; None where its dtype has no such number."""
+    held = tensor(program, name)
+    if not isinstance(held, Tensor) or (number < 0 and held.dtype.startswith("u")):
+        return None
+    return with_input(program, name, simpler.numbered(np.full(held.shape, number, np.float64), held.dtype))
+
+
+# ---------------------------------------------------------------------- all tensors
+
+
+def varieties(program: Program) -> list[Program | None]:
+    """Return the program with other numbers, and with dimensions that are one more, and one more than two and three times as
+    many: those of its first tensor and of all that have several axes.
+    """
+    made: list[Program | None] = [changed(_counted, program)]
+    first = next((x for x in smaller.leaves(program)), None)
+    if first is not None and any(x > 1 for x in first.shape):
+        for factor in (1, 2, 3):
+            made.append(smaller.applied(partial(_grown, factor=factor), program))
+    return made
+
+
+def _counted(leaf: Leaf) -> Leaf:
+    return simpler.counted(leaf) if "float" in leaf.dtype else leaf
+
+
+def _grown(program: Program, factor: int) -> Program:
+    places = iter(range(1 << 30))
+
+    def change(leaf: Leaf) -> Leaf:
+        if next(places) and len(leaf.shape) < 2:
+            return leaf
+        shape = tuple(x * factor + 1 if x > 1 else x for x in leaf.shape)
+        if not isinstance(leaf, Tensor):
+            return msgspec.structs.replace(leaf, shape=shape)
+        return _counted(Tensor.of(np.resize(leaf.array(), shape), leaf.dtype))
+
+    return smaller.mapped(program, change)
+
+
+def zero(leaf: Leaf) -> Leaf:
+    if not isinstance(leaf, Tensor) or leaf.dtype not in dtypes.INTEGERS:
+        return leaf
+    return Tensor.of(np.zeros(leaf.shape, leaf.dtype), leaf.dtype)

@@ -1,0 +1,71 @@
+"""Whether what a finding shows is a program that its library admits, and no feature that is wanting: who says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opera import libraries
+from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, REFUSED, UNSTABLE, UNSUPPORTED
+from opera.triage import blame, others
+from opera.triage import route as routes
+from opera.triage.blame import Blame
+from opera.triage.conditions import deciding
+from opera.triage.part import ROUTE, listed
+from opera.triage.reproducers.choice import Choice
+from opera.triage.sentence import reads_as_invalid
+
+WRONG = (CRASH, ABORT, REFUSED, INCONSISTENT)
+
+
+def dying(chosen: Choice, laid: Blame | None) -> str:
+    """Return who of those that a library asks fails on what is shown, too, or gives another answer, where nobody runs it as
+    expected; nothing of wrong outputs, nor where documentation admits it (`optional`).
+    """
+    rows = blame.others(laid) if laid is not None else []
+    if chosen.verdict.outcome.verdict in (INCONSISTENT, UNSTABLE) or any(x.right for x in rows) or optional(chosen):
+        return ""
+    names = others.asked(_library(chosen))
+    found = [x.way for x in rows if x.shows.partition(":")[0] in WRONG and x.way.split()[0] in names]
+    return listed(found) if found else ""
+
+
+def invalid(chosen: Choice, laid: Blame | None) -> bool:
+    """Whether a crash says that its input is not valid, and nobody who was asked runs it as expected.
+
+    What a library runs itself is valid, where its own word stands (PyTorch, Keras); an evaluator takes more than is specified.
+    Nor does it count where documentation admits it (`optional`).
+    """
+    rows = blame.others(laid) if laid is not None else []
+    nobody = bool(rows) and not any(x.right for x in rows) and bool(others.asked(_library(chosen)))
+    return nobody and reads_as_invalid(chosen.verdict.outcome) and not optional(chosen)
+
+
+def optional(chosen: Choice) -> bool:
+    """Whether it decides that something is left out which documentation says may be: with it the compiler runs the call."""
+    told = (x.removesuffix(deciding.LEFT_OUT) for x in chosen.deciding if x.endswith(deciding.LEFT_OUT))
+    out = {name for x in told for name in x.split(" or ")}
+    calls = chosen.reduction.program().program.instances() if chosen.reduction is not None else []
+    if not out or len(calls) != 1:
+        return False
+    library: Any = libraries.get(calls[0].library)
+    try:
+        return hasattr(library, "optional") and bool(out <= library.optional(calls[0]))
+    except ImportError:
+        return False
+
+
+def refused(chosen: Choice, laid: Blame | None) -> str:
+    """Return by which other routes, two or more, the compiler says that it does not support what crashes by the one that is
+    shown; nothing where another one says anything else: a feature that is there by no route is wanting.
+
+    Of a plain form, and of how constants come to a model, nothing is said: other importers than that which fails are asked.
+    """
+    asked = laid.evidence if laid is not None and chosen.whole is None and _library(chosen) != "onnx" else ()
+    says = {x.way.rpartition(" ")[2]: x.shows.partition(":")[0] for x in asked if x.kind == ROUTE}
+    says = {variant: verdict for variant, verdict in says.items() if verdict != ERROR}
+    apart = len(says) > 1 and set(says.values()) == {UNSUPPORTED} and chosen.verdict.outcome.verdict == CRASH
+    return listed([routes.by(x) for x in sorted(says)]) if apart else ""
+
+
+def _library(chosen: Choice) -> str:
+    return chosen.verdict.frontend.rpartition("-")[2]

@@ -1,0 +1,90 @@
+"""From which number on a program fails: it is asked about between those that pass and those that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Tensor
+from opera.triage.conditions import deciding, edges, wider
+from opera.triage.conditions.labels import Labelled
+from opera.triage.shrink import smaller
+
+F32 = np.float32
+
+
+def call(array: Any, **params: Any) -> Instance:
+    return Instance("onnx", "Any", params, (Operand("x", Tensor.of(np.asarray(array))),), ("y",), {"opset": {"": 22}})
+
+
+def numbers(program: Program) -> Any:
+    held = smaller.leaves(program)[0]
+    return held.numbers().astype("float64") if isinstance(held, Tensor) else np.ones(1)
+
+
+def asking(fails: Callable[[Instance], bool]) -> Callable[[Iterable[Program]], list[Labelled]]:
+    return lambda programs: [Labelled(x, fails(x)) for x in programs if isinstance(x, Instance)]
+
+
+def found(program: Instance, fails: Callable[[Any], bool]) -> edges.Edge | None:
+    said = list(edges.of_input(program, "x", asking(lambda x: bool(fails(numbers(x)).any()))))  # type: ignore[attr-defined]
+    assert sum(isinstance(x, edges.Edge) for x in said) < 2 and len(said) < 60
+    return next((x for x in said if isinstance(x, edges.Edge)), None)
+
+
+CASES: list[tuple[Any, Callable[[Any], Any], str]] = [
+    (F32([0.5, -0.9972]), lambda x: (np.abs(x) > 0.9966) & (np.abs(x) < 1), "a number of absolute value between about 0.996"),
+    (F32([3.0]), lambda x: x > 1.25, "a number above about 1.25 in an input"),
+    (F32([-3.0]), lambda x: x < 0, "a negative number in an input"),
+    (F32([3.0]), lambda x: x > 0, "a positive number in an input"),
+    (F32([3.0]), lambda x: np.abs(x) > 0.5, "a number of absolute value above about 0.5 in an input"),
+    (np.int32([100]), lambda x: x > 37, "a number above about 37 in an input"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("array", "fails", "wanted"), CASES, ids=[x[2][:40] for x in CASES])
+def test_where_failing_begins_is_told_as_the_numbers_say(array: Any, fails: Callable[[Any], Any], wanted: str) -> None:
+    program = call(array)
+    edge = found(program, fails)
+    assert edge is not None and edge.feature("x").says.startswith(wanted) and edge.feature("x").holds(program)
+
+
+def test_nothing_is_told_where_no_number_decides_alone() -> None:
+    assert found(call(F32([1, 2])), lambda x: x == np.max(x) if len(set(x.tolist())) > 1 else x != x) is None
+    assert found(call(F32([1, 2])), lambda x: x == x) is None
+    assert found(call(F32([1.5])), lambda x: x % 1 != 0) is None, "whole numbers pass in between"
+
+
+def test_of_a_parameter_other_numbers_are_asked_about_too() -> None:
+    program = call(F32([1]), beta=4.0)
+    said = list(edges.of_parameter(program, "beta", 1.0, asking(lambda x: bool(x.params["beta"] > 2.2))))  # type: ignore[operator]
+    labels = {x.program.params["beta"]: x.fails for x in said if isinstance(x, Labelled)}  # type: ignore[union-attr]
+    assert min(x for x, fails in labels.items() if fails) - max(x for x, fails in labels.items() if not fails) < 0.02
+
+
+@given(st.floats(-8, 8, width=16), st.floats(0.125, 8, width=16))
+def test_what_is_told_holds_of_all_that_fail_and_of_none_that_passes(edge: float, more: float) -> None:
+    said = list(edges.of_input(call(F32([edge + more])), "x", asking(lambda x: bool(numbers(x)[0] > edge))))
+    told = [x.feature("x") for x in said if isinstance(x, edges.Edge)]
+    assert all(of.holds(x.program) is x.fails for of in told for x in said if isinstance(x, Labelled))
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "wanted"),
+    [
+        ([-1.0, -2.0], [-0.9995, 0.0, 1.0], "alpha <= -1"),
+        ([4.0, 5.5], [3.999, 0.0, 2.0], "alpha >= 4"),
+        ([5.0, 9.0], [3.5, 0.0, 2.0], "alpha > 3.5"),  # where between the two is not known
+        ([4, 5], [3, 0, 2], "alpha > 3"),
+    ],
+)
+def test_a_whole_number_at_which_it_begins_is_told_and_not_the_fraction_beside_it(bad, good, wanted):
+    told = [(words, holds) for words, holds in wider._told("alpha", 0.25, bad, good) if not any(map(holds, good))]
+    words, _ = next(x for x in told if all(map(x[1], bad)))
+    assert words == wanted and deciding.named(words) == "alpha"

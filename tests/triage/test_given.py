@@ -1,0 +1,82 @@
+"""A program as it is called, where no rule is known of when it fails."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Named, Tensor
+from opera.programs.verdicts import INCONSISTENT, Outcome
+from opera.store.rows import Verdict
+from opera.triage.given import LONG, given
+from opera.triage.reduction import Reduction
+from opera.triage.reproducers.choice import Choice
+from opera.triage.sentence import sentence, title
+
+WRONG = Outcome(
+    INCONSISTENT, "infer", "value", "", details={"expected": 1.0, "actual": 2.0, "index": "[0]", "output": "Y"}
+)
+
+
+def call(params: dict, *arrays: np.ndarray) -> Instance:
+    operands = tuple(Operand(f"x{i}", Tensor.of(x)) for i, x in enumerate(arrays))
+    return Instance("onnx", "LRN", params, operands, ("Y",), {"opset": {"": 13}})
+
+
+@pytest.mark.parametrize(
+    ("params", "arrays", "wanted"),
+    [
+        ({}, [np.array([-0.5, 2], "f4")], "x0=float32([-0.5, 2])"),
+        ({}, [np.array(7)], "x0=int64(7)"),
+        ({"bias": 0.8}, [np.ones((1, 2, 3, 4), "f4")], "x0=float32[1, 2, 3, 4], bias=0.8"),
+        ({}, [np.ones((1, 2), "f8"), np.zeros((0,), "i4")], "x0=float64([[1, 1]]), x1=int32[0]"),
+        ({"tensors": [Named("value.input", "x0")], "dim": 0}, [np.ones(4, "f4")], "x0=float32[4], dim=0"),
+    ],
+)
+def test_inputs_and_parameters_are_told_as_in_a_call(params, arrays, wanted):
+    assert given(call(params, *arrays)) == wanted
+
+
+@drawn(st.lists(st.integers(0, 9), max_size=8), st.integers(0, 9))
+def test_it_is_short_whatever_is_given(shapes, parameters):
+    arrays = [np.ones((1,) * (x % 5) + (x,), "f4") for x in shapes]
+    told = given(call({f"p{i}": [i] * 30 for i in range(parameters)}, *arrays))
+    assert len(told) <= LONG + 3 and "\n" not in told
+    assert (told == "") is not bool(arrays or parameters)
+
+
+@pytest.mark.parametrize(
+    ("near", "despite", "firm"), [((32, 6), 0, True), ((35, 13), 2, False), ((9, 30), 20, False), ((30, 0), 0, True)]
+)
+def test_a_rule_is_told_only_where_near_programs_bear_it_out(near, despite, firm):
+    program = call({"bias": 0.8}, np.ones((1, 1, 2, 3), "f4"))
+    form = Captured(program, Provenance("s", "f", "t")).form()
+    found = Reduction(
+        "F",
+        "e",
+        "openvino-onnx",
+        "inputs",
+        "t",
+        form,
+        WRONG,
+        deciding=("bias other than 1.0",),
+        near=near,
+        despite=despite,
+    )
+    shown = Verdict("t", "openvino-onnx", "inputs", "e", WRONG, "F", "confirmed")
+    of = Choice(shown, shown, found)
+    assert of.firm is firm
+    told = title(of.called("LRN"), WRONG, of.sure)
+    as_it_is = "LRN(x0=float32[1, 1, 2, 3], bias=0.8): wrong value, Y[0] is 2 instead of 1"
+    assert told == ("LRN with bias other than 1.0: wrong value, Y[0] is 2 instead of 1" if firm else as_it_is)
+    assert (
+        "LRN(x0=float32[1, 1, 2, 3], bias=0.8)" in sentence("OpenVINO", of.called("LRN"), WRONG, of.sure)
+    ) is not firm
+
+
+def test_a_program_of_several_calls_is_told_by_its_inputs():
+    told = title("Neg + Add (x=float32([1]))", WRONG, alike=["Add", "Sub"])
+    assert told.startswith("Neg + Add (x=float32([1])) (Sub alike):")

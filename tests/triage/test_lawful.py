@@ -1,0 +1,121 @@
+"""Who says that a program is none, or a feature that is wanting, and whose word settles it."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from filled import judged
+
+from opera.compilers.limits import limits
+from opera.libraries.documented import Wrong
+from opera.libraries.onnx import schemas
+from opera.programs.program import Instance, Operand
+from opera.programs.values import Tensor
+from opera.programs.verdicts import CRASH, Outcome
+from opera.triage.blame import Blame
+from opera.triage.evidence import Evidence
+from opera.triage.lawful import dying, invalid, optional, refused
+from opera.triage.part import OTHER, ROUTE, shows
+from opera.triage.reducer.asking import captured
+from opera.triage.reduction import Reduction
+from opera.triage.reproducers.choice import Choice
+
+
+def blamed(*rows: tuple[str, str, str]) -> Blame:
+    """Return what was asked: of each row the way, the verdict, and its kind."""
+    return Blame(
+        "F1", "e", "t", "unknown", "", tuple(Evidence(way, shows(Outcome(x)), kind=kind) for way, x, kind in rows)
+    )
+
+
+def shown(frontend: str, verdict: str = CRASH, says: str = "the rank must be greater than 0") -> Choice:
+    failed = judged("t", frontend, "inputs", "e", verdict, "load")
+    failed = msgspec.structs.replace(failed, outcome=msgspec.structs.replace(failed.outcome, message=says))
+    return Choice(failed, failed)
+
+
+def test_who_fails_on_what_nobody_runs_is_told_where_no_library_s_own_word_stands() -> None:
+    def told(frontend: str, *seen: str, verdict: str = CRASH) -> str:
+        ways = ("onnxruntime 1", "tvm 0")
+        return dying(shown(frontend, verdict), blamed(*((way, x, OTHER) for way, x in zip(ways, seen, strict=False))))
+
+    assert told("openvino-onnx", "abort", "crash") == "onnxruntime 1" == told("openvino-onnx", "refused-claimed")
+    assert told("openvino-onnx", "inconsistent"), "it runs, and gives another answer"
+    assert not told("openvino-onnx", "abort", "pass") and not told("openvino-onnx", "unsupported", "crash")
+    assert not told("openvino-onnx", "abort", verdict="inconsistent"), "it may give the same wrong answer"
+    assert not told("openvino-torch", "abort"), "its own word stands"
+    assert not dying(shown("openvino-onnx"), None)
+
+
+def test_what_a_library_runs_itself_is_valid_and_what_an_evaluator_takes_is_asked_about() -> None:
+    """PyTorch takes the k largest of a 0-d tensor, as its own samples do; of an exporter its file is refused."""
+    rows = blamed(("onnxruntime 1", CRASH, OTHER))
+    assert invalid(shown("openvino-onnx"), rows) and not invalid(shown("openvino-onnx", says="no such key"), rows)
+    assert not invalid(shown("openvino-onnx"), blamed(("onnxruntime 1", "pass", OTHER)))
+    for own in ("openvino-torch", "openvino-keras", "onnxexport-torch"):
+        assert not invalid(shown(own), rows)
+
+
+@pytest.mark.parametrize(
+    ("operator", "told", "admitted"),
+    [
+        ("LSTM", ("hidden_size left out",), True),
+        ("LSTM", ("hidden_size left out", "float64 inputs"), True),
+        ("LSTM", ("float64 inputs",), False),
+        ("Concat", ("axis left out",), False),
+        ("Clip", ("min or max left out",), True),
+    ],
+)
+def test_what_a_schema_does_not_require_may_be_left_out(operator: str, told: tuple[str, ...], admitted: bool) -> None:
+    """Without `hidden_size` two compilers load no LSTM: "required: False" answers whether the documentation admits that."""
+    call = Instance("onnx", operator, {}, (Operand("X", Tensor.of(np.ones(2, "f4"))),), ("Y",), {"opset": {"": 22}})
+    of = Reduction("F1", "e", "openvino-onnx", "inputs", "t", captured(call).form(), Outcome(CRASH), besides=told)
+    chosen = shown("openvino-onnx")._replace(reduction=of)
+    rows = blamed(("onnxruntime 1", CRASH, OTHER))
+    assert optional(chosen) is admitted
+    assert invalid(chosen, rows) is not admitted and bool(dying(chosen, rows)) is not admitted
+
+
+@pytest.mark.parametrize(
+    ("routes", "told"),
+    [
+        (("unsupported", "unsupported"), "as an exported program and by its variant onnx"),
+        (("unsupported", "error"), ""),
+        (("unsupported",), ""),
+        (("unsupported", "pass"), ""),
+        (("unsupported", "crash"), ""),
+        ((), ""),
+    ],
+)
+def test_what_no_other_route_supports_asks_for_a_feature(routes: tuple[str, ...], told: str) -> None:
+    """A 5-d `grid_sample`: one route has no rule for it, one refuses it, and the third was called ready. Of one alone it is
+    often a rule that is wanting there."""
+    rows = zip(("exported-program", "onnx"), routes, strict=False)
+    laid = blamed(*((f"openvino-torch by its variant {x}", says, ROUTE) for x, says in rows))
+    chosen = shown("openvino-torch")
+    assert refused(chosen, laid) == told
+    assert not refused(shown("openvino-onnx"), laid) and not refused(shown("openvino-torch", "inconsistent"), laid)
+    assert not refused(chosen._replace(whole=Reduction("F", "e", "f", "v", "t", {}, Outcome(CRASH))), laid)
+
+
+def test_complex_inputs_are_no_type_of_the_cpu_plugin_whatever_it_says_of_them() -> None:
+    crash = Outcome(CRASH, "load", "OpConversionFailure", "Axis 1 out of the tensor rank range [-1, 0].")
+    held = [x for x in limits("openvino") if x.holds(["torch.imag"], [Tensor.of(np.complex64([1j]))], crash)]
+    assert [x.means.partition(" are")[0] for x in held] == ["complex numbers"]
+    assert not [x for x in limits("openvino") if x.holds(["torch.imag"], [Tensor.of(np.float32([1]))], crash)]
+
+
+def test_that_a_schema_does_not_require_what_is_left_out_is_quoted() -> None:
+    """`hidden_size` has no default, and no sentence says what becomes of it: "required: False" is the answer."""
+    call = Instance(
+        "onnx", "LSTM", {}, (Operand("X", Tensor.of(np.ones((1, 1, 1), "f4"))),), ("Y",), {"opset": {"": 22}}
+    )
+    [said] = [
+        x for x in schemas.quotes(call, ["hidden_size"], Wrong(omitted=("hidden_size",))) if "hidden_size" in x.about
+    ]
+    assert said.text == "Number of neurons in the hidden layer (required: False)" and not said.general
+    [said] = [x for x in schemas.quotes(call, ["initial_h"], Wrong(omitted=("initial_h",))) if "initial_h" in x.about]
+    assert "not specified" in said.text, "where a sentence says what becomes of it, that is quoted"
+    concat = Instance("onnx", "Concat", {}, (), ("y",), {"opset": {"": 13}})
+    assert not [x for x in schemas.quotes(concat, ["axis"], Wrong(omitted=("axis",))) if "required" in x.text]

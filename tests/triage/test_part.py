@@ -1,0 +1,73 @@
+"""Which part is wrong, by the operators that an importer made, each by itself; and by who runs an exporter's file."""
+
+from __future__ import annotations
+
+from opera.compilers import EACH, NODE, OWN
+from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, UNSUPPORTED, Outcome
+from opera.triage import evidence, part
+from opera.triage.blame import Subject
+from opera.triage.part import AS_FOUND, OTHER, Tried
+
+WRONG = Outcome(INCONSISTENT, "infer", "value", "output 'y': 1 of 2", details={"output": "y", "actual": 3.0})
+RIGHT = Outcome(PASS)
+
+
+def crash(stage: str, message: str) -> Outcome:
+    return Outcome(CRASH, stage, "RuntimeError", message)
+
+
+def by_itself(message: str) -> Tried:
+    return Tried(NODE, "an operator", Outcome(UNSUPPORTED, "infer", "Faulty", message))
+
+
+def test_operators_by_themselves_tell_who_is_wrong() -> None:
+    """Right by themselves: what is done to the whole. Dying alike: the operator. Wrong where numpy is right: that one."""
+    odd, types = by_itself("LRN (bias=0.8) gives 1000, not 1.18"), by_itself("X is inferred to be of shape [1], not []")
+    mixed = Tried(OWN, "as numpy has them", RIGHT)
+    words = "Check failed: (value >= 0) is false: cannot make uint from negative value -1"
+    died, alone = crash("compile", words), crash("infer", f"relax.sign by itself: {words}")
+    cases: list[tuple[Outcome, list[Tried], str, str]] = [
+        (WRONG, [Tried(EACH, "each", RIGHT), mixed], "optimisation", "each"),
+        (WRONG, [Tried(EACH, "each", WRONG), mixed, odd], "kernel", "LRN (bias=0.8) gives 1000"),
+        (WRONG, [Tried(EACH, "each", WRONG), mixed, types], "type inference", "inferred"),
+        (WRONG, [Tried(EACH, "each", WRONG), odd], "unknown", "does not tell"),  # it may be what another output is of
+        (died, [Tried(EACH, "each", alone)], "kernel", "by itself"),
+        (
+            died,
+            [Tried(EACH, "each", crash("infer", "relax.sign by itself: out of memory"))],
+            "unknown",
+            "does not tell",
+        ),
+        (Outcome(ABORT, "infer", "SIGSEGV"), [Tried(EACH, "each", Outcome(ABORT, "oracle", "SIGABRT"))], "kernel", ""),
+        (Outcome(UNSTABLE, "infer"), [Tried(EACH, "each", Outcome(UNSTABLE, "infer"))], "kernel", "by itself"),
+        (Outcome(UNSTABLE, "infer"), [Tried(EACH, "each", WRONG)], "unknown", "does not tell"),
+    ]
+    for seen, tried, verdict, because in cases:
+        found = part.decide(seen, [Tried(AS_FOUND, "now", seen), *tried], {}, exporter=False)
+        assert found[0] == verdict and because in found[1], (found, seen, tried)
+
+
+def test_what_opera_cannot_compute_is_no_evidence() -> None:
+    about = Subject("F1", "e1", "openvino-onnx", "inputs", "t1", WRONG)
+    unknown = Tried(
+        OWN, "as numpy has them", Outcome(ERROR, "infer", "NotEvaluated", "opera does not evaluate NonZero")
+    )
+    rows = evidence.evidence(about, [Tried(AS_FOUND, "now", WRONG), unknown])
+    assert [x.way for x in rows] == ["now"]
+
+
+def test_a_sentence_outvotes_compilers_that_agree() -> None:
+    alike = [Tried(OTHER, way, WRONG) for way in ("onnxruntime 1", "tvm 0")]
+    assert part.decide(WRONG, alike, {}, exporter=False)[0] == "library"
+    assert part.decide(WRONG, alike, {}, exporter=False, settled=True)[0] == "unknown"
+
+
+def test_a_death_is_one_by_any_signal_and_its_frames_are_no_place() -> None:
+    seen, now = (
+        Outcome(ABORT, "infer", "SIGSEGV"),
+        Outcome(ABORT, "oracle", "SIGABRT", "free()\nFatal Python error\ntopi/x"),
+    )
+    found = part.decide(seen, [Tried(AS_FOUND, "now", now)], {"topi": "kernel"}, exporter=False)
+    assert found == ("unknown", "what was tried does not tell")
+    varies = part.decide(WRONG, [Tried(AS_FOUND, "now", Outcome(UNSTABLE, "infer"))], {}, exporter=False)
+    assert "otherwise" not in varies[1]  # memory that nobody wrote may stay
