@@ -206,8 +206,9 @@ def _holds_bodies(found: Reduction) -> bool:
 def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
     """Return a reduction without special numbers, ranks and circumstances that decide of it and not of another of the finding
     (circumstances: of the same operators): they are but one way to it. Dtypes are told of all that tell any, for a search may
-    end in one that needs none to be told.
+    end in one that needs none to be told. Reductions to one and the same program differ in words alone.
     """
+    found = [x for x in found if x is best or x.stored != best.stored]
     told = [x.besides for x in found if x.finished]
 
     def stands(says: str) -> str:

@@ -25,7 +25,7 @@ def reduction(
         "onnx", "Resize", params, (Operand("X", Tensor.of(np.ones(sizes, "f4"))),), ("Y",), {"opset": {"": 19}}
     )
     form = captured(program).form()
-    return Reduction("F", "e", "f", "v", "t", form, Outcome(CRASH), deciding=told, near=near)
+    return Reduction("F", "e", "f", "v", "t", form, Outcome(CRASH), stored=program.id, deciding=told, near=near)
 
 
 LINEAR = reduction(("mode='linear'",), mode="linear")
@@ -55,9 +55,18 @@ def test_of_several_words_for_numbers_the_widest_are_told():
 def test_numbers_of_one_dtype_and_of_another_that_are_beyond_it_are_told_of_both():
     """`CastLike` saturates to no float8: each has a largest number of its own."""
     beyond = ["a number beyond float8_e4m3fn in an input", "a number beyond float8_e5m2 in an input", "a 1-d input"]
-    one, other, third = (msgspec.structs.replace(LINEAR, circumstances=(x,)) for x in beyond)
+    one, other, third = (msgspec.structs.replace(LINEAR, stored=x, circumstances=(x,)) for x in beyond)
     assert _shared(one, [one, other]).circumstances == one.circumstances
     assert _shared(one, [one, third]).circumstances == ()
+
+
+def test_of_two_reductions_to_one_program_one_is_told():
+    """OpenVINO's QuantizeLinear in blocks without a zero point: "block_size > 1", and "an axis of x longer than y_scale's"."""
+    first, again = (
+        msgspec.structs.replace(LINEAR, circumstances=("y_zero_point left out", x))
+        for x in ("block_size > 1", "an axis")
+    )
+    assert _shared(first, [first, again]).circumstances == first.circumstances
 
 
 @pytest.mark.parametrize(("near", "wanted"), [((0, 0), "Resize (empty input)"), ((9, 0), "Resize")])
