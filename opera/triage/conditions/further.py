@@ -8,14 +8,20 @@ theirs (Alhazen, ESEC/FSE 2020).
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from opera.programs.program import Instance, Program
+import msgspec
+import numpy as np
+
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Tensor, Value
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.near import near
+from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
 
 Holds: TypeAlias = Callable[[Program], bool]
@@ -25,6 +31,11 @@ FIRST = 6
 """Programs of a row among which one is drawn: the more telling ones come first."""
 TRIES = 400
 """Draws at most: many end at no program."""
+ANEW = 0.5
+"""How often all numbers are drawn anew, too: what near programs hold is 0, 1, 2, or what is told, and any other may pass."""
+SPANS, LARGEST, MOST = (1, 10, 100), 7, 4096
+"""Floats are drawn below one of these numbers, of both signs; integers up to the second (of two bits, 1); that many at
+most."""
 
 
 class Tried(NamedTuple):
@@ -81,9 +92,34 @@ def further(
             row = draw.choice(near(made, defaults))
             found = [x for x in itertools.islice(row, draw.randint(1, FIRST)) if isinstance(x, Instance)]
             made = found[-1] if found else made
+        if draw.random() < ANEW:
+            made = anew(made, draw)
         if made.id not in seen and made.operator == base.operator:
             seen.add(made.id)
             yield made
+
+
+def anew(program: Instance, draw: random.Random) -> Instance:
+    """Return a call with other numbers in its inputs, but for those that may state sizes or axes: ordinary ones of
+    both signs.
+    """
+
+    def drawn(held: Value) -> Value:
+        if not isinstance(held, Tensor) or smaller.states(held) or math.prod(held.shape) > MOST:
+            return held
+        numbers: list[float] = []
+        count, dtype = math.prod(held.shape), held.dtype
+        if "int" in dtype:
+            most = 1 if dtype.endswith("int2") else LARGEST
+            numbers = [draw.randint(0 if dtype.startswith("u") else -most, most) for _ in range(count)]
+        elif "float" in dtype:
+            span = draw.choice(SPANS)
+            numbers = [round(draw.uniform(-span, span), 3) for _ in range(count)]
+        else:
+            return held
+        return simpler.numbered(np.array(numbers).reshape(held.shape), dtype)
+
+    return msgspec.structs.replace(program, inputs=tuple(Operand(x.name, drawn(x.value)) for x in program.inputs))
 
 
 def evenly(programs: Iterable[Instance], holds: Holds, *, both: bool) -> Iterator[Instance]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from typing import Any
 
 import msgspec
@@ -15,10 +16,10 @@ from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
 from opera.triage.conditions.circumstances import borne_out
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.further import Tried, evenly, further
+from opera.triage.conditions.further import Tried, anew, evenly, further
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.near import near
-from opera.triage.shrink import smaller
+from opera.triage.shrink import simpler, smaller
 
 DEFAULTS = {"Any": {"k": 1, "flag": False}}
 
@@ -48,6 +49,21 @@ def test_several_things_differ():
     shapes = {smaller.leaves(x)[0].shape for x in drawn}
     both = [x for x in drawn if smaller.leaves(x)[0].shape != (2, 3) and x.params != base.params]
     assert len(shapes) > 3 and len(both) > 3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float8_e4m3fn", "int8", "int4", "uint4", "int64"])
+def test_numbers_are_drawn_anew_of_both_signs_where_there_are_such(dtype):
+    held = simpler.numbered(np.full((2, 2), 1.0), dtype)
+    base = msgspec.structs.replace(call(2, 2), inputs=(Operand("x", held),))
+    drawn = [smaller.leaves(x)[0] for x in itertools.islice(further([base], DEFAULTS, "seed"), 60)]
+    same = [x.numbers() for x in drawn if x.dtype == dtype]
+    assert len({x for numbers in same for x in numbers.ravel().tolist()}) > 7
+    assert dtype.startswith("u") or any(x.min() < 0 < x.max() for x in same)
+
+
+def test_numbers_that_may_state_sizes_are_not_drawn():
+    base = msgspec.structs.replace(call(2), inputs=(Operand("sizes", Tensor.of(np.array([3, 4]))),))
+    assert anew(base, random.Random(0)) == base
 
 
 @given(st.sets(st.integers(0, 20)))
