@@ -151,14 +151,14 @@ def repro(
 
 @app.command()
 def reduce(
-    name: Annotated[str, typer.Argument(metavar="ID", help="A finding (or how its id begins), or `all`.")],
+    names: Annotated[list[str], typer.Argument(metavar="ID...", help="Findings (or how their ids begin), or `all`.")],
     seconds: Annotated[float, typer.Option(min=1, help="What one finding may take; the best so far is kept.")] = 60.0,
     total: Annotated[str, typer.Option(help="What all may take together: seconds, or 30m, 2h.")] = "24h",
     again: Annotated[bool, typer.Option("--again", help="Forget all reductions first.")] = False,
     workers: Workers = CORES,
     workspace: Root = RESULTS,
 ) -> None:
-    """Find the smallest program that fails as a finding does, and write its script.
+    """Find the smallest program that fails as each finding does, and write its script.
 
     Example: opera reduce F3a09c11
 
@@ -169,7 +169,7 @@ def reduce(
     from opera.triage.reducer import reducing as stage
 
     with Workspace.open(workspace, write=True) as opened:
-        stage.show(opened, name, seconds, parsed(total), workers, again=again)
+        stage.show(opened, names, seconds, parsed(total), workers, again=again)
 
 
 @app.command()

@@ -35,6 +35,8 @@ KIN, BLAME = 0.1, 0.15
 """Shares of the time of many reductions that are kept for asking which findings are one cause, and whose fault each is."""
 SHARE, LEAST = 0.5, 30.0
 """What the findings of a run may take, unless the user says so: a share of the run's seconds, and seconds at least."""
+ALL = "all"
+"""In place of ids: every finding."""
 EARLIER = "; an earlier one, which was finished, stands"
 """What is told besides of a reduction that had too little time."""
 ASKED = 16
@@ -352,24 +354,24 @@ def _count(program: Program) -> int:
     return sum(len(call.params) for call in program.instances())
 
 
-def show(workspace: Workspace, name: str, seconds: float, total: float, workers: int, *, again: bool = False) -> None:
-    """Reduce one finding, or `all` that have no reduction yet, or one that had less time; with `again`, those too that have.
+def show(
+    workspace: Workspace, names: Sequence[str], seconds: float, total: float, workers: int, *, again: bool = False
+) -> None:
+    """Reduce these findings, or `all` that have no reduction yet, or one that had less time; with `again`, those too that have.
 
     Raises UsageError for a name that no finding, or many, have.
     """
-    found = list(scripts.members(workspace))
-    if name == "all":
+    found, every = list(scripts.members(workspace)), ALL in names
+    if every:
         done = set() if again else closing.done(workspace, SEARCH * seconds)
         wanted = [x for x in found if x not in done]
     else:
-        wanted = [causes.named(workspace, name, found)]
+        wanted = list(dict.fromkeys(causes.named(workspace, x, found) for x in names))
     begun = time.monotonic()
-    unasked = unasked_members(workspace) if name == "all" else ()
+    unasked = unasked_members(workspace) if every else ()
     tell = partial(print, flush=True)
     left = reduce_all(workspace, wanted, seconds, total, tell, workers, again=again, unasked=unasked)
-    if (
-        name == "all"
-    ):  # of frontends of which nothing is left, too; the last time may have been over before it was asked
+    if every:  # of frontends of which nothing is left, too; the last time may have been over before it was asked
         closing.ask_rest(workspace, total - (time.monotonic() - begun), tell, workers)
     scripts.write_all(workspace)  # of what reductions made findings of their own
     if left:

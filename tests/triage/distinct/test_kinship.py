@@ -487,5 +487,5 @@ def test_all_are_asked_about_though_a_finding_cannot_be_reduced(
     monkeypatch.setattr(reducing, "reduce_all", lambda *_, **__: ["F1"])
     monkeypatch.setattr(closing, "ask_rest", lambda of, *_: asked.append(of))
     monkeypatch.setattr(scripts, "members", lambda *_: {"F1": []})
-    reducing.show(workspace, "all", 1.0, 50.0, 1)
+    reducing.show(workspace, ["all"], 1.0, 50.0, 1)
     assert asked == [workspace]
