@@ -407,7 +407,6 @@ def test_a_newer_operator_is_tried_with_the_types_of_older_versions() -> None:
             assert NEWER in ask.target.details["tags"] and "BitShift 28" in ask.target.details["newer"]
             taken[name] = [x.instances()[0] for x in reduce._as_of_older(ask, program)]
             assert all(map(ask.agreed, taken[name])), "ONNX Runtime knows the older version"
-            assert taken[name] or not ask.agreed(program)
     [left] = taken.pop("LEFT")
     assert left.context["opset"] == {"": 11} and {x.value.dtype for x in left.inputs} == {"uint8"}  # type: ignore[union-attr]
     assert taken == {"RIGHT": [], "BY THE WIDTH": []}
