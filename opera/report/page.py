@@ -15,6 +15,7 @@ from opera.programs.migrated import Manifest
 from opera.programs.program import JOINED, Program, parse_captured
 from opera.programs.values import NO_DEFAULT
 from opera.programs.verdicts import INCONSISTENT, PASS, SCREENED, UNSTABLE, Outcome
+from opera.report import searching
 from opera.report.programs import drawn, given, lines, short
 from opera.store import tests, verdicts
 from opera.store.folders import kept_outputs
@@ -79,6 +80,7 @@ class Page(msgspec.Struct, frozen=True):
         since: Since which release it fails, and until which, where `opera bisect` asked.
         converter: The code that converts the operator, with file and line where they are known.
         specification: Addresses.
+        search: Where its tracker is searched for it, before it is filed.
         twins: Other findings that say the same, each with the operator of which they do.
     """
 
@@ -103,6 +105,7 @@ class Page(msgspec.Struct, frozen=True):
     since: str = ""
     converter: str = ""
     specification: tuple[str, ...] = ()
+    search: str = ""
     twins: tuple[tuple[str, str], ...] = ()
 
 
@@ -141,6 +144,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         since=next((x.sentence for x in reversed(since.stored(workspace, names))), ""),
         converter=_converter(outcome),
         specification=tuple(_specification(program)),
+        search=searching.of(finding.frontend, chosen, program.operator, laid),
         twins=tuple(twins.twins(workspace, finding.id, finding.environment)),
     )
 

@@ -98,6 +98,10 @@ TELLS = 3
 """Words of a line that says something by itself."""
 LONG = re.compile(r"\([^()]{24,}\)|\[[^\[\]]{24,}\]")
 """What stands in brackets, and is too long for a title."""
+NUMBERED = re.compile(r"\s*Node number \d+ \((\w+)\) (failed to \w+)\.?")
+"""Which node of a file an interpreter of TensorFlow Lite gives up at."""
+RAISED = re.compile(r"^(?:[\w.+-]+/)+[\w.+-]+\.\w+:\d+:? (?=\S)")
+"""File and line in which native code raised, before its words."""
 SHORT = 90
 """Characters of a message that a title quotes."""
 LENGTH = 160
@@ -285,7 +289,11 @@ def _drawn_of(outcome: Outcome, what: str) -> str:
 
 
 def _begins(outcome: Outcome) -> str:
-    """Return the first sentence of what a crash says, shortened at a word: of several lines the first that says something."""
+    """Return the first sentence of what a crash says, shortened at a word: of several lines the first that says something.
+
+    Which node of a file it is about, by its number, is nothing for a title, nor in which line of which file it is raised.
+    """
+    outcome = _of(outcome, _unnumbered(outcome.message))
     text = said(outcome, LENGTH)
     if len(text) <= SHORT:
         return text.rstrip(".")
@@ -304,6 +312,17 @@ def _begins(outcome: Outcome) -> str:
         if cut.count(quote) % 2 and f" {quote}" in cut:
             cut = cut[: cut.rindex(f" {quote}")]
     return re.sub(r"(?:\s+(?:for|of|in|the|a|to|with|and|or|at|from|by|is|are))+$", "", cut.rstrip(" ,:;")) + "…"
+
+
+def _unnumbered(message: str) -> str:
+    text = cause(message) or message
+    rest = NUMBERED.sub("", RAISED.sub("", text)).strip()
+    return rest if re.search(r"\w", rest) else NUMBERED.sub(r"\1 \2", text).strip()
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text of so many characters at most, cut at a word."""
+    return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0].rstrip(" ,:;(") + "…"
 
 
 def _of(outcome: Outcome, message: str) -> Outcome:

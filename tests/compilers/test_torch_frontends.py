@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import subprocess
 import sys
 from functools import partial
@@ -17,6 +18,7 @@ torch = pytest.importorskip("torch")
 from opera.compilers import Case, executorch, inductor, litert, onnxexport, torchexport  # noqa: E402
 from opera.compilers.openvino import compiler as openvino  # noqa: E402
 from opera.compilers.shared import torch_operators  # noqa: E402
+from opera.compilers.shared.packing import Read  # noqa: E402
 from opera.compilers.tvm import compiler as tvm  # noqa: E402
 from opera.libraries.torch import calls as torch_calls  # noqa: E402
 from opera.libraries.torch import library  # noqa: E402
@@ -285,3 +287,18 @@ def test_an_exported_file_is_run_by_others_that_read_onnx(way, make, run):
     case, expected = make("live", "torch.exp", X)
     stage, outputs = run(onnxexport, msgspec.structs.replace(case, way=way))
     assert stage == "done" and compare(expected, outputs, case.outputs, None, None).symptom == "", outputs
+
+
+@pytest.mark.parametrize(
+    ("operator", "args", "given", "told"),
+    [
+        ("torch.special.erfcx", (X,), {}, r"onnxscript/function_libs/torch_lib/ops/special\.py:\d+ aten_special_erfcx"),
+        ("torch.repeat_interleave", (torch.tensor([1, 2]),), {"output_size": 3}, r"onnxscript/\S+ aten_repeat_\w+_Tensor"),
+    ],
+)  # fmt: skip
+def test_which_function_translates_what_is_exported_is_known_where_it_raises_too(
+    operator, args, given, told, make, run
+):
+    case, _ = make("live", operator, *args, **given)
+    stage, error = run(onnxexport, msgspec.structs.replace(case, way=onnxexport.DECOMPOSED.name))
+    assert stage == "load" and isinstance(error, Read) and re.fullmatch(told, str(error)), error

@@ -427,3 +427,17 @@ def test_a_title_has_the_first_part_of_a_long_route():
     assert "as TorchScript it is right" in title(
         "Range", wrong, route="as an exported program; as TorchScript it is right"
     )
+
+
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        (
+            "tflite/kernels/rfft2d.cc:1 IsPowerOfTwo(fft_length_data[1]) was not true.Node number 1 (RFFT2D) failed to prepare.",
+            "IsPowerOfTwo(fft_length_data[1]) was not true",
+        ),
+        ("Node number 1 (RFFT2D) failed to prepare.", "RFFT2D failed to prepare"),
+    ],
+)
+def test_a_title_has_no_number_of_a_node_nor_a_line_of_the_compilers(says, told):
+    assert title("rfft", Outcome("crash", "compile", "RuntimeError", says)) == f"rfft: fails to compile: {told}"
