@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from opera import libraries
+from opera.compilers import INFERENCE, KERNEL, OPTIMISATION
 from opera.oracle import comparison, draws, randomness
 from opera.oracle.screens import AGREEING, SINGLE_REFERENCE
 from opera.programs import migrated
@@ -78,7 +79,8 @@ class Page(msgspec.Struct, frozen=True):
         asked: What other compilers make of the very model that is shown, as blame asked them.
         blame: Which part is wrong, where it was asked.
         since: Since which release it fails, and until which, where `opera bisect` asked.
-        converter: The code that converts the operator, with file and line where they are known.
+        converter: The code that converts the operator, with file and line where they are known; nothing where what comes after
+            the conversion is wrong.
         specification: Addresses.
         search: Where its tracker is searched for it, before it is filed.
         twins: Other findings that say the same, each with the operator of which they do.
@@ -142,7 +144,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         asked=others,
         blame=laid,
         since=next((x.sentence for x in reversed(since.stored(workspace, names))), ""),
-        converter=_converter(outcome),
+        converter="" if laid is not None and laid.verdict in (KERNEL, OPTIMISATION, INFERENCE) else _converter(outcome),
         specification=tuple(_specification(program)),
         search=searching.of(finding.frontend, chosen, program.operator, laid),
         twins=tuple(twins.twins(workspace, finding.id, finding.environment)),

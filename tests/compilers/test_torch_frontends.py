@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch")
 
 from opera.compilers import Case, executorch, inductor, litert, onnxexport, torchexport  # noqa: E402
 from opera.compilers.openvino import compiler as openvino  # noqa: E402
+from opera.compilers.openvino.evaluate import SHAPELESS  # noqa: E402
 from opera.compilers.shared import torch_operators  # noqa: E402
 from opera.compilers.shared.packing import Read  # noqa: E402
 from opera.compilers.tvm import compiler as tvm  # noqa: E402
@@ -302,3 +303,12 @@ def test_which_function_translates_what_is_exported_is_known_where_it_raises_too
     case, _ = make("live", operator, *args, **given)
     stage, error = run(onnxexport, msgspec.structs.replace(case, way=onnxexport.DECOMPOSED.name))
     assert stage == "load" and isinstance(error, Read) and re.fullmatch(told, str(error)), error
+
+
+@pytest.mark.parametrize("artefact", ["pt2", "live"])
+def test_what_no_type_inference_stops_is_right_as_numpy_has_it(artefact, make, run):
+    """Reflection over an empty batch: OpenVINO asks of all axes whether they can be reflected."""
+    case, expected = make(artefact, "torch.nn.functional.pad", torch.ones(0, 2, 3), (1, 1), mode="reflect")
+    assert run(openvino, case)[0] == "load"
+    stage, outputs = run(openvino, msgspec.structs.replace(case, way=SHAPELESS))
+    assert stage == "done" and compare(expected, outputs, case.outputs, None, None).symptom == "", outputs

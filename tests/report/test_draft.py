@@ -225,7 +225,7 @@ def test_what_the_functions_of_a_package_translate_goes_to_its_own_tracker():
 
 def test_a_long_title_is_cut_at_a_word():
     text = cut("word " * 40, stage.TITLE)
-    assert text == f"{'word ' * 31}word…" and len(text) <= stage.TITLE and cut("short", stage.TITLE) == "short"
+    assert text == f"{'word ' * 30}word…" and len(text) <= stage.TITLE and cut("short", stage.TITLE) == "short"
 
 
 def test_a_disputed_test_is_drafted_against_the_librarys_tests(workspace):

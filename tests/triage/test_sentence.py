@@ -433,7 +433,7 @@ def test_a_title_has_the_first_part_of_a_long_route():
     ("says", "told"),
     [
         (
-            "tflite/kernels/rfft2d.cc:1 IsPowerOfTwo(fft_length_data[1]) was not true.Node number 1 (RFFT2D) failed to prepare.",
+            "tflite/kernels/rfft.cc:1 IsPowerOfTwo(fft_length_data[1]) was not true.Node number 1 (RFFT2D) failed to prepare.",
             "IsPowerOfTwo(fft_length_data[1]) was not true",
         ),
         ("Node number 1 (RFFT2D) failed to prepare.", "RFFT2D failed to prepare"),
