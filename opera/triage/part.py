@@ -17,6 +17,7 @@ from opera.compilers import (
     EACH,
     FILE,
     INFERENCE,
+    INTERFACE,
     KERNEL,
     LAWFUL,
     LESS,
@@ -208,6 +209,8 @@ def decide(
         return KERNEL, f"no importer changes the model, and it fails with {plain.way}, too"
     if part == INFERENCE:
         return part, "it is raised where an operator's type is inferred, of sizes that are not known before it runs"
+    if part == INTERFACE:
+        return part, "it is raised where values are handed in or out, and not where they are computed"
     if part:
         return part, f"it names a place of the {part} in the compiler's sources{f' ({where})' if where else ''}"
     for found in by[EACH]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opera.compilers import APART, EACH, NODE, OWN
+from opera.compilers import APART, EACH, NODE, OWN, tflite
 from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, UNSUPPORTED, Outcome, Seen
 from opera.triage import evidence, part
 from opera.triage.blame import Subject
@@ -95,3 +95,11 @@ def test_a_place_in_its_sources_is_named_and_none_that_only_reports_one() -> Non
         for apart, wanted in ((RIGHT, verdict), (WRONG, "conversion")):
             tried = [Tried(AS_FOUND, "now", died), Tried(APART, "the model without shapes", apart)]
             assert part.decide(died, tried, places, exporter=False)[0] == wanted, (place, apart)
+
+
+def test_a_wrapper_that_hands_out_no_tensor_of_no_bytes_is_no_kernel() -> None:
+    refused = Outcome(CRASH, "infer", "ValueError", "Invalid tensor size.")
+    found = part.decide(refused, [Tried(AS_FOUND, "now", refused)], tflite.PLACES, exporter=False)
+    assert found[0] == "interface"
+    other = Outcome(CRASH, "infer", "RuntimeError", "x.cc:1 Invalid tensor size. Node number 1 (ADD) failed to invoke.")
+    assert part.decide(other, [Tried(AS_FOUND, "now", other)], tflite.PLACES, exporter=False)[0] == "unknown"

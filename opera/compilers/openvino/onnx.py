@@ -25,6 +25,7 @@ from opera.compilers import (
     OPTIMISATION,
     OWN,
     RECIPES,
+    THREADS,
     Case,
     Involved,
     Recipe,
@@ -77,6 +78,7 @@ class Onnx:
     PACKAGES = ("openvino",)
     WAYS: tuple[Way, ...] = (
         Way("unfused", LESS, "fused kernels and low precision off (SNIPPETS_MODE, LP_TRANSFORMS_MODE)"),
+        Way("threads", THREADS, "with its own number of threads (INFERENCE_NUM_THREADS=0)"),
         Way("parted", LESS, "a seed of its own in each operator that draws, so that they are not taken for one"),
         Way(evaluate.DECLARED, DECLARED, "what the ov.Model states of its outputs"),
         Way(evaluate.NUMPY, APART, "the ov.Model, its operators as numpy has them"),
@@ -108,6 +110,8 @@ class Onnx:
         names = recipe.input_names(loaded)
         if case.way == "unfused":
             return recipe.CORE.compile_model(loaded, "CPU", UNFUSED), names
+        if case.way == "threads":
+            return recipe.CORE.compile_model(loaded, "CPU", {"INFERENCE_NUM_THREADS": 0}), names
         if case.way == "made":
             raise Made(interpreter.digest(loaded))
         if case.way == "lawful":
