@@ -12,7 +12,7 @@ import msgspec
 
 from opera.oracle.draws import CONSTANT
 from opera.oracle.manner import ALL, SHOWN, kind
-from opera.oracle.messages import cause, one_line, short
+from opera.oracle.messages import cause, of_operator, one_line, short
 from opera.programs import verdicts
 from opera.programs.program import JOINED
 from opera.programs.verdicts import Outcome
@@ -293,7 +293,7 @@ def _begins(outcome: Outcome) -> str:
 
     Which node of a file it is about, by its number, is nothing for a title, nor in which line of which file it is raised.
     """
-    outcome = _of(outcome, _unnumbered(outcome.message))
+    outcome = _of(outcome, _unnumbered(_words(outcome)))
     text = said(outcome, LENGTH)
     if len(text) <= SHORT:
         return text.rstrip(".")
@@ -314,8 +314,13 @@ def _begins(outcome: Outcome) -> str:
     return re.sub(r"(?:\s+(?:for|of|in|the|a|to|with|and|or|at|from|by|is|are))+$", "", cut.rstrip(" ,:;")) + "…"
 
 
-def _unnumbered(message: str) -> str:
-    text = cause(message) or message
+def _words(outcome: Outcome) -> str:
+    """Return what a crash says of its cause: of several operators that fail, of the one that it was laid to."""
+    message = of_operator(outcome.message, outcome.conversion_function.partition("@")[0])
+    return cause(message) or message
+
+
+def _unnumbered(text: str) -> str:
     rest = NUMBERED.sub("", RAISED.sub("", text)).strip()
     return rest if re.search(r"\w", rest) else NUMBERED.sub(r"\1 \2", text).strip()
 
@@ -331,8 +336,7 @@ def _of(outcome: Outcome, message: str) -> Outcome:
 
 def said(outcome: Outcome, most: int = LENGTH) -> str:
     """Return what a crash says of its cause, on one line, with its type where that says more than that it failed."""
-    lines = (cause(outcome.message) or outcome.message).splitlines()
-    text = short(one_line("\n".join(dict.fromkeys(lines)))).strip(" :")
+    text = short(one_line("\n".join(dict.fromkeys(_words(outcome).splitlines())))).strip(" :")
     text = text if len(text) <= most else text[: most - 3].rsplit(" ", 1)[0].rstrip(" ,:;(") + " ..."
     name = outcome.symptom.rpartition(".")[2]
     if name == "KeyError" and TABLE.search(outcome.location) and re.fullmatch(r"'[^']*'", text):

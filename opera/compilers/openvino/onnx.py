@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from opera.compilers.shared import messages
 from opera.compilers.shared.messages import last_location
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import BITS, CannotCarry, Made, of_numpy, pack, unpack
+from opera.oracle.messages import of_operator
 from opera.programs.values import Optional, Tensor, Value
 
 UNSUPPORTED = messages.table("openvino", "core")
@@ -154,7 +155,9 @@ class Onnx:
         message = "" if error is None else str(error)
         named = re.findall(r"^-- (\S[^\n]*?)(?:-\d+)? with a message", message, re.MULTILINE)
         named = named or re.findall(r"with friendly_name '(aten::\w+)/", message) or re.findall(VALIDATED, message)
-        operator = next((name for name in reversed(named) if not re.match(INNER, name)), (named or [""])[-1])
+        own = [name for name in named if not re.match(INNER, name)]
+        operator = (self._earliest(own, case) or own or named or [""])[-1]
+        message = of_operator(message, operator)
         operator, place = self.translator(operator), last_location(message, GENERIC)
         if place and re.match(BEFORE_OPERATORS, place):
             # Where an operator is named, the place is that of the loop over all of them: it tells nothing.
@@ -162,6 +165,16 @@ class Onnx:
         if error is not None and not place and not operator:
             return self.raised(error) or case.operator
         return f"{operator or case.operator}@{place}" if place else operator or case.operator
+
+    def _earliest(self, names: list[str], case: Case) -> list[str]:
+        """Return the first operator of a model among several that are told to fail: what takes its results fails for that."""
+        order = list(self.operators(case)) if len(set(names)) > 1 else []
+        known = [name for name in names if name in order]
+        return [min(known, key=order.index)] if known else []
+
+    def operators(self, case: Case) -> Iterable[str]:
+        """Return the operators of a model in their order, as messages name them; nothing where that is not known."""
+        return ()
 
     def translator(self, operator: str) -> str:
         """Return the name of what translates an operator: here each has one of its own."""
