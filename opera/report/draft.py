@@ -212,7 +212,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
             *_all_the_same(trial),
             *_seldom(trial),
         ),
-        says=running.hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
+        says=running.hide(_says(outcome, told.sentence), hidden),
         model=told.model,
         passing=told.passing if all(len(x) <= WIDE for x in told.passing) else (),
         script=script,
@@ -379,6 +379,12 @@ def _laid(told: Page) -> str:
         return ""
     code = blame.converter(told.blame)
     return f"{told.blame.verdict}: {told.blame.because}{f'; it is converted by {code}' if code else ''}"
+
+
+def _says(outcome: Outcome, sentence: str) -> str:
+    """Return what a crash says, where the sentence on it has not all of that."""
+    text = said(outcome, 1500) if outcome.verdict in (CRASH, REFUSED) else ""
+    return "" if text in sentence else text
 
 
 def _reference(workspace: Workspace, shown: Choice, library: str) -> str:

@@ -132,7 +132,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         caller=_caller(program, origin.operator) if reduced and origin else "",
         finished=reduced is None or reduced.finished,
         near=_near(reduced, unknown=not chosen.firm) if reduced else "",
-        values=tried_values(reduced.values, outcome) if reduced else "",
+        values=tried_values(reduced.values, outcome) if reduced and chosen.firm else "",
         model=tuple(lines(program)),
         passing=tuple(lines(parse_captured(reduced.passing).program)) if reduced and reduced.passing else (),
         parameters=tuple(_parameters(program, reduced if chosen.firm else None)),
@@ -207,9 +207,10 @@ def _further(reduced: Reduction) -> str:
 def tried_values(values: Sequence[tuple[str, bool]], outcome: Outcome) -> str:
     """Say with which values it fails, and with which not: `wrong for bias of 0.8, 1.5 and 0.5; right for 0, 1 and left out`.
 
-    Nothing where none of them passes: then no value decides, or nobody tried one that does not.
+    Nothing where none of them passes: then no value decides, or nobody tried one that does not; nor where one is told of both.
     """
-    if all(fails for _, fails in values):
+    sides = [{text for text, fails in values if fails is of} for of in (True, False)]
+    if not sides[1] or sides[0] & sides[1]:
         return ""
     name = values[0][0].partition("=")[0] if "=" in values[0][0] else ""
     words = [

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from opera import compilers
 from opera.errors import UsageError
 from opera.oracle.messages import cause
+from opera.oracle.signature import DTYPE
 from opera.programs.program import JOINED
 from opera.programs.verdicts import INCONSISTENT, UNSTABLE, Outcome
 from opera.report import trackers
@@ -21,8 +22,11 @@ MOST = 3
 OPERATORS = 2
 """Operators of a program that are searched for."""
 WORD = re.compile(r"[A-Za-z_][\w.]*[A-Za-z\d]")
-NAME = re.compile(r".*[a-z][A-Z].*|.*\w[_.]\w.*|.*[A-Za-z]\d.*")
+NAME = re.compile(rf".*[a-z][A-Z].*|.*\w[_.]\w.*|{DTYPE}")
 """A word of a message that somebody made up: `NoneType`, `output_size`, `float16`."""
+ASIDE = re.compile(r"\([^()]*\)|\S*/\S*|'[^']*\d[^']*'")
+"""What of a message other programs have otherwise: what stands in brackets, paths, names with numbers."""
+FORMS = ("shape", "dtype")
 LEAST = 5
 """Letters of any other word that tells one message from others."""
 
@@ -55,18 +59,19 @@ def of(frontend: str, chosen: Choice, operator: str, laid: Blame | None) -> str:
 
 def words(operator: str, told: Iterable[str], outcome: Outcome) -> list[str]:
     """Return what is searched for: the operator, and what tells this failure of it from others. That is what a crash says;
-    of a wrong output, and of a crash that says nothing, what decides, parameters and dtypes by their names.
+    of a wrong output, and of a crash that says nothing, what decides, parameters and dtypes by their names, and that its form
+    is wrong.
     """
     called = [x.rpartition(".")[2] for x in operator.split(JOINED) if x != "Constant"] or [operator]
     silent = outcome.verdict in (INCONSISTENT, UNSTABLE)
     says = [] if silent else _telling((cause(outcome.message) or outcome.message).splitlines()[:1])
-    more = says or list(_conditions(told))
+    more = says or [*_conditions(told), *([outcome.symptom] if outcome.symptom in FORMS else [])]
     return list(dict.fromkeys((*called[:OPERATORS], *more[:MOST])))
 
 
 def _telling(lines: Iterable[str]) -> list[str]:
     """Return the words of a message that tell most: names first, then the longest, in the order in which it has them."""
-    found = list(dict.fromkeys(x for line in lines for x in WORD.findall(re.sub(r"\S*/\S*|'[^']*\d[^']*'", " ", line))))
+    found = list(dict.fromkeys(x for line in lines for x in WORD.findall(ASIDE.sub(" ", line))))
     found = [x for x in found if NAME.fullmatch(x) or len(x) >= LEAST]
     best = sorted(found, key=lambda x: (NAME.fullmatch(x) is None, -len(x)))[:MOST]
     return [x for x in found if x in best]

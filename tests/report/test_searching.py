@@ -20,6 +20,8 @@ from opera.report import searching, trackers
             Outcome(CRASH, "load", "TypeError", "aten_repeat() got an unexpected keyword argument 'output_size'"),
             ["repeat_interleave", "aten_repeat", "unexpected", "output_size"],
         ),
+        ("Expand", (), Outcome(INCONSISTENT, "infer", "shape"), ["Expand", "shape"]),
+        ("AffineGrid", (), Outcome(CRASH, "load", "E", "Arguments of no type (arg0: bf16)"), ["AffineGrid", "Arguments"]),
         ("Constant + Gather", ("x > 1",), Outcome(CRASH, "load", "E", "12: 3"), ["Gather", "x"]),
     ],
 )  # fmt: skip
