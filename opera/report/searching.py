@@ -64,14 +64,16 @@ def words(operator: str, told: Iterable[str], outcome: Outcome) -> list[str]:
     """
     called = [x.rpartition(".")[2] for x in operator.split(JOINED) if x != "Constant"] or [operator]
     silent = outcome.verdict in (INCONSISTENT, UNSTABLE)
-    says = [] if silent else _telling((cause(outcome.message) or outcome.message).splitlines()[:1])
+    lines = (cause(outcome.message) or outcome.message).splitlines()[:1]
+    says = [] if silent else _telling(re.sub(rf"\w*(?:{'|'.join(map(re.escape, called))})\w*", " ", x) for x in lines)
     more = says or [*_conditions(told), *([outcome.symptom] if outcome.symptom in FORMS else [])]
     return list(dict.fromkeys((*called[:OPERATORS], *more[:MOST])))
 
 
 def _telling(lines: Iterable[str]) -> list[str]:
     """Return the words of a message that tell most: names first, then the longest, in the order in which it has them."""
-    found = list(dict.fromkeys(x for line in lines for x in WORD.findall(ASIDE.sub(" ", line))))
+    every = [x for line in lines for x in WORD.findall(ASIDE.sub(" ", line))]
+    found = list({x.lower(): x for x in reversed(every)}.values())[::-1]
     found = [x for x in found if NAME.fullmatch(x) or len(x) >= LEAST]
     best = sorted(found, key=lambda x: (NAME.fullmatch(x) is None, -len(x)))[:MOST]
     return [x for x in found if x in best]

@@ -81,6 +81,8 @@ def named(name: str) -> Tracker:
 def prefix(name: str, frontend: str) -> str:
     """Return what titles begin with: the tracker's own word, and which frontend of several, or which exporter."""
     tracker, (compiler, _, library) = named(name), frontend.rpartition("-")
+    if tracker.packages:  # of one exporter alone
+        return tracker.title
     if library in tracker.libraries:
         return f"{tracker.title}[{compilers.title(compiler).removeprefix('The ')}] "
     several = len(compilers.get(compiler).FRONTENDS) > 1

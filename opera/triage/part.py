@@ -207,6 +207,9 @@ def decide(
             return _by_itself(by[NODE]) or (KERNEL, f"what the importer made is right: {found.way}{raised}")
     if native and now.stage == "infer" and (plain := next((x for x in by[LESS] if not x.right), None)) is not None:
         return KERNEL, f"no importer changes the model, and it fails with {plain.way}, too"
+    unshaped = next((x for x in apart if x.right and now.stage == "load"), None)
+    if unshaped and not _says(CONVERSION, places, now):
+        return INFERENCE, f"it is raised where a type is inferred, and {unshaped.way}, is right"
     if part == INFERENCE:
         return part, "it is raised where an operator's type is inferred, of sizes that are not known before it runs"
     if part == INTERFACE:
@@ -217,8 +220,6 @@ def decide(
         if now.stage != "load" and _dies_alike(found.outcome, now):
             return KERNEL, f"an operator fails so by itself: {found.way}"
     if now.stage == "load":
-        if unshaped := next((x for x in apart if x.right), None):
-            return INFERENCE, f"it is raised where a type is inferred, and {unshaped.way}, is right"
         return CONVERSION, "it is raised while the model is converted"
     passes = [*(_by_constants(x) for x in by[CONSTANTS] if x.right), *(x.way for x in by[ROUTE] if x.right)]
     if len(passes) > 1:
@@ -344,6 +345,12 @@ def _place(pattern: str, outcome: Outcome) -> str | None:
     found = [x for x in words if re.search(pattern, x) and re.search(r"\w[./]\w", x)]
     last = next((x for x in reversed(found) if re.search(r"\.py\b", x)), found[-1] if found else "")
     return re.sub(r"^/\w+/(?=src/)|:[^:/]*(?=:\d+$)", "", last)
+
+
+def _says(part: str, places: Mapping[str, str], outcome: Outcome) -> bool:
+    """Whether what a failure says names a place of a part, whoever called that."""
+    said = msgspec.structs.replace(outcome, seen=None)
+    return any(_place(pattern, said) is not None for pattern, x in places.items() if x == part)
 
 
 COMPARED = ("shape", "dtype", "nan-mask", "value")

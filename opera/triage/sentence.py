@@ -104,6 +104,8 @@ RAISED = re.compile(r"^(?:[\w.+-]+/)+[\w.+-]+\.\w+:\d+:? (?=\S)")
 """File and line in which native code raised, before its words."""
 SHORT = 90
 """Characters of a message that a title quotes."""
+FEW = 12
+"""So many more are not worth that it is cut."""
 LENGTH = 160
 """Characters of a message that a sentence quotes."""
 DENORMAL, FAR, BITS = 2.0**-126, 1e20, 2**16
@@ -295,7 +297,7 @@ def _begins(outcome: Outcome) -> str:
     """
     outcome = _of(outcome, _unnumbered(_words(outcome)))
     text = said(outcome, LENGTH)
-    if len(text) <= SHORT:
+    if len(text) <= SHORT + FEW:
         return text.rstrip(".")
     lines = (cause(outcome.message) or outcome.message).splitlines()
     told = (

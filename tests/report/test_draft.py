@@ -221,6 +221,7 @@ def test_what_the_functions_of_a_package_translate_goes_to_its_own_tracker():
         rows = (Evidence("the code that translates it", shown, kind=SOURCE),) if shown else ()
         laid = Blame(FINDING, "e", "t", verdict, "so", rows)
         assert searching.tracker("onnxexport-torch", "onnxexport-torch", laid) == wanted, (verdict, shown)
+    assert trackers.prefix("onnxscript", "onnxexport-torch") == "[torchlib] "
 
 
 def test_a_long_title_is_cut_at_a_word():

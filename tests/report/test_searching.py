@@ -17,8 +17,8 @@ from opera.report import searching, trackers
         (
             "torch.repeat_interleave",
             ("output_size given",),
-            Outcome(CRASH, "load", "TypeError", "aten_repeat() got an unexpected keyword argument 'output_size'"),
-            ["repeat_interleave", "aten_repeat", "unexpected", "output_size"],
+            Outcome(CRASH, "load", "TypeError", "aten_repeat_interleave_Tensor() got an unexpected 'output_size'"),
+            ["repeat_interleave", "unexpected", "output_size"],
         ),
         ("Expand", (), Outcome(INCONSISTENT, "infer", "shape"), ["Expand", "shape"]),
         ("AffineGrid", (), Outcome(CRASH, "load", "E", "Arguments of no type (arg0: bf16)"), ["AffineGrid", "Arguments"]),

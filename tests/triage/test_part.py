@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from opera.compilers import APART, EACH, NODE, OWN, tflite
 from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, UNSUPPORTED, Outcome, Seen
 from opera.triage import evidence, part
@@ -91,7 +93,8 @@ def test_a_place_in_its_sources_is_named_and_none_that_only_reports_one() -> Non
         ("src/core/shape_inference/pad.hpp", "type inference"),
         ("src/frontends/pad.cpp", "conversion"),
     ):
-        died = crash("load", reported.format(place))
+        called = Seen(frames=("openvino/frontends/frontend.py:convert:18",))  # of its Python: it called what raised
+        died = msgspec.structs.replace(crash("load", reported.format(place)), seen=called)
         for apart, wanted in ((RIGHT, verdict), (WRONG, "conversion")):
             tried = [Tried(AS_FOUND, "now", died), Tried(APART, "the model without shapes", apart)]
             assert part.decide(died, tried, places, exporter=False)[0] == wanted, (place, apart)
