@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from opera import compilers
 from opera.errors import UsageError
 from opera.oracle.messages import cause
-from opera.oracle.signature import DTYPE
 from opera.programs.program import JOINED
 from opera.programs.verdicts import INCONSISTENT, UNSTABLE, Outcome
 from opera.report import trackers
@@ -22,7 +21,7 @@ MOST = 3
 OPERATORS = 2
 """Operators of a program that are searched for."""
 WORD = re.compile(r"[A-Za-z_][\w.]*[A-Za-z\d]")
-NAME = re.compile(rf".*[a-z][A-Z].*|.*\w[_.]\w.*|{DTYPE}")
+NAME = re.compile(r".*[a-z][A-Z].*|.*\w[_.]\w.*|(?:u?int|b?float|complex)\d+")
 """A word of a message that somebody made up: `NoneType`, `output_size`, `float16`."""
 ASIDE = re.compile(r"\([^()]*\)|\S*/\S*|'[^']*\d[^']*'")
 """What of a message other programs have otherwise: what stands in brackets, paths, names with numbers."""

@@ -49,7 +49,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         tags: Of the finding.
         confirmed: How many members, or reductions of them, failed again in a fresh process.
-        alone: Whether a member fails without others before it.
+        alone: Whether a member fails without others before it; `spoils`: whether it is others that fail after it.
         settled: Whether something besides the library's reference shows that what is expected is right.
         needs: Of what is newer than the compiler knows: operator and version (`Mod 28, where it declares opset 27`).
         large: What its program being larger than it need be says against it (`too_large`), or nothing.
@@ -71,6 +71,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     tags: Collection[str]
     confirmed: int
     alone: bool
+    spoils: bool = False
     settled: bool
     needs: str = ""
     large: str = ""
@@ -92,7 +93,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 def doubts(of: Standing) -> Iterator[str]:
     """Yield what speaks against filing a finding, a clause each."""
     if not of.alone:
-        yield "no test shows it alone: it fails only after others in the same process"
+        what = "others fail after it" if of.spoils else "it fails only after others"
+        yield f"no test shows it alone: {what} in the same process"
     if READS_AS_REFUSAL in of.tags:
         yield "its words read as a refusal: if the documentation does not promise it, this asks for a feature"
     elif of.refused:

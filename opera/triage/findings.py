@@ -18,6 +18,7 @@ from opera.oracle.screens import AGREEING, SINGLE_REFERENCE
 from opera.programs.program import JOINED, Program, operators_of, parse
 from opera.programs.values import Message, Tensor
 from opera.programs.verdicts import INCONSISTENT, NEWER, PASS, UNSTABLE, Outcome
+from opera.run.aftermath import POISONS
 from opera.store import examined, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.tests import Origin
@@ -264,6 +265,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     confirmed=confirmed,
                     needs=needs,
                     alone=any(map(alone, group)),
+                    spoils=shown.symptom == POISONS,
                     settled=settled,
                     large=large,
                     gone=laid.gone if laid else "",

@@ -452,3 +452,15 @@ def test_a_report_says_how_what_is_not_reduced_goes_on(workspace):
         found = [msgspec.structs.replace(x, doubts=doubts) for x in report.findings]
         told.append("opera reduce all (1 not" in terminal.render(msgspec.structs.replace(report, findings=found)))
     assert told == [False, True]
+
+
+def test_what_libraries_log_of_other_things_is_not_what_a_script_shows():
+    logged = [
+        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
+        "I0000 00:00:1795474294.172989    9146 cudart_stub.cc:31] Could not find cuda drivers on your machine",
+        "[22:35:08] /project/src/target/llvm/codegen_cpu.cc:1183: Warning: Unknown pragma pragma_scope",
+    ]
+    assert (
+        running.excerpt("\n".join([*logged, "infer: InternalError: std::bad_alloc"]))
+        == "infer: InternalError: std::bad_alloc"
+    )

@@ -44,6 +44,7 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("no other implementation", {"tags": (SINGLE_REFERENCE,)}),
         ("fresh process", {"confirmed": 0}),
         ("only after others", {"alone": False}),
+        ("others fail after it", {"alone": False, "spoils": True}),
         ("only after others", {"alone": False, "large": "it is not reduced"}),
         ("not reduced", {"large": "it is not reduced"}),
         ("59 near programs fail, 2 pass", {"unexplained": (59, 2)}),

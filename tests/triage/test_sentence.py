@@ -347,7 +347,9 @@ def test_who_raises_what_nobody_raises_but_on_purpose_refuses():
 
 
 def test_a_title_ends_before_a_quotation_that_would_not_be_closed():
-    says = "The number of dequantization scale elements '1' must match the input shape dimension '2', or else it must be 1"
+    says = (
+        "The number of dequantization scale elements '1' must match the input shape dimension '2', or else it must be 1"
+    )
     told = title("QLinearConv", Outcome(CRASH, "load", "RuntimeError", says))
     assert told.endswith("must match the input shape dimension '2'…")
 
