@@ -32,6 +32,7 @@ __all__ = [
     "FILE",
     "GIVEN",
     "INFERENCE",
+    "INTERFACE",
     "KERNEL",
     "LAWFUL",
     "LESS",
@@ -42,6 +43,7 @@ __all__ = [
     "OWN",
     "RECIPES",
     "SOURCE",
+    "THREADS",
     "Canary",
     "Case",
     "Compiler",
@@ -82,8 +84,10 @@ class Variant(msgspec.Struct, frozen=True):
 LESS, APART, OWN, DECLARED, MADE = "optimisation", "ir", "own", "declared", "made"
 LAWFUL, BODY, LOWERED, FILE, GIVEN, SOURCE = "lawful", "body", "lowered", "file", "given", "source"
 NODE, EACH = "node", "each"
+THREADS = "threads"
 """Kinds of ways: see Way."""
 CONVERSION, INFERENCE, OPTIMISATION, KERNEL = "conversion", "type inference", "optimisation", "kernel"
+INTERFACE = "interface"
 """Parts of a compiler: what a frontend's PLACES lead to."""
 
 
@@ -108,7 +112,8 @@ class Way(msgspec.Struct, frozen=True):
             and which of its parameters and inputs that never reads, by its source. NODE: shared.packing.Faulty is raised where
             an operator that the model is made of, built by itself in the compiler's own representation and run, does not do
             what the compiler documents of it. EACH: every operator of what the importer made, by itself, compiled and run as
-            the whole is, one after the other.
+            the whole is, one after the other. THREADS: the same, with as many threads as the compiler takes by itself;
+            blame does not ask it, but what spoils its process is asked so.
         about: In words.
         stage: The first that differs: what fails before it fails alike.
         artefacts: Of GIVEN, the artefacts that can be given so.
@@ -197,8 +202,9 @@ class Frontend(Protocol):
         has it, and findings are confirmed in such a one.
     WAYS: Ways, a tuple: how to run a model otherwise, so that it can be told which part of the compiler fails. A way that
         cannot be gone raises a subclass of shared.packing.Refusal.
-    PLACES: Regular expression → CONVERSION, INFERENCE, OPTIMISATION or KERNEL: whose a failure is that names such a place in
-        the compiler's sources; the first that is found counts.
+    PLACES: Regular expression → CONVERSION, INFERENCE, OPTIMISATION, KERNEL or INTERFACE (what hands values in and out): whose
+        a failure is that names such a place in the compiler's sources, or says what that part alone does; the first that is
+        found counts.
     EXPORTER: True where it is the exporter that is under test, and what runs its files only shows whether they are right.
     RUNTIME: The compiler that runs an exporter's files: whose fault it is where these are right.
     NATIVE: True where the artefact is in the compiler's own representation: no importer changes what is run.

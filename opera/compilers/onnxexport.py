@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from unittest import mock
 
 import msgspec
 
 from opera import compilers, precision
-from opera.compilers import APART, FILE, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way, onnxruntime
+from opera.compilers import APART, FILE, RECIPES, SOURCE, Case, Frontend, Involved, Recipe, Variant, Way, onnxruntime
 from opera.compilers.shared import keras_live, messages, onnx_bodies, torch_live, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import Refusal
+from opera.compilers.shared.packing import Read, Refusal
 from opera.programs.values import Tensor, Value
 
 NAME = "onnxexport"
@@ -34,6 +37,7 @@ ON = {
 """Others that read ONNX, where they are installed beside the runtime: what they make of the very file."""
 BODIES = tuple(msgspec.structs.replace(x, stage="compile") for x in onnxruntime.BODIES)
 WAYS = (onnxruntime.UNOPTIMISED, REFERENCE, *ON.values(), *BODIES)
+DECOMPOSED = Way("source", SOURCE, "the code that translates it", "load")
 
 UNSUPPORTED = messages.table("onnxexport", "exporter")
 """The words of the exporters; those of ONNX Runtime about what they wrote are its own module's."""
@@ -68,7 +72,7 @@ class Torch:
     )
     PACKAGES = PACKAGES
     EXPORTER, MAKES, RUNTIME = True, "onnx", onnxruntime.NAME
-    WAYS = WAYS
+    WAYS = (*WAYS, DECOMPOSED)
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
     """torch.onnx.export decomposes, and builds its registry."""
 
@@ -82,7 +86,10 @@ class Torch:
         live = torch_live.rebuilt(case)
         live.quicken()
         with torch.no_grad():
-            recipe.export(live.module, str(path), live.args, live.inputs, live.outputs)
+            export = partial(recipe.export, live.module, str(path), live.args, live.inputs, live.outputs)
+            if case.way == DECOMPOSED.name:
+                raise Read(_translating(export))
+            export()
 
     def load(self, case: Case) -> Path:
         """The export was all of it."""
@@ -235,6 +242,35 @@ def _unpaired(got: Value, want: Value) -> Value:
 def _unsupported(told: str | None, stage: str, error: BaseException) -> str | None:
     """Return what an exporter refuses, or ONNX Runtime of what it wrote."""
     return told or (first_rule(onnxruntime.UNSUPPORTED, stage, error) if stage != "load" else None)
+
+
+def _translating(export: Callable[[], Any]) -> str:
+    """Return a line for each function that translates an operator of what is exported, of an export that raises the last
+    alone: `onnxscript/function_libs/torch_lib/ops/special.py:167 aten_special_erfcx`.
+    """
+    from torch.onnx._internal.exporter import _dispatching
+
+    found: list[Any] = []
+    choose = _dispatching.dispatch
+
+    def dispatch(node: Any, registry: Any) -> Any:
+        function, message = choose(node, registry)
+        found.extend([function] if function is not None else [])
+        return function, message
+
+    with mock.patch.object(_dispatching, "dispatch", dispatch):
+        try:
+            export()
+        except Exception:  # it is why it is asked: whose function it was is told by the call
+            found = found[-1:]
+    return "\n".join(dict.fromkeys(map(_place, found)))
+
+
+def _place(function: Any) -> str:
+    """Return where a function of the exporter's library stands, by its package, and its name."""
+    own = getattr(function, "func", getattr(function, "function", function))  # onnxscript's wrappers
+    own = inspect.unwrap(own)
+    return f"{own.__module__.replace('.', '/')}.py:{own.__code__.co_firstlineno} {own.__qualname__}"
 
 
 def _frames(error: BaseException | None) -> Iterator[FrameType]:

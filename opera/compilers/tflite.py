@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from opera import precision
-from opera.compilers import LESS, OWN, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
+from opera.compilers import INTERFACE, LESS, OWN, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
 from opera.compilers.shared import keras_live, messages
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import CannotCarry, of_numpy
@@ -31,6 +31,8 @@ WAYS = (
     Way("reference", OWN, "the converted file on TFLite's reference kernels (BUILTIN_REF)"),
 )
 """How LiteRT's interpreter can run a file otherwise."""
+PLACES = {r"\AInvalid tensor (?:size|index)|\ATensor (?:data )?is null": INTERFACE}
+"""What its Python wrapper says of a tensor that it does not hand out, once the model has run."""
 
 
 def version() -> str:
@@ -59,6 +61,7 @@ class Keras:
     PACKAGES = ("tensorflow", "keras", "ai_edge_litert")
     MAKES = "tflite"
     WAYS = WAYS
+    PLACES: Mapping[str, str] = PLACES
 
     def export(self, case: Case, path: Path) -> None:
         from opera.compilers.recipes import tflite as recipe

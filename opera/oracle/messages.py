@@ -135,6 +135,16 @@ def several(message: str) -> int:
     return max(len(re.findall(rf"(?m)^-- (?!{LEFT}(?:-\d+)? with).* with a message:", message)) - 1, 0)
 
 
+def of_operator(message: str, operator: str) -> str:
+    """Return what OpenVINO says of one operator among several that it could not convert; else the message as it is.
+
+    It lists them in the order of the alphabet, so neither the first nor the last need be the one of which the others fail.
+    """
+    head, *parts = re.split(r"(?m)^(?=-- )", message)
+    named = {x[1]: part for part in parts if (x := re.match(r"-- (\S[^\n]*?)(?:-\d+)? with a message", part))}
+    return head + named[operator].partition("\nSummary:")[0] if len(named) > 1 and operator in named else message
+
+
 def _first(told: str, text: str) -> str:
     """Return a part of a summary of OpenVINO's, or all of it where nothing that failed is left in it."""
     return told if re.search(r"(?m)^-- .* with a message:", told) else text

@@ -34,7 +34,7 @@ from opera.programs.verdicts import (
     UNSUPPORTED,
     Outcome,
 )
-from opera.report import markup, quoting, running, trackers
+from opera.report import markup, quoting, running, searching, trackers
 from opera.report.others import others
 from opera.report.page import Page, page
 from opera.store import instances, tests
@@ -50,7 +50,7 @@ from opera.triage.known import Entry, Known
 from opera.triage.reproducers import brief, reproducer, scripts
 from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.reproducers.scripts import Trial
-from opera.triage.sentence import listed, said, title
+from opera.triage.sentence import cut, listed, said, title
 
 COMMON = frozenset(("float32", "int64", "bool"))
 """Dtypes that a title needs not name, but for truth values that come first: these are computed with."""
@@ -72,6 +72,8 @@ TOLERANCE = "rtol {rtol:g} and atol {atol:g} are allowed: opera's tolerance for 
 """What is said of a number that is off by little, for which nobody found others that are off by more."""
 WIDE = 160
 """Characters of a line of a model that is told beside the script's, at most."""
+TITLE = 160
+"""Characters of a title, at most."""
 FOLD = 60
 """A script of more lines is folded."""
 LISTED, NAME = 3, 80
@@ -100,6 +102,7 @@ class Draft(msgspec.Struct, frozen=True):
         blame: Which part is wrong, with what says so.
         members: How many tests fail alike, and names of some.
         claimed: What the compiler declares to support against its own refusal.
+        search: Where the tracker is searched for it, before it is filed.
         reference: Whose the expected outputs are; `since`: since which release it fails, where that was asked.
     """
 
@@ -137,6 +140,7 @@ class Draft(msgspec.Struct, frozen=True):
     reference: str = ""
     since: str = ""
     framework: str = ""
+    search: str = ""
 
 
 def draft(workspace: Workspace, name: str, tracker: str = "", issues: Known | None = None) -> Draft:
@@ -169,10 +173,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     runtime = blame.runtime(finding.frontend, told.blame)
     exporter = compilers.exporter(finding.frontend.rpartition("-")[0], library) and not runtime
     body = blame.body(told.blame)
-    wanted = tracker or trackers.default(
-        compilers.frontend_name(runtime, "onnx" if body else library) if runtime else frontend,
-        told.blame.verdict if told.blame else "",
-    )
+    wanted = tracker or searching.tracker(finding.frontend, frontend, told.blame)
     by = blame.route(shown, told.blame)
     quoted = tuple(quoting.quotes(program, shown, outcome))
     line = title(
@@ -193,7 +194,8 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         finding=finding.id,
         tracker=wanted,
         form=trackers.named(wanted).form,
-        title=running.hide(begins + line, hidden),
+        search=searching.address(wanted, program.operator, shown.sure, outcome),
+        title=cut(running.hide(begins + line, hidden), TITLE),
         sentence=re.sub(r"(?<!\.)\.$", "", running.hide(told.sentence, hidden)),
         library=trackers.TITLES.get(library, library),
         framework=trackers.TITLES.get(kind, kind),
@@ -210,7 +212,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
             *_all_the_same(trial),
             *_seldom(trial),
         ),
-        says=running.hide(said(outcome, 1500), hidden) if outcome.verdict in (CRASH, REFUSED) else "",
+        says=running.hide(_says(outcome, told.sentence), hidden),
         model=told.model,
         passing=told.passing if all(len(x) <= WIDE for x in told.passing) else (),
         script=script,
@@ -379,6 +381,12 @@ def _laid(told: Page) -> str:
     return f"{told.blame.verdict}: {told.blame.because}{f'; it is converted by {code}' if code else ''}"
 
 
+def _says(outcome: Outcome, sentence: str) -> str:
+    """Return what a crash says, where the sentence on it has not all of that."""
+    text = said(outcome, 1500) if outcome.verdict in (CRASH, REFUSED) else ""
+    return "" if text in sentence else text
+
+
 def _reference(workspace: Workspace, shown: Choice, library: str) -> str:
     """Say whose the expected outputs are."""
     directory = migrated.folder(workspace.tests_folder, shown.verdict.test)
@@ -447,6 +455,7 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
         finding=f"test {test}",
         tracker=wanted,
         form=of.form,
+        search=searching.address(wanted, program.operator, (), verdict.outcome),
         title=running.hide(f"{of.title}{found.where}: expected output contradicted by {_and(agreeing)}", hidden),
         sentence=f"{found.where} states outputs that {_and(agreeing)} agree to contradict",
         library=library,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from opera import libraries
+from opera.compilers import INFERENCE, KERNEL, OPTIMISATION
 from opera.oracle import comparison, draws, randomness
 from opera.oracle.screens import AGREEING, SINGLE_REFERENCE
 from opera.programs import migrated
@@ -15,6 +16,7 @@ from opera.programs.migrated import Manifest
 from opera.programs.program import JOINED, Program, parse_captured
 from opera.programs.values import NO_DEFAULT
 from opera.programs.verdicts import INCONSISTENT, PASS, SCREENED, UNSTABLE, Outcome
+from opera.report import searching
 from opera.report.programs import drawn, given, lines, short
 from opera.store import tests, verdicts
 from opera.store.folders import kept_outputs
@@ -77,8 +79,10 @@ class Page(msgspec.Struct, frozen=True):
         asked: What other compilers make of the very model that is shown, as blame asked them.
         blame: Which part is wrong, where it was asked.
         since: Since which release it fails, and until which, where `opera bisect` asked.
-        converter: The code that converts the operator, with file and line where they are known.
+        converter: The code that converts the operator, with file and line where they are known; nothing where what comes after
+            the conversion is wrong.
         specification: Addresses.
+        search: Where its tracker is searched for it, before it is filed.
         twins: Other findings that say the same, each with the operator of which they do.
     """
 
@@ -103,6 +107,7 @@ class Page(msgspec.Struct, frozen=True):
     since: str = ""
     converter: str = ""
     specification: tuple[str, ...] = ()
+    search: str = ""
     twins: tuple[tuple[str, str], ...] = ()
 
 
@@ -127,7 +132,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         caller=_caller(program, origin.operator) if reduced and origin else "",
         finished=reduced is None or reduced.finished,
         near=_near(reduced, unknown=not chosen.firm) if reduced else "",
-        values=tried_values(reduced.values, outcome) if reduced else "",
+        values=tried_values(reduced.values, outcome) if reduced and chosen.firm else "",
         model=tuple(lines(program)),
         passing=tuple(lines(parse_captured(reduced.passing).program)) if reduced and reduced.passing else (),
         parameters=tuple(_parameters(program, reduced if chosen.firm else None)),
@@ -139,8 +144,9 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         asked=others,
         blame=laid,
         since=next((x.sentence for x in reversed(since.stored(workspace, names))), ""),
-        converter=_converter(outcome),
+        converter="" if laid is not None and laid.verdict in (KERNEL, OPTIMISATION, INFERENCE) else _converter(outcome),
         specification=tuple(_specification(program)),
+        search=searching.of(finding.frontend, chosen, program.operator, laid),
         twins=tuple(twins.twins(workspace, finding.id, finding.environment)),
     )
 
@@ -201,9 +207,10 @@ def _further(reduced: Reduction) -> str:
 def tried_values(values: Sequence[tuple[str, bool]], outcome: Outcome) -> str:
     """Say with which values it fails, and with which not: `wrong for bias of 0.8, 1.5 and 0.5; right for 0, 1 and left out`.
 
-    Nothing where none of them passes: then no value decides, or nobody tried one that does not.
+    Nothing where none of them passes: then no value decides, or nobody tried one that does not; nor where one is told of both.
     """
-    if all(fails for _, fails in values):
+    sides = [{text for text, fails in values if fails is of} for of in (True, False)]
+    if not sides[1] or sides[0] & sides[1]:
         return ""
     name = values[0][0].partition("=")[0] if "=" in values[0][0] else ""
     words = [

@@ -32,6 +32,10 @@ PRINTED = 20_000
 HEAD, TAIL = 8, 22
 ENDLESS = "Timeout ("
 """What Python's faulthandler prints first of a script that does not end."""
+LOGGED = re.compile(
+    r"[IW]\d{4} [\d:.]+\s+\d+ \S+:\d+\]|WARNING: All log messages before absl|\[\d\d:\d\d:\d\d\] \S+:\d+: Warning:"
+)
+"""How a line begins that glog, absl or TVM writes of something else than a failure."""
 
 
 def script(
@@ -72,7 +76,7 @@ def run(text: str, name: str, python: str) -> Trial:
 
 def excerpt(text: str) -> str:
     """Return what a script printed of its failure: comparisons, and the last traceback, its middle left out."""
-    lines = messages.COLOURS.sub("", text).strip().splitlines()
+    lines = [x for x in messages.COLOURS.sub("", text).strip().splitlines() if not LOGGED.match(x)]
     hangs = next((place for place, line in enumerate(lines) if line.startswith(ENDLESS)), None)
     if hangs is not None:
         return "\n".join(line[:WIDEST] for line in lines[hangs : hangs + HEAD + TAIL])

@@ -213,6 +213,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
         ("the same in", ", ".join(f"{name} ({operator})" for name, operator in told.twins)),
         ("converter", told.converter),
         ("specification", ", ".join(told.specification)),
+        ("search first", told.search),
         ("script", str(workspace.root / x.reproducer) if x.reproducer else f"none yet: opera repro {x.id}"),
     )
     _members(console, workspace, x, told.test)

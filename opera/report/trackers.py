@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
+from urllib.parse import quote_plus
 
 import msgspec
 
@@ -20,18 +22,31 @@ class Tracker(msgspec.Struct, frozen=True):
     """Where issues go: see templates/issues/trackers.toml. `template` is the tracker's name where none is given."""
 
     form: str
+    search: str = ""
     template: str = ""
     title: str = ""
     compilers: tuple[str, ...] = ()
     frontends: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+
+    def searched(self, words: Iterable[str]) -> str:
+        """Return the address of a search for all of some words."""
+        search = self.search or f"{self.form.partition('/new')[0]}?q={{}}"
+        return search.format(quote_plus(" ".join(("is:issue", *words))))
 
 
-def default(frontend: str, laid: str) -> str:
-    """Return the tracker of the part that is wrong: the library's where it is to blame, else the compiler's or exporter's."""
+def default(frontend: str, laid: str, file: str = "") -> str:
+    """Return the tracker of the part that is wrong: the library's where it is to blame, else the compiler's or exporter's.
+
+    Args:
+        file: Of the code of an exporter's that is at fault, from its package on, where it is known.
+    """
     compiler, _, library = frontend.rpartition("-")
+    package = file.partition("/")[0]
     for name, of in trackers().items():
-        if library in of.libraries if laid == part.LIBRARY else frontend in of.frontends or compiler in of.compilers:
+        own = (frontend in of.frontends or compiler in of.compilers) and (not of.packages or package in of.packages)
+        if library in of.libraries if laid == part.LIBRARY else own:
             return name
     raise UsageError(
         f"no form of a tracker is known for {frontend}", fix=f"choose one: --tracker {', '.join(trackers())}"
@@ -66,6 +81,8 @@ def named(name: str) -> Tracker:
 def prefix(name: str, frontend: str) -> str:
     """Return what titles begin with: the tracker's own word, and which frontend of several, or which exporter."""
     tracker, (compiler, _, library) = named(name), frontend.rpartition("-")
+    if tracker.packages:  # of one exporter alone
+        return tracker.title
     if library in tracker.libraries:
         return f"{tracker.title}[{compilers.title(compiler).removeprefix('The ')}] "
     several = len(compilers.get(compiler).FRONTENDS) > 1

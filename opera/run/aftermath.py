@@ -2,8 +2,9 @@
 
 A worker runs many tests. Where one fails that passes in a fresh process and fails again after its predecessors, something
 that ran before it matters. If one predecessor alone makes it fail, and others do not, that one is to blame: the finding is
-its own, and what ran after it in that worker is run again in fresh processes. If the test fails after whatever ran before
-it, or needs several predecessors, it keeps the finding, and their list.
+its own, and what ran after it in that worker is run again in fresh processes. Where it is wrong itself, or dies, in a fresh
+process, that failure is told, which a script shows; else that it spoils what comes after it. If the test fails after whatever
+ran before it, or needs several predecessors, it keeps the finding, and their list.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from typing import Any
 
 import msgspec
 
+from opera import compilers
+from opera.compilers import THREADS
 from opera.pool.interface import JobPool
 from opera.pool.workers import Result
-from opera.programs.verdicts import INCONSISTENT, PASS, Outcome
+from opera.programs.verdicts import FAILURES, INCONSISTENT, PASS, SCREENED, Outcome
+from opera.run.ledger import detailed
 from opera.run.probe import Probe, Question
 from opera.run.tasks import Suspicion, predecessors
 
@@ -24,6 +28,8 @@ SEARCHES = 8
 """Workers of a run in which a culprit is searched; a compiler that leaks state everywhere would cost one for each."""
 CONTROLS = 3
 """Other predecessors that are tried alone: a test that most of them make fail too is itself to blame."""
+FRESH = 3
+"""Processes in which a culprit is run by itself: what writes where it should not may be right in one of them."""
 POISONS = "poisons"
 """Symptom of a test after which others fail in the same process."""
 
@@ -79,6 +85,44 @@ class Aftermath:
                     yield Culprit(name, suspicion, tuple((test, variant) for test, _, variant in parts))
                     break
 
+    def outcome(self, culprit: Culprit, known: str, operator: str, harmed: list[str], where: str) -> Outcome | None:
+        """Return what is told of a culprit: how it fails by itself, if it does; else that it spoils what comes after it.
+
+        None where its verdict tells of it already.
+
+        Args:
+            known: The verdict on it: where its outputs were screened, that they are others is no failure of its own.
+            operator: The victim's.
+            harmed: The tests whose verdict it changed.
+            where: The code that converts its operator.
+        """
+        own = self.by_itself(culprit)
+        if own is None or (known == SCREENED and own.verdict == INCONSISTENT):
+            return poisoning(culprit, operator, harmed, where, self.by_itself(culprit, threads=True))
+        if own.verdict == known:
+            return None
+        return detailed(own, victims=harmed, victim=culprit.victim.name)
+
+    def by_itself(self, culprit: Culprit, *, threads: bool = False) -> Outcome | None:
+        """Return how a culprit fails in fresh processes of its own, which ran nothing before; None where it never does. It runs
+        once in each, for it spoils them for itself as well.
+
+        Args:
+            threads: Whether it is asked with as many threads as the compiler takes by itself; None of one that has no such way.
+        """
+        frontend, (test, _, variant) = culprit.victim.frontend, culprit.name.partition("/")
+        compiler, _, library = frontend.name.rpartition("-")
+        ways = [x.name for x in compilers.ways(compilers.frontend(compiler, library)) if x.kind == THREADS]
+        asked = [
+            Question(
+                frontend=frontend.name, variant=variant, test=test, environment=frontend.environment,
+                fresh=True, way=way,
+            )
+            for way in (ways if threads else [""])
+            for _ in range(FRESH)
+        ]  # fmt: skip
+        return next((x.outcome for x in self._probe.ask(asked) if x.outcome.verdict in FAILURES), None)
+
     def told(self) -> str:
         """Return that some were not searched for, a line; empty where all were."""
         left = len(self._suspicions) - SEARCHES
@@ -126,11 +170,21 @@ def fails_alike(outcome: Outcome, other: Outcome) -> bool:
     return (outcome.verdict, outcome.stage, outcome.symptom) == (other.verdict, other.stage, other.symptom)
 
 
-def poisoning(culprit: Culprit, operator: str, harmed: list[str], where: str) -> Outcome:
-    """Return the outcome of a culprit: `operator` is the victim's, `harmed` are the tests whose verdict it changed."""
+def poisoning(
+    culprit: Culprit, operator: str, harmed: list[str], where: str, threads: Outcome | None = None
+) -> Outcome:
+    """Return the outcome of a culprit that is right by itself.
+
+    Args:
+        operator: The victim's.
+        harmed: The tests whose verdict it changed.
+        threads: How it fails by itself with the compiler's own number of threads.
+    """
     victim = culprit.victim.verdict.outcome
     fails = f"{operator} fails ({victim.verdict} in {victim.stage}: {victim.message[:300]})"
     message = f"once it has run, other tests fail in the same process: {fails}"
+    if threads is not None:
+        message += f"; with the compiler's own number of threads it fails by itself: {threads.message[:300]}"
     details = {
         "tags": ["state-dependent"],
         "victims": harmed,

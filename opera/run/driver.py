@@ -24,7 +24,7 @@ from opera.pool.workers import DONE, STARVED, UNAVAILABLE, Result
 from opera.programs.verdicts import ERROR, FAILURES, PASS, UNSUPPORTED, Job, Limits
 from opera.run import exporters, plan, pools, quota, rejudge, renewal, transitions
 from opera.run.accounts import Accounts
-from opera.run.aftermath import Aftermath, Culprit, poisoning
+from opera.run.aftermath import Aftermath, Culprit
 from opera.run.confirm import Members, confirmed, question, replayed
 from opera.run.groups import describe, groups, unpatched
 from opera.run.ledger import Ledger, verdict_of
@@ -556,6 +556,8 @@ class _Run:
         if item is None or self._over():
             return
         harmed = [f"{x}/{y}" for x, y in culprit.successors if stored.get((x, y)) != before.get((x, y))]
-        outcome = poisoning(culprit, self.ledger.operator(culprit.victim.verdict.test), harmed, where)
-        verdict = verdict_of(target, test, item.operator, variant, outcome)
-        self.ledger.store(msgspec.structs.replace(verdict, confirmation="confirmed"))
+        of, known = self.ledger.operator(culprit.victim.verdict.test), before.get((test, variant), ("", ""))
+        outcome = self.aftermath.outcome(culprit, known[0], of, harmed, where)
+        if outcome is not None:
+            verdict = verdict_of(target, test, item.operator, variant, outcome)
+            self.ledger.store(msgspec.structs.replace(verdict, confirmation="confirmed"))

@@ -24,6 +24,7 @@ from opera.compilers import (
     MADE,
     OPTIMISATION,
     SOURCE,
+    THREADS,
     Way,
 )
 from opera.errors import NoAnswer
@@ -54,6 +55,7 @@ from opera.triage.others import here as others_here
 from opera.triage.part import (
     AS_FOUND,
     CONSTANTS,
+    EXPORTER,
     GONE,
     INPUTS,
     LIBRARY,
@@ -70,7 +72,7 @@ from opera.triage.sentence import NO_CONSTANT
 from opera.triage.shrink import smaller
 
 NOWHERE = Provenance("blame", "", "")
-RULES = 9
+RULES = 10
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
 
 
@@ -152,11 +154,19 @@ def body(laid: Blame | None) -> str:
 
 
 def converter(laid: Blame) -> str:
-    """Return the code that is to blame for a conversion, with file and line, where it is known and not in the reason."""
-    known = next((x for x in laid.evidence if x.kind == SOURCE), None) if laid.verdict == CONVERSION else None
+    """Return the code that is to blame for a conversion or an export, with file and line; nothing where the reason has it."""
+    known = next((x for x in laid.evidence if x.kind == SOURCE), None)
+    known = known if laid.verdict in (CONVERSION, EXPORTER) else None
     if known is None or known.shows in laid.because:
         return ""
     return ": ".join(filter(None, (known.shows, known.remark)))
+
+
+def file(laid: Blame | None) -> str:
+    """Return the file of the one function by which an exporter translates wrongly, from its package on; else nothing."""
+    exports = laid is not None and laid.verdict == EXPORTER
+    found = re.search(r"\((\S+\.py):\d+\)", converter(laid)) if exports and laid is not None else None
+    return found[1] if found else ""
 
 
 def runtime(frontend: str, laid: Blame | None) -> str:
@@ -271,7 +281,7 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
     route = next((x for x in frontend.VARIANTS if x.name == about.variant), frontend.VARIANTS[0])
     found = [Ask(AS_FOUND, "as it was found", about.judged(insist=about.seen.verdict == UNSTABLE))]
     early = about.seen.stage == "load"
-    ways = [x for x in compilers.ways(frontend) if not early or x.stage == "load"]
+    ways = [x for x in compilers.ways(frontend) if x.kind != THREADS and (not early or x.stage == "load")]
     ways = [x for x in ways if not x.artefacts or route.artefact in x.artefacts]
     decides = tuple(_read_as(deciding.key(x)) for x in about.deciding)
     asked_by = (x for x in ways if x.kind not in (MADE, LOWERED))

@@ -18,6 +18,7 @@ from opera.oracle.screens import SINGLE_REFERENCE
 from opera.programs.program import Instance, Program
 from opera.programs.verdicts import INCONSISTENT, NEWER, UNSTABLE, Outcome
 from opera.store.rows import Verdict
+from opera.triage import part
 from opera.triage.conditions import dtypes
 from opera.triage.conditions.deciding import named
 from opera.triage.reduction import Reduction
@@ -35,6 +36,7 @@ CONTRADICTED = "what is told to decide is not, or not all, that does"
 DOCUMENTED = "documented-limit"
 """Tag of a finding that the compiler's own documentation answers (opera.compilers.limits)."""
 NO_ORDINARY = "none passes, and none that fails is an ordinary call"
+WEAK = "its reduction did not end, hardly a program near it passes, and nobody knows which part is wrong: too little is known"
 NOT_SHOWN = "its script showed it in"
 """How the doubt begins that the script of what ends its process, or varies, may not show it."""
 UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
@@ -47,7 +49,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         tags: Of the finding.
         confirmed: How many members, or reductions of them, failed again in a fresh process.
-        alone: Whether a member fails without others before it.
+        alone: Whether a member fails without others before it; `spoils`: whether it is others that fail after it.
         settled: Whether something besides the library's reference shows that what is expected is right.
         needs: Of what is newer than the compiler knows: operator and version (`Mod 28, where it declares opset 27`).
         large: What its program being larger than it need be says against it (`too_large`), or nothing.
@@ -56,6 +58,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         unexplained: How many near programs fail, and pass, where it is not told why (`unexplained`); else None.
         contradicted: What speaks against what is told of when it fails (`contradicted`), or nothing.
         beside: Whether one that passes and differs in little is shown beside: then all that is told is told of this program.
+        weak: Whether three things are wanting together (`weak`).
         dying: Who fails on its program, too, where nobody is known to run it, or nothing.
         alike: Who gives the same answer as the compiler, where no more implementations give the expected one, or nothing.
         odd: Whether NaN is expected where finite numbers are given.
@@ -68,6 +71,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     tags: Collection[str]
     confirmed: int
     alone: bool
+    spoils: bool = False
     settled: bool
     needs: str = ""
     large: str = ""
@@ -76,6 +80,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     unexplained: tuple[int, int] | None = None
     contradicted: str = ""
     beside: bool = False
+    weak: bool = False
     dying: str = ""
     alike: str = ""
     odd: bool = False
@@ -88,7 +93,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 def doubts(of: Standing) -> Iterator[str]:
     """Yield what speaks against filing a finding, a clause each."""
     if not of.alone:
-        yield "no test shows it alone: it fails only after others in the same process"
+        what = "others fail after it" if of.spoils else "it fails only after others"
+        yield f"no test shows it alone: {what} in the same process"
     if READS_AS_REFUSAL in of.tags:
         yield "its words read as a refusal: if the documentation does not promise it, this asks for a feature"
     elif of.refused:
@@ -124,6 +130,8 @@ def doubts(of: Standing) -> Iterator[str]:
         yield f"{UNEXPLAINED}: {failing} near programs fail, {apart if passing else NO_ORDINARY}"
     elif of.contradicted and not of.beside:
         yield of.contradicted
+    elif of.weak:
+        yield WEAK
 
 
 def too_large(finding: str, program: Program, finished: bool | None) -> str:
@@ -186,6 +194,13 @@ def contradicted(of: Reduction, told: Collection[str]) -> str:
         if says
         else ""
     )
+
+
+def weak(of: Reduction, laid: str) -> bool:
+    """Whether little is known of a reduction in three ways at once: it did not end, one near program passes at most, and it is
+    not known which part of the compiler is wrong (`laid`).
+    """
+    return not of.finished and of.near[1] <= 1 and laid == part.UNKNOWN
 
 
 def right_as_float32(deciding: Collection[str]) -> bool:

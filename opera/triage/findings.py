@@ -18,6 +18,7 @@ from opera.oracle.screens import AGREEING, SINGLE_REFERENCE
 from opera.programs.program import JOINED, Program, operators_of, parse
 from opera.programs.values import Message, Tensor
 from opera.programs.verdicts import INCONSISTENT, NEWER, PASS, UNSTABLE, Outcome
+from opera.run.aftermath import POISONS
 from opera.store import examined, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.tests import Origin
@@ -33,10 +34,11 @@ from opera.triage.doubts import (
     doubts,
     right_as_float32,
     too_large,
+    weak,
 )
 from opera.triage.evidence import ALIKE
 from opera.triage.known import Mark
-from opera.triage.part import LIBRARY, listed
+from opera.triage.part import LIBRARY, UNKNOWN, listed
 from opera.triage.reproducers.choice import Choice, alone, choose
 from opera.triage.sentence import READS_AS_REFUSAL, bare, drawn, reads_as_refusal, sentence
 from opera.triage.shrink import simpler, smaller
@@ -219,10 +221,10 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         tags.add("passes-as-constants")
     if not known.both.isdisjoint((x.finding, x.test) for x in group):
         tags.add(TWO_CAUSES)
-    if reads_as_refusal(chosen.verdict.outcome, _dtypes(chosen)):
+    script, laid = f"{REPRODUCERS}/{name}.py", known.blame(name, chosen.verdict)
+    if reads_as_refusal(chosen.verdict.outcome, _dtypes(chosen)) and not lawful.by_route(chosen, laid):
         tags.add(READS_AS_REFUSAL)
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
-    script, laid = f"{REPRODUCERS}/{name}.py", known.blame(name, chosen.verdict)
     settled = SINGLE_REFERENCE in tags and (_agreed(workspace, chosen, laid) or _settled(chosen, laid))
     again = len({x.test for x in group if x.confirmation == "confirmed"})
     confirmed = max(again, chosen.reduction is not None)  # a reduction is stored once it failed in a fresh process
@@ -263,12 +265,14 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     confirmed=confirmed,
                     needs=needs,
                     alone=any(map(alone, group)),
+                    spoils=shown.symptom == POISONS,
                     settled=settled,
                     large=large,
                     gone=laid.gone if laid else "",
                     unexplained=None if chosen.firm or blame.body(laid) else chosen.unexplained,
                     contradicted="" if chosen.firm or blame.body(laid) else chosen.contradicted,
                     beside=of is not None and of.passing is not None,
+                    weak=of is not None and weak(of, laid.verdict if laid else UNKNOWN),
                     behind="" if of is None else of.behind,
                     dying=lawful.dying(chosen, laid),
                     alike=_alike(chosen, laid),

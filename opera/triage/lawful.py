@@ -67,5 +67,13 @@ def refused(chosen: Choice, laid: Blame | None) -> str:
     return listed([routes.by(x) for x in sorted(says)]) if apart else ""
 
 
+def by_route(chosen: Choice, laid: Blame | None) -> bool:
+    """Whether the same frontend runs what is shown as expected where it is given the library's own model in another way: then
+    it does what it says that it does not support. A file that an exporter made may be of other operators.
+    """
+    asked = laid.evidence if laid is not None and chosen.verdict.variant in routes.OWN else ()
+    return any(x.kind == ROUTE and x.right and not x.lucky and x.way.rpartition(" ")[2] in routes.OWN for x in asked)
+
+
 def _library(chosen: Choice) -> str:
     return chosen.verdict.frontend.rpartition("-")[2]

@@ -17,6 +17,7 @@ from opera.compilers import (
     EACH,
     FILE,
     INFERENCE,
+    INTERFACE,
     KERNEL,
     LAWFUL,
     LESS,
@@ -127,8 +128,9 @@ def decide(
        operator by itself does not give what numpy gives, that is named (INFERENCE, where its shape is inferred wrongly). Run
        by other code of the compiler's own, only what is right tells: both may have one fault. No importer changes the model,
        and it is wrong with optimisations off, too: the KERNEL.
-    8. It is raised while the model is converted, or names a place in the compiler's sources: that place's part. An operator
-       by itself dies, varies, or fails in the same words: the KERNEL.
+    8. It is raised while the model is converted, or names a place in the compiler's sources: that place's part; INFERENCE, if
+       what the importer makes of the model without shapes is right, run apart. An operator by itself dies, varies, or fails in
+       the same words: the KERNEL.
     9. It passes by two of these, which have the same kernels: other routes into the same compiler, not if by luck, where it
        fails of several elements; with constants for the shapes, axes and the like that the failing model has as inputs:
        CONVERSION. One is not enough: what is made of it may be other operators.
@@ -198,16 +200,22 @@ def decide(
             return part, f"its {now.symptom} is {told} in {found.way}"
     if now.stage != "load" and wrong:
         return CONVERSION, f"what the importer made is wrong already: {wrong[0]}"
+    part, where = next(((x, at) for pattern, x in places.items() if (at := _place(pattern, now)) is not None), ("", ""))
+    raised = f"; it is raised in {where}" if where and part == KERNEL else ""
     for found in (*apart, *by[OWN]):
         if now.stage != "load" and found.right:
-            return _by_itself(by[NODE]) or (KERNEL, f"what the importer made is right: {found.way}")
+            return _by_itself(by[NODE]) or (KERNEL, f"what the importer made is right: {found.way}{raised}")
     if native and now.stage == "infer" and (plain := next((x for x in by[LESS] if not x.right), None)) is not None:
         return KERNEL, f"no importer changes the model, and it fails with {plain.way}, too"
-    part = next((part for pattern, part in places.items() if re.search(pattern, _told(now))), "")
+    unshaped = next((x for x in apart if x.right and now.stage == "load"), None)
+    if unshaped and not _says(CONVERSION, places, now):
+        return INFERENCE, f"it is raised where a type is inferred, and {unshaped.way}, is right"
     if part == INFERENCE:
         return part, "it is raised where an operator's type is inferred, of sizes that are not known before it runs"
+    if part == INTERFACE:
+        return part, "it is raised where values are handed in or out, and not where they are computed"
     if part:
-        return part, f"it names a place of the {part} in the compiler's sources"
+        return part, f"it names a place of the {part} in the compiler's sources{f' ({where})' if where else ''}"
     for found in by[EACH]:
         if now.stage != "load" and _dies_alike(found.outcome, now):
             return KERNEL, f"an operator fails so by itself: {found.way}"
@@ -310,6 +318,10 @@ def _still(now: Outcome, seen: Outcome) -> bool:
     return alike and (now.symptom == seen.symptom or now.verdict in (INCONSISTENT, UNSUPPORTED))
 
 
+REPORTED = re.compile(r"\ACheck 'false' failed at \S+\n(?=(?s:.*)(?:failed at|Exception from) \S)")
+"""Where OpenVINO tells of an exception that it caught, before the place of that."""
+
+
 def _told(outcome: Outcome) -> str:
     """Return what a failure says of where it was raised: the message, and the compiler's own frames."""
     if outcome.verdict == INCONSISTENT:
@@ -319,7 +331,26 @@ def _told(outcome: Outcome) -> str:
         return "\n".join(line for line in said if "Warning:" not in line)
     frames = outcome.seen.frames if outcome.seen is not None else ()
     own = [frame for frame in frames if not frame.startswith("opera.")]
-    return "\n".join([outcome.message, *own])
+    return "\n".join([REPORTED.sub("", outcome.message), *own])
+
+
+def _place(pattern: str, outcome: Outcome) -> str | None:
+    """Return the innermost place that a pattern has among those that a failure names, a file of Python's before others, which
+    many share: `tvm/topi/scan.py:107`. Nothing where no word of it is one, None where it names none that the pattern has.
+    """
+    text = _told(outcome)
+    if not re.search(pattern, text):
+        return None
+    words = (x.rstrip(".:") for line in text.splitlines() for x in re.split(r"[\s\"'()\[\],]+", line))
+    found = [x for x in words if re.search(pattern, x) and re.search(r"\w[./]\w", x)]
+    last = next((x for x in reversed(found) if re.search(r"\.py\b", x)), found[-1] if found else "")
+    return re.sub(r"^/\w+/(?=src/)|:[^:/]*(?=:\d+$)", "", last)
+
+
+def _says(part: str, places: Mapping[str, str], outcome: Outcome) -> bool:
+    """Whether what a failure says names a place of a part, whoever called that."""
+    said = msgspec.structs.replace(outcome, seen=None)
+    return any(_place(pattern, said) is not None for pattern, x in places.items() if x == part)
 
 
 COMPARED = ("shape", "dtype", "nan-mask", "value")

@@ -12,7 +12,7 @@ import msgspec
 
 from opera.oracle.draws import CONSTANT
 from opera.oracle.manner import ALL, SHOWN, kind
-from opera.oracle.messages import cause, one_line, short
+from opera.oracle.messages import cause, of_operator, one_line, short
 from opera.programs import verdicts
 from opera.programs.program import JOINED
 from opera.programs.verdicts import Outcome
@@ -98,8 +98,14 @@ TELLS = 3
 """Words of a line that says something by itself."""
 LONG = re.compile(r"\([^()]{24,}\)|\[[^\[\]]{24,}\]")
 """What stands in brackets, and is too long for a title."""
+NUMBERED = re.compile(r"\s*Node number \d+ \((\w+)\) (failed to \w+)\.?")
+"""Which node of a file an interpreter of TensorFlow Lite gives up at."""
+RAISED = re.compile(r"^(?:[\w.+-]+/)+[\w.+-]+\.\w+:\d+:? (?=\S)")
+"""File and line in which native code raised, before its words."""
 SHORT = 90
 """Characters of a message that a title quotes."""
+FEW = 12
+"""So many more are not worth that it is cut."""
 LENGTH = 160
 """Characters of a message that a sentence quotes."""
 DENORMAL, FAR, BITS = 2.0**-126, 1e20, 2**16
@@ -285,9 +291,13 @@ def _drawn_of(outcome: Outcome, what: str) -> str:
 
 
 def _begins(outcome: Outcome) -> str:
-    """Return the first sentence of what a crash says, shortened at a word: of several lines the first that says something."""
+    """Return the first sentence of what a crash says, shortened at a word: of several lines the first that says something.
+
+    Which node of a file it is about, by its number, is nothing for a title, nor in which line of which file it is raised.
+    """
+    outcome = _of(outcome, _unnumbered(_words(outcome)))
     text = said(outcome, LENGTH)
-    if len(text) <= SHORT:
+    if len(text) <= SHORT + FEW:
         return text.rstrip(".")
     lines = (cause(outcome.message) or outcome.message).splitlines()
     told = (
@@ -306,14 +316,29 @@ def _begins(outcome: Outcome) -> str:
     return re.sub(r"(?:\s+(?:for|of|in|the|a|to|with|and|or|at|from|by|is|are))+$", "", cut.rstrip(" ,:;")) + "…"
 
 
+def _words(outcome: Outcome) -> str:
+    """Return what a crash says of its cause: of several operators that fail, of the one that it was laid to."""
+    message = of_operator(outcome.message, outcome.conversion_function.partition("@")[0])
+    return cause(message) or message
+
+
+def _unnumbered(text: str) -> str:
+    rest = NUMBERED.sub("", RAISED.sub("", text)).strip()
+    return rest if re.search(r"\w", rest) else NUMBERED.sub(r"\1 \2", text).strip()
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text of so many characters at most, cut at a word."""
+    return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0].rstrip(" ,:;(") + "…"
+
+
 def _of(outcome: Outcome, message: str) -> Outcome:
     return msgspec.structs.replace(outcome, message=message)
 
 
 def said(outcome: Outcome, most: int = LENGTH) -> str:
     """Return what a crash says of its cause, on one line, with its type where that says more than that it failed."""
-    lines = (cause(outcome.message) or outcome.message).splitlines()
-    text = short(one_line("\n".join(dict.fromkeys(lines)))).strip(" :")
+    text = short(one_line("\n".join(dict.fromkeys(_words(outcome).splitlines())))).strip(" :")
     text = text if len(text) <= most else text[: most - 3].rsplit(" ", 1)[0].rstrip(" ,:;(") + " ..."
     name = outcome.symptom.rpartition(".")[2]
     if name == "KeyError" and TABLE.search(outcome.location) and re.fullmatch(r"'[^']*'", text):

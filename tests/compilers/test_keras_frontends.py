@@ -28,6 +28,7 @@ from opera.oracle.comparison import compare
 from opera.programs.case import remembered
 from opera.programs.migrated import read_values
 from opera.programs.program import Captured, Provenance
+from opera.programs.values import Named
 
 needs_tflite = pytest.mark.skipif(find_spec("tflite") is None, reason="the package tflite reads TFLite's models")
 FROM_TFLITE = pytest.param(tvm, "tflite", id="tvm-tflite", marks=needs_tflite)
@@ -249,3 +250,15 @@ def test_mnns_converter_keeps_the_names_of_the_operators_that_a_layer_is_made_of
     case, _ = make("tflite", "keras.layers.SeparableConv2D", {"filters": 1, "kernel_size": 1}, inputs=image)
     stage, told = run(mnn, msgspec.structs.replace(case, way="operators"))
     assert stage == "load" and {"DEPTHWISE_CONV_2D", "CONV_2D"} <= set(str(told).split())
+
+
+def test_of_several_operators_that_fail_the_first_of_the_graph_is_told(make, run, monkeypatch):
+    """Imag fails for FFT does, which is given float64: OpenVINO lists both, by the alphabet."""
+    pair = (Named("keras.input", "x.0"), Named("keras.input", "x.1"))
+    monkeypatch.setattr(
+        sys.modules[__name__], "instance", partial(instance, context={"call": {"args": ["x"], "kwargs": []}})
+    )
+    case, _ = make("live", "keras.ops.fft", {"x": pair}, **{"x.0": X, "x.1": X})
+    stage, error = run(openvino, case)
+    assert stage == "load" and "-- Imag with a message" in str(error)
+    assert openvino.FRONTENDS["keras"].conversion_function(case, error).startswith("FFT@fft_base.cpp:")

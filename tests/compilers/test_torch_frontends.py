@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import subprocess
 import sys
 from functools import partial
@@ -16,7 +17,9 @@ torch = pytest.importorskip("torch")
 
 from opera.compilers import Case, executorch, inductor, litert, onnxexport, torchexport  # noqa: E402
 from opera.compilers.openvino import compiler as openvino  # noqa: E402
+from opera.compilers.openvino.evaluate import SHAPELESS  # noqa: E402
 from opera.compilers.shared import torch_operators  # noqa: E402
+from opera.compilers.shared.packing import Read  # noqa: E402
 from opera.compilers.tvm import compiler as tvm  # noqa: E402
 from opera.libraries.torch import calls as torch_calls  # noqa: E402
 from opera.libraries.torch import library  # noqa: E402
@@ -284,4 +287,28 @@ def test_openvino_is_given_modules_in_the_mode_that_they_are_in():
 def test_an_exported_file_is_run_by_others_that_read_onnx(way, make, run):
     case, expected = make("live", "torch.exp", X)
     stage, outputs = run(onnxexport, msgspec.structs.replace(case, way=way))
+    assert stage == "done" and compare(expected, outputs, case.outputs, None, None).symptom == "", outputs
+
+
+@pytest.mark.parametrize(
+    ("operator", "args", "given", "told"),
+    [
+        ("torch.special.erfcx", (X,), {}, r"onnxscript/function_libs/torch_lib/ops/special\.py:\d+ aten_special_erfcx"),
+        ("torch.repeat_interleave", (torch.tensor([1, 2]),), {"output_size": 3}, r"onnxscript/\S+ aten_repeat_\w+_Tensor"),
+    ],
+)  # fmt: skip
+def test_which_function_translates_what_is_exported_is_known_where_it_raises_too(
+    operator, args, given, told, make, run
+):
+    case, _ = make("live", operator, *args, **given)
+    stage, error = run(onnxexport, msgspec.structs.replace(case, way=onnxexport.DECOMPOSED.name))
+    assert stage == "load" and isinstance(error, Read) and re.fullmatch(told, str(error)), error
+
+
+@pytest.mark.parametrize("artefact", ["pt2", "live"])
+def test_what_no_type_inference_stops_is_right_as_numpy_has_it(artefact, make, run):
+    """Reflection over an empty batch: OpenVINO asks of all axes whether they can be reflected."""
+    case, expected = make(artefact, "torch.nn.functional.pad", torch.ones(0, 2, 3), (1, 1), mode="reflect")
+    assert run(openvino, case)[0] == "load"
+    stage, outputs = run(openvino, msgspec.structs.replace(case, way=SHAPELESS))
     assert stage == "done" and compare(expected, outputs, case.outputs, None, None).symptom == "", outputs

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opera.oracle.messages import GAP, LONGEST, cause, identifying, one_line, says, several, short
+from opera.oracle.messages import GAP, LONGEST, cause, identifying, of_operator, one_line, says, several, short
 
 OPENVINO = """Exception from src/inference/src/cpp/core.cpp:84:
 Check 'false' failed at src/frontends/common_translators/src/unconverted_ops_report.cpp:151:
@@ -126,6 +126,25 @@ None constant cannot be converted to OpenVINO opset and should be removed by con
 Summary:
 -- Conversion is failed for: SequenceMark, aten::normal, prim::Constant
 """
+
+
+SEVERAL = """FrontEnd API failed with OpConversionFailure:
+Model wasn't fully converted. Failed operations detailed log:
+-- FFT with a message:
+FFT op input element type must be f32
+
+-- Imag with a message:
+Imag operation expects complex type tensor on input.
+
+Summary:
+-- Conversion is failed for: FFT, Imag
+"""
+
+
+def test_of_several_operators_that_fail_what_is_said_of_one_is_told():
+    assert cause(of_operator(SEVERAL, "FFT")) == "FFT op input element type must be f32"
+    assert cause(of_operator(SEVERAL, "Imag")) == "Imag operation expects complex type tensor on input."
+    assert of_operator(SEVERAL, "Real") == SEVERAL and of_operator(LEFT_OVER, "") == LEFT_OVER
 
 
 def test_what_is_left_over_of_an_operator_says_nothing_beside_the_operator_that_failed():

@@ -14,13 +14,14 @@ from drafted import ABOUT, FINDING, WRONG, drafted
 from filled import floats
 
 from opera import compilers, resources
+from opera.compilers import SOURCE
 from opera.errors import UsageError
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import ABORT, CRASH, DISPUTED, INCONSISTENT, NEWER, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.report import draft as stage
-from opera.report import others, running, terminal, trackers
+from opera.report import others, running, searching, terminal, trackers
 from opera.report.draft import Draft
 from opera.report.page import page
 from opera.report.summary import summarise
@@ -31,9 +32,10 @@ from opera.triage.blame import Blame
 from opera.triage.evidence import Evidence
 from opera.triage.findings import findings
 from opera.triage.known import Entry, Known
-from opera.triage.part import LIBRARY
+from opera.triage.part import EXPORTER, LIBRARY
 from opera.triage.reproducers.reproducer import Exhibit
 from opera.triage.reproducers.scripts import Trial
+from opera.triage.sentence import cut
 
 HEADINGS = {
     "tvm": ["### Expected behavior", "### Actual behavior", "### Environment", "### Steps to reproduce", "### Triage"],
@@ -42,7 +44,7 @@ HEADINGS = {
     "onnxruntime": ["### Describe the issue", "### To reproduce", "### Urgency", "### Platform", "### Execution Provider"],
     "opencv": ["### System Information", "### Detailed description", "### Steps to reproduce"],
     "iree": ["### What happened?", "### Steps to reproduce your issue", "### Version information"],
-    **{key: ["**Expected**", "**To reproduce**", "**Versions**"] for key in ("tract", "litert", "litert-torch")},
+    **{key: ["**Expected**", "**To reproduce**", "**Versions**"] for key in ("tract", "litert", "litert-torch", "onnxscript")},
     "mnn": ["# Platform", "# Github Version", "# Compiling Method", "# Build Log"],
     "tensorrt": ["## Description", "## Environment", "## Steps To Reproduce"],
     "torch-tensorrt": ["## Bug Description", "## To Reproduce", "## Expected behavior", "## Environment"],
@@ -65,7 +67,8 @@ def test_a_finding_becomes_an_issue_whose_script_fails_as_pasted(workspace, tmp_
     text = stage.render(found)
     assert found.tracker == "onnxruntime" and not found.not_to_file
     assert found.title == "Add: wrong value, C[1] is 22 instead of 23"
-    for part in (*HEADINGS["onnxruntime"], "`test_add_planted`", "ONNX's own tests", "1.31", "opset 14", "not reduced"):
+    for part in (*HEADINGS["onnxruntime"], "`test_add_planted`", "ONNX's own tests", "1.31", "opset 14", "not reduced",
+                 "https://github.com/microsoft/onnxruntime/issues?q=is%3Aissue+Add -->"):  # fmt: skip
         assert part in text, part
     (tmp_path / "pasted.py").write_text(sections(text))
     done = subprocess.run([sys.executable, "pasted.py"], cwd=tmp_path, capture_output=True, text=True)
@@ -205,6 +208,25 @@ def test_the_tracker_is_whose_part_is_wrong(workspace):
     assert named == {x.template or name for name, x in trackers.trackers().items()} and set(trackers.trackers()) == set(
         HEADINGS
     )
+
+
+def test_what_the_functions_of_a_package_translate_goes_to_its_own_tracker():
+    place = "aten_erfcx (onnxscript/function_libs/torch_lib/ops/special.py:106)"
+    for verdict, shown, wanted in (
+        (EXPORTER, place, "onnxscript"),
+        (EXPORTER, place.replace("onnxscript/function_libs", "torch/onnx"), "pytorch"),
+        (EXPORTER, "", "pytorch"),
+        ("kernel", place, "onnxruntime"),
+    ):
+        rows = (Evidence("the code that translates it", shown, kind=SOURCE),) if shown else ()
+        laid = Blame(FINDING, "e", "t", verdict, "so", rows)
+        assert searching.tracker("onnxexport-torch", "onnxexport-torch", laid) == wanted, (verdict, shown)
+    assert trackers.prefix("onnxscript", "onnxexport-torch") == "[torchlib] "
+
+
+def test_a_long_title_is_cut_at_a_word():
+    text = cut("word " * 40, stage.TITLE)
+    assert text == f"{'word ' * 30}word…" and len(text) <= stage.TITLE and cut("short", stage.TITLE) == "short"
 
 
 def test_a_disputed_test_is_drafted_against_the_librarys_tests(workspace):
@@ -430,3 +452,15 @@ def test_a_report_says_how_what_is_not_reduced_goes_on(workspace):
         found = [msgspec.structs.replace(x, doubts=doubts) for x in report.findings]
         told.append("opera reduce all (1 not" in terminal.render(msgspec.structs.replace(report, findings=found)))
     assert told == [False, True]
+
+
+def test_what_libraries_log_of_other_things_is_not_what_a_script_shows():
+    logged = [
+        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
+        "I0000 00:00:1795474294.172989    9146 cudart_stub.cc:31] Could not find cuda drivers on your machine",
+        "[22:35:08] /project/src/target/llvm/codegen_cpu.cc:1183: Warning: Unknown pragma pragma_scope",
+    ]
+    assert (
+        running.excerpt("\n".join([*logged, "infer: InternalError: std::bad_alloc"]))
+        == "infer: InternalError: std::bad_alloc"
+    )

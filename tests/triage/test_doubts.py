@@ -18,6 +18,7 @@ from opera.triage.doubts import (
     stated,
     too_large,
     unexplained,
+    weak,
 )
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL
@@ -43,6 +44,7 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("no other implementation", {"tags": (SINGLE_REFERENCE,)}),
         ("fresh process", {"confirmed": 0}),
         ("only after others", {"alone": False}),
+        ("others fail after it", {"alone": False, "spoils": True}),
         ("only after others", {"alone": False, "large": "it is not reduced"}),
         ("not reduced", {"large": "it is not reduced"}),
         ("59 near programs fail, 2 pass", {"unexplained": (59, 2)}),
@@ -53,6 +55,7 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("as TorchScript the compiler says that it does not support", {"refused": "as TorchScript"}),
         ("its script showed it in 1 of 3 runs", {"shown": (1, 3)}),
         ("documented limit, so it may be closed as known: 32 bits", {"limit": "32 bits"}),
+        ("nobody knows which part is wrong", {"weak": True}),
         ("without input mask the compiler says that it does not support", {"behind": "input mask"}),
     ],
 )
@@ -172,3 +175,17 @@ def test_where_nothing_is_told_an_ordinary_call_must_fail(usual, wanted):
     found = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), near=(9, 0), usual=usual)
     assert unexplained(found, ()) == wanted
     assert unexplained(found, ("a 0-d input",)) is None
+
+
+@pytest.mark.parametrize(
+    ("finished", "near", "laid", "wanted"),
+    [
+        (False, (12, 1), "unknown", True),
+        (True, (12, 1), "unknown", False),
+        (False, (12, 2), "unknown", False),
+        (False, (12, 0), "conversion", False),
+    ],
+)
+def test_three_weak_things_together_are_a_doubt(finished, near, laid, wanted):
+    of = Reduction("F", "e", "f", "v", "t", {}, Outcome(INCONSISTENT), near=near, finished=finished)
+    assert weak(of, laid) is wanted

@@ -15,7 +15,7 @@ from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, Outcome
 from opera.triage.blame import Blame
 from opera.triage.evidence import Evidence
-from opera.triage.lawful import dying, invalid, optional, refused
+from opera.triage.lawful import by_route, dying, invalid, optional, refused
 from opera.triage.part import OTHER, ROUTE, shows
 from opera.triage.reducer.asking import captured
 from opera.triage.reduction import Reduction
@@ -119,3 +119,18 @@ def test_that_a_schema_does_not_require_what_is_left_out_is_quoted() -> None:
     assert "not specified" in said.text, "where a sentence says what becomes of it, that is quoted"
     concat = Instance("onnx", "Concat", {}, (), ("y",), {"opset": {"": 13}})
     assert not [x for x in schemas.quotes(concat, ["axis"], Wrong(omitted=("axis",))) if "required" in x.text]
+
+
+def test_what_the_same_frontend_runs_when_it_is_given_the_model_otherwise_it_supports() -> None:
+    def runs(route: str, verdict: str, variant: str = "live", remark: str = "") -> bool:
+        chosen = shown("openvino-keras", says="No conversion rule found for operations: ComplexTypeMark")
+        failed = msgspec.structs.replace(chosen.verdict, variant=variant)
+        row = Evidence(f"openvino-keras by its variant {route}", shows(Outcome(verdict)), remark, ROUTE)
+        return by_route(Choice(failed, failed), Blame("F1", "e", "t", "unknown", "", (row,)))
+
+    assert runs("saved-model", "pass") and not runs("saved-model", "crash") and not runs("saved-model", "unsupported")
+    assert not runs("saved-model", "pass", remark="with several elements it fails: wrong"), "of one element it is luck"
+    assert not runs("onnx", "pass") and not runs("saved-model", "pass", "onnx"), (
+        "an exporter made other operators of it"
+    )
+    assert not by_route(shown("openvino-keras"), None)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from opera.compilers import EACH, NODE, OWN
-from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, UNSUPPORTED, Outcome
+import msgspec
+
+from opera.compilers import APART, EACH, NODE, OWN, tflite
+from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, UNSUPPORTED, Outcome, Seen
 from opera.triage import evidence, part
 from opera.triage.blame import Subject
 from opera.triage.part import AS_FOUND, OTHER, Tried
@@ -71,3 +73,36 @@ def test_a_death_is_one_by_any_signal_and_its_frames_are_no_place() -> None:
     assert found == ("unknown", "what was tried does not tell")
     varies = part.decide(WRONG, [Tried(AS_FOUND, "now", Outcome(UNSTABLE, "infer"))], {}, exporter=False)
     assert "otherwise" not in varies[1]  # memory that nobody wrote may stay
+
+
+def test_a_place_in_its_sources_is_named_and_none_that_only_reports_one() -> None:
+    """What Relax's own inference took and topi does not is lowered wrongly; OpenVINO tells where it caught an exception."""
+    seen = Outcome(
+        CRASH,
+        "compile",
+        "IndexError",
+        "out of range",
+        seen=Seen(frames=("tvm/relax/utils.py:f:3", "tvm/topi/scan.py:g:107", "/project/src/topi/x.cc:h:9")),
+    )
+    places = {r"\btopi\b": "kernel", r"frontends/": "conversion"}
+    for tried in ([], [Tried(APART, "numpy", RIGHT)]):
+        verdict, because = part.decide(seen, [Tried(AS_FOUND, "now", seen), *tried], places, exporter=False)
+        assert verdict == "kernel" and "tvm/topi/scan.py:107" in because
+    reported = "Check 'false' failed at src/frontends/report.cpp:1:\nSummary:\n-- x failed with: Check 'a < b' failed at {}:94:"
+    for place, verdict in (
+        ("src/core/shape_inference/pad.hpp", "type inference"),
+        ("src/frontends/pad.cpp", "conversion"),
+    ):
+        called = Seen(frames=("openvino/frontends/frontend.py:convert:18",))  # of its Python: it called what raised
+        died = msgspec.structs.replace(crash("load", reported.format(place)), seen=called)
+        for apart, wanted in ((RIGHT, verdict), (WRONG, "conversion")):
+            tried = [Tried(AS_FOUND, "now", died), Tried(APART, "the model without shapes", apart)]
+            assert part.decide(died, tried, places, exporter=False)[0] == wanted, (place, apart)
+
+
+def test_a_wrapper_that_hands_out_no_tensor_of_no_bytes_is_no_kernel() -> None:
+    refused = Outcome(CRASH, "infer", "ValueError", "Invalid tensor size.")
+    found = part.decide(refused, [Tried(AS_FOUND, "now", refused)], tflite.PLACES, exporter=False)
+    assert found[0] == "interface"
+    other = Outcome(CRASH, "infer", "RuntimeError", "x.cc:1 Invalid tensor size. Node number 1 (ADD) failed to invoke.")
+    assert part.decide(other, [Tried(AS_FOUND, "now", other)], tflite.PLACES, exporter=False)[0] == "unknown"

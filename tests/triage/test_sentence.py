@@ -347,7 +347,9 @@ def test_who_raises_what_nobody_raises_but_on_purpose_refuses():
 
 
 def test_a_title_ends_before_a_quotation_that_would_not_be_closed():
-    says = "The number of dequantization scale elements '1' must match the input shape dimension '2', or be 1"
+    says = (
+        "The number of dequantization scale elements '1' must match the input shape dimension '2', or else it must be 1"
+    )
     told = title("QLinearConv", Outcome(CRASH, "load", "RuntimeError", says))
     assert told.endswith("must match the input shape dimension '2'…")
 
@@ -427,3 +429,17 @@ def test_a_title_has_the_first_part_of_a_long_route():
     assert "as TorchScript it is right" in title(
         "Range", wrong, route="as an exported program; as TorchScript it is right"
     )
+
+
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        (
+            "tflite/kernels/rfft.cc:1 IsPowerOfTwo(fft_length_data[1]) was not true.Node number 1 (RFFT2D) failed to prepare.",
+            "IsPowerOfTwo(fft_length_data[1]) was not true",
+        ),
+        ("Node number 1 (RFFT2D) failed to prepare.", "RFFT2D failed to prepare"),
+    ],
+)
+def test_a_title_has_no_number_of_a_node_nor_a_line_of_the_compilers(says, told):
+    assert title("rfft", Outcome("crash", "compile", "RuntimeError", says)) == f"rfft: fails to compile: {told}"

@@ -8,6 +8,8 @@ from opera.compilers.openvino import interpreter, nodes
 from opera.compilers.openvino.interpreter import NotEvaluated
 
 DECLARED, REFERENCE, NUMPY = "declared", "reference", "numpy"
+SHAPELESS = "shapeless"
+"""As NUMPY, of a model that was made without shapes of inputs."""
 EACH, MIXED, ALONE = "each", "mixed", "alone"
 
 
@@ -40,7 +42,7 @@ class Evaluated:
                 self._nodes.check(self._fed)
             self._found = self._nodes.mixed(self._fed) if self.way == MIXED else self._nodes.each(self._fed)
             return
-        if self.way == NUMPY:
+        if self.way in (NUMPY, SHAPELESS):
             fed = {name: nodes.array(tensor) for name, tensor in self._fed.items()}
             self._found = [nodes.tensor(value) for value in interpreter.evaluated(self.model, fed)]
             return

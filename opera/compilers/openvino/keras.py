@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from opera.compilers import Case, Involved, Recipe, Variant
@@ -43,6 +44,10 @@ class Keras(Onnx):
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
         rules = UNSUPPORTED if case.artefact in TENSORFLOW else reader.UNSUPPORTED
         return keras_live.no_graph(error) or first_rule(rules, stage, error)
+
+    def operators(self, case: Case) -> Iterable[str]:
+        live = keras_live.rebuilt(case) if case.artefact == "live" else None
+        return dict.fromkeys(x.type for x in live.concrete.graph.get_operations()) if live is not None else ()
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         load = {"saved_model": f"{reader.RECIPE}_keras:load_saved", "live": f"{reader.RECIPE}_keras:load_live"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from opera.compilers import (
     OPTIMISATION,
     OWN,
     RECIPES,
+    THREADS,
     Case,
     Involved,
     Recipe,
@@ -36,6 +37,7 @@ from opera.compilers.shared import messages
 from opera.compilers.shared.messages import last_location
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import BITS, CannotCarry, Made, of_numpy, pack, unpack
+from opera.oracle.messages import of_operator
 from opera.programs.values import Optional, Tensor, Value
 
 UNSUPPORTED = messages.table("openvino", "core")
@@ -77,6 +79,7 @@ class Onnx:
     PACKAGES = ("openvino",)
     WAYS: tuple[Way, ...] = (
         Way("unfused", LESS, "fused kernels and low precision off (SNIPPETS_MODE, LP_TRANSFORMS_MODE)"),
+        Way("threads", THREADS, "with its own number of threads (INFERENCE_NUM_THREADS=0)"),
         Way("parted", LESS, "a seed of its own in each operator that draws, so that they are not taken for one"),
         Way(evaluate.DECLARED, DECLARED, "what the ov.Model states of its outputs"),
         Way(evaluate.NUMPY, APART, "the ov.Model, its operators as numpy has them"),
@@ -108,6 +111,8 @@ class Onnx:
         names = recipe.input_names(loaded)
         if case.way == "unfused":
             return recipe.CORE.compile_model(loaded, "CPU", UNFUSED), names
+        if case.way == "threads":
+            return recipe.CORE.compile_model(loaded, "CPU", {"INFERENCE_NUM_THREADS": 0}), names
         if case.way == "made":
             raise Made(interpreter.digest(loaded))
         if case.way == "lawful":
@@ -150,7 +155,9 @@ class Onnx:
         message = "" if error is None else str(error)
         named = re.findall(r"^-- (\S[^\n]*?)(?:-\d+)? with a message", message, re.MULTILINE)
         named = named or re.findall(r"with friendly_name '(aten::\w+)/", message) or re.findall(VALIDATED, message)
-        operator = next((name for name in reversed(named) if not re.match(INNER, name)), (named or [""])[-1])
+        own = [name for name in named if not re.match(INNER, name)]
+        operator = (self._earliest(own, case) or own or named or [""])[-1]
+        message = of_operator(message, operator)
         operator, place = self.translator(operator), last_location(message, GENERIC)
         if place and re.match(BEFORE_OPERATORS, place):
             # Where an operator is named, the place is that of the loop over all of them: it tells nothing.
@@ -158,6 +165,16 @@ class Onnx:
         if error is not None and not place and not operator:
             return self.raised(error) or case.operator
         return f"{operator or case.operator}@{place}" if place else operator or case.operator
+
+    def _earliest(self, names: list[str], case: Case) -> list[str]:
+        """Return the first operator of a model among several that are told to fail: what takes its results fails for that."""
+        order = list(self.operators(case)) if len(set(names)) > 1 else []
+        known = [name for name in names if name in order]
+        return [min(known, key=order.index)] if known else []
+
+    def operators(self, case: Case) -> Iterable[str]:
+        """Return the operators of a model in their order, as messages name them; nothing where that is not known."""
+        return ()
 
     def translator(self, operator: str) -> str:
         """Return the name of what translates an operator: here each has one of its own."""

@@ -138,7 +138,7 @@ def _strided(attributes: Mapping[str, Any], x: Any, begin: Any, end: Any, stride
 def _cumulated(attributes: Mapping[str, Any], x: Any, axis: Any) -> Any:
     axis = int(axis)
     turned = np.flip(x, axis) if attributes["reverse"] else x
-    found = np.cumsum(turned, axis)
+    found = np.cumsum(turned, axis).reshape(np.shape(x))  # numpy makes an axis for one number
     found = found - turned if attributes["exclusive"] else found
     return np.flip(found, axis) if attributes["reverse"] else found
 

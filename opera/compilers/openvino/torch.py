@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 import msgspec
 
 from opera import precision
-from opera.compilers import GIVEN, Case, Involved, Recipe, Variant, Way
+from opera.compilers import APART, GIVEN, Case, Involved, Recipe, Variant, Way
 from opera.compilers.openvino import onnx as reader
+from opera.compilers.openvino.evaluate import SHAPELESS
 from opera.compilers.openvino.onnx import Onnx
 from opera.compilers.shared import messages, torch_live, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
@@ -47,6 +49,10 @@ class Torch(Onnx):
             UNSHAPED, GIVEN, "convert_model(program) without input=", "load", ("pt2",),
             ("with input= given", "without input="),
         ),
+        Way(
+            SHAPELESS, APART, "the ov.Model that is made without shapes of inputs, its operators as numpy has them", "load",
+            PYTORCH,
+        ),
     )  # fmt: skip
 
     OPTIONS: Mapping[str, str] = {"torchscript": "traced in memory"}
@@ -64,7 +70,7 @@ class Torch(Onnx):
         if case.artefact == "pt2":
             return (
                 _unshaped(str(case.model), feeds)
-                if case.way == UNSHAPED
+                if case.way in (UNSHAPED, SHAPELESS)
                 else recipe.load_program(str(case.model), feeds)
             )
         live = torch_live.rebuilt(case)
@@ -73,6 +79,10 @@ class Torch(Onnx):
                 traced = recipe.trace(live.module, live.args)
             except Exception as error:
                 raise NotTraced(f"PyTorch cannot trace it: {error}"[:300]) from None
+            if case.way == SHAPELESS:
+                import openvino
+
+                return recipe.named(openvino.convert_model(traced, example_input=deepcopy(live.args)), feeds, ())
             return recipe.load_traced(traced, live.args, feeds)
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:

@@ -238,7 +238,9 @@ def _call(name: str, arguments: list[Any], attrs: Any) -> Any:
             return np.tile(x, [int(a) for a in attrs.repeats])
         case "cumsum" | "cumprod":
             if not attrs.exclusive:
-                return getattr(np, name)(x, axis=None if attrs.axis is None else int(attrs.axis))
+                whole = attrs.axis is None
+                found = getattr(np, name)(x, axis=None if whole else int(attrs.axis))
+                return found if whole else found.reshape(np.shape(x))  # numpy makes an axis for one number
     raise NotKnown(f"opera does not evaluate {name or 'what is called'} of Relax")
 
 
