@@ -21,10 +21,9 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, UNSTABLE
 from opera.triage.conditions import deciding
 from opera.triage.distinct import kinship, numbers
 from opera.triage.distinct.kinship import Kin
+from opera.triage.failure import NUMBERS
 from opera.triage.reduction import Reduction
 
-UNWRITTEN = frozenset(("value", "nan-mask", UNSTABLE))
-"""Symptoms of outputs that nobody wrote."""
 NOTHING = "nothing is computed"
 OF_TYPES = re.compile(r"(?:^|_)d?types?\.\w+:\d+$")
 """A place in a compiler's sources that is about dtypes and nothing else: `element_type.hpp:256`."""
@@ -72,7 +71,7 @@ def united(
         at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, kind)
         needs = frozenset(map(deciding.key, (*x.deciding, *x.besides)))
         alike[at].append(_Sight(name, x.variant, says, translator, needs))
-        if shown.symptom in UNWRITTEN and "drawn" not in shown.details:
+        if shown.symptom in NUMBERS and "drawn" not in shown.details:
             written[x.frontend, x.variant, x.environment, outline(program)][shown.verdict].add(name)
         all_numbers = of_numbers.get((finding, x.test)) == numbers.ORDINARY
         for what in _common(x, program):
@@ -121,7 +120,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     """
     shown, operators = x.outcome, tuple(sorted({location.canonical(name) for name in program.operators}))
     whole = shown.verdict == UNSTABLE or isinstance(program, Instance)
-    if whole and shown.symptom in UNWRITTEN and of_nothing(program):
+    if whole and shown.symptom in NUMBERS and of_nothing(program):
         yield NOTHING
     for where in _places(x):
         yield shown.verdict, shown.stage, shown.symptom, where
