@@ -19,7 +19,7 @@ from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, UNSTABLE
 from opera.triage.conditions import deciding
-from opera.triage.distinct import kinship, numbers
+from opera.triage.distinct import kinship, numbers, shared
 from opera.triage.distinct.kinship import Kin
 from opera.triage.failure import NUMBERS
 from opera.triage.reduction import Reduction
@@ -56,7 +56,7 @@ def united(
     """
     age: dict[str, tuple[float, bool, str]] = {}
     alike: dict[Hashable, list[_Sight]] = defaultdict(list)
-    shared: dict[Hashable, set[str]] = defaultdict(set)
+    common: dict[Hashable, set[str]] = defaultdict(set)
     named: list[tuple[str, Reduction]] = []
     written: dict[Hashable, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for finding, x in found:
@@ -75,15 +75,15 @@ def united(
             written[x.frontend, x.variant, x.environment, outline(program)][shown.verdict].add(name)
         all_numbers = of_numbers.get((finding, x.test)) == numbers.ORDINARY
         for what in _common(x, program):
-            shared[x.frontend, x.environment, what, all_numbers].add(name)
+            common[x.frontend, x.environment, what, all_numbers].add(name)
         if x.stored in plain and (node := _exported(plain[x.stored], program)):
-            shared[x.frontend, x.environment, (shown.verdict, shown.symptom, node), False].add(name)
+            common[x.frontend, x.environment, (shown.verdict, shown.symptom, node), False].add(name)
         if all_numbers and not x.deciding:
-            shared[x.frontend, x.environment, numbers.ORDINARY, made_of.get(x.test, finding)].add(name)
+            common[x.frontend, x.environment, numbers.ORDINARY, made_of.get(x.test, finding)].add(name)
     for name, *where in empty:
         age[name] = (created.get(name, 0.0), False, name)
-        shared[*where, NOTHING, False].add(name)
-    groups = [*shared.values(), *_kin(named, kin), *(group for sights in alike.values() for group in _same(sights))]
+        common[*where, NOTHING, False].add(name)
+    groups = [*common.values(), *_kin(named, kin), *(group for sights in alike.values() for group in _same(sights))]
     groups += [set[str]().union(*x.values()) for x in written.values() if UNSTABLE in x]
     return {
         name: min(group, key=age.__getitem__)
@@ -113,6 +113,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
 
     - Nothing is computed, and what is returned nobody wrote.
     - A crash is at one place of the compiler, that one parameter leads to; or one that is about dtypes alone, and a dtype does.
+    - What decides is nothing of the operator's, and stops code that operators share (`distinct.shared`).
     - The version of the operator is one that the compiler does not declare to know.
     - One number is returned for another, of which one is special, whatever made that: the maximum of nothing is minus infinity,
       as that of minus infinity is.
@@ -122,6 +123,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     whole = shown.verdict == UNSTABLE or isinstance(program, Instance)
     if whole and shown.symptom in NUMBERS and of_nothing(program):
         yield NOTHING
+    yield from shared.shared(x)
     for where in _places(x):
         yield shown.verdict, shown.stage, shown.symptom, where
     if not isinstance(program, Instance):
