@@ -27,6 +27,7 @@ __all__ = [
     "APART",
     "BODY",
     "CONVERSION",
+    "COUNTED",
     "DECLARED",
     "EACH",
     "FILE",
@@ -81,7 +82,7 @@ class Variant(msgspec.Struct, frozen=True):
 
 LESS, APART, OWN, DECLARED, MADE = "optimisation", "ir", "own", "declared", "made"
 LAWFUL, BODY, LOWERED, FILE, GIVEN, SOURCE = "lawful", "body", "lowered", "file", "given", "source"
-NODE, EACH = "node", "each"
+NODE, EACH, COUNTED = "node", "each", "counted"
 """Kinds of ways: see Way."""
 CONVERSION, INFERENCE, OPTIMISATION, KERNEL = "conversion", "type inference", "optimisation", "kernel"
 """Parts of a compiler: what a frontend's PLACES lead to."""
@@ -108,7 +109,8 @@ class Way(msgspec.Struct, frozen=True):
             and which of its parameters and inputs that never reads, by its source. NODE: shared.packing.Faulty is raised where
             an operator that the model is made of, built by itself in the compiler's own representation and run, does not do
             what the compiler documents of it. EACH: every operator of what the importer made, by itself, compiled and run as
-            the whole is, one after the other.
+            the whole is, one after the other. COUNTED: what the importer made, its indices that count from the end counted
+            from the front, where the compiler says nothing of such; a Refusal where it has none.
         about: In words.
         stage: The first that differs: what fails before it fails alike.
         artefacts: Of GIVEN, the artefacts that can be given so.

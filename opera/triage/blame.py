@@ -15,6 +15,7 @@ from opera.compilers import (
     APART,
     BODY,
     CONVERSION,
+    COUNTED,
     EACH,
     GIVEN,
     KERNEL,
@@ -70,7 +71,7 @@ from opera.triage.sentence import NO_CONSTANT
 from opera.triage.shrink import smaller
 
 NOWHERE = Provenance("blame", "", "")
-RULES = 9
+RULES = 10
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
 
 
@@ -326,7 +327,7 @@ def _by(about: Subject, way: Way) -> Question:
 
     Another compiler is asked once: that it draws nothing either says nothing of the file that it was given.
     """
-    if way.kind not in (LESS, BODY, APART, GIVEN, EACH):
+    if way.kind not in (LESS, BODY, APART, GIVEN, EACH, COUNTED):
         return about.question(way=way.name)
     return about.judged(way=way.name, insist=about.seen.verdict in (INCONSISTENT, UNSTABLE))
 
