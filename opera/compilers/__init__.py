@@ -27,6 +27,7 @@ __all__ = [
     "APART",
     "BODY",
     "CONVERSION",
+    "COUNTED",
     "DECLARED",
     "EACH",
     "FILE",
@@ -83,8 +84,7 @@ class Variant(msgspec.Struct, frozen=True):
 
 LESS, APART, OWN, DECLARED, MADE = "optimisation", "ir", "own", "declared", "made"
 LAWFUL, BODY, LOWERED, FILE, GIVEN, SOURCE = "lawful", "body", "lowered", "file", "given", "source"
-NODE, EACH = "node", "each"
-THREADS = "threads"
+NODE, EACH, COUNTED, THREADS = "node", "each", "counted", "threads"
 """Kinds of ways: see Way."""
 CONVERSION, INFERENCE, OPTIMISATION, KERNEL = "conversion", "type inference", "optimisation", "kernel"
 INTERFACE = "interface"
@@ -112,8 +112,9 @@ class Way(msgspec.Struct, frozen=True):
             and which of its parameters and inputs that never reads, by its source. NODE: shared.packing.Faulty is raised where
             an operator that the model is made of, built by itself in the compiler's own representation and run, does not do
             what the compiler documents of it. EACH: every operator of what the importer made, by itself, compiled and run as
-            the whole is, one after the other. THREADS: the same, with as many threads as the compiler takes by itself;
-            blame does not ask it, but what spoils its process is asked so.
+            the whole is, one after the other. COUNTED: what the importer made, its indices that count from the end counted
+            from the front, where the compiler says nothing of such; a Refusal where it has none. THREADS: the same as found,
+            with as many threads as the compiler takes by itself; blame does not ask it, but what spoils its process is asked so.
         about: In words.
         stage: The first that differs: what fails before it fails alike.
         artefacts: Of GIVEN, the artefacts that can be given so.

@@ -15,6 +15,7 @@ from opera.compilers import (
     APART,
     BODY,
     CONVERSION,
+    COUNTED,
     EACH,
     GIVEN,
     KERNEL,
@@ -336,7 +337,7 @@ def _by(about: Subject, way: Way) -> Question:
 
     Another compiler is asked once: that it draws nothing either says nothing of the file that it was given.
     """
-    if way.kind not in (LESS, BODY, APART, GIVEN, EACH):
+    if way.kind not in (LESS, BODY, APART, GIVEN, EACH, COUNTED):
         return about.question(way=way.name)
     return about.judged(way=way.name, insist=about.seen.verdict in (INCONSISTENT, UNSTABLE))
 

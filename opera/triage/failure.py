@@ -17,6 +17,8 @@ from opera.programs.verdicts import CRASH, DEATHS, INCONSISTENT, REFUSED, UNSTAB
 
 GROSS = 0.01
 """A deviation that is relatively larger than this may not be reduced to a smaller one: that could be rounding."""
+NUMBERS = frozenset(("value", "nan-mask", UNSTABLE))
+"""Symptoms of outputs whose numbers are wrong."""
 NAMES = re.compile(messages.NAMES)
 """Names of tensors in messages."""
 TABLE = re.compile(r":\w*(?:expr|tensor)")
@@ -78,6 +80,15 @@ def as_wrong(one: Outcome, other: Outcome) -> bool:
     """Whether outputs are wrong in the same respect, and values no less, in whatever manner; what is no number never is."""
     wrong = one.verdict == other.verdict == INCONSISTENT and one.symptom == other.symptom != "nan-mask"
     return wrong and (one.symptom != "value" or severity(other) >= min(severity(one), GROSS))
+
+
+def misvalued(one: Outcome, other: Outcome) -> bool:
+    """Whether both give wrong numbers where finite ones are expected, the other by no little: a number, none, or now this and
+    now that, as memory that nobody wrote holds them.
+    """
+    told = [x.verdict in (INCONSISTENT, UNSTABLE) and x.symptom in NUMBERS for x in (one, other)]
+    drawn = any("drawn" in x.details for x in (one, other))
+    return all(told) and not drawn and not other.details.get("not_finite") and severity(other) >= GROSS
 
 
 def same_words(one: Outcome, other: Outcome) -> bool:

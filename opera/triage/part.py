@@ -13,6 +13,7 @@ from opera.compilers import (
     APART,
     BODY,
     CONVERSION,
+    COUNTED,
     DECLARED,
     EACH,
     FILE,
@@ -66,6 +67,8 @@ CONSTANTS, INPUTS = "constants", "inputs"
 """Shapes, axes and the like as constants where they were inputs when it failed; and the other way round."""
 
 
+FROM_END = "the importer hands on an index that counts from the end, of which the compiler's operator says nothing"
+"""What is wrong with what is right once its indices count from the front."""
 GONE = "it does not fail as it did"
 """How it is told that a program passes now, or is not supported."""
 
@@ -74,9 +77,9 @@ class Tried(msgspec.Struct, frozen=True):
     """One question and what came of it.
 
     Attributes:
-        kind: LESS, APART, FILE, OWN, DECLARED, MADE, LAWFUL, BODY, NODE, EACH or SOURCE (opera.compilers.Way); AS_FOUND, ROUTE,
-            CONSTANTS or INPUTS: the same frontend; WITHOUT: as MADE, of the program without something that decides; OTHER:
-            another compiler; SEVERAL: a ROUTE or OTHER, of another program (opera.triage.conditions.telling).
+        kind: LESS, APART, FILE, OWN, DECLARED, MADE, LAWFUL, BODY, NODE, EACH, COUNTED or SOURCE (opera.compilers.Way);
+            AS_FOUND, ROUTE, CONSTANTS or INPUTS: the same frontend; WITHOUT: as MADE, of the program without something that
+            decides; OTHER: another compiler; SEVERAL: a ROUTE or OTHER, of another program (opera.triage.conditions.telling).
         way: In words.
         names: Of CONSTANTS what is a constant then; of WITHOUT what is left out; of SOURCE what decides.
     """
@@ -124,7 +127,8 @@ def decide(
        which passes.
     6. Dtype or shape is what differs, and what the importer made states for that output what is returned: it is the
        CONVERSION. It states what is expected, and not as the most that it can be: the KERNEL.
-    7. What the importer made is run apart: wrong, it is the CONVERSION, right, what comes after it, the KERNEL, and where one
+    7. What the importer made is run apart: wrong, it is the CONVERSION, and so it is where it is right once its indices count
+       from the front, as the compiler's operators take them; right, what comes after it, the KERNEL, and where one
        operator by itself does not give what numpy gives, that is named (INFERENCE, where its shape is inferred wrongly). Run
        by other code of the compiler's own, only what is right tells: both may have one fault. No importer changes the model,
        and it is wrong with optimisations off, too: the KERNEL.
@@ -202,6 +206,9 @@ def decide(
         return CONVERSION, f"what the importer made is wrong already: {wrong[0]}"
     part, where = next(((x, at) for pattern, x in places.items() if (at := _place(pattern, now)) is not None), ("", ""))
     raised = f"; it is raised in {where}" if where and part == KERNEL else ""
+    for found in by[COUNTED]:
+        if now.stage != "load" and found.right and now.verdict in (INCONSISTENT, UNSTABLE, ABORT):
+            return CONVERSION, f"{FROM_END}: it is right by {found.way}"
     for found in (*apart, *by[OWN]):
         if now.stage != "load" and found.right:
             return _by_itself(by[NODE]) or (KERNEL, f"what the importer made is right: {found.way}{raised}")

@@ -159,11 +159,14 @@ RELAX = {
 
 
 def each(module: Any, *arrays: Any, **how: bool) -> list[Any]:
-    import tvm
-
     from opera.compilers.tvm.nodes import Each
 
-    made = Each(module, **how)
+    return ran(Each(module, **how), *arrays)
+
+
+def ran(made: Any, *arrays: Any) -> list[Any]:
+    import tvm
+
     made.set_input("main", *(tvm.runtime.tensor(x) for x in arrays))
     made.invoke_stateful("main")
     found = made.get_outputs("main")
@@ -204,3 +207,27 @@ def test_what_tvm_does_not_check_is_no_fault_of_its_operators() -> None:
     module = relax_module(lambda r, x: r.op.scatter_nd(x, r.const(np.array([[-1]])), r.const(ROWS[:1])), ROWS)
     with pytest.raises(Refusal, match="negative index"):
         each(module, ROWS)
+
+
+FROM_END = {
+    "gather_elements": (lambda r, x, i: r.op.gather_elements(x, r.const(i), 1), np.array([[-1], [0]])),
+    "gather_nd": (lambda r, x, i: r.op.gather_nd(x, r.const(i, "int64")), np.array([[-1, 0], [0, -2]])),
+    "scatter_elements": (lambda r, x, i: r.op.scatter_elements(x, r.const(i), r.const(ROWS[:1]), 0), np.array([[0, -1]])),
+    "scatter_nd": (lambda r, x, i: r.op.scatter_nd(x, r.const(i), r.const(ROWS[:1])), np.array([[-1]])),
+    "take": (lambda r, x, i: r.op.take(x, r.const(i), 0), np.array([-1, 0])),
+    "take, flat": (lambda r, x, i: r.op.take(r.op.reshape(x, [4]), r.const(i)), np.array([-3])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FROM_END)
+def test_an_index_that_counts_from_the_end_is_counted_from_the_front(name: str) -> None:
+    """The same call of indices from the front is what it means; of a call that has these there is nothing to count."""
+    from opera.compilers.tvm.nodes import FromFront
+
+    build, indices = FROM_END[name]
+    size = 4 if name == "take, flat" else 2
+    plain = relax_module(lambda r, x: build(r, x, indices % size), ROWS)
+    [found] = ran(FromFront(relax_module(lambda r, x: build(r, x, indices), ROWS)), ROWS)
+    np.testing.assert_array_equal(found, each(plain, ROWS)[0])
+    with pytest.raises(Refusal, match="no operator is given an index"):
+        ran(FromFront(plain), ROWS)

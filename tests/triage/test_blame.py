@@ -9,7 +9,21 @@ from drafted import ABOUT, FINDING, drafted
 from faults.onnx_faults import Silent
 
 from opera import compilers
-from opera.compilers import APART, BODY, DECLARED, FILE, GIVEN, LAWFUL, LESS, MADE, NODE, OWN, SOURCE, onnxruntime
+from opera.compilers import (
+    APART,
+    BODY,
+    COUNTED,
+    DECLARED,
+    FILE,
+    GIVEN,
+    LAWFUL,
+    LESS,
+    MADE,
+    NODE,
+    OWN,
+    SOURCE,
+    onnxruntime,
+)
 from opera.compilers.onnxruntime import PLACES
 from opera.compilers.shared.packing import Faulty, Made, Read, Unlawful
 from opera.libraries.onnx import library
@@ -77,6 +91,9 @@ RULES = [
     ("conversion", crash("compile"), [(LESS, crash("compile")), (APART, RIGHT), (LAWFUL, BROKEN)]),
     ("kernel", crash("compile"), [(LESS, crash("compile")), (APART, RIGHT), (LAWFUL, NOTHING)]),
     ("kernel", WRONG, [(LESS, WRONG), (APART, RIGHT), (LAWFUL, BROKEN)]),
+    ("conversion", WRONG, [(LESS, WRONG), (APART, NOTHING), (COUNTED, RIGHT)]),
+    ("unknown", WRONG, [(LESS, WRONG), (APART, NOTHING), (COUNTED, ANOTHER)]),
+    ("unknown", crash("compile"), [(LESS, crash("compile")), (COUNTED, RIGHT)]),  # it fails in words, of something else
     ("unknown", WRONG, [(AS_FOUND, RIGHT), (LESS, RIGHT)]),
     ("unknown", WRONG, [(AS_FOUND, crash("load"))]),
     ("library", WRONG, [(OTHER, WRONG), (OTHER, WRONG), (LESS, WRONG), (APART, WRONG)]),

@@ -8,7 +8,7 @@ import numpy as np
 
 from opera.compilers.shared.meant import differs
 from opera.compilers.shared.packing import BY_ITSELF, Faulty, Refusal
-from opera.compilers.tvm import interpreter, trial
+from opera.compilers.tvm import interpreter, operators, trial
 from opera.compilers.tvm.interpreter import Interpreted, NotKnown
 
 MOST = 20
@@ -82,6 +82,28 @@ class Each(Interpreted):
         given = [tvm.runtime.tensor(x) for x in _tensors(node, arguments)]
         found = recipe.run(self._machines[node], given)
         return tuple(x.numpy() for x in found) if not hasattr(found, "numpy") else found.numpy()
+
+
+class FromFront(Each):
+    """Stands where a virtual machine stands: as numpy has the operators, and what it has not by itself, with indices that
+    count from the end counted from the front. Raises NotKnown where there are none: relax says nothing of such.
+    """
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(module, mixed=True)
+        self._counted = False
+
+    def invoke_stateful(self, name: str) -> None:
+        super().invoke_stateful(name)
+        if not self._counted:
+            raise NotKnown("no operator is given an index that counts from the end")
+
+    def called(self, node: Any, arguments: list[Any]) -> Any:
+        """Return what a call of an operator gives, of indices from the front."""
+        short = getattr(node.op, "name", "").removeprefix("relax.")
+        counted = operators.from_front(short, node.attrs, arguments)
+        self._counted |= counted is not arguments
+        return super().called(node, counted)
 
 
 def _whole(node: Any, value: Any) -> Any:

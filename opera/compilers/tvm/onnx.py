@@ -12,6 +12,7 @@ from typing import Any
 from opera.compilers import (
     APART,
     CONVERSION,
+    COUNTED,
     DECLARED,
     EACH,
     GIVEN,
@@ -36,7 +37,7 @@ from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import Made, Read
 from opera.compilers.tvm import lawful, reading, trial
 from opera.compilers.tvm.interpreter import Declared, Interpreted, digest
-from opera.compilers.tvm.nodes import Each
+from opera.compilers.tvm.nodes import Each, FromFront
 from opera.compilers.tvm.values import feed, read
 from opera.programs.values import Value
 
@@ -78,6 +79,7 @@ class Onnx:
         Way("relax", APART, "the imported Relax module, its operators as numpy has them"),
         Way(EACH, EACH, "each operator of the imported Relax module, compiled by itself"),
         Way("mixed", OWN, "the imported Relax module, its operators as numpy has them, and what it has not compiled by itself"),
+        Way(COUNTED, COUNTED, "the imported Relax module, its indices counted from the front"),
         Way("alone", NODE, "an operator of the imported Relax module, compiled by itself"),
         Way("declared", DECLARED, "what the imported Relax module states of its outputs"),
         Way("made", MADE, "the imported Relax module"),
@@ -111,6 +113,7 @@ class Onnx:
         machines: dict[str, Callable[[Any], Any]] = {
             "relax": Interpreted, "declared": Declared, QUICK: trial.machine,
             EACH: Each, "mixed": partial(Each, mixed=True), "alone": partial(Each, check=True),
+            COUNTED: FromFront,
         }  # fmt: skip
         return machines.get(case.way, _unoptimised)(module), *rest
 

@@ -15,6 +15,25 @@ def meant(name: str, attrs: Any, given: list[Any]) -> Any:
     return None if known is None else known(attrs, *given)
 
 
+def from_front(name: str, attrs: Any, given: list[Any]) -> list[Any]:
+    """Return the arguments of an operator, its indices that count from the end counted from the front; the same where it has
+    none, or takes none.
+    """
+    axis = getattr(attrs, "axis", None)
+    match name:
+        case "take" | "gather_elements" | "scatter_elements":
+            sizes: Any = given[0].size if axis is None else given[0].shape[int(axis)]
+        case "gather_nd" | "scatter_nd":
+            begin = int(getattr(attrs, "batch_dims", 0))
+            sizes = np.array(given[0].shape[begin : begin + given[1].shape[-1]])
+        case _:
+            return given
+    indices = np.asarray(given[1])
+    if not (indices < 0).any():
+        return given
+    return [given[0], np.where(indices < 0, indices + sizes, indices).astype(indices.dtype), *given[2:]]
+
+
 def _inside(indices: Any, size: int) -> Any:
     """Return indices that all count from the front. Raises ValueError for others, of which nothing is said."""
     if ((indices < 0) | (indices >= size)).any():

@@ -132,6 +132,9 @@ def _public(name: str, schema: tuple[str, ...] = ()) -> str:
     names += [f"{NAMESPACES[1]}.{name.removesuffix('_loss')}"] if name.endswith("_loss") else []
     found = [x for x in names if x in torch_api.operators()]
     said = {*schema} - {"input"}
+    found = sorted(
+        found, key=lambda x: not documented(x)
+    )  # `torch.relu` is nowhere told, `torch.nn.functional.relu` is
     exact = next((x for x in found if not said or said & {*torch_api.formals(x)}), next(iter(found), ""))
     if exact or not name or name.startswith("_"):
         return exact

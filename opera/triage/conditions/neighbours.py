@@ -6,15 +6,27 @@ script of such a program would fail still once the bug is mended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import Protocol
 
-from opera.programs.program import Program
+import msgspec
+
+from opera.programs.program import Graph, Program
 from opera.programs.values import Value
 from opera.programs.verdicts import INVALID, PASS
 from opera.triage.conditions import deciding, peculiar
 from opera.triage.conditions.deciding import Look
 from opera.triage.shrink import smaller
 from opera.triage.shrink.smaller import Defaults
+
+
+class Computing(Look, Protocol):
+    """Tells also what the library computes. Raises Spent."""
+
+    def reference(self, program: Program) -> list[Value] | None:
+        """Return what the library computes for a program, None where it rejects it."""
 
 
 class Neighbours:
@@ -25,9 +37,9 @@ class Neighbours:
         ranks: Operator, input or parameter, and rank of each of its tensors.
     """
 
-    def __init__(self, ask: Look, program: Program, defaults: Defaults) -> None:
+    def __init__(self, ask: Computing, program: Program, defaults: Defaults) -> None:
         """Ask what passes. Raises Spent."""
-        self.ask, self.defaults = ask, defaults
+        self.ask, self.program, self.defaults = ask, program, defaults
         self.told, self.ranks = deciding.passing(ask, program, defaults), set(_ranks(program))
 
     def has(self, program: Program) -> bool:
@@ -42,7 +54,17 @@ class Neighbours:
             if any(outcome.verdict == PASS for _, outcome in shown):
                 return True
             valid |= any(outcome.verdict != INVALID for _, outcome in shown)
-        return not valid and set(_ranks(program)) <= self.ranks
+        own = set(_ranks(program))
+        return not valid and (own <= self.ranks or own <= self.ranks | self._of_results)
+
+    @cached_property
+    def _of_results(self) -> set[tuple[str, str, int]]:
+        """What `ranks` are of results that other calls of the first program take: a smaller one may be given such instead."""
+        if not isinstance(self.program, Graph):
+            return set()
+        names = tuple(name for call in self.program.calls for name in call.outputs if name)
+        made = self.ask.reference(msgspec.structs.replace(self.program, outputs=names))
+        return set(_ranks(self.program, dict(zip(names, made or (), strict=False))))
 
     def chosen(self, says: str) -> bool:
         """Whether a condition is a rank that the search alone has chosen: the first program has none such."""
@@ -50,8 +72,8 @@ class Neighbours:
         return ranked and peculiar.unnamed_rank(says) not in {peculiar.of_rank(rank) for _, _, rank in self.ranks}
 
 
-def _ranks(program: Program) -> Iterator[tuple[str, str, int]]:
-    for call in program.instances():
+def _ranks(program: Program, known: Mapping[str, Value] = MappingProxyType({})) -> Iterator[tuple[str, str, int]]:
+    for call in program.instances(known) if isinstance(program, Graph) else program.instances():
         held: dict[str, Value] = {**call.params, **{x.name: x.value for x in call.inputs}}
         for name, value in held.items():
             yield from ((call.operator, name, len(x.shape)) for x in smaller.within(value))

@@ -263,11 +263,12 @@ def _differing(one: Instance, other: Instance) -> list[str]:
 def exchanged(one: Instance, other: Instance) -> list[Instance] | None:
     """Return a call with what it has otherwise than another, one thing at a time: its operator, or a parameter.
 
-    None where a parameter is no plain value: that of a subgraph means nothing elsewhere.
+    With the other's operator it is of the newer of both versions, for one of them may have come with that. None
+    where a parameter is no plain value: that of a subgraph means nothing elsewhere.
     """
     made = []
     if one.operator != other.operator:
-        made.append(msgspec.structs.replace(one, operator=other.operator))
+        made.append(msgspec.structs.replace(one, operator=other.operator, context=_newest(one, other)))
     for name in _differing(one, other):
         if any(isinstance(x.params.get(name), msgspec.Struct) for x in (one, other)):
             return None
@@ -275,6 +276,14 @@ def exchanged(one: Instance, other: Instance) -> list[Instance] | None:
         params |= {name: other.params[name]} if name in other.params else {}
         made.append(msgspec.structs.replace(one, params=params))
     return made
+
+
+def _newest(one: Instance, other: Instance) -> dict[str, Value]:
+    """Return the context of a call, of the newer version of each domain of its own and another's."""
+    own, others = (x.context.get("opset") for x in (one, other))
+    if not isinstance(own, dict) or not isinstance(others, dict):
+        return one.context
+    return {**one.context, "opset": {x: max(y.get(x, 0) for y in (own, others)) for x in {**others, **own}}}
 
 
 def _composed(one: Reduction, other: Reduction) -> bool:

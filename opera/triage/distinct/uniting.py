@@ -19,12 +19,11 @@ from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, UNSTABLE
 from opera.triage.conditions import deciding
-from opera.triage.distinct import kinship, numbers
+from opera.triage.distinct import kinship, numbers, shared
 from opera.triage.distinct.kinship import Kin
+from opera.triage.failure import NUMBERS
 from opera.triage.reduction import Reduction
 
-UNWRITTEN = frozenset(("value", "nan-mask", UNSTABLE))
-"""Symptoms of outputs that nobody wrote."""
 NOTHING = "nothing is computed"
 OF_TYPES = re.compile(r"(?:^|_)d?types?\.\w+:\d+$")
 """A place in a compiler's sources that is about dtypes and nothing else: `element_type.hpp:256`."""
@@ -57,7 +56,7 @@ def united(
     """
     age: dict[str, tuple[float, bool, str]] = {}
     alike: dict[Hashable, list[_Sight]] = defaultdict(list)
-    shared: dict[Hashable, set[str]] = defaultdict(set)
+    common: dict[Hashable, set[str]] = defaultdict(set)
     named: list[tuple[str, Reduction]] = []
     written: dict[Hashable, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for finding, x in found:
@@ -72,19 +71,19 @@ def united(
         at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, kind)
         needs = frozenset(map(deciding.key, (*x.deciding, *x.besides)))
         alike[at].append(_Sight(name, x.variant, says, translator, needs))
-        if shown.symptom in UNWRITTEN and "drawn" not in shown.details:
+        if shown.symptom in NUMBERS and "drawn" not in shown.details:
             written[x.frontend, x.variant, x.environment, outline(program)][shown.verdict].add(name)
         all_numbers = of_numbers.get((finding, x.test)) == numbers.ORDINARY
         for what in _common(x, program):
-            shared[x.frontend, x.environment, what, all_numbers].add(name)
+            common[x.frontend, x.environment, what, all_numbers].add(name)
         if x.stored in plain and (node := _exported(plain[x.stored], program)):
-            shared[x.frontend, x.environment, (shown.verdict, shown.symptom, node), False].add(name)
+            common[x.frontend, x.environment, (shown.verdict, shown.symptom, node), False].add(name)
         if all_numbers and not x.deciding:
-            shared[x.frontend, x.environment, numbers.ORDINARY, made_of.get(x.test, finding)].add(name)
+            common[x.frontend, x.environment, numbers.ORDINARY, made_of.get(x.test, finding)].add(name)
     for name, *where in empty:
         age[name] = (created.get(name, 0.0), False, name)
-        shared[*where, NOTHING, False].add(name)
-    groups = [*shared.values(), *_kin(named, kin), *(group for sights in alike.values() for group in _same(sights))]
+        common[*where, NOTHING, False].add(name)
+    groups = [*common.values(), *_kin(named, kin), *(group for sights in alike.values() for group in _same(sights))]
     groups += [set[str]().union(*x.values()) for x in written.values() if UNSTABLE in x]
     return {
         name: min(group, key=age.__getitem__)
@@ -114,6 +113,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
 
     - Nothing is computed, and what is returned nobody wrote.
     - A crash is at one place of the compiler, that one parameter leads to; or one that is about dtypes alone, and a dtype does.
+    - What decides is nothing of the operator's, and stops code that operators share (`distinct.shared`).
     - The version of the operator is one that the compiler does not declare to know.
     - One number is returned for another, of which one is special, whatever made that: the maximum of nothing is minus infinity,
       as that of minus infinity is.
@@ -121,8 +121,9 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     """
     shown, operators = x.outcome, tuple(sorted({location.canonical(name) for name in program.operators}))
     whole = shown.verdict == UNSTABLE or isinstance(program, Instance)
-    if whole and shown.symptom in UNWRITTEN and of_nothing(program):
+    if whole and shown.symptom in NUMBERS and of_nothing(program):
         yield NOTHING
+    yield from shared.shared(x)
     for where in _places(x):
         yield shown.verdict, shown.stage, shown.symptom, where
     if not isinstance(program, Instance):

@@ -36,15 +36,14 @@ from opera.programs.verdicts import (
     newer,
 )
 from opera.run import plan
-from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage.alike import same_answer, same_values
 from opera.triage.conditions import circumstances, deciding, ordinary, readable
-from opera.triage.failure import alike, moved, words
-from opera.triage.reducer import witness
+from opera.triage.failure import alike, words
+from opera.triage.reducer import inner, witness
 from opera.triage.reducer.asking import Asker, Budget, captured
 from opera.triage.reducer.loud import held, holds, louder
 from opera.triage.reducer.single import form_alone
@@ -98,12 +97,12 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     kept, first, finished = [program], 0, True
     defaults: dict[str, Mapping[str, Value]] = {}
     try:
-        known = innermost(ask, kept, defaults)
+        known = inner.innermost(ask, kept, defaults)
         ask.begin(kept[-1], known, defaults)
         if made := louder(ask, kept[-1]):  # before all else: of what may be rounding little can be asked
             kept += made
             ask.target = ask.outcomes[kept[-1].id]
-            known = innermost(ask, kept, defaults)
+            known = inner.innermost(ask, kept, defaults)
             if ask.passed([kept[-1]], [True]) != [True]:
                 ask.witness = None  # it fails of louder numbers itself; who agrees confirms them
                 ask.find_witness(kept[-1])
@@ -212,26 +211,6 @@ def about(probe: Probe, found: Reduction, budget: Budget) -> Asker:
     return ask
 
 
-def innermost(ask: Asker, kept: list[Program], defaults: dict[str, Mapping[str, Value]]) -> Known:
-    """Append to `kept` the program that its last is made of and that fails so, what that is made of, and so on.
-
-    What the library knows of the last is returned; `defaults` gets those of all operators that are called. Raises Spent.
-    """
-    known = _known(ask, kept[-1], defaults)
-    while (piece := _piece(ask, kept[-1], known.pieces)) is not None:
-        kept.append(piece)
-        ask.target = ask.outcomes[piece.id]
-        known = ask.probe.known(piece.library, piece)
-    return known
-
-
-def _known(ask: Asker, program: Program, defaults: dict[str, Mapping[str, Value]]) -> Known:
-    """Return what the library knows of a program; `defaults` gets those of its operators."""
-    known = ask.probe.known(program.library, program)
-    defaults.update({name: {key: values.decode(x) for key, x in of.items()} for name, of in known.defaults.items()})
-    return known
-
-
 def _constructed(ask: Asker, kept: list[Program], defaults: dict[str, Mapping[str, Value]]) -> bool:
     """Append the program with a sequence that the model makes in place of one that it is given, if it fails so; return whether
     it does. Few users feed sequences, and compilers that take none would refuse the program once its bug is mended.
@@ -245,7 +224,7 @@ def _constructed(ask: Asker, kept: list[Program], defaults: dict[str, Mapping[st
     found = [x for x, fails in zip(made, ask.passed(made, failed), strict=True) if fails][:1]
     if found:
         kept += found
-        ask.begin(found[0], _known(ask, found[0], defaults), defaults)
+        ask.begin(found[0], inner.known(ask, found[0], defaults), defaults)
     return bool(found)
 
 
@@ -262,22 +241,6 @@ def hanging(limits: Limits, usual: Iterable[float]) -> Limits:
     """
     seconds = max(HANGS, SLOWER * median(list(usual) or [0.0]))
     return msgspec.structs.replace(limits, seconds=min(limits.seconds, seconds))
-
-
-def _piece(ask: Asker, program: Program, forms: Iterable[dict[str, Any]]) -> Program | None:
-    """Return the first of the programs that one is made of which fails so, at the same place as far as places are told; which
-    call is wrong is what we want to know.
-    """
-    target, called = ask.target, set(program.operators)
-    pieces = [parse(form) for form in forms]
-    while pieces and target is not None:
-        batch, pieces = pieces[: ask.batch], pieces[ask.batch :]
-        shown = ask.look(batch)
-        failed = [ask.fails(x, elsewhere=True) and not moved(target, x, called) for x in shown]
-        for piece, fails in zip(batch, ask.passed(batch, failed), strict=True):
-            if fails:
-                return piece
-    return None
 
 
 def _shortened(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> bool:

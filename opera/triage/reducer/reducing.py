@@ -24,7 +24,8 @@ from opera.triage import reduction
 from opera.triage.distinct import belonging, causes, dividing, numbers
 from opera.triage.reducer import certain, closing, cut, hidden
 from opera.triage.reducer.asking import Budget
-from opera.triage.reducer.reduce import SEARCH, SECONDS, NotReduced, asker, innermost, reduce
+from opera.triage.reducer.inner import innermost
+from opera.triage.reducer.reduce import SEARCH, SECONDS, NotReduced, asker, reduce
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import scripts
 from opera.triage.sentence import brief

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from opera.programs.program import Program
-from opera.triage.shrink import shapes, smaller
+from opera.triage.shrink import shapes, smaller, wiring
 from opera.triage.shrink.smaller import Defaults, Step, Trait, applied, measure, traits
 
 PASSES: tuple[Callable[[Program, Defaults], Iterator[Step]], ...] = (
-    smaller.dtypes, shapes.sizes, smaller.structure, shapes.ranks, smaller.values_of_tensors, smaller.values_of_params,
+    smaller.dtypes, wiring.bypasses, shapes.sizes, smaller.structure, shapes.ranks, smaller.values_of_tensors,
+    smaller.values_of_params,
 )  # fmt: skip
 """What is tried, what is exotic first, then coarse to fine; again from the first as long as something helps."""
 

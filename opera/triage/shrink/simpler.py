@@ -14,8 +14,8 @@ from opera.programs.values import CONTAINERS, RandomTensor, Tensor, Value, widen
 Leaf: TypeAlias = Tensor | RandomTensor
 Array: TypeAlias = np.ndarray[Any, Any]
 
-ORDINARY = frozenset({"float32", "int64", "int32", "bool", "string"})
-"""Dtypes that everybody has; all others become one of these where the failure stays."""
+ORDINARY = frozenset({"float32", "int64", "int32", "bool"})
+"""Dtypes that everybody has, which strings are not; all others become one of these where the failure stays."""
 PLAIN = 64
 """A random tensor of at most so many elements is written out."""
 FEW = 24
@@ -117,11 +117,13 @@ def _numeric(leaf: Leaf) -> bool:
 
 
 def as_dtype(leaf: Leaf, dtype: str, other: str) -> Leaf:
-    """Return a tensor of one dtype in another; complex numbers lose their imaginary part, fractions may go."""
+    """Return a tensor of one dtype in another; complex numbers lose their imaginary part, fractions may go, strings count."""
     if leaf.dtype != dtype:
         return leaf
     if isinstance(leaf, RandomTensor):
         return RandomTensor(other, leaf.shape, leaf.seed, leaf.low, leaf.high)
+    if dtype == "string":
+        return counted(numbered(np.zeros(leaf.shape), other))
     found = numbers(leaf)
     found = found.real if found.dtype.kind == "c" else found
     if "int" in other and not np.isfinite(found).all():

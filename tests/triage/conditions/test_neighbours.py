@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from opera.programs.program import Instance, Operand, Program
-from opera.programs.values import Tensor
+from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program
+from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import CRASH, INVALID, PASS, Outcome
 from opera.triage.conditions.neighbours import Neighbours
 from opera.triage.shrink import smaller
@@ -55,3 +55,29 @@ def test_an_axis_less_is_taken_where_something_passes_there(beside: dict[int, st
         and not known.chosen("an input of rank 4")
         and not known.chosen("NaN in an input")
     )
+
+
+def test_what_was_a_result_may_be_given_where_the_call_between_goes() -> None:
+    """Of a program of several calls, where nothing is known to pass: a tensor of the rank that the result had, and no other."""
+    rows = Operand("x", Tensor.of(np.ones((1, 2), "f4")))
+    calls = (
+        Call("Exp", {}, (Argument("input", "x"),), ("e",), {}),
+        Call("Mul", {}, (Argument("A", "e"), Argument("B", "e")), ("y",), {}),
+    )
+
+    class Computing(Compiler):
+        def look(self, programs: list[Program]) -> list[Outcome]:
+            return [Outcome(CRASH) for _ in programs]
+
+        def reference(self, program: Program) -> list[Value]:
+            assert program.outputs == ("e", "y")
+            return [Tensor.of(np.ones((1, 2), "f4"))] * 2
+
+    known = Neighbours(Computing(lambda stated, rank: CRASH), Graph("onnx", (rows,), calls, ("y",)), {})
+    assert not known.told
+
+    def mul(*shape: int) -> Instance:
+        held = Tensor.of(np.ones(shape, "f4"))
+        return Instance("onnx", "Mul", {}, (Operand("A", held), Operand("B", held)), ("y",), {})
+
+    assert known.has(mul(1, 2)) and not known.has(mul(2))

@@ -166,6 +166,13 @@ def test_each_thing_is_exchanged_alone(mine: dict[str, int], theirs: dict[str, i
     assert exchanged(one, one) == []
 
 
+def test_an_operator_is_exchanged_in_a_version_that_has_it() -> None:
+    """Asinh came with version 9: an Atan that was reduced to version 7 says nothing of it there."""
+    atan, asinh = call("Atan", opset=7), call("Asinh", opset=9)
+    for one, other in ((atan, asinh), (asinh, atan)):
+        assert exchanged(one, other) == [call(other.operator, opset=9)]
+
+
 def test_a_subgraph_is_not_exchanged() -> None:
     assert exchanged(call(then_branch=Message("onnx.GraphProto", b"")), call()) is None
 

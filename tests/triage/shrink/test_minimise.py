@@ -321,6 +321,16 @@ def test_all_defaults_go_at_once_though_a_parameter_is_required() -> None:
     assert {} in left and {"units": 1} in left
 
 
+def test_strings_that_do_not_matter_become_numbers() -> None:
+    parts = values.Sequence("seq(tensor(string))", (Tensor.of(np.array(["a", "b"])),))
+    program = Instance("onnx", "SequenceErase", {}, (Operand("s", parts),), ("y",), {})
+    [step, *_] = smaller.dtypes(program, {})
+    made = smaller.applied(step, program)
+    assert made is not None and smaller.measure(made, {}) < smaller.measure(program, {})
+    [leaf] = smaller.leaves(made)
+    assert leaf == Tensor.of(np.array([1, 2], "f4")) and "seq(tensor(float32))" in str(made.inputs[0].value)
+
+
 def test_floats_become_those_that_numpy_has_not_as_well() -> None:
     made = simpler.as_dtype(Tensor.of(np.float32([1.5, -2.0])), "float32", "bfloat16")
     assert made.dtype == "bfloat16" and isinstance(made, Tensor) and made.numbers().tolist() == [1.5, -2.0]

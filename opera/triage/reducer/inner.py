@@ -1,0 +1,72 @@
+"""Which of the calls that a program is made of is wrong: what an operator is exported to is the suspect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from opera.oracle import location
+from opera.programs import values
+from opera.programs.program import Program, parse
+from opera.programs.values import Value
+from opera.programs.verdicts import Outcome
+from opera.run.library_side import Known
+from opera.triage.failure import misvalued, moved
+from opera.triage.reducer.asking import Asker
+
+
+def innermost(ask: Asker, kept: list[Program], defaults: dict[str, Mapping[str, Value]]) -> Known:
+    """Append to `kept` the program that its last is made of and that fails so, what that is made of, and so on.
+
+    What the library knows of the last is returned; `defaults` gets those of all operators that are called. Raises Spent.
+    """
+    of = known(ask, kept[-1], defaults)
+    while (piece := _piece(ask, kept[-1], of.pieces)) is not None:
+        kept.append(piece)
+        ask.target = ask.outcomes[piece.id]
+        of = ask.probe.known(piece.library, piece)
+    return of
+
+
+def known(ask: Asker, program: Program, defaults: dict[str, Mapping[str, Value]]) -> Known:
+    """Return what the library knows of a program; `defaults` gets those of its operators."""
+    of = ask.probe.known(program.library, program)
+    defaults.update({name: {key: values.decode(x) for key, x in told.items()} for name, told in of.defaults.items()})
+    return of
+
+
+def _piece(ask: Asker, program: Program, forms: Iterable[dict[str, Any]]) -> Program | None:
+    """Return the first of the programs that one is made of which fails so, at the same place as far as places are told; which
+    call is wrong is what we want to know. Where none does, the one operator that gives wrong numbers (`_misvalued`).
+    """
+    target, called = ask.target, set(program.operators)
+    pieces, shown = [parse(form) for form in forms], list[Outcome]()
+    while len(shown) < len(pieces) and target is not None:
+        batch = pieces[len(shown) : len(shown) + ask.batch]
+        shown += ask.look(batch)
+        now = shown[-len(batch) :]
+        failed = [ask.fails(x, elsewhere=True) and not moved(target, x, called) for x in now]
+        for piece, fails in zip(batch, ask.passed(batch, failed), strict=True):
+            if fails:
+                return piece
+    wrong = [x for x, now in zip(pieces, shown, strict=True) if target is not None and misvalued(target, now)]
+    return _misvalued(ask, wrong, called)
+
+
+def _misvalued(ask: Asker, wrong: list[Program], called: set[str]) -> Program | None:
+    """Return the first of the calls inside that give wrong numbers, where these are of one operator, or one converter's: what
+    others make of a wrong number may be none, or the other way round (the logarithm of a 0 that should be 0.1).
+
+    Another implementation gives what is expected, and its place is not another than the program's.
+    """
+    target, shown = ask.target, [ask.outcomes[x.id] for x in wrong]
+    if target is None or len({_suspect(x, now) for x, now in zip(wrong, shown, strict=True)}) != 1:
+        return None
+    fair = [ask.agreed(x) and not moved(target, now, called) for x, now in zip(wrong, shown, strict=True)]
+    return next((x for x, good in zip(wrong, ask.passed(wrong, fair), strict=True) if good), None)
+
+
+def _suspect(program: Program, shown: Outcome) -> str:
+    """Return who is suspected of what a call shows: the code that converts it, where it is known, else its operator."""
+    place = location.canonical(location.shared(shown.conversion_function))
+    return place if location.names_converter(place) else location.canonical(program.operator)

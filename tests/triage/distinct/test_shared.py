@@ -1,0 +1,80 @@
+"""Crashes of several operators that are one cause, for it lies in code which they share: and such as are not."""
+
+from __future__ import annotations
+
+import pytest
+from caused import concluded, program, reduced, tensor
+
+from opera.programs.values import Sequence, Value
+from opera.programs.verdicts import CRASH, REFUSED, Outcome
+from opera.triage.distinct.dividing import Reduced
+
+FED = "input_sequence is a graph input"
+PARTS = Sequence("float32", (tensor(1.0),))
+NO_LENGTH = "object of type 'Var' has no len()"
+
+
+def crash(operator: str, message: str, raised: str = "", verdict: str = CRASH) -> Outcome:
+    place = f"onnx_frontend:{operator}._impl_v11"
+    at = f"onnx_frontend.py:{raised or '_impl_v11'}"
+    return Outcome(verdict, "load", "ValueError", message, conversion_function=place, location=at)
+
+
+def attribute(name: str, kind: str) -> str:
+    return f'Cannot parse attribute: \nname: "{name}"\ntype: {kind}\n\n.'
+
+
+def one(*found: Reduced) -> bool:
+    return len({concluded(found, {"F1": ["t1"], "F2": ["t2"]}).of(x.finding, x.reduction.test) for x in found}) == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "besides", "alike"),
+    [
+        (NO_LENGTH, (FED,), True),
+        ("object of type 'Var' has no shape()", (FED,), False),
+        (NO_LENGTH, (), False),  # any converter may say that of what it makes itself
+        (NO_LENGTH, ("float16 inputs",), False),
+        (NO_LENGTH, (FED, "an empty input"), False),
+    ],
+)
+def test_a_sequence_that_is_fed_is_no_operators_own(message: str, besides: tuple[str, ...], alike: bool) -> None:
+    def of(finding: str, operator: str, says: str, also: tuple[str, ...]) -> Reduced:
+        shown = program(operator, "input_sequence", PARTS)
+        return reduced(finding, f"t{finding[1]}", shown, outcome=crash(operator, says), besides=also)
+
+    length, erased = of("F1", "SequenceLength", NO_LENGTH, (FED,)), of("F2", "SequenceErase", message, besides)
+    assert one(length, erased) is alike
+
+
+@pytest.mark.parametrize(
+    ("raised", "params", "deciding", "alike"),
+    [
+        ("_parse_attr", {"perm": []}, ("perm=[]",), True),
+        ("_parse_attr", {"perm": []}, (), True),  # the message names it
+        ("_impl_v11", {"perm": []}, ("perm=[]",), False),  # each converter's own
+        ("_check", {"perm": []}, ("perm=[]",), False),
+        ("_parse_attr", {"perm": [0]}, ("perm=[0]",), False),
+        ("_parse_attr", {"perm": [], "mode": "a"}, ("perm=[]", "mode=a"), False),
+    ],
+)
+def test_one_function_of_several_converters_that_knows_no_empty_list(
+    raised: str, params: dict[str, Value], deciding: tuple[str, ...], alike: bool
+) -> None:
+    """What names a type besides (`INTS`) is no other words."""
+    constant = crash("Constant", attribute("value_floats", "FLOATS"), "_parse_attr")
+    other = crash("Transpose", attribute("perm", "INTS"), raised)
+    found = [
+        reduced("F1", "t1", program("Constant", value_floats=[]), outcome=constant),
+        reduced("F2", "t2", program("Transpose", **params), *deciding, outcome=other),
+    ]
+    assert one(*found) is alike
+
+
+def test_a_refusal_is_each_operators_own() -> None:
+    found = [
+        reduced(f"F{n}", f"t{n}", program(x, "input_sequence", PARTS), outcome=crash(x, NO_LENGTH, verdict=REFUSED),
+                besides=(FED,))
+        for n, x in enumerate(("SequenceLength", "SequenceErase"), 1)
+    ]  # fmt: skip
+    assert not one(*found)

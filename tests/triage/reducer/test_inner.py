@@ -1,0 +1,87 @@
+"""What an operator is exported to is the suspect: a call that is wrong alone, whatever the others make of its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from opera.programs.program import Instance, Program
+from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE, Outcome
+from opera.run.probe import Probe, Question
+from opera.triage.reducer import asking, inner
+from opera.triage.reducer.asking import Asker, Budget
+
+
+def test_an_index_from_the_end_is_what_tvm_gets_wrong_in_all_that_is_exported_to_it() -> None:
+    """One gives a number for a number, the other none, for it divides by what is not there. Both are the same call."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("tvm")
+    from opera.libraries.torch import calls
+
+    x, spacing = torch.tensor([1.0, 3.0, 7.0, 13.0]), torch.tensor([1.0, 2.0, 4.0, 8.0])
+    programs = [
+        calls.instance("torch.gradient", (x,), {"spacing": (spacing,)}),
+        calls.instance("torch.trapz", (x,), {"dx": 2.0}),
+    ]
+    found = []
+    with Probe(workers=1) as probe:
+        for program in programs:
+            ask = Asker(probe, Question(frontend="tvm-torch", variant="exported-program", screened=True))
+            ask.budget = Budget(60.0)
+            [ask.target] = ask.look([program])
+            kept: list[Program] = [program]
+            inner.innermost(ask, kept, {})
+            [call] = kept[-1].instances()
+            found.append((ask.outcomes[program.id].symptom, call.operator, call.params["index"]))
+    assert found == [("nan-mask", "torch.select", -1), ("value", "torch.select", -1)]
+
+
+class Answers(asking.Asker):
+    """Of whom calls show what a test says."""
+
+    def __init__(self, target: Outcome, shown: dict[str, Outcome]) -> None:
+        super().__init__(None, Question(frontend="f"))  # type: ignore[arg-type]
+        self.target, self._shown = target, shown
+
+    def look(self, programs: Sequence[Program]) -> list[Outcome]:
+        self.outcomes.update({x.id: self._shown[x.operator] for x in programs})
+        return [self.outcomes[x.id] for x in programs]
+
+
+def wrong(symptom: str, place: str = "", verdict: str = INCONSISTENT, **details: Any) -> Outcome:
+    found = {"agreeing": "float64", "max_rel": 0.5, **details}
+    return Outcome(verdict, "infer", symptom, "it is wrong", conversion_function=place, details=found)
+
+
+@pytest.mark.parametrize(
+    ("of", "found"),
+    [
+        ({"exp": wrong("value")}, "exp"),
+        ({"exp": wrong(UNSTABLE, verdict=UNSTABLE)}, "exp"),
+        ({"exp": wrong("value", "t:I._exp"), "log": wrong("value", "t:I._exp")}, "exp"),  # two names of one
+        ({"exp": wrong("value"), "log": wrong("value")}, None),  # any of the two may be it
+        ({"exp": wrong("value", agreeing="")}, None),
+        ({"exp": wrong("value", max_rel=1e-4)}, None),  # that may be rounding
+        ({"exp": wrong("value", not_finite=True)}, None),
+        ({"exp": wrong("value", drawn="range")}, None),
+        ({"exp": wrong("dtype")}, None),
+    ],
+)
+def test_one_operator_is_wrong_alone_where_the_whole_is_wrong_in_another_manner(
+    of: dict[str, Outcome], found: str | None
+) -> None:
+    calls = [Instance("torch", x, {}, (), (), {}) for x in ("neg", "exp", "log")]
+    shown = {x.operator: Outcome(PASS) for x in calls} | of
+    whole, ask = Instance("torch", "whole", {}, (), (), {}), Answers(wrong("nan-mask", "expanded whole"), shown)
+    told = inner._piece(ask, whole, [x.form() for x in calls])
+    assert (told and told.operator) == found
+
+
+def test_a_function_is_told_by_the_name_that_documentation_has() -> None:
+    pytest.importorskip("torch")
+    from opera.libraries.torch import expansion
+
+    assert expansion._public("relu", ("input",)) == "torch.nn.functional.relu"
+    assert expansion._public("tanh", ("input",)) == "torch.tanh"
