@@ -32,7 +32,7 @@ from opera.triage.conditions.further import Tried, evenly, further
 from opera.triage.conditions.labels import Label, Labelled, labelled
 from opera.triage.conditions.learner import BASES, Learner, Outputs, Told, given_inputs
 from opera.triage.conditions.near import alone, is_flag, tensor
-from opera.triage.conditions.ordinary import given_names
+from opera.triage.conditions.ordinary import comparable, given_names
 from opera.triage.conditions.values import tried as tried_values
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
@@ -301,6 +301,6 @@ def _passing_one(made: Learner, known: Sequence[Labelled], told: Told) -> Progra
     if not isinstance(own, Instance):
         return None
     alike = (x.program for x in known if not x.fails and not (told.all and told.holds(x.program)))
-    calls = (x for x in alike if isinstance(x, Instance) and (x.outputs, x.context) == (own.outputs, own.context))
+    calls = (x for x in alike if isinstance(x, Instance) and x.outputs == own.outputs and comparable(x, own))
     fair = [x for x in calls if not made.excused(x) and _unlike(own, x) <= LITTLE]
     return min(fair, key=lambda x: (_unlike(own, x), _moved(own, x), smaller.elements(x), x.id), default=None)
