@@ -184,6 +184,7 @@ def borne_out(
         parameters = [deciding.named(x) for x in decided.parameters]
         own = defaults.get(program.operator, {})
         known += asked(varied.told(program, own, parameters, inputs, bare=decided == Decided()))
+        known += asked(made.restated())
     known = labelled(label, program, defaults, known, ordinary)
     made.plain = [(x, fails) for x, fails in ordinary if fails is not None or otherwise(x)]
     told = made.told(known)
@@ -203,6 +204,7 @@ def borne_out(
                 break
     go_on()
     with suppress(Spent):  # of what is told at last
+        learn(asked(itertools.islice(made.in_doubt(known, told), AT_A_TIME)))
         learn(_numbers(made, told, asked))
         learn(asked(made.varied(told)))
     return _borne(made, *_on_further(made, known, told, asked))

@@ -59,6 +59,8 @@ def features(
     call = program if isinstance(program, Instance) else None
     if call is not None and not call.inputs:
         yield Feature("no input", lambda x: not x.inputs)
+    yield from _empty(program)
+    yield from _given(call, known, passing) if call is not None else ()
     names = [x for x in unstated(call, known) if x in known or x in call.params] if call is not None else []
     for several in (1, 2):
         for group in itertools.combinations(names, several):
@@ -82,6 +84,26 @@ def features(
     yield from _numbers(call, known, at) if call is not None else ()
     yield from _parities(call, failing) if call is not None else ()
     yield from itertools.starmap(Feature, listing.listed(program))
+
+
+def _empty(program: Program) -> Iterator[Feature]:
+    """Yield whether something has no elements, whatever it is: that comes before all else."""
+    feature = Feature(EMPTY, lambda x: any(0 in y.shape for y in smaller.leaves(x)))
+    if feature.holds(program):
+        yield feature
+
+
+def _given(call: Instance, known: Mapping[str, Value], passing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield the parameters without a default that programs pass without: that one is given says less than what its value is."""
+    for name in call.params:
+        plain = smaller.default(known, name)
+        lacking = any(left_out(x, [name]) for x in passing if isinstance(x, Instance))
+        if plain in (None, NO_DEFAULT) and lacking and not left_out(call, [name]):
+            yield Feature(f"{name}{deciding.IS_GIVEN}", partial(_is_given, name=name))
+
+
+def _is_given(program: Program, name: str) -> bool:
+    return not left_out(program, [name])
 
 
 def as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -> Iterator[Feature]:
@@ -306,12 +328,10 @@ def _holds_special(program: Program, where: Callable[[Any], Any]) -> bool:
 
 
 def _sized(program: Program) -> Iterator[Feature]:
-    """Yield whether something is empty, or a tensor has one element, or more."""
+    """Yield whether a tensor has one element, or more."""
     for name in _measured(program):
         shape = _shape(program, name) or ()
-        if 0 in shape:
-            yield Feature(EMPTY, lambda x: any(0 in y.shape for y in smaller.leaves(x)))
-        else:
+        if 0 not in shape:
             several = math.prod(shape) > 1
             words = f"more than one element in {name}" if several else f"one element in {name}"
             yield Feature(words, partial(_has_elements, name=name, several=several))
@@ -355,7 +375,8 @@ def _lengths(program: Program, channels: Mapping[str, int]) -> Iterator[Feature]
             if own and length:
                 least, most, words = (2, 1 << 40, CHANNELS) if length > 1 else (1, 1, "one input channel")
                 yield Feature(words, partial(_has_length, of=of, at=channels[name], least=least, most=most))
-            for at in (axis, axis - len(shape)) if not own else ():
+            ends = sorted((axis, axis - len(shape)), key=(-1).__ne__)  # the last axis is the last one of any rank
+            for at in ends if not own else ():
                 where = axis_at(at)
                 if length == 1:
                     yield Feature(f"{where} of {name} of length 1", partial(_has_length, of=of, at=at, least=1, most=1))

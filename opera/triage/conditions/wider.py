@@ -107,7 +107,10 @@ def _parameter(
     """Return the narrowest words for the values of a parameter with which near programs fail: its own, or beyond a number."""
     default, own = smaller.default(known, name), value_of(program, name, known)
     bad, good = ([value_of(x, name, known) for x in of] for of in (failing, passing))
+    unset = default in (None, NO_DEFAULT)
     if all(smaller.same(x, own) for x in bad):
+        if unset and _varies(own) and all(x in (None, NO_DEFAULT) for x in good):  # given otherwise it says nothing
+            return Feature(f"{name}{deciding.IS_GIVEN}", lambda x: not left_out(x, [name]))
         return Feature(says, lambda x: smaller.same(value_of(x, name, known), own))
     if any(smaller.same(x, default) for x in bad):
         return None
@@ -232,6 +235,11 @@ def by_value(
         words, lambda x: value(x)[0] not in (None, NO_DEFAULT) and not any(smaller.same(y, value(x)) for y in given)
     )
     return made if all(map(made.holds, (program, *failing))) else None
+
+
+def _varies(value: Value) -> bool:
+    """Whether other values were tried in place of one (opera.triage.conditions.varied)."""
+    return _number(value) or (isinstance(value, list | tuple) and all(type(x) is int for x in value))
 
 
 def _zero(leaf: object) -> bool:

@@ -82,7 +82,9 @@ def test_integers_that_float32_holds_pass_in_between() -> None:
     """Beyond 2**24 it is no border that decides but whether float32 holds the number."""
     assert found(call(np.int32([16777217])), lambda x: x.astype("float32").astype("float64") != x) is None
     edge = found(call(np.int32([16777217])), lambda x: x > 16777216)
-    assert edge is not None and edge.feature("x").says == "a number above about 16777216 in an input", "digits that tell"
+    assert edge is not None and edge.feature("x").says == "a number above about 16777216 in an input", (
+        "digits that tell"
+    )
 
 
 def test_of_a_parameter_other_numbers_are_asked_about_too() -> None:
