@@ -17,7 +17,7 @@ from opera.programs.values import Tensor
 from opera.triage.conditions.features import Feature
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.near import tensor
-from opera.triage.conditions.varied import FRACTIONS, WHOLE, filled
+from opera.triage.conditions.varied import EXACT, FRACTIONS, WHOLE, filled
 from opera.triage.shrink import simpler, smaller
 
 Asked: TypeAlias = Callable[[Iterable[Program]], list[Labelled]]
@@ -26,8 +26,6 @@ OWN, STEPS, FROM_0, AT_ONCE, CLOSE, DIGITS = 3, 6, 2, 3, 5e-3, 2
 once; how close, relatively, the two are when it ends; and with how many digits they are told, where these tell them apart."""
 FAR = (0.01, 5.0, 100.0)
 """Numbers of the sign of one that fails: what is told of a sign must hold of small ones and of large ones."""
-EXACT = 2**24
-"""Beyond it float32 holds no odd number: integers that are computed in it are right if it holds them."""
 NUMBER = re.compile(r"an? (?:large )?(?:negative |positive )?number")
 """How numbers of inputs are told."""
 SIZE, PLAIN = "a number of absolute value", "a number"

@@ -12,13 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
+import numpy as np
+
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.triage.conditions import deciding, peculiar, refuting, varied, wider
+from opera.triage.conditions import deciding, dtypes, peculiar, refuting, varied, wider
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import of_expected, of_outputs
 from opera.triage.conditions.features import ENDS, Feature, as_left, features, is_longer
 from opera.triage.conditions.labels import Labelled
+from opera.triage.conditions.representable import inexact
 from opera.triage.sentence import is_relation
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
@@ -231,10 +234,13 @@ class Learner:
         return self._outputs[name] or []
 
     def _made(self) -> list[str]:
-        """Return the dtypes in which something is computed: of outputs, and float32, for compilers compute float64 in it."""
-        own = next((x.dtype for x in smaller.leaves(self.program)), "")  # others may only tell a dtype
+        """Return the dtypes in which something is computed: of outputs, and float32, for compilers compute float64 in it, and
+        integers that it may not hold."""
+        leaves = smaller.leaves(self.program)
+        own = next((x.dtype for x in leaves), "")  # others may only tell a dtype
         made = [x.dtype for x in self._returned(self.program) if isinstance(x, Tensor) and x.dtype != own]
-        return [*dict.fromkeys(made), *(["float32"] if own == "float64" else [])]
+        wide = own == "float64" or any(peculiar.has(x, inexact_in_float32) for x in leaves[:1])
+        return [*dict.fromkeys((*made, *(["float32"] if wide else [])))]
 
     def _short_output(self, other: Program) -> bool:
         """Whether less comes out of a program, where most mistakes do not show: nothing, one element, an axis of length 1."""
@@ -314,8 +320,9 @@ class Learner:
     def _lacking(self, failing: Sequence[Instance]) -> Iterator[Instance]:
         """Yield programs that fail without something that decided."""
         for x, says in itertools.product(failing, (*self.decided.parameters, *self.decided.besides)):
+            held = dtypes.members(says)  # an integer of another dtype is one still
             for made in deciding.lacking(x, [says], self.defaults):
-                if isinstance(made, Instance):
+                if isinstance(made, Instance) and not held & {y.dtype for y in smaller.leaves(made)}:
                     self._lack[made.id] = x.id, says
                     yield made
 
@@ -346,6 +353,12 @@ class Learner:
 
 def _left(program: Instance, name: str) -> dict[str, Value]:
     return {key: value for key, value in program.params.items() if key != name}
+
+
+def inexact_in_float32(numbers: peculiar.Array) -> peculiar.Array:
+    """Return which integers are none of float32."""
+    whole = numbers.dtype.kind in "iu"
+    return inexact(numbers, "float32") if whole else np.zeros(numbers.shape, bool)
 
 
 def renumbered(program: Program) -> Program:

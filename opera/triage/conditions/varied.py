@@ -23,6 +23,8 @@ from opera.triage.shrink.smaller import Leaf
 
 WHOLE, FRACTIONS = (0, 1, 2, -1, 3), (0.5, 1.5, 2.5, -0.5)
 """Numbers in place of another, of integers the first alone."""
+EXACT = 2**24
+"""Beyond it float32 holds no odd number: integers that are computed in it are right if it holds them."""
 MOST, LEFT, LENGTHS = 12, 16, 4
 """Other values of one thing, and programs that are given what is left out, at most; and lengths that these are given."""
 
@@ -172,7 +174,8 @@ def of_dtype(program: Instance) -> Iterator[Instance]:
     for array in (counted * signs, counted):
         if (put := with_input(program, name, simpler.numbered(array, held.dtype))) is not None:
             yield put
-    for number in (3, -3, 100, *ends(held.dtype)):
+    wide = [x for x in (EXACT, EXACT + 1, EXACT + 2) if x < max(ends(held.dtype), default=0)]
+    for number in (3, -3, 100, *wide, *ends(held.dtype)):
         if (put := filled(program, name, number)) is not None:
             yield put
 
