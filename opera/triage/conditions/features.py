@@ -84,6 +84,9 @@ def features(
     yield from _numbers(call, known, at) if call is not None else ()
     yield from _parities(call, failing) if call is not None else ()
     yield from itertools.starmap(Feature, listing.listed(program))
+    if call is not None:
+        told = (listing.unequal(call), listing.no_powers(call, next(iter(_data(program)), "")))
+        yield from itertools.starmap(Feature, itertools.chain(*told))
 
 
 def _empty(program: Program) -> Iterator[Feature]:
@@ -239,10 +242,22 @@ def _first_dtype(program: Program) -> str:
 
 def _axes(program: Instance) -> Iterator[Feature]:
     for name in dict.fromkeys(_axes_named(program)):
-        for says, holds in NAMED.items():
-            feature = Feature(f"{name} {says}", partial(_names, name=name, holds=holds))
-            if feature.holds(program):
-                yield feature
+        yield from (x for x in naming(name) if x.holds(program))
+        behind = Feature(f"{name} < 0", partial(_is_negative, name=name))
+        if behind.holds(program):
+            yield behind
+
+
+def _is_negative(program: Program, name: str) -> bool:
+    """Whether a parameter names one axis, counted from the last."""
+    value = program.instances()[0].params.get(name)
+    return type(value) is int and value < 0
+
+
+def naming(name: str) -> Iterator[Feature]:
+    """Yield which axes a parameter names, from whichever end they are counted."""
+    for says, holds in NAMED.items():
+        yield Feature(f"{name} {says}", partial(_names, name=name, holds=holds))
 
 
 NAMED: Mapping[str, Callable[[set[int], int], bool]] = {

@@ -18,7 +18,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.conditions import deciding, dtypes, peculiar, refuting, varied, wider
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.expected import of_expected, of_outputs
+from opera.triage.conditions.expected import NO_ELEMENTS, of_expected, of_outputs
 from opera.triage.conditions.features import ENDS, Feature, as_left, features, is_longer
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.representable import inexact
@@ -127,7 +127,7 @@ class Learner:
         own = features(program, self.defaults, failing, self._made(), self.channels, passing) if having else ()
         given = wider.given(program, self.defaults, failing, passing, (x.says for x in told)) if having else []
         given += as_left(program, self.defaults, passing) if having else ()
-        every = itertools.chain(self.edges, own, given)
+        every = itertools.chain(self._bare(failing, having), self.edges, own, given)
         candidates = [x for x in every if all(map(x.holds, failing)) and self._borne_by_plain(x)]
         elsewhere = [
             x for x in having if not _all_one(x, program)
@@ -267,6 +267,11 @@ class Learner:
 
         return [*of_expected(self.program, numbers), *of_outputs(self.program, shape)]
 
+    def _bare(self, failing: Sequence[Program], passing: Sequence[Program]) -> Sequence[Feature]:
+        """Return that nothing with elements is expected of the program, where that is so: it says more than any shape."""
+        bare = passing and not self.computes(self.program)
+        return [x for x in self._of_outputs(failing, passing) if x.says == NO_ELEMENTS] if bare else []
+
     def in_doubt(self, known: Sequence[Labelled], told: Told) -> Iterator[Program]:
         """Yield programs that put to the test what is told: those of which it and what else explains all, wider and narrower,
         say different things, the most telling first; then those that should fail and pass, with other numbers.
@@ -293,7 +298,8 @@ class Learner:
         """Return what may be told of all programs that fail, in the order of preference."""
         own = features(self.program, self.defaults, failing, self._made(), self.channels, passing)
         given = wider.given(self.program, self.defaults, failing, passing, ())
-        every = itertools.chain(self.edges, own, given, as_left(self.program, self.defaults, passing))
+        left = as_left(self.program, self.defaults, passing)
+        every = itertools.chain(self._bare(failing, passing), self.edges, own, given, left)
         return [x for x in every if all(map(x.holds, failing))]
 
     def varied(self, told: Told) -> Sequence[Program]:

@@ -13,7 +13,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import deciding, dtypes, peculiar
 from opera.triage.conditions.deciding import GIVEN
-from opera.triage.conditions.features import Feature, all_of_rank, left_out, value_of
+from opera.triage.conditions.features import Feature, all_of_rank, left_out, naming, value_of
 from opera.triage.conditions.near import WRITTEN, tensor
 from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit
 from opera.triage.shrink import simpler, smaller
@@ -123,6 +123,10 @@ def _parameter(
         values += [] if any(smaller.same(x, y) for y in values) else [x]
     if (made := _out_of_order(name, known, (program, *failing), passing)) is not None:
         return made
+    if len(values) > 1 and smaller.is_axes(name):  # the same axis counted from the other end is the same
+        for x in naming(name):
+            if all(map(x.holds, (program, *failing))) and not any(map(x.holds, passing)):
+                return x
     for words, holds in _told(name, default, values, good):
         if all(map(holds, values)) and not any(map(holds, good)) and not holds(default):
             return Feature(words, lambda x, holds=holds: holds(value_of(x, name, known)))  # type: ignore[misc]
