@@ -111,6 +111,8 @@ def _parameter(
     if all(smaller.same(x, own) for x in bad):
         if unset and _varies(own) and all(x in (None, NO_DEFAULT) for x in good):  # given otherwise it says nothing
             return Feature(f"{name}{deciding.IS_GIVEN}", lambda x: not left_out(x, [name]))
+        if smaller.is_axes(name) and _from_the_front(program, name, own, passing):
+            return Feature(f"{name} < 0", lambda x: _number(y := value_of(x, name, known)) and y < 0)
         return Feature(says, lambda x: smaller.same(value_of(x, name, known), own))
     if any(smaller.same(x, default) for x in bad):
         return None
@@ -239,6 +241,14 @@ def by_value(
         words, lambda x: value(x)[0] not in (None, NO_DEFAULT) and not any(smaller.same(y, value(x)) for y in given)
     )
     return made if all(map(made.holds, (program, *failing))) else None
+
+
+def _from_the_front(program: Instance, name: str, own: Value, passing: Sequence[Instance]) -> bool:
+    """Whether an axis is counted from the last, and the same one, counted from the first, passes, while none such passes."""
+    found, values = smaller.leaves(program), [x.params.get(name) for x in passing if differs_alone(x, program, name)]
+    if type(own) is not int or own >= 0 or not found:
+        return False
+    return own + len(found[0].shape) in values and not any(type(x) is int and x < 0 for x in values)
 
 
 def _varies(value: Value) -> bool:
