@@ -280,13 +280,16 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -
     return Borne(left, more, failing, len(known) - failing, told.exact, told.despite, tried, ordinary, beside, values)
 
 
-def _unlike(one: Instance, other: Instance) -> int:
-    """Return how many inputs and parameters differ."""
-    held, others = ({x.name: x.value for x in of.inputs} | of.params for of in (one, other))
-    return sum(held.get(name) != others.get(name) for name in held | others)
+def _unlike(one: Program, other: Program) -> int:
+    """Return how many inputs and parameters differ, call by call."""
+    pairs = [
+        [{x.name: x.value for x in of.inputs} | of.params for of in calls]
+        for calls in zip(one.instances(), other.instances(), strict=True)
+    ]
+    return sum(held.get(name) != others.get(name) for held, others in pairs for name in held | others)
 
 
-def _moved(one: Instance, other: Instance) -> int:
+def _moved(one: Program, other: Program) -> int:
     """Return in how many things the tensors differ beside their numbers: dtypes, ranks, and how many elements there are."""
     pairs = zip(smaller.leaves(one), smaller.leaves(other), strict=False)
     return sum(
@@ -300,9 +303,8 @@ def _passing_one(made: Learner, known: Sequence[Labelled], told: Told) -> Progra
     smallest.
     """
     own: Program = made.program
-    if not isinstance(own, Instance):
-        return None
     alike = (x.program for x in known if not x.fails and not (told.all and told.holds(x.program)))
-    calls = (x for x in alike if isinstance(x, Instance) and x.outputs == own.outputs and comparable(x, own))
+    same = (x for x in alike if (x.outputs, x.operators) == (own.outputs, own.operators))
+    calls = (x for x in same if len(x.instances()) == len(own.instances()) and comparable(x, own))
     fair = [x for x in calls if not made.excused(x) and _unlike(own, x) <= LITTLE]
     return min(fair, key=lambda x: (_unlike(own, x), _moved(own, x), smaller.elements(x), x.id), default=None)

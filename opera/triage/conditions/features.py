@@ -139,7 +139,7 @@ def _asks_for_more(program: Program) -> bool:
 
 def value_of(program: Program, name: str, known: Mapping[str, Value]) -> Value:
     """Return the value of a parameter or input, of the first call that has such; of what is left out its default."""
-    calls = program.instances()
+    calls = _taking(program)
     call = next((x for x in calls if name in x.params or name in {y.name for y in x.inputs}), calls[0])
     held = next((x.value for x in call.inputs if x.name == name), None)
     return held if held is not None else call.params.get(name, smaller.default(known, name))
@@ -147,9 +147,15 @@ def value_of(program: Program, name: str, known: Mapping[str, Value]) -> Value:
 
 def left_out(program: Program, names: Iterable[str]) -> bool:
     """Whether one of these parameters and inputs has no value."""
-    call = program.instances()[0]
+    call = _taking(program)[0]
     given = {x.name for x in call.inputs if x.value is not None}
     return any(x not in given and call.params.get(x) is None for x in names)
+
+
+def _taking(program: Program) -> Sequence[Instance]:
+    """Return the calls that take something, if there are such: constants have a `value`, too."""
+    calls = program.instances()
+    return [x for x in calls if x.inputs] or calls
 
 
 # ---------------------------------------------------------------------- ranks, axes, dtypes, numbers
