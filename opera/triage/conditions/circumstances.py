@@ -304,7 +304,13 @@ def _passing_one(made: Learner, known: Sequence[Labelled], told: Told) -> Progra
     """
     own: Program = made.program
     alike = (x.program for x in known if not x.fails and not (told.all and told.holds(x.program)))
-    same = (x for x in alike if (x.outputs, x.operators) == (own.outputs, own.operators))
+    first = alone(own)  # of what fails with its first output alone, too, that is asked for
+    outputs = {own.outputs, *([first.outputs] if first is not None else [])}
+    same = (x for x in alike if x.outputs in outputs and x.operators == own.operators)
     calls = (x for x in same if len(x.instances()) == len(own.instances()) and comparable(x, own))
     fair = [x for x in calls if not made.excused(x) and _unlike(own, x) <= LITTLE]
-    return min(fair, key=lambda x: (_unlike(own, x), _moved(own, x), smaller.elements(x), x.id), default=None)
+
+    def order(x: Program) -> tuple[bool, int, int, int, str]:
+        return x.outputs != own.outputs, _unlike(own, x), _moved(own, x), smaller.elements(x), x.id
+
+    return min(fair, key=order, default=None)
