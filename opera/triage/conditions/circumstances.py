@@ -22,7 +22,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import Value
 from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
 from opera.triage.alike import same_values
-from opera.triage.conditions import deciding, edges, peculiar, usual, varied
+from opera.triage.conditions import deciding, dtypes, edges, peculiar, usual, varied
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.features import (
     ALL,
@@ -290,12 +290,20 @@ def _unlike(one: Program, other: Program) -> int:
 
 
 def _moved(one: Program, other: Program) -> int:
-    """Return in how many things the tensors differ beside their numbers: dtypes, ranks, and how many elements there are."""
+    """Return in how many things the tensors differ: dtypes, ranks, how many elements there are, and their numbers."""
     pairs = zip(smaller.leaves(one), smaller.leaves(other), strict=False)
     return sum(
-        (x.dtype != y.dtype) + (len(x.shape) != len(y.shape)) + (math.prod(x.shape) != math.prod(y.shape))
+        (x.dtype != y.dtype)
+        + (len(x.shape) != len(y.shape))
+        + (math.prod(x.shape) != math.prod(y.shape))
+        + (not dtypes.equal(x, y))
         for x, y in pairs
     )
+
+
+def _length(program: Program) -> int:
+    """Return how much there is to read of the parameters: a half is plainer than 2.92969e-05."""
+    return sum(len(deciding.said(x)) for call in program.instances() for x in call.params.values())
 
 
 def _passing_one(made: Learner, known: Sequence[Labelled], told: Told) -> Program | None:
@@ -310,7 +318,7 @@ def _passing_one(made: Learner, known: Sequence[Labelled], told: Told) -> Progra
     calls = (x for x in same if len(x.instances()) == len(own.instances()) and comparable(x, own))
     fair = [x for x in calls if not made.excused(x) and _unlike(own, x) <= LITTLE]
 
-    def order(x: Program) -> tuple[bool, int, int, int, str]:
-        return x.outputs != own.outputs, _unlike(own, x), _moved(own, x), smaller.elements(x), x.id
+    def order(x: Program) -> tuple[bool, int, int, int, int, str]:
+        return x.outputs != own.outputs, _unlike(own, x), _moved(own, x), smaller.elements(x), _length(x), x.id
 
     return min(fair, key=order, default=None)

@@ -12,14 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from opera.programs.program import Instance, Program
+from opera.programs.values import Tensor
 from opera.triage.conditions import peculiar
 from opera.triage.conditions.features import Feature
-from opera.triage.conditions.near import TENSORS, near, shaped
+from opera.triage.conditions.near import TENSORS, near, shaped, with_input
 from opera.triage.shrink import smaller
 from opera.triage.shrink.smaller import Defaults, Leaf
 
-MOST, POOL, TRIALS = 40, 400, 2
-"""Rivals, programs among which those are looked for that tell, and how many are asked about of each rival and each answer."""
+MOST, POOL, TRIALS, PAIRS = 40, 400, 2, 6
+"""Rivals, programs among which those are looked for that tell, and how many are asked about of each rival and each answer;
+and pairs of inputs that are exchanged."""
 
 
 def rivals(told: Sequence[Feature], candidates: Iterable[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
@@ -71,13 +73,24 @@ def programs(
 
 
 def varied(bases: Sequence[Instance], defaults: Defaults) -> Iterator[Instance]:
-    """Yield programs near these: with other lengths of one tensor, of all in which an axis is as long, and of two axes of the
-    first program; and with anything else changed.
+    """Yield programs near these: with two inputs exchanged, with other lengths of one tensor and of all in which an axis is as
+    long, of the first program of two axes; and with anything else changed.
     """
-    rows: list[Iterator[Program | None]] = [_lengths(x) for x in bases]
+    rows: list[Iterator[Program | None]] = [itertools.chain(_exchanged(x), _lengths(x)) for x in bases]
     rows += [y for x in bases[:1] for made in _lengths(x) if isinstance(made, Instance) for y in (_lengths(made),)]
     rows += [itertools.chain.from_iterable(itertools.zip_longest(*near(x, defaults))) for x in bases]
     yield from (x for turn in itertools.zip_longest(*rows) for x in turn if isinstance(x, Instance))
+
+
+def _exchanged(program: Instance) -> Iterator[Program]:
+    """Yield programs of which two inputs of one dtype and shape are exchanged: limits stand the other way round."""
+    held = [x for x in program.inputs if isinstance(x.value, Tensor)]
+    for one, other in itertools.islice(itertools.combinations(held, 2), PAIRS):
+        alike = [(x.value.dtype, x.value.shape) for x in (one, other) if isinstance(x.value, Tensor)]
+        if alike[0] == alike[1] and one.value != other.value:
+            put = with_input(program, one.name, other.value)
+            made = with_input(put, other.name, one.value) if put is not None else None
+            yield from [made] if made is not None else []
 
 
 def _lengths(program: Instance) -> Iterator[Program | None]:

@@ -221,6 +221,14 @@ def test_a_program_that_passes_is_kept_though_it_asks_for_the_first_output_alone
     assert borne_out(label, program, {"Any": {}}, NOTHING, [Labelled(program, True)]).passing_one is not None
 
 
+def test_of_programs_that_pass_the_one_that_is_read_with_the_least_effort_is_kept():
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [number(x, "alpha", 1.0) == 0.0 if isinstance(x, Instance) else None for x in programs]
+
+    found = borne_out(label, call(np.float32([-100.0]), alpha=0.0), {"Any": {"alpha": 1.5}}, Decided(("alpha=0.0",)))
+    assert isinstance(found.passing_one, Instance) and len(str(found.passing_one.params.get("alpha", 1.0))) == 3
+
+
 def test_a_constant_of_a_model_is_not_what_a_call_is_given():
     """`ConstantOfShape` of no axes fails where it is given a `value`, as each constant is; without it passes."""
     calls = (

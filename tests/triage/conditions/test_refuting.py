@@ -152,6 +152,25 @@ def test_an_output_without_elements_is_told_before_what_its_inputs_are() -> None
     assert (found.circumstances, found.exact) == (("an output without elements",), True)
 
 
+def test_inputs_are_exchanged_so_that_limits_stand_the_other_way_round() -> None:
+    """A range from 1 to 9 in steps of -2 is empty, as is one from 9 to 1 in steps of 2: it is no negative number."""
+
+    def numbers(x: Program) -> list[float]:
+        held = [leaf.numbers().ravel().tolist() for leaf in smaller.leaves(x) if isinstance(leaf, Tensor)]
+        found = [y[0] for y in held if len(y) == 1 and abs(y[0]) < 1000]
+        return found if len(found) == 3 and found[2] else []
+
+    def outputs(x: Program) -> list[Tensor] | None:
+        ends = numbers(x)
+        return [Tensor.of(np.arange(*ends))] if ends else None
+
+    program = call({"start": np.int32(1), "limit": np.int32(9), "delta": np.int32(-2)})
+    found = borne(program, lambda x: made[0].shape == (0,) if (made := outputs(x)) else None,
+                  Decided((), ("a negative number in an input",)), {}, outputs=outputs)  # fmt: skip
+    assert (found.decided.besides, found.circumstances) == ((), ("an output without elements",))
+    assert found.exact
+
+
 def test_programs_are_yielded_of_which_rivals_say_otherwise_and_none_twice() -> None:
     program = call({"x": np.ones((1, 2), F32)})
     several = Feature("several", lambda x: math.prod(shapes(x)[0]) > 1)
