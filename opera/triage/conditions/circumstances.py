@@ -316,7 +316,10 @@ def _passing_one(made: Learner, known: Sequence[Labelled], told: Told) -> Progra
     outputs = {own.outputs, *([first.outputs] if first is not None else [])}
     same = (x for x in alike if x.outputs in outputs and x.operators == own.operators)
     calls = (x for x in same if len(x.instances()) == len(own.instances()) and comparable(x, own))
-    fair = [x for x in calls if not made.excused(x) and _unlike(own, x) <= LITTLE]
+    little = [x for x in calls if _unlike(own, x) <= LITTLE]
+    fair = [x for x in little if not made.excused(x)]
+    if told.all and not fair:  # what lacks what decides passes, though less comes out of it
+        fair = [x for x in little if not made.hides(x)]
 
     def order(x: Program) -> tuple[bool, int, int, int, int, str]:
         return x.outputs != own.outputs, _unlike(own, x), _moved(own, x), smaller.elements(x), _length(x), x.id

@@ -353,8 +353,11 @@ class Learner:
 
     def excused(self, program: Program) -> bool:
         """Whether a program that passes may do so for another reason than what it lacks."""
-        hides = self._hides(program, parameters=True)
-        return hides or _short(program, self.program) or self._short_output(program)
+        return self.hides(program) or _short(program, self.program) or self._short_output(program)
+
+    def hides(self, program: Program) -> bool:
+        """Whether a program passes whatever decides: nothing is computed, or the same without what decides."""
+        return self._hides(program, parameters=True)
 
 
 def _left(program: Instance, name: str) -> dict[str, Value]:
