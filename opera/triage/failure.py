@@ -21,6 +21,8 @@ NUMBERS = frozenset(("value", "nan-mask", UNSTABLE))
 """Symptoms of outputs whose numbers are wrong."""
 NAMES = re.compile(messages.NAMES)
 """Names of tensors in messages."""
+NUMBERS = {"value", "nan-mask"}
+"""Symptoms of wrong numbers in the right form."""
 TABLE = re.compile(r":\w*(?:expr|tensor)")
 """A function that looks tensors up by their names."""
 ALIKE = 0.6
@@ -77,9 +79,20 @@ def moved(one: Outcome, other: Outcome, operators: Collection[str]) -> bool:
 
 
 def as_wrong(one: Outcome, other: Outcome) -> bool:
-    """Whether outputs are wrong in the same respect, and values no less, in whatever manner; what is no number never is."""
-    wrong = one.verdict == other.verdict == INCONSISTENT and one.symptom == other.symptom != "nan-mask"
-    return wrong and (one.symptom != "value" or severity(other) >= min(severity(one), GROSS))
+    """Whether outputs are wrong in the same respect, and values no less, in whatever manner; what is no number where none is
+    expected never is. Where finite numbers are expected, what is no number is as wrong as what is far off.
+    """
+    symptoms = {one.symptom, other.symptom}
+    if not one.verdict == other.verdict == INCONSISTENT or (len(symptoms) > 1 and not symptoms <= NUMBERS):
+        return False
+    if "nan-mask" in symptoms and not (_finite(one) and _finite(other)):
+        return False
+    return other.symptom != "value" or severity(other) >= min(severity(one), GROSS)
+
+
+def _finite(outcome: Outcome) -> bool:
+    """Whether all numbers that are expected are known to be finite."""
+    return outcome.details.get("not_finite") is False
 
 
 def misvalued(one: Outcome, other: Outcome) -> bool:

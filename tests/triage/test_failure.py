@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE, Outcome
-from opera.triage.failure import alike, moved
+from opera.triage.failure import alike, as_wrong, moved
 
 WRONG, RIGHT = ["wrong", "some", "finite>finite"], ["right"]
 
@@ -113,3 +113,23 @@ def test_an_address_makes_no_other_failure(one, other):
         for x in (one, other)
     ]
     assert alike("x-onnx", *said)
+
+
+@pytest.mark.parametrize(
+    ("symptoms", "finite", "off", "same"),
+    [
+        (("nan-mask", "value"), True, 1.0, True),
+        (("nan-mask", "nan-mask"), True, 1.0, True),
+        (("value", "nan-mask"), True, 1.0, True),
+        (("nan-mask", "value"), True, 1e-3, False),  # it may be rounding
+        (("nan-mask", "nan-mask"), False, 1.0, False),
+        (("nan-mask", "shape"), True, 1.0, False),
+    ],
+)
+def test_what_is_no_number_is_as_wrong_as_what_is_far_off_where_numbers_are_expected(symptoms, finite, off, same):
+    """`erfcx` is 0 from about 4 on, and NaN from about 9.5 on."""
+    one, other = (
+        Outcome(INCONSISTENT, "infer", x, details={"not_finite": not finite, "max_rel": off if x == "value" else None})
+        for x in symptoms
+    )
+    assert as_wrong(one, other) is same

@@ -22,7 +22,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import Value
 from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
 from opera.triage.alike import same_values
-from opera.triage.conditions import deciding, edges, peculiar, usual, varied
+from opera.triage.conditions import deciding, dtypes, edges, peculiar, usual, varied
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.features import (
     ALL,
@@ -32,7 +32,7 @@ from opera.triage.conditions.further import Tried, evenly, further
 from opera.triage.conditions.labels import Label, Labelled, labelled
 from opera.triage.conditions.learner import BASES, Learner, Outputs, Told, given_inputs
 from opera.triage.conditions.near import alone, is_flag, tensor
-from opera.triage.conditions.ordinary import given_names
+from opera.triage.conditions.ordinary import comparable, given_names
 from opera.triage.conditions.values import tried as tried_values
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
@@ -184,6 +184,7 @@ def borne_out(
         parameters = [deciding.named(x) for x in decided.parameters]
         own = defaults.get(program.operator, {})
         known += asked(varied.told(program, own, parameters, inputs, bare=decided == Decided()))
+        known += asked(made.restated())
     known = labelled(label, program, defaults, known, ordinary)
     made.plain = [(x, fails) for x, fails in ordinary if fails is not None or otherwise(x)]
     told = made.told(known)
@@ -203,6 +204,7 @@ def borne_out(
                 break
     go_on()
     with suppress(Spent):  # of what is told at last
+        learn(asked(itertools.islice(made.in_doubt(known, told), AT_A_TIME)))
         learn(_numbers(made, told, asked))
         learn(asked(made.varied(told)))
     return _borne(made, *_on_further(made, known, told, asked))
@@ -278,19 +280,30 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -
     return Borne(left, more, failing, len(known) - failing, told.exact, told.despite, tried, ordinary, beside, values)
 
 
-def _unlike(one: Instance, other: Instance) -> int:
-    """Return how many inputs and parameters differ."""
-    held, others = ({x.name: x.value for x in of.inputs} | of.params for of in (one, other))
-    return sum(held.get(name) != others.get(name) for name in held | others)
+def _unlike(one: Program, other: Program) -> int:
+    """Return how many inputs and parameters differ, call by call."""
+    pairs = [
+        [{x.name: x.value for x in of.inputs} | of.params for of in calls]
+        for calls in zip(one.instances(), other.instances(), strict=True)
+    ]
+    return sum(held.get(name) != others.get(name) for held, others in pairs for name in held | others)
 
 
-def _moved(one: Instance, other: Instance) -> int:
-    """Return in how many things the tensors differ beside their numbers: dtypes, ranks, and how many elements there are."""
+def _moved(one: Program, other: Program) -> int:
+    """Return in how many things the tensors differ: dtypes, ranks, how many elements there are, and their numbers."""
     pairs = zip(smaller.leaves(one), smaller.leaves(other), strict=False)
     return sum(
-        (x.dtype != y.dtype) + (len(x.shape) != len(y.shape)) + (math.prod(x.shape) != math.prod(y.shape))
+        (x.dtype != y.dtype)
+        + (len(x.shape) != len(y.shape))
+        + (math.prod(x.shape) != math.prod(y.shape))
+        + (not dtypes.equal(x, y))
         for x, y in pairs
     )
+
+
+def _length(program: Program) -> int:
+    """Return how much there is to read of the parameters: a half is plainer than 2.92969e-05."""
+    return sum(len(deciding.said(x)) for call in program.instances() for x in call.params.values())
 
 
 def _passing_one(made: Learner, known: Sequence[Labelled], told: Told) -> Program | None:
@@ -298,9 +311,17 @@ def _passing_one(made: Learner, known: Sequence[Labelled], told: Told) -> Progra
     smallest.
     """
     own: Program = made.program
-    if not isinstance(own, Instance):
-        return None
     alike = (x.program for x in known if not x.fails and not (told.all and told.holds(x.program)))
-    calls = (x for x in alike if isinstance(x, Instance) and (x.outputs, x.context) == (own.outputs, own.context))
-    fair = [x for x in calls if not made.excused(x) and _unlike(own, x) <= LITTLE]
-    return min(fair, key=lambda x: (_unlike(own, x), _moved(own, x), smaller.elements(x), x.id), default=None)
+    first = alone(own)  # of what fails with its first output alone, too, that is asked for
+    outputs = {own.outputs, *([first.outputs] if first is not None else [])}
+    same = (x for x in alike if x.outputs in outputs and x.operators == own.operators)
+    calls = (x for x in same if len(x.instances()) == len(own.instances()) and comparable(x, own))
+    little = [x for x in calls if _unlike(own, x) <= LITTLE]
+    fair = [x for x in little if not made.excused(x)]
+    if told.all and not fair:  # what lacks what decides passes, though less comes out of it
+        fair = [x for x in little if not made.hides(x)]
+
+    def order(x: Program) -> tuple[bool, int, int, int, int, str]:
+        return x.outputs != own.outputs, _unlike(own, x), _moved(own, x), smaller.elements(x), _length(x), x.id
+
+    return min(fair, key=order, default=None)

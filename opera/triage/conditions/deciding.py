@@ -48,10 +48,10 @@ SEVERAL = "inputs of two dtypes"
 PARAMETER, INPUT, OUTPUT, DTYPE, FORM, OTHER = "parameter", "input", "output", "dtype", "form", "other"
 """Kinds of conditions: a parameter, the presence of an input, that an output is asked for, a dtype, how a program is written
 that may be written otherwise, and all else."""
-GIVEN, LEFT_OUT = "input ", " left out"
-"""How it begins that an input is told that may be left out; how a parameter is told that has no value."""
+GIVEN, LEFT_OUT, IS_GIVEN = "input ", " left out", " given"
+"""How it begins that an input is told that may be left out; how a parameter is told that has no value, and that has one."""
 NO_WHOLE, NEGATIVE = " that is no whole number", " with a negative number"
-BEYOND = re.compile(rf"=| >=? | <=? | given$| other than |{NO_WHOLE}$|{NEGATIVE}$")
+BEYOND = re.compile(rf"=| >=? | <=? |{IS_GIVEN}$| other than |{NO_WHOLE}$|{NEGATIVE}$| naming (?:all|the) ")
 ALTERNATIVES = re.compile(r", | or ")
 """What follows the name of a parameter that needs a value, the first two of which tell numbers; what stands between several
 things one of which is so."""

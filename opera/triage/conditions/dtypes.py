@@ -119,3 +119,11 @@ def _about_equal(one: Leaf, other: Leaf) -> bool:
         return True
     now, before = (simpler.numbers(x).real.astype("float64") for x in (one, other))
     return bool(np.allclose(now, before, rtol=1e-2, atol=1.0 if "int" in one.dtype else 1e-2, equal_nan=True))
+
+
+def equal(one: Leaf, other: Leaf) -> bool:
+    """Whether two tensors hold the same numbers, in whatever dtypes and shapes, as far as they are numbers."""
+    if not isinstance(one, Tensor) or not isinstance(other, Tensor) or "string" in (one.dtype, other.dtype):
+        return one == other
+    numbers, others = (simpler.numbers(x).ravel() for x in (one, other))
+    return bool(np.array_equal(numbers, others))

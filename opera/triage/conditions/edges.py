@@ -4,6 +4,7 @@ fails others are asked about, again and again. OpenVINO's inverse error function
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -16,14 +17,16 @@ from opera.programs.values import Tensor
 from opera.triage.conditions.features import Feature
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.near import tensor
-from opera.triage.conditions.varied import FRACTIONS, WHOLE, filled
+from opera.triage.conditions.varied import EXACT, FRACTIONS, WHOLE, filled
 from opera.triage.shrink import simpler, smaller
 
 Asked: TypeAlias = Callable[[Iterable[Program]], list[Labelled]]
-OWN, STEPS, FROM_0, AT_ONCE, CLOSE = 3, 6, 2, 3, 1e-3
+OWN, STEPS, FROM_0, AT_ONCE, CLOSE, DIGITS = 3, 6, 2, 3, 5e-3, 2
 """Numbers of the program itself that are tried; how often others are asked between two, of which one is 0, and how many at
-once; how close, relatively, the two are when it ends."""
-NUMBER = re.compile(r"an? (?:negative |positive )?number")
+once; how close, relatively, the two are when it ends; and with how many digits they are told, where these tell them apart."""
+FAR = (0.01, 5.0, 100.0)
+"""Numbers of the sign of one that fails: what is told of a sign must hold of small ones and of large ones."""
+NUMBER = re.compile(r"an? (?:large )?(?:negative |positive )?number")
 """How numbers of inputs are told."""
 SIZE, PLAIN = "a number of absolute value", "a number"
 READ: Mapping[str, Callable[[float], float]] = {SIZE: abs, PLAIN: float}
@@ -33,7 +36,8 @@ READ: Mapping[str, Callable[[float], float]] = {SIZE: abs, PLAIN: float}
 class Edge(NamedTuple):
     """Between which numbers a program fails: how they are read, the next ones that pass, and the least and largest that fail.
 
-    What passes below is minus infinity, and above infinity, where nothing is known to pass there.
+    What passes below is minus infinity, and above infinity, where nothing is known to pass there. `soft`: whether numbers
+    between what passes and what fails say nothing, for there is no border: a loss that grows.
     """
 
     read: str
@@ -41,12 +45,18 @@ class Edge(NamedTuple):
     least: float
     most: float
     above: float
+    soft: bool = False
 
     @property
     def gaps(self) -> list[tuple[float, float]]:
         """Return the ends that are not told closely yet: what passes there, and what fails."""
         pairs = [(self.below, self.least), (self.above, self.most)]
         return [(x, y) for x, y in pairs if np.isfinite(x) and abs(x - y) > CLOSE * max(abs(x), abs(y))]
+
+    def leaves_open(self, number: float) -> bool:
+        """Whether a number lies between one that passes and one that fails."""
+        x, ends = READ[self.read](number), ((self.below, self.least), (self.most, self.above))
+        return any(np.isfinite(y) and np.isfinite(z) and y < x < z for y, z in ends)
 
     def between(self, whole: bool) -> list[float]:
         """Return numbers in these gaps."""
@@ -55,17 +65,36 @@ class Edge(NamedTuple):
 
     def feature(self, name: str) -> Feature:
         """Return whether an input of this name holds a number between the two, and how that is told."""
-        low, high = (f"{x:.4g}" for x in (self.below, self.above))
+        low, high = _rounded(self.below, self.least), _rounded(self.above, self.most)
         zero = self.below == 0 and self.above == np.inf
         if zero or (self.above == 0 and self.below == -np.inf):
             sign = "positive" if zero else "negative"
             told = "a number other than 0" if self.read == SIZE else f"a {sign} number"
+        elif self.soft and (large := self._large):
+            told = large
         elif np.isfinite(self.below) and np.isfinite(self.above):
             told = f"{self.read} between about {low} and {high}"
         else:
             told = f"{self.read} {f'above about {low}' if np.isfinite(self.below) else f'below about {high}'}"
         holds = partial(_between, name=name, read=READ[self.read], below=self.below, above=self.above)
         return Feature(f"{told} in an input", holds)
+
+    @property
+    def _large(self) -> str:
+        """How numbers are told on one side of 0, from none on that can be told; empty where they are others."""
+        if np.isfinite(self.below) and self.above == np.inf and self.below >= 0:
+            return "a number of large absolute value" if self.read == SIZE else "a large number"
+        return "a large negative number" if self.below == -np.inf and self.above <= 0 else ""
+
+
+def _rounded(passes: float, fails: float) -> str:
+    """Return a number that passes with as few digits, two at least, as leave it on its side of the one that fails."""
+    for digits in range(DIGITS, 17):
+        told = f"{passes:.{digits}g}"
+        if not np.isfinite(passes) or (float(told) < fails if passes < fails else float(told) > fails):
+            whole = digits > DIGITS + 1 and float(passes).is_integer()
+            return f"{passes:.0f}" if whole else told
+    return f"{passes:.17g}"
 
 
 def _between(program: Program, name: str, read: Callable[[float], float], below: float, above: float) -> bool:
@@ -117,19 +146,23 @@ def _of(
     asked: Asked,
     default: object = None,
 ) -> Iterator[Labelled | Edge]:
-    known = dict[float, bool]()
+    known, silent = dict[float, bool](), set[float]()
 
     def ask(numbers: Iterable[float]) -> list[Labelled]:
         made = {y.id: y for x in numbers if x not in known and (y := make(x)) is not None}
         found = asked(list(made.values()))
         known.update((read(x.program), x.fails) for x in found)  # as its dtype holds it
+        silent.update({read(x) for x in made.values()} - known.keys())
         return found
 
     yield from ask(own)
     begun = next((x for x in own if known.get(x)), None)
     if begun is None:
         return
-    yield from ask([-begun, 2 * begun, *(() if whole else (begun / 2,)), *WHOLE, *(() if whole else FRACTIONS)])
+    near = [] if whole else [begun / 2, *FRACTIONS, *(math.copysign(x, begun) for x in FAR)]
+    exact = [math.copysign(x, begun) for x in (EXACT, EXACT + 1, EXACT + 2, 2 * EXACT, 2 * EXACT + 2)]
+    odd = exact if whole and abs(begun) >= EXACT else []
+    yield from ask([*odd, -begun, 2 * begun, *WHOLE, *near])
     for step in range(STEPS):
         edge = _edge(known, least=1)
         if edge is None or (step >= FROM_0 and all(x in (0, default) for x, _ in edge.gaps)):
@@ -138,7 +171,7 @@ def _of(
             break
         yield from more
     if (edge := _edge(known, least=2)) is not None:
-        yield edge
+        yield edge._replace(soft=any(map(edge.leaves_open, silent)))
 
 
 def _edge(known: Mapping[float, bool], least: int) -> Edge | None:

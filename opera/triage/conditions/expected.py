@@ -12,6 +12,8 @@ from opera.programs.program import Program
 from opera.triage.conditions.features import Feature, Lengths
 from opera.triage.conditions.peculiar import Array
 
+NO_ELEMENTS = "an output without elements"
+
 
 def of_outputs(program: Program, shape: Callable[[Program], Lengths | None]) -> list[Feature]:
     """Return what the first output of a program has: no elements, one, an axis of length 1.
@@ -25,7 +27,7 @@ def of_outputs(program: Program, shape: Callable[[Program], Lengths | None]) -> 
     def has(of: Callable[[Lengths], bool]) -> Callable[[Program], bool]:
         return lambda x: (held := shape(x)) is None or of(held)
 
-    told = [Feature("an output without elements", has(lambda x: 0 in x)), Feature("a 0-d output", has(lambda x: not x))]
+    told = [Feature(NO_ELEMENTS, has(lambda x: 0 in x)), Feature("a 0-d output", has(lambda x: not x))]
     told += [
         Feature("an output axis of length 1", has(lambda x: 1 in x)),
         Feature("an output axis of length 1 after the first two", has(lambda x: 1 in x[2:])),

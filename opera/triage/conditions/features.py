@@ -59,6 +59,8 @@ def features(
     call = program if isinstance(program, Instance) else None
     if call is not None and not call.inputs:
         yield Feature("no input", lambda x: not x.inputs)
+    yield from _empty(program)
+    yield from _given(call, known, passing) if call is not None else ()
     names = [x for x in unstated(call, known) if x in known or x in call.params] if call is not None else []
     for several in (1, 2):
         for group in itertools.combinations(names, several):
@@ -82,6 +84,29 @@ def features(
     yield from _numbers(call, known, at) if call is not None else ()
     yield from _parities(call, failing) if call is not None else ()
     yield from itertools.starmap(Feature, listing.listed(program))
+    if call is not None:
+        told = (listing.unequal(call), listing.no_powers(call, next(iter(_data(program)), "")))
+        yield from itertools.starmap(Feature, itertools.chain(*told))
+
+
+def _empty(program: Program) -> Iterator[Feature]:
+    """Yield whether something has no elements, whatever it is: that comes before all else."""
+    feature = Feature(EMPTY, lambda x: any(0 in y.shape for y in smaller.leaves(x)))
+    if feature.holds(program):
+        yield feature
+
+
+def _given(call: Instance, known: Mapping[str, Value], passing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield the parameters without a default that programs pass without: that one is given says less than what its value is."""
+    for name in call.params:
+        plain = smaller.default(known, name)
+        lacking = any(left_out(x, [name]) for x in passing if isinstance(x, Instance))
+        if plain in (None, NO_DEFAULT) and lacking and not left_out(call, [name]):
+            yield Feature(f"{name}{deciding.IS_GIVEN}", partial(_is_given, name=name))
+
+
+def _is_given(program: Program, name: str) -> bool:
+    return not left_out(program, [name])
 
 
 def as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -> Iterator[Feature]:
@@ -114,7 +139,7 @@ def _asks_for_more(program: Program) -> bool:
 
 def value_of(program: Program, name: str, known: Mapping[str, Value]) -> Value:
     """Return the value of a parameter or input, of the first call that has such; of what is left out its default."""
-    calls = program.instances()
+    calls = _taking(program)
     call = next((x for x in calls if name in x.params or name in {y.name for y in x.inputs}), calls[0])
     held = next((x.value for x in call.inputs if x.name == name), None)
     return held if held is not None else call.params.get(name, smaller.default(known, name))
@@ -122,9 +147,15 @@ def value_of(program: Program, name: str, known: Mapping[str, Value]) -> Value:
 
 def left_out(program: Program, names: Iterable[str]) -> bool:
     """Whether one of these parameters and inputs has no value."""
-    call = program.instances()[0]
+    call = _taking(program)[0]
     given = {x.name for x in call.inputs if x.value is not None}
     return any(x not in given and call.params.get(x) is None for x in names)
+
+
+def _taking(program: Program) -> Sequence[Instance]:
+    """Return the calls that take something, if there are such: constants have a `value`, too."""
+    calls = program.instances()
+    return [x for x in calls if x.inputs] or calls
 
 
 # ---------------------------------------------------------------------- ranks, axes, dtypes, numbers
@@ -217,10 +248,22 @@ def _first_dtype(program: Program) -> str:
 
 def _axes(program: Instance) -> Iterator[Feature]:
     for name in dict.fromkeys(_axes_named(program)):
-        for says, holds in NAMED.items():
-            feature = Feature(f"{name} {says}", partial(_names, name=name, holds=holds))
-            if feature.holds(program):
-                yield feature
+        yield from (x for x in naming(name) if x.holds(program))
+        behind = Feature(f"{name} < 0", partial(_is_negative, name=name))
+        if behind.holds(program):
+            yield behind
+
+
+def _is_negative(program: Program, name: str) -> bool:
+    """Whether a parameter names one axis, counted from the last."""
+    value = program.instances()[0].params.get(name)
+    return type(value) is int and value < 0
+
+
+def naming(name: str) -> Iterator[Feature]:
+    """Yield which axes a parameter names, from whichever end they are counted."""
+    for says, holds in NAMED.items():
+        yield Feature(f"{name} {says}", partial(_names, name=name, holds=holds))
 
 
 NAMED: Mapping[str, Callable[[set[int], int], bool]] = {
@@ -306,12 +349,10 @@ def _holds_special(program: Program, where: Callable[[Any], Any]) -> bool:
 
 
 def _sized(program: Program) -> Iterator[Feature]:
-    """Yield whether something is empty, or a tensor has one element, or more."""
+    """Yield whether a tensor has one element, or more."""
     for name in _measured(program):
         shape = _shape(program, name) or ()
-        if 0 in shape:
-            yield Feature(EMPTY, lambda x: any(0 in y.shape for y in smaller.leaves(x)))
-        else:
+        if 0 not in shape:
             several = math.prod(shape) > 1
             words = f"more than one element in {name}" if several else f"one element in {name}"
             yield Feature(words, partial(_has_elements, name=name, several=several))
@@ -355,7 +396,8 @@ def _lengths(program: Program, channels: Mapping[str, int]) -> Iterator[Feature]
             if own and length:
                 least, most, words = (2, 1 << 40, CHANNELS) if length > 1 else (1, 1, "one input channel")
                 yield Feature(words, partial(_has_length, of=of, at=channels[name], least=least, most=most))
-            for at in (axis, axis - len(shape)) if not own else ():
+            ends = sorted((axis, axis - len(shape)), key=(-1).__ne__)  # the last axis is the last one of any rank
+            for at in ends if not own else ():
                 where = axis_at(at)
                 if length == 1:
                     yield Feature(f"{where} of {name} of length 1", partial(_has_length, of=of, at=at, least=1, most=1))

@@ -12,14 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
+import numpy as np
+
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.triage.conditions import deciding, peculiar, varied, wider
+from opera.triage.conditions import deciding, dtypes, peculiar, refuting, varied, wider
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.expected import of_expected, of_outputs
-from opera.triage.conditions.features import Feature, as_left, features, is_longer
+from opera.triage.conditions.expected import NO_ELEMENTS, of_expected, of_outputs
+from opera.triage.conditions.features import ENDS, Feature, as_left, features, is_longer
 from opera.triage.conditions.labels import Labelled
-from opera.triage.conditions.near import TENSORS, near, shaped
+from opera.triage.conditions.representable import inexact
 from opera.triage.sentence import is_relation
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
@@ -31,8 +33,12 @@ OUTPUTS, SAMPLE = 24, 4
 """Near programs of which outputs are asked for; failing ones that bear out what is told."""
 FEW_OF = 8
 """Where nothing separates all programs that pass, that is told which one in so many of them has at most."""
-RIVALS, BASES, POOL, TRIALS, LACKING = 24, 6, 400, 2, 6
-"""What else is compared with what is told, of so many programs near as many labelled ones."""
+RIVALS, BASES, LACKING = 12, 6, 6
+"""What else is compared with what is told, of programs near so many labelled ones that fail, and that pass; and failing ones
+of which what decides is taken away."""
+
+AT_ENDS = {f"{says} in an input": n == 0 for n, says in enumerate(ENDS)}
+"""How it is told that numbers are the ends of their dtype, and whether it is the least."""
 
 
 class Told(NamedTuple):
@@ -100,6 +106,7 @@ class Learner:
         self._asks = 0
         self._moot: dict[str, bool | None] = {}
         self._lack: dict[str, tuple[str, str]] = {}
+        self._doubted: set[str] = set()
 
     def told(self, known: Sequence[Labelled]) -> Told:
         """Return what is told of labelled programs."""
@@ -120,7 +127,7 @@ class Learner:
         own = features(program, self.defaults, failing, self._made(), self.channels, passing) if having else ()
         given = wider.given(program, self.defaults, failing, passing, (x.says for x in told)) if having else []
         given += as_left(program, self.defaults, passing) if having else ()
-        every = itertools.chain(self.edges, own, given)
+        every = itertools.chain(self._bare(failing, having), self.edges, own, given)
         candidates = [x for x in every if all(map(x.holds, failing)) and self._borne_by_plain(x)]
         elsewhere = [
             x for x in having if not _all_one(x, program)
@@ -227,10 +234,13 @@ class Learner:
         return self._outputs[name] or []
 
     def _made(self) -> list[str]:
-        """Return the dtypes in which something is computed: of outputs, and float32, for compilers compute float64 in it."""
-        own = next((x.dtype for x in smaller.leaves(self.program)), "")  # others may only tell a dtype
+        """Return the dtypes in which something is computed: of outputs, and float32, for compilers compute float64 in it, and
+        integers that it may not hold."""
+        leaves = smaller.leaves(self.program)
+        own = next((x.dtype for x in leaves), "")  # others may only tell a dtype
         made = [x.dtype for x in self._returned(self.program) if isinstance(x, Tensor) and x.dtype != own]
-        return [*dict.fromkeys(made), *(["float32"] if own == "float64" else [])]
+        wide = own == "float64" or any(peculiar.has(x, inexact_in_float32) for x in leaves[:1])
+        return [*dict.fromkeys((*made, *(["float32"] if wide else [])))]
 
     def _short_output(self, other: Program) -> bool:
         """Whether less comes out of a program, where most mistakes do not show: nothing, one element, an axis of length 1."""
@@ -257,53 +267,68 @@ class Learner:
 
         return [*of_expected(self.program, numbers), *of_outputs(self.program, shape)]
 
-    def in_doubt(self, known: Sequence[Labelled], told: Told) -> Iterator[Instance]:
-        """Yield programs near labelled ones: those that should fail and pass, with other numbers; and those about which what is
-        told and what could be say different things.
+    def _bare(self, failing: Sequence[Program], passing: Sequence[Program]) -> Sequence[Feature]:
+        """Return that nothing with elements is expected of the program, where that is so: it says more than any shape."""
+        bare = passing and not self.computes(self.program)
+        return [x for x in self._of_outputs(failing, passing) if x.says == NO_ELEMENTS] if bare else []
+
+    def in_doubt(self, known: Sequence[Labelled], told: Told) -> Iterator[Program]:
+        """Yield programs that put to the test what is told: those of which it and what else explains all, wider and narrower,
+        say different things, the most telling first; then those that should fail and pass, with other numbers.
         """
-        asked = {x.program.id for x in known} | {self.program.id}
-        own = [*told.parameters, *told.besides, *told.found]
-        failing = [cast(Instance, x.program) for x in known if x.fails]
-        failing = failing[:: len(failing) // LACKING + 1]
-        right = (
-            renumbered(x.program) for x in known if not x.fails and all(of.holds(x.program) for of in told.besides)
+        self._doubted |= {x.program.id for x in known} | {self.program.id}
+        failing, passing = (
+            [cast(Instance, x.program) for x in self.apart(known) if x.fails is of] for of in (True, False)
         )
-        for made in itertools.chain(self._lacking(failing), itertools.islice(right, BASES)):
-            if isinstance(made, Instance) and made.id not in asked:
-                asked.add(made.id)
-                yield made
-        without = [[x for x in own if x is not left] for left in own]
-        rivals = [own, *without, *([*told.parameters, *told.besides, *x] for x in told.rivals[1:RIVALS])]
-        seen = Counter[tuple[bool, ...]]()
-        for made in itertools.islice(self._varied(known), POOL) if told.exact and own else ():
-            says = tuple(all(x.holds(made) for x in rival) for rival in rivals)
-            if len(set(says)) > 1 and seen[says] < TRIALS and made.id not in asked:
-                seen[says] += 1
-                asked.add(made.id)
+        if told.exact and told.all:
+            bases = [self.program, *itertools.chain.from_iterable(zip(failing[:BASES], passing[:BASES], strict=False))]
+            fair = [x for x in passing if not self._empty(x) and not self._handed_through(x)]
+            rivals = [[*told.parameters, *told.besides, *x] for x in told.rivals[1:RIVALS]]
+            rivals += refuting.rivals(told.all, self._candidates(failing, passing), fair)
+            yield from refuting.programs(told.all, rivals, refuting.varied(bases, self.defaults), self._doubted)
+        right = (renumbered(x) for x in passing if all(of.holds(x) for of in told.besides))
+        for made in itertools.chain(
+            self._lacking(failing[:: len(failing) // LACKING + 1]), itertools.islice(right, BASES)
+        ):
+            if isinstance(made, Instance) and made.id not in self._doubted:
+                self._doubted.add(made.id)
                 yield made
 
+    def _candidates(self, failing: Sequence[Instance], passing: Sequence[Instance]) -> list[Feature]:
+        """Return what may be told of all programs that fail, in the order of preference."""
+        own = features(self.program, self.defaults, failing, self._made(), self.channels, passing)
+        given = wider.given(self.program, self.defaults, failing, passing, ())
+        left = as_left(self.program, self.defaults, passing)
+        every = itertools.chain(self._bare(failing, passing), self.edges, own, given, left)
+        return [x for x in every if all(map(x.holds, failing))]
+
     def varied(self, told: Told) -> Sequence[Program]:
-        """Return the program with other values of what is told of it, each alone."""
+        """Return the program with other values of what is told of it, each alone; of a dtype with other numbers, and of numbers
+        that are the ends of one with those of others."""
         known = self.defaults.get(self.program.operator, {})
         names = [deciding.key(x.says).removeprefix(deciding.GIVEN) for x in told.all]
         listed = [x for x in names if x in self.program.params] if isinstance(self.program, Instance) else []
-        return varied.told(self.program, known, listed, [x for x in names if x not in listed], bare=False)
+        made = [*varied.told(self.program, known, listed, [x for x in names if x not in listed], bare=False)]
+        if isinstance(self.program, Instance):
+            made += varied.of_dtype(self.program) if any(deciding.is_dtype(x.says) for x in told.all) else ()
+            for least in [AT_ENDS[x.says] for x in told.all if x.says in AT_ENDS]:
+                made += varied.at_end(self.program, least=least)
+        return made
 
-    def _varied(self, known: Sequence[Labelled]) -> Iterator[Instance]:
-        """Yield programs near labelled ones, some of each: with other lengths, and with anything else changed."""
-        failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
-        bases = [x for pair in itertools.zip_longest(failing[:BASES], passing[:BASES]) for x in pair if x is not None]
-        for several in (
-            map(_lengths, bases),
-            (itertools.chain.from_iterable(itertools.zip_longest(*near(x, self.defaults))) for x in bases),
-        ):
-            yield from (x for turn in itertools.zip_longest(*several) for x in turn if isinstance(x, Instance))
+    def restated(self) -> Sequence[Program]:
+        """Return the program with other inputs, and parameters that say how long an output of these is."""
+
+        def shape(x: Program) -> tuple[int, ...] | None:
+            return next((y.shape for y in self._returned(x) if isinstance(y, Tensor)), None)
+
+        return [*varied.restated(self.program, shape)] if isinstance(self.program, Instance) else []
 
     def _lacking(self, failing: Sequence[Instance]) -> Iterator[Instance]:
         """Yield programs that fail without something that decided."""
         for x, says in itertools.product(failing, (*self.decided.parameters, *self.decided.besides)):
+            held = dtypes.members(says)  # an integer of another dtype is one still
             for made in deciding.lacking(x, [says], self.defaults):
-                if isinstance(made, Instance):
+                if isinstance(made, Instance) and not held & {y.dtype for y in smaller.leaves(made)}:
                     self._lack[made.id] = x.id, says
                     yield made
 
@@ -328,26 +353,21 @@ class Learner:
 
     def excused(self, program: Program) -> bool:
         """Whether a program that passes may do so for another reason than what it lacks."""
-        hides = self._hides(program, parameters=True)
-        return hides or _short(program, self.program) or self._short_output(program)
+        return self.hides(program) or _short(program, self.program) or self._short_output(program)
 
-
-def _lengths(program: Instance) -> Iterator[Program | None]:
-    """Yield programs with an axis of 1, 2 or 3: of one tensor alone, and of all in which it is as long."""
-    for place, leaf in enumerate(smaller.leaves(program)[:TENSORS]):
-        for (axis, size), target in itertools.product(enumerate(leaf.shape), (1, 2, 3)):
-
-            def change(x: Leaf, axis: int = axis, size: int = size, target: int = target) -> Leaf:
-                if axis >= len(x.shape) or x.shape[axis] != size or smaller.states(x):
-                    return x
-                return shaped(x, (*x.shape[:axis], target, *x.shape[axis + 1 :]))
-
-            yield smaller.applied(smaller.at(place, change), program)
-            yield peculiar.changed(change, program)
+    def hides(self, program: Program) -> bool:
+        """Whether a program passes whatever decides: nothing is computed, or the same without what decides."""
+        return self._hides(program, parameters=True)
 
 
 def _left(program: Instance, name: str) -> dict[str, Value]:
     return {key: value for key, value in program.params.items() if key != name}
+
+
+def inexact_in_float32(numbers: peculiar.Array) -> peculiar.Array:
+    """Return which integers are none of float32."""
+    whole = numbers.dtype.kind in "iu"
+    return inexact(numbers, "float32") if whole else np.zeros(numbers.shape, bool)
 
 
 def renumbered(program: Program) -> Program:

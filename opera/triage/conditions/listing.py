@@ -15,6 +15,8 @@ from opera.triage.shrink import simpler, smaller
 
 Told: TypeAlias = tuple[str, Callable[[Program], bool]]
 """How something is told, and whether a program has it."""
+NO_POWER = " no power of 2"
+"""How it is told that a length is none."""
 BUT = ("", " but one", " but two")
 """Of how many axes a list has no numbers."""
 
@@ -69,6 +71,44 @@ def negative(program: Program) -> Iterator[Told]:
 def _has_negative(program: Program, name: str) -> bool:
     held = tensor(program, name)
     return isinstance(held, Tensor) and "int" in held.dtype and bool((simpler.numbers(held) < 0).any())
+
+
+def unequal(program: Instance) -> Iterator[Told]:
+    """Yield the lists that hold different numbers, and name no axes: parts, pads or strides of one size may be right alone."""
+    for name in [*program.params, *(x.name for x in program.inputs[1:])]:
+        holds = partial(_has_unequal, name=name)
+        if not smaller.is_axes(name) and holds(program):
+            yield f"unequal numbers in {name}", holds
+
+
+def _has_unequal(program: Program, name: str) -> bool:
+    own = smaller.integers(program.instances()[0].params.get(name))
+    held = tensor(program, name)
+    if not own and held is not None and (not smaller.states(held) or len(held.shape) != 1):
+        return False
+    return len({*own, *(_numbers(program, name) if not own else [])}) > 1
+
+
+def no_powers(program: Instance, first: str) -> Iterator[Told]:
+    """Yield the lengths that are no power of 2: of the last axis of the first tensor, and parameters that are whole numbers."""
+    if _is_odd_axis(program, first):
+        yield f"the last axis of {first}{NO_POWER}", partial(_is_odd_axis, first=first)
+    for name, value in program.params.items():
+        if type(value) is int and _odd(value) and not smaller.is_axes(name) and not simpler.is_type(name):
+            yield f"{name}{NO_POWER}", partial(_is_odd, name=name)
+
+
+def _odd(number: Value) -> bool:
+    """Whether it is a whole number beyond 2, and no power of 2."""
+    return type(number) is int and number > 2 and number & (number - 1) != 0
+
+
+def _is_odd(program: Program, name: str) -> bool:
+    return _odd(program.instances()[0].params.get(name))
+
+
+def _is_odd_axis(program: Program, first: str) -> bool:
+    return any(_odd(x) for x in getattr(tensor(program, first), "shape", ())[-1:])
 
 
 def stated(program: Program, first: str) -> Iterator[Told]:

@@ -185,6 +185,8 @@ def _stated(program: Program) -> Iterator[Program | None]:
             for new in (more, 1, 2) if "int" in leaf.dtype else (0.5, 2.0, 0.75) if old != 1 else ():
                 made = np.where(np.arange(leaf.shape[0]) == at, new, numbers)
                 yield smaller.applied(smaller.at(place, partial(_with_numbers, numbers=made)), program)
+        for evenly in _evenly(numbers.tolist()) if "int" in leaf.dtype else ():
+            yield smaller.applied(smaller.at(place, partial(_with_numbers, numbers=np.array(evenly))), program)
 
 
 def _magnitudes(program: Program) -> Iterator[Program | None]:
@@ -269,10 +271,17 @@ def _other_parameters(call: Instance, known: Mapping[str, Value]) -> Iterator[di
         elif isinstance(value, list | tuple) and value and all(type(x) is int for x in value):
             others = [type(value)([x + 1 for x in smaller.integers(value)])]
             if not smaller.is_axes(name):
+                others += [type(value)(x) for x in _evenly(smaller.integers(value))]
                 others += [type(value)([x] * len(value)) for x in (1, 0)]  # what they are where none is given
             else:
                 others += [type(value)([x - 1 for x in smaller.integers(value)]), type(value)([0]), type(value)([0, 1])]
         yield from ({**call.params, name: x} for x in others if not smaller.same(x, value))
+
+
+def _evenly(numbers: list[int]) -> list[list[int]]:
+    """Return equal numbers of the same sum, where there are such: parts of one size."""
+    each, rest = divmod(sum(numbers), len(numbers))
+    return [[each] * len(numbers)] if not rest and len(set(numbers)) > 1 else []
 
 
 def is_flag(name: str, value: Value, known: Mapping[str, Value]) -> bool:

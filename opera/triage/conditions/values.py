@@ -71,7 +71,7 @@ def _reading(program: Instance, says: str) -> Callable[[Instance, Instance], Sho
     """Return what reads of a program the value that is told so, None where all else is not as in the other."""
     name = deciding.key(says)
     name = name.removeprefix(deciding.GIVEN)
-    if name in program.params:
+    if name in program.params or deciding.named(says):  # one that has its default is left out
         return lambda x, of: _parameter(x, of, name)
     if name in {x.name for x in program.inputs}:
         return lambda x, of: _input(x, of, name)

@@ -6,7 +6,8 @@ They are the first to say whether the value that is told decides.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -22,6 +23,8 @@ from opera.triage.shrink.smaller import Leaf
 
 WHOLE, FRACTIONS = (0, 1, 2, -1, 3), (0.5, 1.5, 2.5, -0.5)
 """Numbers in place of another, of integers the first alone."""
+EXACT = 2**24
+"""Beyond it float32 holds no odd number: integers that are computed in it are right if it holds them."""
 MOST, LEFT, LENGTHS = 12, 16, 4
 """Other values of one thing, and programs that are given what is left out, at most; and lengths that these are given."""
 
@@ -132,12 +135,80 @@ def given(program: Instance, known: Mapping[str, Value]) -> list[Instance]:
     return list({x.id: x for x in made if x is not None}.values())[:LEFT]
 
 
+def restated(program: Instance, shape: Callable[[Program], Sequence[int] | None]) -> Iterator[Instance]:
+    """Yield a call with other inputs, and with other values of each parameter that states a length of its output, if it need
+    not be given: whatever relation it has to the inputs, it has another then. `shape` returns that of the first output.
+    """
+    own = shape(program)
+    for name, value in program.params.items():
+        if type(value) is not int or smaller.is_axes(name) or own is None or value not in own:
+            continue
+        without = smaller.without(program, name)
+        first = next((x.name for x in program.inputs if tensor(program, x.name) is not None), "")
+        if isinstance(without, Instance) and first and shape(without) == own:
+            made = [filled(without, first, x) for x in (1, 2)]
+            made += [with_input(without, first, x) for x in _longer(tensor(without, first))]
+            for x in (y for y in made if y is not None):
+                found = shape(x)
+                put = smaller.given(x, name, found[own.index(value)]) if found and len(found) == len(own) else None
+                if put is not None and put != program:
+                    yield put
+
+
+def _longer(held: Leaf | None) -> Iterator[Leaf]:
+    """Yield a tensor with one element, and with twice as many along its last axis."""
+    if held is not None and held.shape:
+        yield from (near.shaped(held, (*held.shape[:-1], x)) for x in (1, 2 * held.shape[-1]))
+
+
+def of_dtype(program: Instance) -> Iterator[Instance]:
+    """Yield a call with other numbers of its first input in the dtype that it has: ordinary ones, both signs, and the least and
+    the greatest of a dtype of integers. Where these pass it is no dtype that decides, but its numbers.
+    """
+    name = next((x.name for x in program.inputs if tensor(program, x.name) is not None), "")
+    held = tensor(program, name)
+    if not isinstance(held, Tensor) or held.dtype in ("bool", "string") or held.dtype.startswith("complex"):
+        return
+    signs = np.resize((-1, 1, 1), held.shape) if not held.dtype.startswith("u") else np.ones(held.shape)
+    counted = 2 + np.arange(signs.size).reshape(held.shape) % 100
+    for array in (counted * signs, counted):
+        if (put := with_input(program, name, simpler.numbered(array, held.dtype))) is not None:
+            yield put
+    wide = [x for x in (EXACT, EXACT + 1, EXACT + 2) if x < max(ends(held.dtype), default=0)]
+    for number in (3, -3, 100, *wide, *ends(held.dtype)):
+        if (put := filled(program, name, number)) is not None:
+            yield put
+
+
+def at_end(program: Instance, *, least: bool) -> Iterator[Instance]:
+    """Yield a call of which the first input is the least, or the greatest, number of each dtype of integers."""
+    name = next((x.name for x in program.inputs if tensor(program, x.name) is not None), "")
+    held = tensor(program, name)
+    for dtype in dtypes.ASKED if held is not None else ():
+        numbers = ends(dtype) if dtype != held.dtype else ()  # type: ignore[union-attr]
+        end = next((x for x in numbers if (x < 0) is least), None)
+        made = dtypes.of_other(program, held.dtype, dtype)  # type: ignore[union-attr]
+        put = filled(made, name, end) if isinstance(made, Instance) and end is not None else None
+        yield from [put] if put is not None else []
+
+
+def ends(dtype: str) -> tuple[int, ...]:
+    """Return the least number of a dtype of integers, where it has negative ones, and the greatest."""
+    if not re.fullmatch(r"u?int(8|16|32|64)", dtype):
+        return ()
+    held = np.iinfo(dtype)
+    return (int(held.min), int(held.max)) if held.min else (int(held.max),)
+
+
 def filled(program: Instance, name: str, number: float) -> Instance | None:
     """Return a call with one number in all elements of an input; None where its dtype has no such number."""
     held = tensor(program, name)
     if not isinstance(held, Tensor) or (number < 0 and held.dtype.startswith("u")):
         return None
-    return with_input(program, name, simpler.numbered(np.full(held.shape, number, np.float64), held.dtype))
+    kind = (
+        held.dtype if held.dtype in dtypes.INTEGERS and isinstance(number, int) else "float64"
+    )  # float64 has not all of int64
+    return with_input(program, name, simpler.numbered(np.full(held.shape, number, kind), held.dtype))
 
 
 # ---------------------------------------------------------------------- all tensors

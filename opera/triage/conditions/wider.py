@@ -13,7 +13,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import deciding, dtypes, peculiar
 from opera.triage.conditions.deciding import GIVEN
-from opera.triage.conditions.features import Feature, all_of_rank, left_out, value_of
+from opera.triage.conditions.features import Feature, all_of_rank, left_out, naming, value_of
 from opera.triage.conditions.near import WRITTEN, tensor
 from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit
 from opera.triage.shrink import simpler, smaller
@@ -107,7 +107,12 @@ def _parameter(
     """Return the narrowest words for the values of a parameter with which near programs fail: its own, or beyond a number."""
     default, own = smaller.default(known, name), value_of(program, name, known)
     bad, good = ([value_of(x, name, known) for x in of] for of in (failing, passing))
+    unset = default in (None, NO_DEFAULT)
     if all(smaller.same(x, own) for x in bad):
+        if unset and _varies(own) and all(x in (None, NO_DEFAULT) for x in good):  # given otherwise it says nothing
+            return Feature(f"{name}{deciding.IS_GIVEN}", lambda x: not left_out(x, [name]))
+        if smaller.is_axes(name) and _from_the_front(program, name, own, passing):
+            return Feature(f"{name} < 0", lambda x: _number(y := value_of(x, name, known)) and y < 0)
         return Feature(says, lambda x: smaller.same(value_of(x, name, known), own))
     if any(smaller.same(x, default) for x in bad):
         return None
@@ -120,6 +125,10 @@ def _parameter(
         values += [] if any(smaller.same(x, y) for y in values) else [x]
     if (made := _out_of_order(name, known, (program, *failing), passing)) is not None:
         return made
+    if len(values) > 1 and smaller.is_axes(name):  # the same axis counted from the other end is the same
+        for x in naming(name):
+            if all(map(x.holds, (program, *failing))) and not any(map(x.holds, passing)):
+                return x
     for words, holds in _told(name, default, values, good):
         if all(map(holds, values)) and not any(map(holds, good)) and not holds(default):
             return Feature(words, lambda x, holds=holds: holds(value_of(x, name, known)))  # type: ignore[misc]
@@ -232,6 +241,19 @@ def by_value(
         words, lambda x: value(x)[0] not in (None, NO_DEFAULT) and not any(smaller.same(y, value(x)) for y in given)
     )
     return made if all(map(made.holds, (program, *failing))) else None
+
+
+def _from_the_front(program: Instance, name: str, own: Value, passing: Sequence[Instance]) -> bool:
+    """Whether an axis is counted from the last, and the same one, counted from the first, passes, while none such passes."""
+    found, values = smaller.leaves(program), [x.params.get(name) for x in passing if differs_alone(x, program, name)]
+    if type(own) is not int or own >= 0 or not found:
+        return False
+    return own + len(found[0].shape) in values and not any(type(x) is int and x < 0 for x in values)
+
+
+def _varies(value: Value) -> bool:
+    """Whether other values were tried in place of one (opera.triage.conditions.varied)."""
+    return _number(value) or (isinstance(value, list | tuple) and all(type(x) is int for x in value))
 
 
 def _zero(leaf: object) -> bool:

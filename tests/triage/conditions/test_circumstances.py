@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from opera.programs.program import Instance, Operand, Program
+from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program
 from opera.programs.values import NO_DEFAULT, Tensor
 from opera.programs.verdicts import Outcome
 from opera.triage.conditions import deciding, dtypes, features
@@ -199,6 +199,50 @@ def test_the_program_most_like_it_that_passes_is_kept():
     assert isinstance(beside, Instance) and number(beside) != 2
     assert beside.inputs == program.inputs, "nothing else differs"
     assert borne_out(lambda x: [True] * len(x), program, {"Any": ONE}, NOTHING).passing_one is None
+
+
+def test_a_program_that_passes_is_kept_though_it_is_given_by_name_what_the_other_leaves_out():
+    """`gelu` of Keras fails with its default, and passes with `approximate=False`, which is an argument more."""
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [number(x, "exact", 0) == 0 if isinstance(x, Instance) else None for x in programs]
+
+    found = borne_out(label, listed(np.ones((2, 3), F32)), {"Any": {"exact": False}}, NOTHING)
+    assert isinstance(found.passing_one, Instance) and found.passing_one.params == {"exact": True}
+
+
+def test_a_program_that_passes_is_kept_though_it_asks_for_the_first_output_alone():
+    """Where all outputs are returned, near programs ask for the first."""
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [None if not x.outputs and x is not program else shape(x)[-1:] == (3,) for x in programs]
+
+    program = msgspec.structs.replace(listed(np.ones((2, 3), F32)), outputs=())
+    assert borne_out(label, program, {"Any": {}}, NOTHING, [Labelled(program, True)]).passing_one is not None
+
+
+def test_of_programs_that_pass_the_one_that_is_read_with_the_least_effort_is_kept():
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [number(x, "alpha", 1.0) == 0.0 if isinstance(x, Instance) else None for x in programs]
+
+    found = borne_out(label, call(np.float32([-100.0]), alpha=0.0), {"Any": {"alpha": 1.5}}, Decided(("alpha=0.0",)))
+    assert isinstance(found.passing_one, Instance) and len(str(found.passing_one.params.get("alpha", 1.0))) == 3
+
+
+def test_a_constant_of_a_model_is_not_what_a_call_is_given():
+    """`ConstantOfShape` of no axes fails where it is given a `value`, as each constant is; without it passes."""
+    calls = (
+        Call("Constant", {"value": Tensor.of(np.zeros(0, "int64"))}, (), ("shape",), {"opset": {"": 20}}),
+        Call("Any", {"value": Tensor.of(F32([4]))}, (Argument("input", "shape"),), ("y",), {"opset": {"": 20}}),
+    )
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [0 in shape(x) and x.instances()[-1].params.get("value") is not None for x in programs]
+
+    told = Decided((f"value={deciding.said(calls[1].params['value'])}",), ("an empty input",))
+    found = borne_out(label, Graph("onnx", (), calls, ("y",)), {"Any": {"value": None}}, told)
+    assert (found.decided.besides, found.exact) == (("an empty input",), True)
+    assert found.decided.parameters in (told.parameters, ("value given",)) and found.passing_one is not None
 
 
 def test_a_rank_is_told_of_the_input_that_has_it():
