@@ -113,7 +113,7 @@ class Way(msgspec.Struct, frozen=True):
             an operator that the model is made of, built by itself in the compiler's own representation and run, does not do
             what the compiler documents of it. EACH: every operator of what the importer made, by itself, compiled and run as
             the whole is, one after the other. COUNTED: what the importer made, its indices that count from the end counted
-            from the front, where the compiler says nothing of such; a Refusal where it has none. THREADS: the same as found,
+            from the front, where the compiler says nothing of such; a Refusal where it has none. THREADS: the same,
             with as many threads as the compiler takes by itself; blame does not ask it, but what spoils its process is asked so.
         about: In words.
         stage: The first that differs: what fails before it fails alike.

@@ -21,8 +21,6 @@ NUMBERS = frozenset(("value", "nan-mask", UNSTABLE))
 """Symptoms of outputs whose numbers are wrong."""
 NAMES = re.compile(messages.NAMES)
 """Names of tensors in messages."""
-NUMBERS = {"value", "nan-mask"}
-"""Symptoms of wrong numbers in the right form."""
 TABLE = re.compile(r":\w*(?:expr|tensor)")
 """A function that looks tensors up by their names."""
 ALIKE = 0.6
