@@ -208,7 +208,7 @@ def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
     (circumstances: of the same operators): they are but one way to it. Dtypes are told of all that tell any, for a search may
     end in one that needs none to be told. Reductions to one and the same program differ in words alone.
     """
-    found = [x for x in found if x is best or x.stored != best.stored]
+    found = [x for x in found if x is best or not x.stored or x.stored != best.stored]
     told = [x.besides for x in found if x.finished]
 
     def stands(says: str) -> str:
