@@ -114,7 +114,7 @@ class Way(msgspec.Struct, frozen=True):
             what the compiler documents of it. EACH: every operator of what the importer made, by itself, compiled and run as
             the whole is, one after the other. COUNTED: what the importer made, its indices that count from the end counted
             from the front, where the compiler says nothing of such; a Refusal where it has none. THREADS: the same,
-            with as many threads as the compiler takes by itself; what spoils its process is asked so, and blame does not ask it.
+            with as many threads as the compiler takes by itself; what spoils its process is asked so, blame does not ask.
         about: In words.
         stage: The first that differs: what fails before it fails alike.
         artefacts: Of GIVEN, the artefacts that can be given so.

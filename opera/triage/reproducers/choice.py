@@ -206,9 +206,8 @@ def _holds_bodies(found: Reduction) -> bool:
 def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
     """Return a reduction without special numbers, ranks and circumstances that decide of it and not of another of the finding
     (circumstances: of the same operators): they are but one way to it. Dtypes are told of all that tell any, for a search may
-    end in one that needs none to be told. Reductions to one and the same program differ in words alone.
+    end in one that needs none to be told. Reductions to one and the same program tell circumstances in words of their own.
     """
-    found = [x for x in found if x is best or not x.stored or x.stored != best.stored]
     told = [x.besides for x in found if x.finished]
 
     def stands(says: str) -> str:
@@ -218,7 +217,8 @@ def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
         return says if of_kind is None or all(says in x for x in told) else ""
 
     called = best.program().program.operators
-    near = [x.circumstances for x in found if x.finished and any(x.near) and x.program().program.operators == called]
+    others = (x for x in found if x.finished and any(x.near) and (x is best or x.stored != best.stored))
+    near = [x.circumstances for x in others if x.program().program.operators == called]
     shared = tuple(says for says in best.circumstances if all(_of_any(says) in map(_of_any, x) for x in near))
     alike = [x for x in found if x.finished and len(called) == 1 and x.program().program.operators == called]
     parameters = tuple(filter(None, (_with_values(says, alike) for says in best.deciding)))
