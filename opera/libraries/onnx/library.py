@@ -318,6 +318,8 @@ def embedded(call: Instance, name: str) -> list[Program]:
             operator, params = "Constant", {"value": value}
         case values.Sequence(items=items) if items:
             operator, parts = "SequenceConstruct", items
+        case values.Sequence(type=of) if of in onnx_values.ELEMENT_TYPES:
+            operator, params = "SequenceEmpty", {"dtype": onnx_values.ELEMENT_TYPES[of]}
         case _:
             return []
     given = [Operand(f"{name}_{number}", part) for number, part in enumerate(parts)]
@@ -331,7 +333,7 @@ def embedded(call: Instance, name: str) -> list[Program]:
     last = Call(call.operator, call.params, arguments, outputs, call.context)
     operands = (*given, *(x for x in call.inputs if x.name != name and x.value is not None))
     made = Graph(NAME, operands, (makes, last), tuple(filter(None, outputs)))
-    return [onnx_opsets.with_constants(made) if params else made]
+    return [onnx_opsets.with_constants(made) if operator == "Constant" else made]
 
 
 def opened(model: Path, feeds: Mapping[str, Value]) -> tuple[Graph, dict[str, Value]]:

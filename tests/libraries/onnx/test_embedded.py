@@ -41,6 +41,7 @@ def computed(program: Program, folder: Path) -> tuple[list[str], list[Value]]:
         (call("Gather", data=RandomTensor("float32", (2, 2), 1, 0.0, 1.0), indices=ONE), "data", ["indices"]),
         (call("Clip", input=DATA, min=None, max=Tensor.of(np.float32(2))), "max", ["input"]),
         (call("Identity", ("input",), input=DATA), "input", []),
+        (call("SequenceLength", input_sequence=Sequence("string", ())), "input_sequence", []),
         (call("SequenceInsert", input_sequence=FLOATS, tensor=ITEMS[0]), "input_sequence",
          ["input_sequence_0", "input_sequence_1", "tensor"]),
     ],
