@@ -24,6 +24,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame
 from opera.triage.blame import Blame
+from opera.triage.conditions.deciding import LEFT_OUT
 from opera.triage.conditions.deciding import key as deciding_key
 from opera.triage.distinct import causes, twins
 from opera.triage.evidence import Evidence
@@ -204,6 +205,10 @@ def _further(reduced: Reduction) -> str:
     return f"; of {asked} further ones, in which several things differ, {'all' if as_told == asked else as_told} do as is told"
 
 
+UNSTATED = LEFT_OUT.strip()
+"""What stands for the value of a parameter that has none."""
+
+
 def tried_values(values: Sequence[tuple[str, bool]], outcome: Outcome) -> str:
     """Say with which values it fails, and with which not: `wrong for bias of 0.8, 1.5 and 0.5; right for 0, 1 and left out`.
 
@@ -212,13 +217,15 @@ def tried_values(values: Sequence[tuple[str, bool]], outcome: Outcome) -> str:
     sides = [{text for text, fails in values if fails is of} for of in (True, False)]
     if not sides[1] or sides[0] & sides[1]:
         return ""
-    name = values[0][0].partition("=")[0] if "=" in values[0][0] else ""
+    name = next((text.partition("=")[0] for text, _ in values if "=" in text), "")
     words = [
         (text.removeprefix(f"{name}=").removeprefix(f"{name} ") if name else text, fails) for text, fails in values
     ]
-    bad, good = (listed([text for text, fails in words if fails is of]) for of in (True, False))
+    bad, good = ([text for text, fails in words if fails is of] for of in (True, False))
     wrong, right = ("wrong", "right") if outcome.verdict == INCONSISTENT else ("it fails", "it runs")
-    return f"{wrong} for {f'{name} of ' if name else ''}{bad}; {right} for {good}"
+    without = bad == [UNSTATED]  # the name stands where it is first told
+    own = f"where {name} is left out" if without else f"for {f'{name} of ' if name else ''}{listed(bad)}"
+    return f"{wrong} {own}; {right} {'where it is left out' if good == [UNSTATED] else f'for {listed(good)}'}"
 
 
 def _parameters(program: Program, reduced: Reduction | None) -> Iterator[Parameter]:

@@ -332,6 +332,8 @@ def test_a_tensor_in_a_list_is_told_once() -> None:
             "wrong for bias of 0.8 and 0.5; right for 0 and left out",
         ),
         ((("int8", True), ("int32", False)), CRASH, "it fails for int8; it runs for int32"),
+        ((("k=4", True), ("k left out", False)), CRASH, "it fails for k of 4; it runs where it is left out"),
+        ((("k left out", True), ("k=4", False)), INCONSISTENT, "wrong where k is left out; right for 4"),
         ((("k=1", True), ("k=2", True)), CRASH, ""),
         ((), CRASH, ""),
     ],

@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 
 from opera.programs.program import Program
-from opera.triage.conditions.features import Feature, Lengths
 from opera.triage.conditions.peculiar import Array
+from opera.triage.conditions.stated import Feature, Lengths
 
 NO_ELEMENTS = "an output without elements"
 

@@ -7,37 +7,28 @@ which numbers are special. All is a function of the program alone, but for `of_o
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import deciding, dtypes, listing, peculiar
+from opera.triage.conditions.lengths import LONGER, channel_axes, compared, lengths, outgrown, sized
 from opera.triage.conditions.near import is_flag, tensor, unstated
 from opera.triage.conditions.ordinary import differing
 from opera.triage.conditions.peculiar import Array
 from opera.triage.conditions.representable import LOW, beyond, inexact, lost
+from opera.triage.conditions.stated import Feature, data, left_out, shape_of, value_of
 from opera.triage.sentence import EMPTY
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
 
-LONGER, CHANNELS, NOT_BELOW = " longer than 1", "more than one input channel", " not below "
+NOT_BELOW = " not below "
 ALL = ("both inputs of rank ", "all inputs of rank ")
-FEW = 3
-"""Tensors whose lengths are compared."""
-Lengths = tuple[int, ...]
-
-
-class Feature(NamedTuple):
-    """Something that a program has or has not, and how it is told."""
-
-    says: str
-    holds: Callable[[Program], bool]
 
 
 def features(
@@ -74,18 +65,18 @@ def features(
     yield from _axes(call) if call is not None else ()
     yield from _kinds(program, failing, passing)
     yield from _specials(program, made)
-    yield from _sized(program)
-    yield from _compared(program)
-    yield from _outgrown(call, known) if call is not None else ()
-    yield from itertools.starmap(Feature, listing.stated(program, next(iter(_data(program)), "")))
+    yield from sized(program)
+    yield from compared(program)
+    yield from outgrown(call, known) if call is not None else ()
+    yield from itertools.starmap(Feature, listing.stated(program, next(iter(data(program)), "")))
     yield from _named_axis(call, known) if call is not None else ()
-    at = _channels(program, known, channels or {})
-    yield from _lengths(program, at)
+    at = channel_axes(program, known, channels or {})
+    yield from lengths(program, at)
     yield from _numbers(call, known, at) if call is not None else ()
     yield from _parities(call, failing) if call is not None else ()
     yield from itertools.starmap(Feature, listing.listed(program))
     if call is not None:
-        told = (listing.unequal(call), listing.no_powers(call, next(iter(_data(program)), "")))
+        told = (listing.unequal(call), listing.no_powers(call, next(iter(data(program)), "")))
         yield from itertools.starmap(Feature, itertools.chain(*told))
 
 
@@ -137,47 +128,15 @@ def _asks_for_more(program: Program) -> bool:
     return any(program.outputs[1:]) or not any(program.outputs)
 
 
-def value_of(program: Program, name: str, known: Mapping[str, Value]) -> Value:
-    """Return the value of a parameter or input, of the first call that has such; of what is left out its default."""
-    calls = _taking(program)
-    call = next((x for x in calls if name in x.params or name in {y.name for y in x.inputs}), calls[0])
-    held = next((x.value for x in call.inputs if x.name == name), None)
-    return held if held is not None else call.params.get(name, smaller.default(known, name))
-
-
-def left_out(program: Program, names: Iterable[str]) -> bool:
-    """Whether one of these parameters and inputs has no value."""
-    call = _taking(program)[0]
-    given = {x.name for x in call.inputs if x.value is not None}
-    return any(x not in given and call.params.get(x) is None for x in names)
-
-
-def _taking(program: Program) -> Sequence[Instance]:
-    """Return the calls that take something, if there are such: constants have a `value`, too."""
-    calls = program.instances()
-    return [x for x in calls if x.inputs] or calls
-
-
 # ---------------------------------------------------------------------- ranks, axes, dtypes, numbers
-
-
-def _shape(program: Program, name: str) -> Lengths | None:
-    return getattr(tensor(program, name), "shape", None)
-
-
-def _data(program: Program) -> list[str]:
-    """Return the inputs that are data: the first tensor, and others that do not state sizes."""
-    held = [(x.name, tensor(program, x.name)) for x in program.inputs]
-    given = [(name, x) for name, x in held if x is not None]
-    return [name for n, (name, x) in enumerate(given) if not n or not smaller.states(x)]
 
 
 def _ranks(program: Program) -> Iterator[Feature]:
     """Yield the rank of the first tensor, or all of that rank; of several tensors by name."""
-    rank, names = _rank(program), _data(program)
+    rank, names = _rank(program), data(program)
     if rank is None:
         return
-    shapes = [_shape(program, x) for x in names]
+    shapes = [shape_of(program, x) for x in names]
     if len(names) > 1 and all(x is not None and len(x) == rank for x in shapes):
         many = ALL[0] if len(names) == 2 else ALL[1]
         yield Feature(f"{many}{rank}", partial(all_of_rank, names=names, rank=rank))
@@ -195,7 +154,7 @@ def _ranks(program: Program) -> Iterator[Feature]:
 
 def all_of_rank(program: Program, names: Sequence[str], rank: int) -> bool:
     """Whether all of these inputs are given and have so many axes."""
-    return all((shape := _shape(program, x)) is not None and len(shape) == rank for x in names)
+    return all((shape := shape_of(program, x)) is not None and len(shape) == rank for x in names)
 
 
 def _rank(program: Program) -> int | None:
@@ -345,142 +304,17 @@ def _holds_special(program: Program, where: Callable[[Any], Any]) -> bool:
     return any(peculiar.has(x, where) for x in smaller.leaves(program))
 
 
-# ---------------------------------------------------------------------- lengths
-
-
-def _sized(program: Program) -> Iterator[Feature]:
-    """Yield whether a tensor has one element, or more."""
-    for name in _measured(program):
-        shape = _shape(program, name) or ()
-        if 0 not in shape:
-            several = math.prod(shape) > 1
-            words = f"more than one element in {name}" if several else f"one element in {name}"
-            yield Feature(words, partial(_has_elements, name=name, several=several))
-
-
-def _has_elements(program: Program, name: str, several: bool) -> bool:
-    shape = _shape(program, name)
-    return shape is not None and (math.prod(shape) > 1 if several else math.prod(shape) == 1)
-
-
-def _measured(program: Program) -> list[str]:
-    """Return the inputs whose lengths say something: not those that state the lengths of others."""
-    held = {x.name: leaf for x in program.inputs if (leaf := tensor(program, x.name)) is not None}
-    alone = len(smaller.leaves(program)) == 1
-    return [name for name, leaf in held.items() if alone or not smaller.states(leaf)]
-
-
-def _channels(program: Program, known: Mapping[str, Value], stated: Mapping[str, int]) -> Mapping[str, int]:
-    """Return which axis of the first input is that of channels, by its documentation or as `data_format` says."""
-    name = next(iter(_data(program)), "")
-    if name in stated:
-        return {name: stated[name]}
-    held = next((x for x in known if x.rpartition(".")[2] == "data_format"), "")
-    return {name: 1 if value_of(program, held, known) == "channels_first" else -1} if held and name else {}
-
-
-def is_longer(says: str) -> bool:
-    """Whether it is told that an axis is longer than 1."""
-    return says.endswith(LONGER) or says == CHANNELS
-
-
-def _lengths(program: Program, channels: Mapping[str, int]) -> Iterator[Feature]:
-    """Yield that an axis has length 1, or more, counted from either end: a small program has other lengths by chance."""
-    for name in _measured(program):
-        shape = _shape(program, name) or ()
-        of = partial(tensor, name=name)
-        if 1 in shape:
-            yield Feature(f"an axis of length 1 of {name}", lambda x, of=of: 1 in getattr(of(x), "shape", ()))  # type: ignore[misc]
-        for axis, length in enumerate(shape):
-            own = name in channels and channels[name] % len(shape) == axis
-            if own and length:
-                least, most, words = (2, 1 << 40, CHANNELS) if length > 1 else (1, 1, "one input channel")
-                yield Feature(words, partial(_has_length, of=of, at=channels[name], least=least, most=most))
-            ends = sorted((axis, axis - len(shape)), key=(-1).__ne__)  # the last axis is the last one of any rank
-            for at in ends if not own else ():
-                where = axis_at(at)
-                if length == 1:
-                    yield Feature(f"{where} of {name} of length 1", partial(_has_length, of=of, at=at, least=1, most=1))
-                elif length > 1:
-                    yield Feature(f"{where} of {name}{LONGER}", partial(_has_length, of=of, at=at, least=2))
-
-
-def axis_at(at: int) -> str:
-    """Return how an axis is told, counted from the first or, negative, from the last one."""
-    return {-1: "the last axis", 0: "the first axis", -2: "the last axis but one"}.get(at, f"axis {at}")
-
-
-def _has_length(program: Program, of: Callable[[Program], object], at: int, least: int, most: int = 1 << 40) -> bool:
-    shape = getattr(of(program), "shape", ())
-    return -len(shape) <= at < len(shape) and least <= shape[at] <= most
-
-
-def _compared(program: Program) -> Iterator[Feature]:
-    """Yield how lengths stand to each other: of two axes of one tensor, and of one axis of two tensors."""
-    names = _data(program)[:FEW]
-    for name in names:
-        words = (f"the last two axes of {name} equally long", f"the last two axes of {name} of different lengths")
-        yield from _of_pair(program, partial(_pair, one=name, other=name, at=(-2, -1)), words)
-    for one, other in itertools.combinations(names, 2):
-        for at in range(-len(_shape(program, one) or ()), 0):
-            words = (
-                f"{axis_at(at)} of {one} as long as that of {other}",
-                f"{axis_at(at)} of {one} not as long as that of {other}",
-            )
-            yield from _of_pair(program, partial(_pair, one=one, other=other, at=(at, at)), words)
-
-
-def _outgrown(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
-    """Yield that a tensor has a longer axis than another of its rank, any axis but the one that a parameter names, or any."""
-    named = [x for x in dict.fromkeys((*program.params, *known)) if smaller.is_axes(x)]
-    for one, other in itertools.permutations(_data(program)[:FEW], 2):
-        for name in (*named, ""):
-            holds = partial(_outgrows, one=one, other=other, name=name, known=known)
-            if holds(program):
-                yield Feature(
-                    f"{f'an axis other than {name}' if name else 'an axis'} of {one} longer than that of {other}", holds
-                )
-
-
-def _outgrows(program: Program, one: str, other: str, name: str, known: Mapping[str, Value]) -> bool:
-    first, second = (_shape(program, x) or () for x in (one, other))
-    if len(first) != len(second):
-        return False
-    value = value_of(program, name, known) if name else None
-    left = value % len(first) if type(value) is int and first else None
-    return any(x > y for n, (x, y) in enumerate(zip(first, second, strict=True)) if n != left)
-
-
-def _of_pair(program: Program, pair: Callable[[Program], Lengths | None], words: tuple[str, str]) -> Iterator[Feature]:
-    found = pair(program)
-    if found is not None:
-        same = found[0] == found[1]
-
-        def holds(x: Program) -> bool:
-            made = pair(x)
-            return made is not None and (made[0] == made[1]) is same
-
-        yield Feature(words[0] if same else words[1], holds)
-
-
-def _pair(program: Program, one: str, other: str, at: tuple[int, int]) -> Lengths | None:
-    shapes = [_shape(program, x) for x in (one, other)]
-    if any(x is None or len(x) < -y for x, y in zip(shapes, at, strict=True)):
-        return None
-    return tuple(x[y] for x, y in zip(shapes, at, strict=True) if x is not None)
-
-
 # ---------------------------------------------------------------------- numbers
 
 
 def _numbers(program: Instance, known: Mapping[str, Value], channels: Mapping[str, int]) -> Iterator[Feature]:
     """Yield how parameters that are whole numbers, or lists of such, stand to each other, and to the last axis, or channels."""
     names = [x for x in program.params if _counts(x, program.params[x]) and not is_flag(x, program.params[x], known)]
-    first = next(iter(_data(program)), "")
+    first = next(iter(data(program)), "")
     for name in names:
         value = program.params[name]
         required = smaller.default(known, name) == NO_DEFAULT or smaller.SIZED.search(name)
-        if type(value) is int and required and _shape(program, first):
+        if type(value) is int and required and shape_of(program, first):
             yield from _as_long(program, name, first, known, channels.get(first))
     others = [x for x, y in known.items() if x not in names and _counts(x, y) and x not in program.params]
     for one, other in itertools.permutations([*names, *others], 2):
@@ -502,7 +336,7 @@ def _as_long(
     at = -1 if channels is None else channels
 
     def same(x: Program) -> bool | None:
-        value, shape = value_of(x, name, known), _shape(x, first) or ()
+        value, shape = value_of(x, name, known), shape_of(x, first) or ()
         return value == shape[at] if isinstance(value, int) and -len(shape) <= at < len(shape) else None
 
     own = same(program)

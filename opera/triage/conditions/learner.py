@@ -19,9 +19,11 @@ from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.conditions import deciding, dtypes, peculiar, refuting, varied, wider
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import NO_ELEMENTS, of_expected, of_outputs
-from opera.triage.conditions.features import ENDS, Feature, as_left, features, is_longer
+from opera.triage.conditions.features import ENDS, as_left, features
 from opera.triage.conditions.labels import Labelled
+from opera.triage.conditions.lengths import is_longer
 from opera.triage.conditions.representable import inexact
+from opera.triage.conditions.stated import Feature
 from opera.triage.sentence import is_relation
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent

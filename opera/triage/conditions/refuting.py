@@ -14,8 +14,8 @@ from functools import partial
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor
 from opera.triage.conditions import peculiar
-from opera.triage.conditions.features import Feature
 from opera.triage.conditions.near import TENSORS, near, shaped, with_input
+from opera.triage.conditions.stated import Feature
 from opera.triage.shrink import smaller
 from opera.triage.shrink.smaller import Defaults, Leaf
 

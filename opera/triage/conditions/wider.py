@@ -13,8 +13,9 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import deciding, dtypes, peculiar
 from opera.triage.conditions.deciding import GIVEN
-from opera.triage.conditions.features import Feature, all_of_rank, left_out, naming, value_of
+from opera.triage.conditions.features import all_of_rank, naming
 from opera.triage.conditions.near import WRITTEN, tensor
+from opera.triage.conditions.stated import Feature, left_out, value_of
 from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults

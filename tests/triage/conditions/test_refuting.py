@@ -15,7 +15,7 @@ from opera.programs.values import Tensor
 from opera.triage.conditions import refuting
 from opera.triage.conditions.circumstances import Borne, borne_out
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.features import Feature
+from opera.triage.conditions.stated import Feature
 from opera.triage.shrink import smaller
 
 F32 = np.float32

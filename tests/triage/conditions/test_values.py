@@ -19,8 +19,9 @@ from opera.programs.verdicts import CRASH, PASS, Outcome
 from opera.triage.conditions import circumstances, deciding, near, varied
 from opera.triage.conditions.circumstances import Borne, borne_out
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.features import features, is_longer
+from opera.triage.conditions.features import features
 from opera.triage.conditions.labels import Labelled
+from opera.triage.conditions.lengths import is_longer
 from opera.triage.sentence import together
 from opera.triage.shrink import simpler, smaller
 

@@ -1,0 +1,140 @@
+"""What may be told of the lengths of a program's tensors: how many elements, which axis, how they stand to each other."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from opera.programs.program import Instance, Program
+from opera.programs.values import Value
+from opera.triage.conditions.near import tensor
+from opera.triage.conditions.stated import Feature, Lengths, data, shape_of, value_of
+from opera.triage.shrink import smaller
+
+LONGER, CHANNELS = " longer than 1", "more than one input channel"
+FEW = 3
+"""Tensors whose lengths are compared."""
+
+
+def sized(program: Program) -> Iterator[Feature]:
+    """Yield whether a tensor has one element, or more."""
+    for name in _measured(program):
+        shape = shape_of(program, name) or ()
+        if 0 not in shape:
+            several = math.prod(shape) > 1
+            words = f"more than one element in {name}" if several else f"one element in {name}"
+            yield Feature(words, partial(_has_elements, name=name, several=several))
+
+
+def _has_elements(program: Program, name: str, several: bool) -> bool:
+    shape = shape_of(program, name)
+    return shape is not None and (math.prod(shape) > 1 if several else math.prod(shape) == 1)
+
+
+def _measured(program: Program) -> list[str]:
+    """Return the inputs whose lengths say something: not those that state the lengths of others."""
+    held = {x.name: leaf for x in program.inputs if (leaf := tensor(program, x.name)) is not None}
+    alone = len(smaller.leaves(program)) == 1
+    return [name for name, leaf in held.items() if alone or not smaller.states(leaf)]
+
+
+def channel_axes(program: Program, known: Mapping[str, Value], stated: Mapping[str, int]) -> Mapping[str, int]:
+    """Return which axis of the first input is that of channels, by its documentation or as `data_format` says."""
+    name = next(iter(data(program)), "")
+    if name in stated:
+        return {name: stated[name]}
+    held = next((x for x in known if x.rpartition(".")[2] == "data_format"), "")
+    return {name: 1 if value_of(program, held, known) == "channels_first" else -1} if held and name else {}
+
+
+def is_longer(says: str) -> bool:
+    """Whether it is told that an axis is longer than 1."""
+    return says.endswith(LONGER) or says == CHANNELS
+
+
+def lengths(program: Program, channels: Mapping[str, int]) -> Iterator[Feature]:
+    """Yield that an axis has length 1, or more, counted from either end: a small program has other lengths by chance."""
+    for name in _measured(program):
+        shape = shape_of(program, name) or ()
+        of = partial(tensor, name=name)
+        if 1 in shape:
+            yield Feature(f"an axis of length 1 of {name}", lambda x, of=of: 1 in getattr(of(x), "shape", ()))  # type: ignore[misc]
+        for axis, length in enumerate(shape):
+            own = name in channels and channels[name] % len(shape) == axis
+            if own and length:
+                least, most, words = (2, 1 << 40, CHANNELS) if length > 1 else (1, 1, "one input channel")
+                yield Feature(words, partial(_has_length, of=of, at=channels[name], least=least, most=most))
+            ends = sorted((axis, axis - len(shape)), key=(-1).__ne__)  # the last axis is the last one of any rank
+            for at in ends if not own else ():
+                where = axis_at(at)
+                if length == 1:
+                    yield Feature(f"{where} of {name} of length 1", partial(_has_length, of=of, at=at, least=1, most=1))
+                elif length > 1:
+                    yield Feature(f"{where} of {name}{LONGER}", partial(_has_length, of=of, at=at, least=2))
+
+
+def axis_at(at: int) -> str:
+    """Return how an axis is told, counted from the first or, negative, from the last one."""
+    return {-1: "the last axis", 0: "the first axis", -2: "the last axis but one"}.get(at, f"axis {at}")
+
+
+def _has_length(program: Program, of: Callable[[Program], object], at: int, least: int, most: int = 1 << 40) -> bool:
+    shape = getattr(of(program), "shape", ())
+    return -len(shape) <= at < len(shape) and least <= shape[at] <= most
+
+
+def compared(program: Program) -> Iterator[Feature]:
+    """Yield how lengths stand to each other: of two axes of one tensor, and of one axis of two tensors."""
+    names = data(program)[:FEW]
+    for name in names:
+        words = (f"the last two axes of {name} equally long", f"the last two axes of {name} of different lengths")
+        yield from _of_pair(program, partial(_pair, one=name, other=name, at=(-2, -1)), words)
+    for one, other in itertools.combinations(names, 2):
+        for at in range(-len(shape_of(program, one) or ()), 0):
+            words = (
+                f"{axis_at(at)} of {one} as long as that of {other}",
+                f"{axis_at(at)} of {one} not as long as that of {other}",
+            )
+            yield from _of_pair(program, partial(_pair, one=one, other=other, at=(at, at)), words)
+
+
+def outgrown(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
+    """Yield that a tensor has a longer axis than another of its rank, any axis but the one that a parameter names, or any."""
+    named = [x for x in dict.fromkeys((*program.params, *known)) if smaller.is_axes(x)]
+    for one, other in itertools.permutations(data(program)[:FEW], 2):
+        for name in (*named, ""):
+            holds = partial(_outgrows, one=one, other=other, name=name, known=known)
+            if holds(program):
+                yield Feature(
+                    f"{f'an axis other than {name}' if name else 'an axis'} of {one} longer than that of {other}", holds
+                )
+
+
+def _outgrows(program: Program, one: str, other: str, name: str, known: Mapping[str, Value]) -> bool:
+    first, second = (shape_of(program, x) or () for x in (one, other))
+    if len(first) != len(second):
+        return False
+    value = value_of(program, name, known) if name else None
+    left = value % len(first) if type(value) is int and first else None
+    return any(x > y for n, (x, y) in enumerate(zip(first, second, strict=True)) if n != left)
+
+
+def _of_pair(program: Program, pair: Callable[[Program], Lengths | None], words: tuple[str, str]) -> Iterator[Feature]:
+    found = pair(program)
+    if found is not None:
+        same = found[0] == found[1]
+
+        def holds(x: Program) -> bool:
+            made = pair(x)
+            return made is not None and (made[0] == made[1]) is same
+
+        yield Feature(words[0] if same else words[1], holds)
+
+
+def _pair(program: Program, one: str, other: str, at: tuple[int, int]) -> Lengths | None:
+    shapes = [shape_of(program, x) for x in (one, other)]
+    if any(x is None or len(x) < -y for x, y in zip(shapes, at, strict=True)):
+        return None
+    return tuple(x[y] for x, y in zip(shapes, at, strict=True) if x is not None)

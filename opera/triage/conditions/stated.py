@@ -1,0 +1,52 @@
+"""What may be told of a program: a claim, and what claims read of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from opera.programs.program import Instance, Program
+from opera.programs.values import Value
+from opera.triage.conditions.near import tensor
+from opera.triage.shrink import smaller
+
+Lengths = tuple[int, ...]
+
+
+class Feature(NamedTuple):
+    """Something that a program has or has not, and how it is told."""
+
+    says: str
+    holds: Callable[[Program], bool]
+
+
+def value_of(program: Program, name: str, known: Mapping[str, Value]) -> Value:
+    """Return the value of a parameter or input, of the first call that has such; of what is left out its default."""
+    calls = taking(program)
+    call = next((x for x in calls if name in x.params or name in {y.name for y in x.inputs}), calls[0])
+    held = next((x.value for x in call.inputs if x.name == name), None)
+    return held if held is not None else call.params.get(name, smaller.default(known, name))
+
+
+def left_out(program: Program, names: Iterable[str]) -> bool:
+    """Whether one of these parameters and inputs has no value."""
+    call = taking(program)[0]
+    given = {x.name for x in call.inputs if x.value is not None}
+    return any(x not in given and call.params.get(x) is None for x in names)
+
+
+def taking(program: Program) -> Sequence[Instance]:
+    """Return the calls that take something, if there are such: constants have a `value`, too."""
+    calls = program.instances()
+    return [x for x in calls if x.inputs] or calls
+
+
+def shape_of(program: Program, name: str) -> Lengths | None:
+    return getattr(tensor(program, name), "shape", None)
+
+
+def data(program: Program) -> list[str]:
+    """Return the inputs that are data: the first tensor, and others that do not state sizes."""
+    held = [(x.name, tensor(program, x.name)) for x in program.inputs]
+    given = [(name, x) for name, x in held if x is not None]
+    return [name for n, (name, x) in enumerate(given) if not n or not smaller.states(x)]
