@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 NONDETERMINISTIC, UNDEFINED = "nondeterministic", "undefined-behaviour"
 ILL_CONDITIONED = "ill-conditioned"
-SINGLE_REFERENCE = "single-reference"
-"""Tag of a finding for which no independent implementation could be asked."""
+SINGLE_REFERENCE, UNSCREENED = "single-reference", "unscreened"
+"""Tags of a finding for which no independent implementation could be asked, and of one whose screens did not end."""
 
 THREE_ANSWERS = "three-answers"
 """Tag of a finding where an independent implementation contradicts the expected output and the compiler alike."""

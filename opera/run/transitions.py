@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from opera.compilers import Variant
+from opera.oracle.screens import UNSCREENED
 from opera.programs.migrated import Artefact, Export
 from opera.programs.verdicts import (
     AGAIN,
@@ -152,7 +153,7 @@ def screened(task: Screen, reply: ScreenReply) -> list[Step]:
 def with_screens(outcome: Outcome, reply: ScreenReply) -> Outcome:
     """Add what the screens said to an inconsistency, or to outputs that vary; what the worker told of the test stays."""
     own = [tag for tag in outcome.details.get("tags", ()) if tag == NEWER]
-    tags = [*own, *(reply.tags if reply.status != ERROR else ["unscreened"])]
+    tags = [*own, *(reply.tags if reply.status != ERROR else [UNSCREENED])]
     told = detailed(outcome, **{"screen": reply.reason, "tags": tags, **reply.numbers})
     if outcome.details.get(AGREES) and reply.status in (SCREENED, ERROR):
         legal = {AGREES: True} if reply.status == SCREENED else {}  # else nothing is known of what it draws besides

@@ -20,6 +20,8 @@ NUMBERS = "numbers"
 SHOWN = "shown"
 """Kind of documents that say in how many runs the script of what ends its process, or varies, showed it, and how often it was
 run: `[2, 3]`. `test` is the one that the script is of."""
+GONE = "gone"
+"""Kind of documents that say, as text, what a member showed when it was to be reduced, where it failed no more as it did."""
 TEST, INSTANCE = "test", "instance"
 """Kinds of documents that stand for rows of `tests` and `instances`: a test that was made of a finding and is no part of
 the corpus, so that no plan, ranking or count knows it. The one holds the id of its instance, the other a canonical form."""

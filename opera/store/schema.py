@@ -160,7 +160,7 @@ CREATE TABLE coverage (                     -- statements of a frontend written 
 CREATE TABLE examined (                     -- what was found out about a finding beside its verdicts
     finding TEXT NOT NULL,
     environment TEXT NOT NULL,
-    kind TEXT NOT NULL,                     -- reduction, plain, member, kin, numbers, blame, since, shown; test, instance, made
+    kind TEXT NOT NULL,               -- reduction, plain, member, kin, numbers, blame, since, shown, gone; test, instance, made
     test TEXT NOT NULL,                     -- the member that was looked at; id of the test or instance
     document BLOB NOT NULL,                 -- JSON of Reduction, Membership, Kin, Blame or Since (opera.triage), zlib
     PRIMARY KEY (finding, environment, kind, test)

@@ -14,7 +14,7 @@ import msgspec
 from opera import libraries
 from opera.compilers.limits import limits
 from opera.libraries.documented import Quote, Wrong
-from opera.oracle.screens import SINGLE_REFERENCE
+from opera.oracle.screens import SINGLE_REFERENCE, UNSCREENED
 from opera.programs.program import Instance, Program
 from opera.programs.verdicts import INCONSISTENT, NEWER, UNSTABLE, Outcome
 from opera.store.rows import Verdict
@@ -53,7 +53,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         settled: Whether something besides the library's reference shows that what is expected is right.
         needs: Of what is newer than the compiler knows: operator and version (`Mod 28, where it declares opset 27`).
         large: What its program being larger than it need be says against it (`too_large`), or nothing.
-        gone: What blame saw of its program, where that does not fail any more, or nothing.
+        gone: What blame, or who was to reduce it, saw of its program, where that does not fail any more, or nothing.
         shown: In how many runs its script showed it, and how often it was run; (0, 0) where it was not.
         unexplained: How many near programs fail, and pass, where it is not told why (`unexplained`); else None.
         contradicted: What speaks against what is told of when it fails (`contradicted`), or nothing.
@@ -116,6 +116,8 @@ def doubts(of: Standing) -> Iterator[str]:
         yield f"nobody runs its program, and {of.dying} fails on it, too: check by hand that the documentation admits it"
     elif of.invalid:
         yield "it says that its input is not valid, and nobody runs it: check by hand that the documentation admits it"
+    if UNSCREENED in of.tags:
+        yield "whether something else explains it, such as rounding, was not asked: opera could not; run it again (--rerun)"
     if of.gone:
         yield f"asked again, {of.gone}"
     if 2 * of.shown[0] <= of.shown[1] and of.shown[1]:

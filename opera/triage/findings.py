@@ -14,7 +14,7 @@ import numpy as np
 from opera import compilers
 from opera.errors import CorpusError
 from opera.oracle import location
-from opera.oracle.screens import AGREEING, SINGLE_REFERENCE
+from opera.oracle.screens import AGREEING, SINGLE_REFERENCE, UNSCREENED
 from opera.programs.program import JOINED, Program, operators_of, parse
 from opera.programs.values import Message, Tensor
 from opera.programs.verdicts import INCONSISTENT, NEWER, PASS, UNSTABLE, Outcome
@@ -119,6 +119,7 @@ class _Known(msgspec.Struct):
     chosen: dict[tuple[str, str], Choice]
     unreduced: dict[str, Program]
     shown: dict[tuple[str, str], tuple[int, int]]
+    gone: dict[tuple[str, str], str]
 
     def blame(self, finding: str, shown: Verdict) -> Blame | None:
         """Return what was found out of a finding as it is shown, under this or another name of it."""
@@ -163,6 +164,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
             (x.test, x.environment): msgspec.json.decode(x.document, type=tuple[int, int])
             for x in examined.documents(workspace, examined.SHOWN)
         },
+        {(x.test, x.environment): x.document.decode() for x in examined.documents(workspace, examined.GONE)},
     )
     found = [_finding(workspace, name, group, known) for (name, _), group in groups.items()]
     found.sort(key=lambda x: (len(x.doubts), -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
@@ -212,7 +214,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     key = (first.frontend, first.environment)
     chosen = known.chosen[name, first.environment]
     shows = [chosen.verdict, *group] if chosen.reduction else group
-    for tag in (NEWER, SINGLE_REFERENCE):  # one member that is not so is enough: they are of one cause
+    for tag in (NEWER, SINGLE_REFERENCE, UNSCREENED):  # one member that is not so is enough: they are of one cause
         if not all(tag in x.outcome.details.get("tags", ()) for x in shows):
             tags.discard(tag)
     if _unwitnessed(chosen):
@@ -268,7 +270,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     spoils=shown.symptom == POISONS,
                     settled=settled,
                     large=large,
-                    gone=laid.gone if laid else "",
+                    gone=laid.gone if laid else _gone(chosen, known),
                     unexplained=None if chosen.firm or blame.body(laid) else chosen.unexplained,
                     contradicted="" if chosen.firm or blame.body(laid) else chosen.contradicted,
                     beside=of is not None and of.passing is not None,
@@ -288,6 +290,12 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         because=laid.because if laid else "",
         route=blame.route(chosen, laid),
     )
+
+
+def _gone(chosen: Choice, known: _Known) -> str:
+    """Return what a member that has no reduction showed when it was to be reduced, where it failed no more as it did."""
+    shown = (chosen.member.test, chosen.member.environment)
+    return "" if chosen.reduction else known.gone.get(shown, "")
 
 
 def _agreed(workspace: Workspace, chosen: Choice, laid: Blame | None) -> bool:

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from opera.oracle.screens import SINGLE_REFERENCE
+from opera.oracle.screens import SINGLE_REFERENCE, UNSCREENED
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
 from opera.programs.verdicts import INCONSISTENT, NEWER, Outcome
@@ -56,6 +56,8 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("its script showed it in 1 of 3 runs", {"shown": (1, 3)}),
         ("documented limit, so it may be closed as known: 32 bits", {"limit": "32 bits"}),
         ("nobody knows which part is wrong", {"weak": True}),
+        ("such as rounding, was not asked", {"tags": (UNSCREENED,)}),
+        ("asked again, it passes", {"gone": "it passes"}),
         ("without input mask the compiler says that it does not support", {"behind": "input mask"}),
     ],
 )

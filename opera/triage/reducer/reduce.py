@@ -71,7 +71,11 @@ INTEGERS = {f"{kind}{bits}": bits for kind in ("uint", "int") for bits in (8, 16
 
 
 class NotReduced(Exception):
-    """Nothing smaller is known of a finding; the text says why."""
+    """Nothing smaller is known of a finding; the text says why. `gone` is the test that failed no more, or nothing."""
+
+    def __init__(self, why: str, gone: str = "") -> None:
+        super().__init__(why)
+        self.gone = gone
 
 
 # ---------------------------------------------------------------------- one finding
@@ -80,15 +84,15 @@ class NotReduced(Exception):
 def reduce(workspace: Workspace, probe: Probe, verdicts: list[Verdict], seconds: float = SECONDS) -> Reduction:
     """Return the smallest program found that fails as one of these verdicts, its test stored. Raises NotReduced."""
     begun = time.monotonic()
-    why = "its members fail only after other tests, or were deleted"
+    why, gone = "its members fail only after other tests, or were deleted", ""
     for verdict in choice.candidates(workspace, verdicts)[:TRIED]:
         try:
             return _reduced(workspace, probe, verdict, begun, seconds)
         except NotReduced as error:
-            why = str(error)
+            why, gone = str(error), error.gone
         except Spent:
             raise NotReduced("the time was over before anything was known") from None
-    raise NotReduced(why)
+    raise NotReduced(why, gone)
 
 
 def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float, seconds: float) -> Reduction:
@@ -195,7 +199,7 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict, *, varying: bool
     seen = msgspec.structs.replace(verdict.outcome, details=odd | verdict.outcome.details)
     varied = varying and {seen.verdict, first.verdict} == {INCONSISTENT, UNSTABLE}
     if not varied and not alike(verdict.frontend, seen, first, elsewhere=not first.conversion_function):
-        raise NotReduced(f"by the library's own reference it is now {_brief(first)}")
+        raise NotReduced(f"by the library's own reference it is now {_brief(first)}", verdict.test)
     ask.target = first
     return ask, program
 

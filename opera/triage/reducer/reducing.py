@@ -18,6 +18,7 @@ from opera.programs.values import Value
 from opera.run.probe import Probe
 from opera.store import examined
 from opera.store import verdicts as stored_verdicts
+from opera.store.examined import Examined
 from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import reduction
@@ -92,8 +93,14 @@ def reduce_all(
             finding = left.pop(0)
             try:
                 made = reduce(workspace, probe, found[finding], min(seconds, end - time.monotonic()))
-            except (NotReduced, OperaError) as error:
-                tell(f"{finding} is not reduced: {error.what if isinstance(error, OperaError) else error}")
+            except OperaError as error:
+                tell(f"{finding} is not reduced: {error.what}")
+                continue
+            except NotReduced as error:
+                tell(f"{finding} is not reduced: {error}")
+                if error.gone:
+                    seen = Examined(finding, found[finding][0].environment, error.gone, str(error).encode())
+                    examined.save(workspace, examined.GONE, seen)
                 continue
             stands = store(workspace, made)
             fresh.add(made.test)

@@ -99,6 +99,15 @@ def test_a_planted_fault_is_reduced_and_the_corpus_does_not_know(workspace: Work
     assert later.keys() == marked.keys() and min(later.values()) > 0, "all were reduced once more"
 
 
+def test_what_fails_no_more_when_it_is_to_be_reduced_is_not_ready(workspace: Workspace, monkeypatch: Any) -> None:
+    run(workspace, "faults.onnx_faults:wrong_value", relu(1, "LeakyRelu"))
+    [ready] = findings(workspace)
+    monkeypatch.setattr(reduce, "alike", lambda *_, **__: False)
+    reducing.reduce_all(workspace, [ready.id], 60.0, 600.0, lambda _: None, workers=1)
+    [found] = findings(workspace)
+    assert set(found.doubts) - set(ready.doubts) and "it is now inconsistent" in " ".join(found.doubts)
+
+
 @pytest.mark.parametrize(
     ("compiler", "verdict"),
     [("segfault", ABORT), pytest.param("hang", TIMEOUT, marks=pytest.mark.full), ("crash", CRASH)],
