@@ -342,14 +342,15 @@ def _told(outcome: Outcome) -> str:
 
 
 def _place(pattern: str, outcome: Outcome) -> str | None:
-    """Return the innermost place that a pattern has among those that a failure names, a file of Python's before others, which
-    many share: `tvm/topi/scan.py:107`. Nothing where no word of it is one, None where it names none that the pattern has.
+    """Return the innermost file that a pattern has among those that a failure names, one of Python's before others, which
+    many share: `tvm/topi/scan.py:107`. Nothing where no word of it is a file (a module that calls bindings is none), None
+    where it names no place that the pattern has.
     """
     text = _told(outcome)
     if not re.search(pattern, text):
         return None
     words = (x.rstrip(".:") for line in text.splitlines() for x in re.split(r"[\s\"'()\[\],]+", line))
-    found = [x for x in words if re.search(pattern, x) and re.search(r"\w[./]\w", x)]
+    found = [x for x in words if re.search(pattern, x) and re.search(r"\w/\w", x)]
     last = next((x for x in reversed(found) if re.search(r"\.py\b", x)), found[-1] if found else "")
     return re.sub(r"^/\w+/(?=src/)|:[^:/]*(?=:\d+$)", "", last)
 

@@ -100,6 +100,13 @@ def test_a_place_in_its_sources_is_named_and_none_that_only_reports_one() -> Non
             assert part.decide(died, tried, places, exporter=False)[0] == wanted, (place, apart)
 
 
+def test_a_module_that_calls_bindings_is_no_place() -> None:
+    seen = Seen(frames=("openvino.frontend.frontend:FrontEnd.convert:18",))
+    died = msgspec.structs.replace(crash("load", "Batch size is zero."), seen=seen)
+    found = part.decide(died, [Tried(AS_FOUND, "now", died)], {r"openvino\.frontend": "conversion"}, exporter=False)
+    assert found == ("conversion", "it names a place of the conversion in the compiler's sources")
+
+
 def test_a_wrapper_that_hands_out_no_tensor_of_no_bytes_is_no_kernel() -> None:
     refused = Outcome(CRASH, "infer", "ValueError", "Invalid tensor size.")
     found = part.decide(refused, [Tried(AS_FOUND, "now", refused)], tflite.PLACES, exporter=False)

@@ -19,6 +19,19 @@ from opera.triage.conditions import deciding
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import GRAPH_INPUT
 
+BEGUN = "opera.run.worker:"
+"""How the frame begins that calls a compiler: a traceback that has it is all there."""
+OF_PYTHON = (
+    "KeyError",
+    "IndexError",
+    "AttributeError",
+    "AssertionError",
+    "NotImplementedError",
+    "TypeError",
+    "ValueError",
+)
+"""Exceptions that Python code raises itself; what bindings raise may come from any depth of a library."""
+BEFORE = "before any operator is converted"
 EMPTY_LIST = "an empty list"
 """What decides where a parameter is a list without elements, whichever it is called."""
 
@@ -29,12 +42,16 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     - A sequence is a graph's input, which nothing else is told to decide, and the same words say that it is none.
     - A function that is no operator's own converter stops, in the same words but for names of types, at a list that is empty:
       a parameter that decides, or that the message names.
+    - Python code stops before any operator is converted, at one place and in the same words to the letter (`KeyError: 10`, for
+      a table of dtypes), where nothing but dtypes is told to decide.
     """
     shown, program = x.outcome, x.program().program
     if shown.verdict != CRASH:
         return
     told = {deciding.key(says) for says in (*x.deciding, *x.besides, *x.circumstances)}
     said = _said(shown, program.operators)
+    if all(map(deciding.is_dtype, told)) and _is_before(shown):
+        yield BEFORE, shown.symptom, shown.location, shown.message
     if told and all(says.endswith(f" {GRAPH_INPUT}") for says in told) and location.telling(said):
         yield GRAPH_INPUT, shown.stage, shown.symptom, said
     if isinstance(program, Instance) and _is_shared(shown):
@@ -48,6 +65,16 @@ def _said(shown: Outcome, operators: Collection[str]) -> str:
     names = {x.lower() for name in operators for x in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
     words = re.findall(r"\b[A-Z]?[a-z]{2,}\b", normalise(cause(shown.message)))
     return " ".join(x.lower() for x in words if x.lower() not in names)
+
+
+def _is_before(shown: Outcome) -> bool:
+    """Whether Python code raised while a model was loaded, and the converter of its operator was not running."""
+    frames = shown.seen.frames if shown.seen is not None else ()
+    functions = [x.split(":")[1] for x in frames if x.count(":") > 1]
+    own = location.shared(shown.conversion_function).partition("@")[0].rpartition(":")[2]
+    converting = location.names_converter(shown.conversion_function) and own in functions
+    whole = any(x.startswith(BEGUN) for x in frames)
+    return shown.stage == "load" and shown.symptom in OF_PYTHON and bool(shown.location) and whole and not converting
 
 
 def _is_shared(shown: Outcome) -> bool:
