@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from opera import compilers
 from opera.errors import UsageError
-from opera.oracle.messages import cause
+from opera.oracle.messages import cause, short
 from opera.programs.program import JOINED
 from opera.programs.verdicts import INCONSISTENT, UNSTABLE, Outcome
 from opera.report import trackers
@@ -63,7 +63,7 @@ def words(operator: str, told: Iterable[str], outcome: Outcome) -> list[str]:
     """
     called = [x.rpartition(".")[2] for x in operator.split(JOINED) if x != "Constant"] or [operator]
     silent = outcome.verdict in (INCONSISTENT, UNSTABLE)
-    lines = (cause(outcome.message) or outcome.message).splitlines()[:1]
+    lines = short(cause(outcome.message) or outcome.message).splitlines()[:1]
     says = [] if silent else _telling(re.sub(rf"\w*(?:{'|'.join(map(re.escape, called))})\w*", " ", x) for x in lines)
     more = says or [*_conditions(told), *([outcome.symptom] if outcome.symptom in FORMS else [])]
     return list(dict.fromkeys((*called[:OPERATORS], *more[:MOST])))
@@ -71,11 +71,18 @@ def words(operator: str, told: Iterable[str], outcome: Outcome) -> list[str]:
 
 def _telling(lines: Iterable[str]) -> list[str]:
     """Return the words of a message that tell most: names first, then the longest, in the order in which it has them."""
-    every = [x for line in lines for x in WORD.findall(ASIDE.sub(" ", line))]
+    every = [x for line in lines for x in WORD.findall(_plain(line))]
     found = list({x.lower(): x for x in reversed(every)}.values())[::-1]
     found = [x for x in found if NAME.fullmatch(x) or len(x) >= LEAST]
     best = sorted(found, key=lambda x: (NAME.fullmatch(x) is None, -len(x)))[:MOST]
     return [x for x in found if x in best]
+
+
+def _plain(line: str) -> str:
+    """Return a line without what other programs have otherwise, brackets within brackets as well."""
+    while (less := ASIDE.sub(" ", line)) != line:
+        line = less
+    return line
 
 
 def _conditions(told: Iterable[str]) -> Iterator[str]:

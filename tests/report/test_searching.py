@@ -22,6 +22,13 @@ from opera.report import searching, trackers
         ),
         ("Expand", (), Outcome(INCONSISTENT, "infer", "shape"), ["Expand", "shape"]),
         ("AffineGrid", (), Outcome(CRASH, "load", "E", "Arguments of no type (arg0: bf16)"), ["AffineGrid", "Arguments"]),
+        (
+            "Asin",
+            (),
+            Outcome(CRASH, "compile", "E", 'unknown intrinsic ir.Op(ty=ir.Type(x=1), name="tirx.asin", num_inputs=1)'),
+            ["Asin", "unknown", "intrinsic", "tirx.asin"],
+        ),
+        ("AffineGrid", (), Outcome(CRASH, "load", "E", "Arguments (of f(some_name(x)) here) differ"), ["AffineGrid", "Arguments", "differ"]),
         ("Constant + Gather", ("x > 1",), Outcome(CRASH, "load", "E", "12: 3"), ["Gather", "x"]),
     ],
 )  # fmt: skip
