@@ -28,7 +28,7 @@ from opera.report import searching, trackers
             Outcome(CRASH, "compile", "E", 'unknown intrinsic ir.Op(ty=ir.Type(x=1), name="tirx.asin", num_inputs=1)'),
             ["Asin", "unknown", "intrinsic", "tirx.asin"],
         ),
-        ("AffineGrid", (), Outcome(CRASH, "load", "E", "Arguments (of f(some_name(x)) here) differ"), ["AffineGrid", "Arguments", "differ"]),
+        ("AffineGrid", (), Outcome(CRASH, "load", "E", "Arguments (f(g(a_b))) differ"), ["AffineGrid", "Arguments", "differ"]),
         ("Constant + Gather", ("x > 1",), Outcome(CRASH, "load", "E", "12: 3"), ["Gather", "x"]),
     ],
 )  # fmt: skip
