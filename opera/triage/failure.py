@@ -19,6 +19,8 @@ GROSS = 0.01
 """A deviation that is relatively larger than this may not be reduced to a smaller one: that could be rounding."""
 NUMBERS = frozenset(("value", "nan-mask", UNSTABLE))
 """Symptoms of outputs whose numbers are wrong."""
+SLIGHT = 8
+"""Times the tolerated deviation up to which a maintainer may take a wrong number for rounding."""
 NAMES = re.compile(messages.NAMES)
 """Names of tensors in messages."""
 TABLE = re.compile(r":\w*(?:expr|tensor)")
@@ -168,6 +170,17 @@ def quiet(outcome: Outcome) -> bool:
     small = isinstance(off, int | float) and off < GROSS
     wrong = outcome.verdict == INCONSISTENT and outcome.symptom == "value" and "drawn" not in outcome.details
     return wrong and (small or rounded(outcome) != "")
+
+
+def slight(outcome: Outcome) -> bool:
+    """Whether no number is off by much more than is tolerated of its dtype, and none is one of a narrower dtype: the sums may
+    have been made in another order, or by another formula.
+    """
+    relative, tolerated = (outcome.details.get(x) for x in ("max_rel", "rtol"))
+    wrong = outcome.verdict == INCONSISTENT and outcome.symptom == "value" and "drawn" not in outcome.details
+    if not wrong or not isinstance(relative, int | float) or not isinstance(tolerated, int | float):
+        return False
+    return 0 < relative <= SLIGHT * tolerated and not rounded(outcome)
 
 
 def rounded(outcome: Outcome) -> str:

@@ -37,6 +37,7 @@ from opera.triage.doubts import (
     weak,
 )
 from opera.triage.evidence import ALIKE
+from opera.triage.failure import slight
 from opera.triage.known import Mark
 from opera.triage.part import LIBRARY, UNKNOWN, listed
 from opera.triage.reproducers.choice import Choice, alone, choose
@@ -278,6 +279,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     behind="" if of is None else of.behind,
                     dying=lawful.dying(chosen, laid),
                     alike=_alike(chosen, laid),
+                    off=_off(chosen.verdict.outcome),
                     odd=_odd(chosen),
                     limit=limit,
                     shown=known.shown.get((chosen.verdict.test, chosen.verdict.environment), (0, 0)),
@@ -328,6 +330,12 @@ def _alike(chosen: Choice, laid: Blame | None) -> str:
     right = {x.way.split(" ")[0] for x in rows if x.right}.union(agreeing)
     read = right and chosen.firm and laid.spoken_of
     return listed(list(same)) if same and len(right) <= len(same) and not read else ""
+
+
+def _off(outcome: Outcome) -> str:
+    """Return by how much it is off, where that is little more than is tolerated."""
+    told = "{max_rel:.2g} relatively, where {rtol:g} is tolerated"
+    return told.format(**outcome.details) if slight(outcome) else ""
 
 
 def _odd(chosen: Choice) -> bool:

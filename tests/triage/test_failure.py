@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE, Outcome
-from opera.triage.failure import alike, as_wrong, moved
+from opera.triage.failure import alike, as_wrong, moved, slight
 
 WRONG, RIGHT = ["wrong", "some", "finite>finite"], ["right"]
 
@@ -133,3 +133,21 @@ def test_what_is_no_number_is_as_wrong_as_what_is_far_off_where_numbers_are_expe
         for x in symptoms
     )
     assert as_wrong(one, other) is same
+
+
+@pytest.mark.parametrize(
+    ("relative", "tolerated", "numbers", "little"),
+    [
+        (0.0266, 5e-3, (-0.05621337890625, -0.054718017578125), True),  # Mish of float16
+        (1.6e-7, 1e-7, (-0.1996767165036496, -0.19967674818780276), True),
+        (0.029, 1e-4, (-0.0155242, -0.0150843), False),  # gelu by another formula
+        (6e-8, 1e-8, (0.1, 0.10000000149011612), False),  # a number of float32
+        (2.0, 5e-3, (3.0, -3.0), False),
+        (None, None, (3, -3), False),
+    ],
+)
+def test_little_more_than_is_tolerated_may_be_rounding(relative, tolerated, numbers, little) -> None:
+    told = dict(zip(("expected", "actual"), numbers, strict=True))
+    found = Outcome(INCONSISTENT, "infer", "value", details={**told, "max_rel": relative, "rtol": tolerated})
+    assert slight(found) is little
+    assert not slight(msgspec.structs.replace(found, symptom="shape"))
