@@ -156,8 +156,9 @@ class Onnx:
         named = re.findall(r"^-- (\S[^\n]*?)(?:-\d+)? with a message", message, re.MULTILINE)
         named = named or re.findall(r"with friendly_name '(aten::\w+)/", message) or re.findall(VALIDATED, message)
         own = [name for name in named if not re.match(INNER, name)]
-        operator = (self._earliest(own, case) or own or named or [""])[-1]
-        message = of_operator(message, operator)
+        earliest = self._earliest(own, case)
+        operator = (earliest or own or named or [""])[-1]
+        message = of_operator(message, operator) if earliest else message
         operator, place = self.translator(operator), last_location(message, GENERIC)
         if place and re.match(BEFORE_OPERATORS, place):
             # Where an operator is named, the place is that of the loop over all of them: it tells nothing.
