@@ -37,7 +37,7 @@ from opera.programs.verdicts import (
 from opera.report import markup, quoting, running, searching, trackers
 from opera.report.others import others
 from opera.report.page import Page, page
-from opera.store import instances, tests
+from opera.store import families, instances, tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -70,6 +70,12 @@ UNTOLD = frozenset(("constants", "oldest-opset"))
 """Variants that give it the library's own model: of some, tensors that are fed else are constants."""
 TOLERANCE = "rtol {rtol:g} and atol {atol:g} are allowed: opera's tolerance for the dtype, or the test's own if larger"
 """What is said of a number that is off by little, for which nobody found others that are off by more."""
+MAKERS = {
+    "docter": "inputs that the documentation's constraints admit (DocTer)",
+    "deeprel": "inputs of related operators (DeepREL)",
+    "sionnx": "models generated from the operators' specification (Sionnx)",
+}
+"""Source that generates → what it makes, in words."""
 WIDE = 160
 """Characters of a line of a model that is told beside the script's, at most."""
 TITLE = 160
@@ -94,7 +100,7 @@ class Draft(msgspec.Struct, frozen=True):
         script: The script; `folded` where it is long, `exit_codes` where it is the reproducer.
         passing: The program most like that of the script that passes, call by call.
         log: What it printed of the failure.
-        reduced: Whether it is of a reduction; `origin` the test that it was made of.
+        reduced: Whether it is of a reduction; `origin` the test that it was made of, `whose` what made that, if not people.
         quotes: Of the documentation.
         others: What other compilers do with the same model.
         versions: Name → version, the compiler's first; `system`: operating system and Python; `opset`: of the model.
@@ -126,6 +132,7 @@ class Draft(msgspec.Struct, frozen=True):
     log: str = ""
     reduced: bool = False
     origin: str = ""
+    whose: str = ""
     file: str = ""
     quotes: tuple[Quote, ...] = ()
     others: tuple[str, ...] = ()
@@ -221,6 +228,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         log=running.hide(running.excerpt(trial.text), hidden) if trial else "",
         reduced=told.reduced,
         origin=told.origin,
+        whose=_whose(workspace, shown),
         file=_file(workspace, shown),
         quotes=quoted,
         others=tuple(others(told, outcome)),
@@ -405,6 +413,15 @@ def _reference(workspace: Workspace, shown: Choice, library: str) -> str:
 def _file(workspace: Workspace, shown: Choice) -> str:
     seen = workspace.provenances(tests.test(workspace, shown.member.test).instance)
     return seen[0].file if seen else ""
+
+
+def _whose(workspace: Workspace, shown: Choice) -> str:
+    """Return what made the test that it was found by, in words; nothing where people wrote it."""
+    seen = workspace.provenances(tests.test(workspace, shown.member.test).instance)
+    sources = [x.source for x in seen]
+    if not sources or families.TESTS in map(families.family, sources):
+        return ""
+    return MAKERS.get(sources[0], f"inputs that {sources[0]} made")
 
 
 def _opset(program: Program, script: str) -> str:

@@ -57,7 +57,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         shown: In how many runs its script showed it, and how often it was run; (0, 0) where it was not.
         unexplained: How many near programs fail, and pass, where it is not told why (`unexplained`); else None.
         contradicted: What speaks against what is told of when it fails (`contradicted`), or nothing.
-        beside: Whether one that passes and differs in little is shown beside: then all that is told is told of this program.
+        beside: Whether one that passes and differs in little is shown beside what crashes: then all that is told is of this
+            program, and the message says what is wrong.
         weak: Whether three things are wanting together (`weak`).
         dying: Who fails on its program, too, where nobody is known to run it, or nothing.
         alike: Who gives the same answer as the compiler, where no more implementations give the expected one, or nothing.

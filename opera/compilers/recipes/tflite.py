@@ -12,9 +12,10 @@ def export(model, path, signature):
         return model(list(inputs))
 
     function = tf.function(serve, input_signature=signature, autograph=False)
-    held = tf.Module()  # what the converter finds variables by
-    held.variables_ = [variable.value for variable in model.variables]
+    concrete = function.get_concrete_function()
+    held = tf.Module()  # what the converter finds variables by, that of the seed of all, which no layer has, as well
+    held.variables_ = list(concrete.variables)
     held.tables = [layer.lookup_table for layer in model.layers if hasattr(layer, "lookup_table")]
-    converter = tf.lite.TFLiteConverter.from_concrete_functions([function.get_concrete_function()], held)
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([concrete], held)
     Path(path).write_bytes(converter.convert())
     return path

@@ -7,6 +7,7 @@ model without a file. Every shape is static, and `training` is baked into the mo
 from __future__ import annotations
 
 import base64
+import itertools
 import shutil
 import zlib
 from functools import cached_property
@@ -125,11 +126,15 @@ class Live:
         """Convert with the TFLiteConverter's default options: operators of TFLite alone, none of TensorFlow's.
 
         The converter freezes the graph itself. Where it is told what holds the variables, it writes a SavedModel to disk and
-        reads that, to the same operators, three times as slowly.
+        reads that, to the same operators, three times as slowly; so it is told where the graph assigns one, which it cannot
+        freeze, and of which `from_keras_model` knows (a seed that a layer draws by and moves on).
         """
         import tensorflow as tf
 
-        data: bytes = tf.lite.TFLiteConverter.from_concrete_functions([self.concrete]).convert()
+        held = tf.Module() if _assigns(self.concrete.graph) else None
+        if held is not None:
+            held.variables_ = list(self.concrete.variables)
+        data: bytes = tf.lite.TFLiteConverter.from_concrete_functions([self.concrete], held).convert()
         return data
 
     def onnx(self, path: Path | str) -> None:
@@ -138,6 +143,13 @@ class Live:
 
     def _export(self, path: Path | str, form: str) -> None:
         self.model.export(str(path), format=form, verbose=False, input_signature=[self.signature])
+
+
+def _assigns(graph: Any) -> bool:
+    """Whether a graph, or a function that it calls, assigns a variable."""
+    made = graph.as_graph_def()
+    nodes = itertools.chain(made.node, *(x.node_def for x in made.library.function))
+    return any(node.op.startswith("Assign") for node in nodes)
 
 
 def item_dtype(item: np.ndarray[Any, Any]) -> str:
