@@ -42,6 +42,7 @@ from opera.programs.verdicts import (
     VERDICTS,
     Outcome,
 )
+from opera.run import exporters
 from opera.run.probe import Probe, Question
 from opera.store import examined
 from opera.store import verdicts as stored_verdicts
@@ -379,9 +380,11 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     exporter, native = (bool(getattr(frontend, name, False)) for name in ("EXPORTER", "NATIVE"))
     calls = about.program.instances() if about.program is not None else []
     settled, spoken = (len(calls) == 1 and says(calls[0], about.deciding, about.seen) for says in (stated, spoken_of))
+    artefact = compilers.artefact(compiler, library, about.variant)
     verdict, because = decide(
-        about.seen, tried, places, exporter=exporter, native=native, drawn=about.drawn, settled=settled
-    )
+        about.seen, tried, places, exporter=exporter, native=native, drawn=about.drawn, settled=settled,
+        writers=() if exporter else exporters.makers(library, artefact),
+    )  # fmt: skip
     rows = tuple(evidence(about, tried))
     return Blame(
         about.finding, about.environment, about.test, verdict, because, rows, round(seconds, 3),

@@ -63,6 +63,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         dying: Who fails on its program, too, where nobody is known to run it, or nothing.
         alike: Who gives the same answer as the compiler, where no more implementations give the expected one, or nothing.
         off: By how much it is off, where that is little more than is tolerated (`triage.failure.slight`), or nothing.
+        written: Whether blame lays it on the exporter of what it is given, and another frontend tries that.
         odd: Whether NaN is expected where finite numbers are given.
         limit: The sentence by which the compiler documents that it does not do this, or nothing.
         invalid: Whether the compiler says that its input is not valid, and none of those who were asked runs it as expected.
@@ -87,6 +88,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     alike: str = ""
     odd: bool = False
     off: str = ""
+    written: bool = False
     limit: str = ""
     invalid: bool = False
     refused: str = ""
@@ -113,6 +115,8 @@ def doubts(of: Standing) -> Iterator[str]:
         yield "no other implementation confirms the expected outputs: check them by hand against the documentation first"
     if of.alike:
         yield f"the same answer is given by {of.alike}: check by the documentation that not the expected one is wrong"
+    if of.written:
+        yield "its exporter wrote wrongly what it is given: what the exporter's own frontend shows is to be filed"
     if of.off:
         yield f"it is off by {of.off}: it may be closed as rounding"
     if of.odd:

@@ -39,7 +39,7 @@ from opera.triage.doubts import (
 from opera.triage.evidence import ALIKE
 from opera.triage.failure import slight
 from opera.triage.known import Mark
-from opera.triage.part import LIBRARY, UNKNOWN, listed
+from opera.triage.part import EXPORTER, LIBRARY, UNKNOWN, listed
 from opera.triage.reproducers.choice import Choice, alone, choose
 from opera.triage.sentence import READS_AS_REFUSAL, bare, drawn, reads_as_refusal, sentence
 from opera.triage.shrink import simpler, smaller
@@ -284,6 +284,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     dying=lawful.dying(chosen, laid),
                     alike=_alike(chosen, laid),
                     off=_off(chosen.verdict.outcome),
+                    written=laid is not None and laid.verdict == EXPORTER and not tries_exporter(first.frontend),
                     odd=_odd(chosen),
                     limit=limit,
                     shown=known.shown.get((chosen.verdict.test, chosen.verdict.environment), (0, 0)),
@@ -334,6 +335,12 @@ def _alike(chosen: Choice, laid: Blame | None) -> str:
     right = {x.way.split(" ")[0] for x in rows if x.right}.union(agreeing)
     read = right and chosen.firm and laid.spoken_of
     return listed(list(same)) if same and len(right) <= len(same) and not read else ""
+
+
+def tries_exporter(frontend: str) -> bool:
+    """Whether an exporter is what a frontend tests."""
+    name, _, library = frontend.rpartition("-")
+    return compilers.exporter(name, library)
 
 
 def _off(outcome: Outcome) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -107,6 +107,7 @@ def decide(
     native: bool = False,
     drawn: bool = False,
     settled: bool = False,
+    writers: Collection[str] = (),
 ) -> tuple[str, str]:
     """Return which part is wrong, and why: the first of these that holds.
 
@@ -115,6 +116,7 @@ def decide(
        documentation that it is: LIBRARY (or its test), unless numbers are drawn, for compilers are alike in drawing none. So
        it is where the compiler has no kernel of the operator, and the library's definition, written out, gives that answer on
        the reference and wherever else it is run; where that is right, it is the CONVERSION.
+       What is drawn wrongly by an exported file, and of several elements by those who try its exporter: EXPORTER.
     3. What does not vary holds an operator that, built by itself, does not: the KERNEL. It passes with optimisations off, or
        where each operator is compiled by itself: OPTIMISATION.
     4. An exporter is under test: EXPORTER; KERNEL, of the runtime, where the reference evaluator gives what is expected of the
@@ -148,6 +150,7 @@ def decide(
         native: `NATIVE` of the frontend.
         drawn: Whether the finding is about numbers that are drawn at random.
         settled: Whether a sentence of the documentation says what is expected.
+        writers: Compilers that try the exporter of what the frontend is given.
     """
     by: dict[str, list[Tried]] = defaultdict(list)
     tried = list(tried)
@@ -170,6 +173,9 @@ def decide(
             return LIBRARY, f"the compiler has no kernel of it, and the same answer comes of {body[0].way}"
         if all(x.right for x in body):
             return CONVERSION, f"the compiler has no kernel of it, and it is right by {body[0].way}"
+    for found in lost(tried, seen, drawn=drawn):
+        if drawn and found.way.partition(" ")[0] in writers:
+            return EXPORTER, f"of several elements the file that it is given is as wrong by {found.way}"
     for found in by[NODE]:
         if (
             drawn

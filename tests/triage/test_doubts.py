@@ -57,6 +57,7 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("documented limit, so it may be closed as known: 32 bits", {"limit": "32 bits"}),
         ("nobody knows which part is wrong", {"weak": True}),
         ("such as rounding, was not asked", {"tags": (UNSCREENED,)}),
+        ("its exporter wrote wrongly", {"written": True}),
         ("it may be closed as rounding", {"off": "2 %"}),
         ("asked again, it passes", {"gone": "it passes"}),
         ("without input mask the compiler says that it does not support", {"behind": "input mask"}),

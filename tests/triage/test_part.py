@@ -8,7 +8,7 @@ from opera.compilers import APART, EACH, NODE, OWN, tflite
 from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, UNSUPPORTED, Outcome, Seen
 from opera.triage import evidence, part
 from opera.triage.blame import Subject
-from opera.triage.part import AS_FOUND, OTHER, Tried
+from opera.triage.part import AS_FOUND, OTHER, SEVERAL, Tried
 
 WRONG = Outcome(INCONSISTENT, "infer", "value", "output 'y': 1 of 2", details={"output": "y", "actual": 3.0})
 RIGHT = Outcome(PASS)
@@ -105,6 +105,20 @@ def test_a_module_that_calls_bindings_is_no_place() -> None:
     died = msgspec.structs.replace(crash("load", "Batch size is zero."), seen=seen)
     found = part.decide(died, [Tried(AS_FOUND, "now", died)], {r"openvino\.frontend": "conversion"}, exporter=False)
     assert found == ("conversion", "it names a place of the conversion in the compiler's sources")
+
+
+def test_what_an_exported_file_does_not_draw_of_several_elements_is_its_exporters() -> None:
+    """The ONNX exporter folds the mask of AlphaDropout; of one element the file is right by luck wherever it is run."""
+    constant = msgspec.structs.replace(WRONG, details={**WRONG.details, "drawn": "constant"})
+    rows = [
+        Tried(AS_FOUND, "now", constant),
+        Tried(OTHER, "onnxexport 1", RIGHT),
+        Tried(SEVERAL, "onnxexport 1", constant),
+    ]
+    found = part.decide(constant, rows, {}, exporter=False, drawn=True, writers=("onnxexport",))
+    assert found[0] == "exporter" and "onnxexport 1" in found[1]
+    for drawn, writers in ((False, ("onnxexport",)), (True, ("torchexport",))):
+        assert part.decide(constant, rows, {}, exporter=False, drawn=drawn, writers=writers)[0] != "exporter"
 
 
 def test_a_wrapper_that_hands_out_no_tensor_of_no_bytes_is_no_kernel() -> None:
