@@ -18,7 +18,6 @@ from opera.oracle.screens import SINGLE_REFERENCE, UNSCREENED
 from opera.programs.program import Instance, Program
 from opera.programs.verdicts import INCONSISTENT, NEWER, UNSTABLE, Outcome
 from opera.store.rows import Verdict
-from opera.triage import part
 from opera.triage.conditions import dtypes
 from opera.triage.conditions.deciding import named
 from opera.triage.reduction import Reduction
@@ -36,7 +35,6 @@ CONTRADICTED = "what is told to decide is not, or not all, that does"
 DOCUMENTED = "documented-limit"
 """Tag of a finding that the compiler's own documentation answers (opera.compilers.limits)."""
 NO_ORDINARY = "none passes, and none that fails is an ordinary call"
-WEAK = "its reduction did not end, hardly a program near it passes, and nobody knows which part is wrong: too little is known"
 NOT_SHOWN = "its script showed it in"
 """How the doubt begins that the script of what ends its process, or varies, may not show it."""
 UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
@@ -52,14 +50,11 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         alone: Whether a member fails without others before it; `spoils`: whether it is others that fail after it.
         settled: Whether something besides the library's reference shows that what is expected is right.
         needs: Of what is newer than the compiler knows: operator and version (`Mod 28, where it declares opset 27`).
-        large: What its program being larger than it need be says against it (`too_large`), or nothing.
+        large: That its program may be larger than it need be (`unreduced`), or nothing.
         gone: What blame, or who was to reduce it, saw of its program, where that does not fail any more, or nothing.
         shown: In how many runs its script showed it, and how often it was run; (0, 0) where it was not.
         unexplained: How many near programs fail, and pass, where it is not told why (`unexplained`); else None.
         contradicted: What speaks against what is told of when it fails (`contradicted`), or nothing.
-        beside: Whether one that passes and differs in little is shown beside what crashes: then all that is told is of this
-            program, and the message says what is wrong.
-        weak: Whether three things are wanting together (`weak`).
         dying: Who fails on its program, too, where nobody is known to run it, or nothing.
         alike: Who gives the same answer as the compiler, where no more implementations give the expected one, or nothing.
         off: By how much it is off, where that is little more than is tolerated (`triage.failure.slight`), or nothing.
@@ -82,8 +77,6 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     shown: tuple[int, int] = (0, 0)
     unexplained: tuple[int, int] | None = None
     contradicted: str = ""
-    beside: bool = False
-    weak: bool = False
     dying: str = ""
     alike: str = ""
     odd: bool = False
@@ -135,30 +128,23 @@ def doubts(of: Standing) -> Iterator[str]:
         yield of.large
     if of.behind:
         yield f"without {of.behind} the compiler says that it does not support it: once mended it may say so of this one"
-    if of.unexplained is not None and not (of.beside and of.unexplained[0]):
+    if of.unexplained is not None:
         failing, passing = of.unexplained
         apart = f"{passing} pass, and nothing that is told separates them"
         yield f"{UNEXPLAINED}: {failing} near programs fail, {apart if passing else NO_ORDINARY}"
-    elif of.contradicted and not of.beside:
+    elif of.contradicted:
         yield of.contradicted
-    elif of.weak:
-        yield WEAK
 
 
-def too_large(finding: str, program: Program, finished: bool | None) -> str:
-    """Return the doubt that the program which shows a finding may become much smaller: nobody knows then what decides.
+def unreduced(finding: str, finished: bool | None) -> str:
+    """Return the doubt that the program which shows a finding may become smaller, or nothing: nobody knows then what decides,
+    however small it is.
 
     Args:
-        program: What shows it.
-        finished: Whether its reduction left nothing smaller to try; None where there is none. A call of few elements to which
-            no parameter is given needs none.
+        finished: Whether its reduction left nothing smaller to try; None where there is none.
     """
-    calls = program.instances()
-    small = len(calls) == 1 and smaller.elements(program) <= SMALL
-    if finished or (small and (finished is False or all(x is None for x in calls[0].params.values()))):
-        return ""
     what = UNREDUCED if finished is None else UNFINISHED
-    return f"{what}: `opera reduce {finding}` goes on"
+    return "" if finished else f"{what}: `opera reduce {finding}` goes on"
 
 
 def documented(program: Program, shown: Verdict) -> str:
@@ -205,13 +191,6 @@ def contradicted(of: Reduction, told: Collection[str]) -> str:
         if says
         else ""
     )
-
-
-def weak(of: Reduction, laid: str) -> bool:
-    """Whether little is known of a reduction in three ways at once: it did not end, one near program passes at most, and it is
-    not known which part of the compiler is wrong (`laid`).
-    """
-    return not of.finished and of.near[1] <= 1 and laid == part.UNKNOWN
 
 
 def right_as_float32(deciding: Collection[str]) -> bool:

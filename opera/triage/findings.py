@@ -17,7 +17,7 @@ from opera.oracle import location
 from opera.oracle.screens import AGREEING, SINGLE_REFERENCE, UNSCREENED
 from opera.programs.program import JOINED, Program, operators_of, parse
 from opera.programs.values import Message, Tensor
-from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, PASS, REFUSED, UNSTABLE, Outcome
+from opera.programs.verdicts import INCONSISTENT, NEWER, PASS, UNSTABLE, Outcome
 from opera.run.aftermath import POISONS
 from opera.store import examined, tests, verdicts
 from opera.store.rows import Verdict
@@ -33,13 +33,12 @@ from opera.triage.doubts import (
     documented,
     doubts,
     right_as_float32,
-    too_large,
-    weak,
+    unreduced,
 )
 from opera.triage.evidence import ALIKE
 from opera.triage.failure import slight
 from opera.triage.known import Mark
-from opera.triage.part import EXPORTER, LIBRARY, UNKNOWN, listed
+from opera.triage.part import EXPORTER, LIBRARY, listed
 from opera.triage.reproducers.choice import Choice, alone, choose
 from opera.triage.sentence import READS_AS_REFUSAL, bare, drawn, reads_as_refusal, sentence
 from opera.triage.shrink import simpler, smaller
@@ -104,10 +103,6 @@ class Finding(msgspec.Struct, frozen=True):
     def new(self) -> bool:
         """Whether no known issue accounts for it: none was written down, or it was fixed and is back."""
         return self.known is None or self.known.regression
-
-
-LOUD = (CRASH, REFUSED)
-"""Verdicts of failures that say in words of their own what is wrong: of wrong outputs nobody knows more than what decides."""
 
 
 class _Known(msgspec.Struct):
@@ -241,7 +236,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     limit = "" if program is None else documented(program, chosen.verdict)
     if limit:
         tags.add(DOCUMENTED)
-    large = too_large(name, program, None if of is None else of.finished) if program is not None else ""
+    large = unreduced(name, None if of is None else of.finished)
     return Finding(
         id=name,
         frontend=first.frontend,
@@ -278,8 +273,6 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     gone=laid.gone if laid else _gone(chosen, known),
                     unexplained=None if chosen.firm or blame.body(laid) else chosen.unexplained,
                     contradicted="" if chosen.firm or blame.body(laid) else chosen.contradicted,
-                    beside=of is not None and of.passing is not None and chosen.verdict.outcome.verdict in LOUD,
-                    weak=of is not None and weak(of, laid.verdict if laid else UNKNOWN),
                     behind="" if of is None else of.behind,
                     dying=lawful.dying(chosen, laid),
                     alike=_alike(chosen, laid),
