@@ -129,6 +129,15 @@ def test_every_artefact_computes_the_same(tmp_path, artefact, capfd):
     assert np.allclose(_run(artefact, folder / made.file), expected.array(), rtol=1e-5)
 
 
+def test_a_graph_that_moves_a_seed_on_is_converted_as_from_keras_model_does(tmp_path):
+    """Frozen without a word of its variables, the converter stops at AssignVariableOp, which no user of Keras sees."""
+    pictures = np.zeros((1, 4, 4, 3), np.float32)
+    manifest, folder = wrapped(tmp_path, instance("keras.ops.image.elastic_transform", {}, FUNCTION, images=pictures))
+    with pytest.raises(Exception, match="StatelessRandom") as raised:
+        keras.export(manifest, folder, "tflite")
+    assert "AssignVariableOp" not in str(raised.value)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("row", keras_api.instrumentation().plainest, ids=lambda x: f"{x.lowered} {x.inputs}")
 def test_the_plainest_calls_become_the_operator_that_they_are_declared_for(tmp_path, row):
