@@ -333,6 +333,8 @@ def _still(now: Outcome, seen: Outcome) -> bool:
 
 REPORTED = re.compile(r"\ACheck 'false' failed at \S+\n(?=(?s:.*)(?:failed at|Exception from) \S)")
 """Where OpenVINO tells of an exception that it caught, before the place of that."""
+CAUGHT = re.compile(r"Check 'false' failed at (\S+)")
+"""The same, wherever it is told: no place to look at."""
 
 
 def _told(outcome: Outcome) -> str:
@@ -350,13 +352,14 @@ def _told(outcome: Outcome) -> str:
 def _place(pattern: str, outcome: Outcome) -> str | None:
     """Return the innermost file that a pattern has among those that a failure names, one of Python's before others, which
     many share: `tvm/topi/scan.py:107`. Nothing where no word of it is a file (a module that calls bindings is none), None
-    where it names no place that the pattern has.
+    where it names no place that the pattern has. Where an exception was caught is none.
     """
     text = _told(outcome)
     if not re.search(pattern, text):
         return None
     words = (x.rstrip(".:") for line in text.splitlines() for x in re.split(r"[\s\"'()\[\],]+", line))
-    found = [x for x in words if re.search(pattern, x) and re.search(r"\w/\w", x)]
+    caught = {x.rstrip(".:") for x in CAUGHT.findall(text)}
+    found = [x for x in words if re.search(pattern, x) and re.search(r"\w/\w", x) and x not in caught]
     last = next((x for x in reversed(found) if re.search(r"\.py\b", x)), found[-1] if found else "")
     return re.sub(r"^/\w+/(?=src/)|:[^:/]*(?=:\d+$)", "", last)
 

@@ -105,6 +105,10 @@ def test_a_module_that_calls_bindings_is_no_place() -> None:
     died = msgspec.structs.replace(crash("load", "Batch size is zero."), seen=seen)
     found = part.decide(died, [Tried(AS_FOUND, "now", died)], {r"openvino\.frontend": "conversion"}, exporter=False)
     assert found == ("conversion", "it names a place of the conversion in the compiler's sources")
+    report = "Exception from a.cpp:84:\nCheck 'false' failed at src/frontends/report.cpp:151:\nCheck failed at src/util.cpp:1:"
+    died = crash("load", report)
+    found = part.decide(died, [Tried(AS_FOUND, "now", died)], {"frontends/": "conversion"}, exporter=False)
+    assert found == ("conversion", "it names a place of the conversion in the compiler's sources")
 
 
 def test_what_an_exported_file_does_not_draw_of_several_elements_is_its_exporters() -> None:
