@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import platform
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ from opera.libraries.documented import EMPTY as EMPTY_INPUTS
 from opera.libraries.documented import Quote, special
 from opera.oracle import draws
 from opera.programs import migrated
-from opera.programs.program import Instance, Program
+from opera.programs.program import Instance, Program, Provenance
 from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import (
     CRASH,
@@ -197,6 +197,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     script, trial, short = running.script(workspace, finding, chosen, body=bool(body))
     hidden = running.private(workspace, workspace.interpreter(finding.environment))
     names = list(dict.fromkeys(filter(None, finding.origins)))
+    seen = workspace.provenances(tests.test(workspace, shown.member.test).instance)
     return Draft(
         finding=finding.id,
         tracker=wanted,
@@ -228,8 +229,8 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         log=running.hide(running.excerpt(trial.text), hidden) if trial else "",
         reduced=told.reduced,
         origin=told.origin,
-        whose=_whose(workspace, shown),
-        file=_file(workspace, shown),
+        whose=_whose(seen),
+        file=_file(seen),
         quotes=quoted,
         others=tuple(others(told, outcome)),
         versions=trackers.versions(environment),
@@ -410,14 +411,12 @@ def _reference(workspace: Workspace, shown: Choice, library: str) -> str:
     return f"the expected outputs are {whose.get(by, f'by the {by}')}"
 
 
-def _file(workspace: Workspace, shown: Choice) -> str:
-    seen = workspace.provenances(tests.test(workspace, shown.member.test).instance)
+def _file(seen: Sequence[Provenance]) -> str:
     return seen[0].file if seen else ""
 
 
-def _whose(workspace: Workspace, shown: Choice) -> str:
+def _whose(seen: Sequence[Provenance]) -> str:
     """Return what made the test that it was found by, in words; nothing where people wrote it."""
-    seen = workspace.provenances(tests.test(workspace, shown.member.test).instance)
     sources = [x.source for x in seen]
     if not sources or families.TESTS in map(families.family, sources):
         return ""
@@ -485,7 +484,7 @@ def _of_disputed(workspace: Workspace, test: str, tracker: str) -> Draft:
         exit_codes=short is None,
         log=running.hide(running.excerpt(trial.text), hidden),
         origin=found.names[0] if found.names else "",
-        file=_file(workspace, choice),
+        file=_file(workspace.provenances(tests.test(workspace, test).instance)),
         quotes=tuple(quoting.quotes(program, choice, verdict.outcome)),
         others=tuple(f"{x}: contradicts the test" for x in agreeing),
         versions=trackers.versions(environment),

@@ -24,8 +24,6 @@ from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL
 from opera.triage.shrink import smaller
 
-SMALL = 16
-"""Elements of a program that anybody reads at a glance."""
 EXCEPTIONS = 4
 """Near programs that fail, at least, to each that passes though it has all that is told: else more decides."""
 UNEXPLAINED = "what decides is not known"

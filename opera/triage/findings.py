@@ -236,6 +236,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     limit = "" if program is None else documented(program, chosen.verdict)
     if limit:
         tags.add(DOCUMENTED)
+    exports = compilers.exporter(*first.frontend.rpartition("-")[::2])
     large = unreduced(name, None if of is None else of.finished)
     return Finding(
         id=name,
@@ -277,7 +278,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     dying=lawful.dying(chosen, laid),
                     alike=_alike(chosen, laid),
                     off=_off(chosen.verdict.outcome),
-                    written=laid is not None and laid.verdict == EXPORTER and not tries_exporter(first.frontend),
+                    written=laid is not None and laid.verdict == EXPORTER and not exports,
                     odd=_odd(chosen),
                     limit=limit,
                     shown=known.shown.get((chosen.verdict.test, chosen.verdict.environment), (0, 0)),
@@ -328,12 +329,6 @@ def _alike(chosen: Choice, laid: Blame | None) -> str:
     right = {x.way.split(" ")[0] for x in rows if x.right}.union(agreeing)
     read = right and chosen.firm and laid.spoken_of
     return listed(list(same)) if same and len(right) <= len(same) and not read else ""
-
-
-def tries_exporter(frontend: str) -> bool:
-    """Whether an exporter is what a frontend tests."""
-    name, _, library = frontend.rpartition("-")
-    return compilers.exporter(name, library)
 
 
 def _off(outcome: Outcome) -> str:

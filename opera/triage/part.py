@@ -154,7 +154,8 @@ def decide(
     """
     by: dict[str, list[Tried]] = defaultdict(list)
     tried = list(tried)
-    lucky = {x.way for x in lost(tried, seen, drawn=drawn)}
+    failed = lost(tried, seen, drawn=drawn)
+    lucky = {x.way for x in failed}
     for x in tried:
         if x.kind == ROUTE and x.way in lucky:
             continue
@@ -173,7 +174,7 @@ def decide(
             return LIBRARY, f"the compiler has no kernel of it, and the same answer comes of {body[0].way}"
         if all(x.right for x in body):
             return CONVERSION, f"the compiler has no kernel of it, and it is right by {body[0].way}"
-    for found in lost(tried, seen, drawn=drawn):
+    for found in failed:
         if drawn and found.way.partition(" ")[0] in writers:
             return EXPORTER, f"of several elements the file that it is given is as wrong by {found.way}"
     for found in by[NODE]:

@@ -382,6 +382,20 @@ def test_a_random_value_that_was_stored_as_wrong_is_told_by_what_may_be_drawn(wo
 
 
 @pytest.mark.parametrize(
+    ("sources", "says"),
+    [
+        (["onnx-node-tests"], ""),
+        (["docter", "onnx-node-tests"], ""),
+        (["docter", "sionnx"], "inputs that the documentation's constraints admit (DocTer)"),
+        (["another"], "inputs that another made"),
+        ([], ""),
+    ],
+)
+def test_a_draft_says_what_made_a_test_that_nobody_wrote(sources, says):
+    assert stage._whose([Provenance(x, "file", "test") for x in sources]) == says
+
+
+@pytest.mark.parametrize(
     ("symptom", "said", "shown"),
     [
         ("value", "AssertionError: \nArrays are not equal\ny\nMismatched elements: 1", True),

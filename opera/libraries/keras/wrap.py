@@ -131,9 +131,10 @@ class Live:
         """
         import tensorflow as tf
 
-        held = tf.Module() if _assigns(self.concrete.graph) else None
+        variables = list(self.concrete.variables)
+        held = tf.Module() if variables and _assigns(self.concrete.graph) else None
         if held is not None:
-            held.variables_ = list(self.concrete.variables)
+            held.variables_ = variables
         data: bytes = tf.lite.TFLiteConverter.from_concrete_functions([self.concrete], held).convert()
         return data
 

@@ -21,12 +21,14 @@ from opera.store.workspace import Workspace
 from opera.triage import reduction
 from opera.triage.conditions import deciding, dtypes, peculiar
 from opera.triage.distinct import kinship
-from opera.triage.doubts import SMALL, contradicted, unexplained
+from opera.triage.doubts import contradicted, unexplained
 from opera.triage.given import given
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import EQUAL, at_limit, brief, drawn, is_relation
 from opera.triage.shrink import shapes
 
+SMALL = 16
+"""Elements of a program that anybody reads at a glance."""
 BORNE_OUT = 3
 """Near programs that pass at least, where it is told that a number is just at a limit: small programs have such by chance."""
 
