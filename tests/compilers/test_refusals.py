@@ -166,6 +166,16 @@ def test_a_graph_that_was_captured_depends_on_no_data(while_executing: str, verd
     assert found.verdict == verdict
 
 
+@pytest.mark.parametrize(("left_out", "verdict"), [("NullNode", CRASH), ("Unsqueeze", UNSUPPORTED)])
+def test_what_an_importer_puts_for_an_input_that_is_left_out_is_no_operation_of_the_models(
+    left_out: str, verdict: str
+) -> None:
+    text = f"Unexpected: CPU plug-in doesn't support {left_out} operation with dynamic rank. Operation name: x_4"
+    seen = Seen((Raised(("builtins:RuntimeError", "builtins:Exception"), text),), culprit.COMPILER)
+    found = judge.conclude(openvino.FRONTENDS["onnx"], remembered("onnx", "Foo", "", "onnx"), "compile", seen)
+    assert found.verdict == verdict
+
+
 def test_what_an_adapter_itself_claims_is_no_finding() -> None:
     class Claims:
         def unsupported(self, *_: Any) -> str:
