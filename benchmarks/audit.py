@@ -93,7 +93,7 @@ def _cell(x: Verdict) -> str:
 
 def _shown(workspace: Workspace, name: str) -> str:
     with redirect_stdout(io.StringIO()) as text:
-        show.show(workspace, name)
+        show.show(workspace, name, details=True)
     return text.getvalue()
 
 

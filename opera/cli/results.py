@@ -73,10 +73,13 @@ def show(
     name: Annotated[
         str, typer.Argument(metavar="ID", help="A finding, test or instance, or how its id begins; or an operator.")
     ],
+    details: Annotated[
+        bool, typer.Option("--details", help="Of a test or an instance, all that was measured as well.")
+    ] = False,
     known: KnownFile = None,
     workspace: Root = RESULTS,
 ) -> None:
-    """Show all that is known of a finding, a test, an operator instance or an operator.
+    """Show what is known of a finding, a test, an operator instance or an operator.
 
     Example: opera show F3a09c11
 
@@ -87,7 +90,7 @@ def show(
     from opera.triage.known import Known
 
     with Workspace.open(workspace, write=False) as opened:
-        stage.show(opened, name, Known.beside(known))
+        stage.show(opened, name, Known.beside(known), details=details)
 
 
 @app.command()

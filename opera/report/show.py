@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from rich.console import Console
@@ -13,16 +13,18 @@ from rich.table import Table
 from opera import libraries
 from opera.errors import UsageError, WorkspaceError, near
 from opera.programs import migrated
-from opera.programs.program import Graph, Program
+from opera.programs.program import Program
 from opera.programs.values import Value
+from opera.programs.verdicts import PASS
 from opera.report.chosen import Wanted, choose
 from opera.report.operators import Operator, operators
 from opera.report.page import Output, page
-from opera.report.programs import short
+from opera.report.programs import lines
 from opera.report.snippet import snippet
 from opera.report.terminal import findings_table
 from opera.report.words import clean, gist, in_words, near_path, one_line, readiness, status
 from opera.store import defaults, instances, sites, tests, verdicts
+from opera.store.rows import Test as TestRow
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import across
@@ -35,6 +37,8 @@ from opera.triage.known import NONE, Known
 MEMBERS = 10
 MODULES = 4
 """Modules that are named of a line."""
+SAYS = 160
+"""Characters of what a verdict says, where it is one of several."""
 WIDE = 100
 """Columns that the table of causes needs; where there are fewer, each is two lines."""
 
@@ -103,8 +107,12 @@ def disputed(workspace: Workspace, frontend: str) -> None:
     console.print(f"{len(found)} {told}" if found else "No test's expectation is disputed.")
 
 
-def show(workspace: Workspace, name: str, known: Known = NONE) -> None:
-    """Print all that is known of the operator of that name, or of the finding, test or instance whose id begins so."""
+def show(workspace: Workspace, name: str, known: Known = NONE, *, details: bool = False) -> None:
+    """Print what is known of the operator of that name, or of the finding, test or instance whose id begins so.
+
+    Args:
+        details: Of a test or an instance, all that was measured of each verdict as well.
+    """
     console = _console()
     known = known.within_workspace(workspace)
     if called := operators(workspace, name):
@@ -118,7 +126,7 @@ def show(workspace: Workspace, name: str, known: Known = NONE) -> None:
     if kind == "finding":
         _finding(console, workspace, found, known)
     else:
-        {"test": _test, "instance": _instance}[kind](console, workspace, found)
+        {"test": _test, "instance": _instance}[kind](console, workspace, found, details=details)
 
 
 def _console() -> Console:
@@ -225,12 +233,12 @@ def _answers(output: Output) -> tuple[str, ...]:
 
 def _called(console: Console, workspace: Workspace, instances: Iterable[str]) -> None:
     """Print the lines of programs that call these instances, each with the modules that do."""
-    lines: dict[tuple[str, int, str], dict[str, None]] = {}
+    places: dict[tuple[str, int, str], dict[str, None]] = {}
     for x in sites.of_instances(workspace, instances):
         if x.file:
-            lines.setdefault((x.file, x.line, x.text), {})[x.module] = None
+            places.setdefault((x.file, x.line, x.text), {})[x.module] = None
     told = []
-    for (file, line, text), modules in lines.items():
+    for (file, line, text), modules in places.items():
         names = [name for name in modules if name]
         more = f" and {len(names) - MODULES} more" if len(names) > MODULES else ""
         told.append(f"{near_path(file)}:{line}  {text}" + (f"  in {', '.join(names[:MODULES])}{more}" if names else ""))
@@ -274,32 +282,81 @@ def _members(console: Console, workspace: Workspace, x: Finding, first: str) -> 
             console.print(f"{verdict.test} makes others fail in the same process: {harmed}")
 
 
-def _test(console: Console, workspace: Workspace, name: str) -> None:
+def _test(console: Console, workspace: Workspace, name: str, *, details: bool) -> None:
     test = tests.test(workspace, name)
-    console.print(f"[bold]{name}[/bold]  {test.status} {escape(clean(test.reason))}")
-    directory = migrated.folder(workspace.tests_folder, name)
-    if test.status == "valid":
-        try:
-            manifest = migrated.read_manifest(directory)
-        except WorkspaceError as error:
-            console.print(escape(str(error)))
-        else:
-            _pairs(
-                console,
-                ("folder", str(directory)),
-                ("artefacts", ", ".join(f"{key} ({x.file})" for key, x in manifest.artefacts.items())),
-                ("expected", f"by the {manifest.reference}; rtol {manifest.rtol}, atol {manifest.atol}"),
-                ("tags", ", ".join(manifest.tags)),
-                ("made by", ", ".join(f"{key} {version}" for key, version in manifest.exporter.items())),
-            )
+    _instance(console, workspace, test.instance, [test], details=details)
+
+
+def _instance(
+    console: Console, workspace: Workspace, name: str, of: Sequence[TestRow] | None = None, *, details: bool
+) -> None:
+    """Print an operator instance, and the verdicts on these tests of it, or on all; with `details`, all that was measured."""
+    program = workspace.instance(name)
+    told, origins = list(of or tests.of_instance(workspace, name)), workspace.provenances(name)
+    title = f"test {told[0].id}" if of else f"instance {name}"
+    console.print(f"[bold]{title}[/bold]  {escape(program.library)} {escape(clean(program.operator))}")
+    for at in origins[:MEMBERS]:
+        console.print(f"  from {escape(clean(f'{at.source}: {at.test} ({at.file})'))}", soft_wrap=True)
+    if len(origins) > MEMBERS:
+        console.print(f"  and {len(origins) - MEMBERS} more")
+    _section(console, "The model", tuple(lines(program)))
+    _called(console, workspace, [name])
     versions = {key: document["version"] for key, document in workspace.environments().items()}
-    for verdict in verdicts.of_test(workspace, name):
-        _verdict(console, verdict, versions)
-    console.print()
-    _instance(console, workspace, test.instance)
+    for test in told:
+        console.print(f"\n[bold]Test {test.id}[/bold] {escape(clean(f'{test.status} {test.reason}'.strip()))}")
+        found = verdicts.of_test(workspace, test.id)
+        if details:
+            for verdict in found:
+                _measured(console, verdict, versions)
+            console.print()
+        elif found:
+            console.print(_verdicts(found, versions))
+            console.print()
+        _made(console, workspace, test)
+    if text := snippet(program, _defaults(workspace, program)):
+        _section(console, "To paste", tuple(text.splitlines()))
+    if not details:
+        console.print(f"\nopera show {told[0].id if of else name} --details: all that was measured", style="dim")
 
 
-def _verdict(console: Console, x: Verdict, versions: dict[str, str]) -> None:
+def _verdicts(found: Iterable[Verdict], versions: Mapping[str, str]) -> Table:
+    """Return a table of verdicts: on which frontend, by which variant, and and what it says, or why it is no fault."""
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for title in ("frontend", "variant", "verdict", "says"):
+        table.add_column(title, no_wrap=title != "says", overflow="fold")
+    for x in found:
+        seen = x.outcome
+        screened = [str(seen.details[key]) for key in ("screen", "by", "why") if seen.details.get(key)]
+        says = "" if seen.verdict == PASS else ": ".join(screened) or gist(seen.message, SAYS)
+        verdict = f"{seen.verdict} in {seen.stage}" if seen.stage and seen.verdict != PASS else seen.verdict
+        on = f"{x.frontend} {versions.get(x.environment, '?').partition(',')[0]}"
+        told = " ".join(filter(None, (x.finding, says)))
+        table.add_row(*(escape(clean(cell)) for cell in (on, x.variant, verdict, told)))
+    return table
+
+
+def _made(console: Console, workspace: Workspace, test: TestRow) -> None:
+    """Print what a test is made of: where it is, what is expected, and by whom."""
+    if test.status != "valid":
+        return
+    directory = migrated.folder(workspace.tests_folder, test.id)
+    try:
+        manifest = migrated.read_manifest(directory)
+    except WorkspaceError as error:
+        console.print(escape(str(error)))
+        return
+    tolerance = f"; rtol {manifest.rtol}, atol {manifest.atol}" if manifest.rtol is not None else ""
+    _pairs(
+        console,
+        ("expected", f"by the {manifest.reference}{tolerance}"),
+        ("tags", ", ".join(manifest.tags)),
+        ("folder", near_path(str(directory))),
+        ("artefacts", ", ".join(f"{key} ({x.file})" for key, x in manifest.artefacts.items())),
+        ("made by", ", ".join(f"{key} {version}" for key, version in manifest.exporter.items())),
+    )
+
+
+def _measured(console: Console, x: Verdict, versions: Mapping[str, str]) -> None:
     seen = x.outcome
     stage = f" in {seen.stage}" if seen.stage else ""
     spent = ", ".join(f"{stage} {seconds:.3f} s" for stage, seconds in seen.seconds.items())
@@ -309,30 +366,6 @@ def _verdict(console: Console, x: Verdict, versions: dict[str, str]) -> None:
     told += [("at", seen.location), ("says", seen.message.strip())]
     told += [(key, str(value)) for key, value in seen.details.items() if value not in ("", None, [])]
     _pairs(console, *told)
-
-
-def _instance(console: Console, workspace: Workspace, name: str) -> None:
-    program = workspace.instance(name)
-    console.print(f"[bold]{name}[/bold]  {escape(program.library)} {escape(clean(program.operator))}")
-    if isinstance(program, Graph):
-        _pairs(console, *((x.name, short(x.value)) for x in program.inputs))
-    for call in program.instances():
-        if isinstance(program, Graph):
-            console.print(escape(clean(f"{', '.join(filter(None, call.outputs))} = {call.operator}")))
-        inputs = [(f"input {x.name}", short(x.value)) for x in call.inputs]
-        params = [(f"param {key}", short(value)) for key, value in call.params.items()]
-        context = [(key, short(value)) for key, value in call.context.items()]
-        _pairs(console, *inputs, *params, ("outputs", ", ".join(call.outputs)), *context)
-    if isinstance(program, Graph):
-        _pairs(console, ("returns", ", ".join(program.outputs)))
-    _called(console, workspace, [name])
-    if text := snippet(program, _defaults(workspace, program)):
-        _section(console, "To paste", tuple(text.splitlines()))
-        console.print()
-    for at in workspace.provenances(name)[:MEMBERS]:
-        console.print(f"  from {escape(clean(f'{at.source}: {at.test} ({at.file})'))}")
-    for test in tests.of_instance(workspace, name):
-        console.print(f"  test {test.id} ({test.status})")
 
 
 def _pairs(console: Console, *pairs: tuple[str, str]) -> None:

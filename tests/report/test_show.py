@@ -198,16 +198,33 @@ def test_who_confirmed_a_test_still_does_where_nobody_can_run_what_was_made_of_i
 
 
 def test_a_test_shows_its_verdicts_on_every_frontend(workspace, environments, capsys):
-    text = shown(capsys, workspace, "t9")
-    assert "tvm-onnx 0.27.0, inputs: timeout in compile" in text
-    assert "openvino-onnx 2026.4, inputs: out-of-memory in infer" in text
+    text = " ".join(shown(capsys, workspace, "t9").split())
+    assert "tvm-onnx 0.27.0 inputs timeout in compile F" in text
+    assert "openvino-onnx 2026.4 inputs out-of-memory in infer F" in text
     assert "TopK" not in text  # that is another test's operator
-    assert "Gemm" in text
+    assert "Gemm" in text and "opera show t9 --details: all that was measured" in text
+    assert " confirmed" not in text
+    show.show(workspace, "t9", details=True)
+    text = capsys.readouterr().out
+    assert "tvm-onnx 0.27.0, inputs: timeout in compile" in text and " confirmed" in text
+    assert "--details" not in text, "nothing is left to be told"
+
+
+def test_a_screened_verdict_says_by_what(workspace, environments, capsys):
+    why = {"screen": "reference-disputed", "by": "float64", "max_abs": 0.5}
+    seen = Outcome("screened", "infer", "value", "output 'y': it differs", details=why)
+    run = workspace.start_run({})
+    environment = environments["tvm"]
+    workspace.save_verdicts(
+        run, [msgspec.structs.replace(judged("t3", TVM, "inputs", environment, "pass"), outcome=seen)], {}
+    )
+    text = " ".join(shown(capsys, workspace, "t3").split())
+    assert "inputs screened in infer reference-disputed: float64" in text and "max_abs" not in text
 
 
 def test_an_instance_shows_inputs_params_and_where_it_was_seen(workspace, environments, capsys):
     text = shown(capsys, workspace, instance_of(3)[:10])
-    for part in ("Relu", "float64[2]: 3, 1.5", "param axis", "node-tests: test_Relu_3 (cases.py)", "test t3 (valid)"):
+    for part in ("Relu", "float64[2]: 3, 1.5", "axis=", "node-tests: test_Relu_3 (cases.py)", "Test t3 valid"):
         assert part in text
 
 
@@ -269,14 +286,14 @@ def test_an_unknown_name_is_answered_with_operators_of_similar_names(workspace, 
 
 
 def test_values_in_a_few_words():
-    assert show.short(Tensor.of(list(range(20)))).endswith("10, 11, …")
-    assert "seed 7" in show.short(RandomTensor("float32", (1000,), 7, 0.0, 1.0))
-    assert show.short(Tensor.of(np.ones((0, 3), np.float32))) == "float32[0, 3]: no elements"
-    assert show.short(Tensor.of(np.array([b"a", b""], dtype=object), "string")) == "string[2]: 'a', ''"
-    assert show.short(Sequence("float32", (Tensor.of([1.0]),))).startswith("sequence of 1 float32: ")
-    assert show.short(Optional("float32", None)) == "optional float32: empty"
-    assert show.short(None) == "left out"
-    assert len(show.short("x" * 1000)) == 300
+    assert programs.short(Tensor.of(list(range(20)))).endswith("10, 11, …")
+    assert "seed 7" in programs.short(RandomTensor("float32", (1000,), 7, 0.0, 1.0))
+    assert programs.short(Tensor.of(np.ones((0, 3), np.float32))) == "float32[0, 3]: no elements"
+    assert programs.short(Tensor.of(np.array([b"a", b""], dtype=object), "string")) == "string[2]: 'a', ''"
+    assert programs.short(Sequence("float32", (Tensor.of([1.0]),))).startswith("sequence of 1 float32: ")
+    assert programs.short(Optional("float32", None)) == "optional float32: empty"
+    assert programs.short(None) == "left out"
+    assert len(programs.short("x" * 1000)) == 300
 
 
 def test_a_name_that_is_none_is_told_with_what_was_perhaps_meant(workspace, environments):
