@@ -12,6 +12,7 @@ BEFORE = (
     r"#+ Exception summary\s",  # torch.onnx.export, after its advice
     r"Detected at node [^\n]* defined at \(most recent call last\):",  # TensorFlow
     r"in user code:",  # TensorFlow's AutoGraph, before a traceback
+    r"Could not translate MLIR to FlatBuffer\.[^\n]*?: error:\s",  # TFLite's converter, with a file of the caller's
 )
 """What comes up to here, and it too, says what was done, not what was wrong."""
 AFTER = (
