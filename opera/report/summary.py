@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 import msgspec
 
 from opera import __version__
+from opera.oracle.messages import cause
 from opera.programs import values
 from opera.programs.program import operators_of
 from opera.programs.verdicts import ERROR, SCREENED, UNEXPORTED, UNSUPPORTED
@@ -270,9 +272,18 @@ def _reasons(
         seen.add((*key, one.test))
         why = one.reason()
         reason = str(why.details.screen) if one.verdict == SCREENED else why.message
+        reason = _by_its_exporter(reason) if one.verdict == UNEXPORTED else reason
         reason = next((said for prefix, said in APART.items() if reason.startswith(prefix)), reason)
         counted[one.verdict].setdefault(key, Counter())[reason[:120]] += 1
     return {name: {key: _top(counter) for key, counter in found.items()} for name, found in counted.items()}
+
+
+@functools.cache
+def _by_its_exporter(message: str) -> str:
+    """Return why an artefact was not made, in a line: what every message of its exporter begins with left out."""
+    artefact = message.partition(": ")[0]
+    said = cause(message).partition("\n")[0] or message
+    return said if said.startswith(artefact) else f"{artefact}: {said}"
 
 
 def _top(counter: Counter[str]) -> dict[str, int]:

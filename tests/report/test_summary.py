@@ -175,3 +175,19 @@ def test_what_is_no_word_of_the_compilers_is_told_apart_however_rare() -> None:
     said = summary.APART["opera: "]
     top = summary._top(words + Counter({said: 1}))
     assert top[said] == 1 and top["3 other reasons"] == 6 and len(top) == summary.REASONS + 2
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (
+            "tflite: ConverterError: Could not translate MLIR to FlatBuffer.<frozen runpy>:198:1: error: 'tf.Qr' op is neither"
+            "\n<frozen runpy>:198:1: note: called from",
+            "tflite: 'tf.Qr' op is neither",
+        ),
+        ("onnx: WrongExport: ONNX Runtime computes something else", "onnx: WrongExport: ONNX Runtime computes something else"),
+        ("pt2: the process died", "pt2: the process died"),
+    ],
+)  # fmt: skip
+def test_why_nothing_was_exported_is_told_without_what_its_exporter_always_says(message: str, told: str) -> None:
+    assert summary._by_its_exporter(message) == told
