@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 NONDETERMINISTIC, UNDEFINED = "nondeterministic", "undefined-behaviour"
 ILL_CONDITIONED = "ill-conditioned"
+NEARER = 8
+"""How many times nearer an answer is to that of a program which lacks something, at least, where rounding would explain it, too."""
 SINGLE_REFERENCE, UNSCREENED = "single-reference", "unscreened"
 """Tags of a finding for which no independent implementation could be asked, and of one whose screens did not end."""
 
@@ -106,13 +108,17 @@ def screen(
             yield msgspec.structs.replace(x, outputs=kept)
 
     opinions = list(defined(ask(inputs)))
+    without = getattr(library, "lacking", _nobody)
     if rounded := ill_conditioned(ask, manifest, program, inputs, expected, actual, outcome.symptom, opinions):
+        for lacking in defined(without(manifest, directory, inputs, compiler)):
+            if lacking.outputs is not None and _is_it(manifest, expected, actual, lacking.outputs):
+                return Screening("", {"computes_as": lacking.name, **rounded}, (LEFT_OUT,))
         return Screening(ILL_CONDITIONED, rounded)
     further = defined(getattr(library, "further", _nobody)(manifest, directory, inputs, compiler))
     found = _disputed(manifest, expected, actual, opinions, further)
     own = [x.outputs for x in opinions if not x.independent and x.outputs is not None]
     if found.reason == DISPUTED and any(_agree(manifest, expected, outputs) for outputs in own):
-        for lacking in defined(getattr(library, "lacking", _nobody)(manifest, directory, inputs, compiler)):
+        for lacking in defined(without(manifest, directory, inputs, compiler)):
             if lacking.outputs is not None and _agree(manifest, actual, lacking.outputs):
                 return Screening("", {"computes_as": lacking.name, **found.numbers}, (LEFT_OUT,))
     return found
@@ -142,6 +148,19 @@ def ill_conditioned(
             if numbers is not None:
                 return numbers if numbers["explains"] else {}
     return {}
+
+
+def _is_it(manifest: Manifest, expected: list[Value], actual: list[Value], lacking: list[Value]) -> bool:
+    """Whether an answer that may be rounded is that of a program which lacks something: within tolerance of it, and nearer to
+    it than to the expected one by far.
+    """
+    if oracle.compare(lacking, actual, manifest.outputs, manifest.rtol, manifest.atol).symptom:
+        return False
+    off, left = (
+        max((float(_distance(want, got)[0].max(initial=0.0)) for want, got in _tensors(of, actual)), default=0.0)
+        for of in (expected, lacking)
+    )
+    return off > NEARER * left
 
 
 def _nobody(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterable[Opinion]:

@@ -393,6 +393,25 @@ def test_compilers_that_leave_out_the_same_do_not_dispute(tmp_path):
     assert (found.reason, found.tags, found.numbers["computes_as"]) == ("", (screens.LEFT_OUT,), "without alpha")
 
 
+def test_what_is_left_out_is_no_rounding(tmp_path):
+    """Of a narrow dtype rounding would explain an answer that is that of a program without its bias: it is no rounding."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.uniform(-1, 1, shape).astype(np.float16) for shape in ((4, 64), (64, 3)))
+    c = np.full((3,), 0.06, np.float16)
+    inputs = {"A": a, "B": b, "C": c}
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    manifest, instance = made(tmp_path, "Gemm", inputs, expected=(exact + c).astype(np.float16))
+
+    class Own(Answers):
+        opinions = staticmethod(library.opinions)
+        lacking = staticmethod(library.lacking)
+
+    found = asked_of(Own(), manifest, tmp_path, instance, [Tensor.of(exact.astype(np.float16))])
+    assert (found.reason, found.tags, found.numbers["computes_as"]) == ("", (screens.LEFT_OUT,), "without C")
+    rounded = (exact + c + rng.choice([-0.05, 0.05], exact.shape)).astype(np.float16)
+    assert asked_of(Own(), manifest, tmp_path, instance, [Tensor.of(rounded)]).reason == screens.ILL_CONDITIONED
+
+
 def test_compilers_that_take_a_fraction_for_an_integer_do_not_dispute(tmp_path):
     """Half of an even number is an integer: no compiler is right that takes alpha and beta for 0."""
     inputs = {"A": np.array([[2, 4]]), "B": np.array([[3], [5]]), "C": np.array([[4]])}

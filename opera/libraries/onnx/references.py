@@ -170,7 +170,7 @@ def further(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
 
 
 def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterator[Opinion]:
-    """Evaluate the model with another value of one of its attributes, and with older operators.
+    """Evaluate the model without one of its optional inputs, with another value of an attribute, and with older operators.
 
     What the compilers that agree against an expectation all leave out, or take for something else, is seen by this: their
     answer is that of another model. Values are the default, for flags the other one, for fractions the whole number that is
@@ -182,6 +182,10 @@ def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
     whole = onnx.load(directory / manifest.artefacts["onnx"].file)
     versions = {item.domain: item.version for item in whole.opset_import}
     for place, node in enumerate(whole.graph.node):
+        for at, name in _may_be_left_out(node, versions.get(node.domain, 1)):
+            model = onnx.ModelProto.FromString(whole.SerializeToString())
+            model.graph.node[place].input[at] = ""
+            yield _ask_model(f"without {name}", model, feeds)
         for other in _alternatives(node, versions.get(node.domain, 1)):
             model = onnx.ModelProto.FromString(whole.SerializeToString())
             changed = model.graph.node[place]
@@ -196,6 +200,19 @@ def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
         for item in model.opset_import:
             item.version = version if item.domain in ("", "ai.onnx") else item.version
         yield _ask_model(f"as of opset {version}", model, feeds)
+
+
+def _may_be_left_out(node: Any, version: int) -> Iterator[tuple[int, str]]:
+    """Yield the place and the formal name of each input that a node has and need not have."""
+    from onnx import defs
+
+    try:
+        declared = defs.get_schema(node.op_type, version, node.domain).inputs
+    except defs.SchemaError:
+        return
+    for at, (given, formal) in enumerate(zip(node.input, declared, strict=False)):
+        if given and formal.option == defs.OpSchema.FormalParameterOption.Optional:
+            yield at, formal.name
 
 
 def _alternatives(node: Any, version: int) -> Iterator[dict[str, str | float | None]]:
