@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 NONDETERMINISTIC, UNDEFINED = "nondeterministic", "undefined-behaviour"
 ILL_CONDITIONED = "ill-conditioned"
 NEARER = 8
-"""How many times nearer an answer is to that of a program which lacks something, at least, where rounding would explain it, too."""
+"""How many times nearer, at least, an answer is to that of a program which lacks something, where rounding may explain it."""
 SINGLE_REFERENCE, UNSCREENED = "single-reference", "unscreened"
 """Tags of a finding for which no independent implementation could be asked, and of one whose screens did not end."""
 
