@@ -167,6 +167,16 @@ class Lowering(Library, Protocol):
         """
 
 
+class Plain(Library, Protocol):
+    """What a library has beside that if it has operators of one input so simple that nothing but the input matters."""
+
+    def simplest(self, program: Program) -> list[Instance]:
+        """Return the simplest calls of what a program is given (`opera.libraries.simplest`), the simplest of each first.
+
+        Some may be none that the library takes. Imports nothing heavy.
+        """
+
+
 class Reading(Library, Protocol):
     """What a library has beside that if its models are files, which exporters of other libraries write as well."""
 

@@ -46,6 +46,7 @@ class Reduction(msgspec.Struct, frozen=True):
             compiler take them; who loads the file otherwise sees no failure of it.
         held: Inputs that may state sizes, and what is said in place of the message where the model holds one as a constant.
         silent: Of a crash or a refusal, programs beside it that gave wrong outputs, as forms: opera.triage.reducer.hidden asks.
+        incidental: Operators beside its own that fail so of the same input (opera.triage.reducer.incidental).
     """
 
     finding: str
@@ -75,6 +76,7 @@ class Reduction(msgspec.Struct, frozen=True):
     fed: bool = False
     held: tuple[tuple[str, str], ...] = ()
     silent: tuple[dict[str, Any], ...] = ()
+    incidental: tuple[str, ...] = ()
 
     def program(self) -> Captured:
         """Return the reduced program."""
