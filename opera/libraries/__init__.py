@@ -154,7 +154,7 @@ class Nesting(Library, Protocol):
         """Return what a call holds as programs, given what it takes at first; inputs of these names are constants there."""
 
     def forms(self, program: Program) -> list[Form]:
-        """Return what is peculiar about how the programs that calls hold are written; nothing where the library is not here."""
+        """Return what is peculiar about how calls, and programs that they hold, are written; nothing where it is not here."""
 
 
 class Lowering(Library, Protocol):

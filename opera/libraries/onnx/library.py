@@ -292,8 +292,9 @@ def bodies(call: Instance, held: Collection[str]) -> list[Program]:
 
 
 def forms(program: Program) -> list[Form]:
-    """Return what is peculiar about how bodies of calls are written, see `opera.libraries.Nesting`."""
-    if not any(isinstance(x, Message) for call in program.instances() for x in call.params.values()):
+    """Return what is peculiar about how bodies of calls and constants are written, see `opera.libraries.Nesting`."""
+    calls = program.instances()
+    if not any(x.operator == "Constant" or any(isinstance(y, Message) for y in x.params.values()) for x in calls):
         return []
     try:
         from opera.libraries.onnx import forms

@@ -92,9 +92,10 @@ def _given_decides(ask: Asker, program: Program, call: Instance) -> bool:
     [given] = (x.value for x in call.inputs)
     if not isinstance(given, Tensor | RandomTensor) or call.params:
         return True
-    if given.dtype != FLOAT:
-        made = smaller.as_dtype(program, given.dtype, FLOAT)
-        return not ask.fails(ask.look([made])[0], elsewhere=True)
+    if given.dtype != FLOAT and not ask.fails(
+        ask.look([smaller.as_dtype(program, given.dtype, FLOAT)])[0], elsewhere=True
+    ):
+        return True
     if 0 in given.shape or given.shape == ():
         return True
     change = partial(simpler.counted, first=OTHER)

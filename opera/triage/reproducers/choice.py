@@ -156,7 +156,7 @@ def choose(
         for name in names
         for x in found.get(name, ())
         if (member := members.get((x.test, x.environment, x.variant)))
-        and not kinship.elsewhere(member.outcome.conversion_function, x.outcome)
+        and (x.incidental or not kinship.elsewhere(member.outcome.conversion_function, x.outcome))
         and migrated.folder(workspace.tests_folder, x.stored).is_dir()
     ]
     if reduced:
@@ -170,6 +170,7 @@ def choose(
                 x.outcome.verdict == INCONSISTENT and not x.outcome.details.get(AGREEING),
                 peculiar.is_special(x.program().program),
                 x.elements > SMALL and x.elements,
+                not x.incidental,
                 not x.explained,
                 x.outcome.conversion_function.startswith(location.EXPANDED),
                 x.elements,
