@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 
 from opera import libraries
 from opera.libraries import Plain
@@ -23,17 +23,25 @@ OTHER = 5
 """First of the numbers in the place of those of a program, to see whether what it returns hangs on them."""
 
 
-def incidental(ask: Asker, kept: list[Program]) -> tuple[str, ...]:
+class Incidental(NamedTuple):
+    """The other operators that fail of the same input, that of the program among them, none where its operator matters; and
+    whether no simple call passes that is given that."""
+
+    others: tuple[str, ...] = ()
+    always: bool = False
+
+
+def incidental(ask: Asker, kept: list[Program]) -> Incidental:
     """Append the simplest call of the same input that fails as the last of `kept` does, for the same reason, if one does.
 
-    Return the other operators that do so, that of the program among them; nothing where its operator matters. Raises Spent.
+    Return which others do so. Raises Spent.
 
     Only what stops, or returns another form, is asked about: a wrong number of a simple call may be of another mistake.
     """
     program, target = kept[-1], ask.target
     library = libraries.get(program.library)
     if target is None or not _tells(target) or not hasattr(library, "simplest"):
-        return ()
+        return Incidental()
     calls = [x for x in cast(Plain, library).simplest(program) if x.id != program.id]
     shown = ask.look(calls)
     failed = [
@@ -42,13 +50,15 @@ def incidental(ask: Asker, kept: list[Program]) -> tuple[str, ...]:
     stood = zip(calls, ask.passed(calls, failed), strict=True)
     found = [x for x, fails in stood if fails and _given_decides(ask, program, x)]
     if not found:
-        return ()
+        return Incidental()
+    always = not any(x.inputs[0].value == found[0].inputs[0].value and ask.vanished(x) for x in calls)
     others, simple = [x.operator for x in found], [x.operator for x in calls]
     if program.operator in simple[: simple.index(others[0]) + 1]:  # it is as simple itself
-        return tuple(dict.fromkeys(x for x in others if x != program.operator))
+        return Incidental(tuple(dict.fromkeys(x for x in others if x != program.operator)), always)
     kept.append(found[0])
     ask.target = ask.outcomes[found[0].id]
-    return tuple(dict.fromkeys(x for x in (*program.operators, *others[1:]) if x != others[0]))
+    names = dict.fromkeys(x for x in (*program.operators, *others[1:]) if x != others[0])
+    return Incidental(tuple(names), always)
 
 
 def _tells(shown: Outcome) -> bool:

@@ -108,7 +108,8 @@ class Choice(NamedTuple):
     @property
     def incidental(self) -> bool:
         """Whether it fails so whatever is computed of what it is given (opera.triage.reducer.incidental)."""
-        return self.reduction is not None and bool(self.reduction.incidental) and self.firm
+        of = self.reduction
+        return of is not None and bool(of.incidental) and of.whatever and self.firm
 
     def called(self, operator: str) -> str:
         """Return the operator, with what it is given where no rule is told of when it fails."""

@@ -22,6 +22,7 @@ NO_TYPE = Outcome(
     CRASH, "load", "KeyError", "10", "frontend.py:_decode_type", "frontend:convert_tile",
     seen=Seen(frames=("opera.run.worker:_timed:276", "tvm.frontend:_decode_type:9")),
 )  # fmt: skip
+SIMPLE = ("torch.abs", "torch.clone", "torch.zeros_like")
 FORM = Outcome(
     INCONSISTENT, "infer", "dtype", details={"output": "output_0", "expected": "float64", "actual": "float32"}
 )
@@ -53,6 +54,7 @@ def of(operator: str, dtype: str = "float64") -> Instance:
     ("target", "shown", "others", "found"),
     [
         (NO_TYPE, {"torch.abs": NO_TYPE, "torch.clone": NO_TYPE}, ("torch.tile", "torch.clone"), "torch.abs"),
+        (NO_TYPE, dict.fromkeys(SIMPLE, NO_TYPE), ("torch.tile", "torch.clone", "torch.zeros_like"), "torch.abs"),
         (NO_TYPE, {"torch.clone": NO_TYPE}, ("torch.tile",), "torch.clone"),
         (NO_TYPE, {}, (), "torch.tile"),
         (NO_TYPE, {"torch.abs": changed(NO_TYPE, message="17")}, (), "torch.tile"),
@@ -71,7 +73,9 @@ def test_what_fails_alike_at_one_place_is_the_inputs(
 ) -> None:
     kept: list[Program] = [of("torch.tile")]
     ask = Answers(target, {"torch.tile": target} | shown)
-    assert incidental(ask, kept) == others and kept[-1].operator == found
+    told = incidental(ask, kept)
+    assert told.others == others and kept[-1].operator == found
+    assert told.always == (shown.keys() == set(SIMPLE))
     assert ask.target == (target if not others or found == "torch.tile" else shown[found])
 
 
@@ -79,7 +83,7 @@ def test_a_program_that_fails_in_float32_too_has_an_operator_that_matters() -> N
     kept: list[Program] = [of("torch.tile")]
     ask = Answers(NO_TYPE, {"torch.tile": NO_TYPE, "torch.abs": NO_TYPE}, always=True)
     ask.reference = lambda x: [y.value for y in x.inputs]  # type: ignore[method-assign]
-    assert incidental(ask, kept) == ()
+    assert incidental(ask, kept).others == ()
     assert len(kept) == 1
 
 
@@ -89,7 +93,7 @@ def test_what_returns_a_constant_is_told_as_that(hangs: bool) -> None:
     kept: list[Program] = [of("torch.full_like", "float32")]
     ask = Answers(NO_TYPE, {"torch.full_like": NO_TYPE, "torch.zeros_like": NO_TYPE}, always=True)
     ask.reference = lambda x: [y.value for y in x.inputs if hangs and x.operator == "torch.full_like"]  # type: ignore[method-assign]
-    assert incidental(ask, kept) == (() if hangs else ("torch.full_like",))
+    assert incidental(ask, kept).others == (() if hangs else ("torch.full_like",))
     assert kept[-1].operator == ("torch.full_like" if hangs else "torch.zeros_like")
 
 
@@ -101,7 +105,7 @@ def test_the_simplest_of_those_that_fail_stands_for_all() -> None:
         ("torch.clone", ("torch.clone",), "torch.abs"),
     ):
         kept: list[Program] = [of(operator)]
-        assert incidental(Answers(NO_TYPE, shown), kept) == others and kept[-1].operator == last
+        assert incidental(Answers(NO_TYPE, shown), kept).others == others and kept[-1].operator == last
 
 
 def test_tvm_has_no_float64_of_tflite_whatever_the_layer_is() -> None:
@@ -114,5 +118,9 @@ def test_tvm_has_no_float64_of_tflite_whatever_the_layer_is() -> None:
         ask.budget = Budget(60.0)
         [ask.target] = ask.look(kept)
         assert ask.target.symptom == "KeyError" and ask.target.conversion_function == "tflite_frontend:_decode_type"
-        others = incidental(ask, kept)
-    assert kept[-1].operator == "keras.ops.ravel" and others == ("keras.layers.DepthwiseConv1D", "keras.ops.zeros_like")
+        others, always = incidental(ask, kept)
+    assert (
+        always
+        and kept[-1].operator == "keras.ops.ravel"
+        and others == ("keras.layers.DepthwiseConv1D", "keras.ops.zeros_like")
+    )
