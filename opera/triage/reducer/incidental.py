@@ -24,8 +24,9 @@ OTHER = 5
 
 
 class Incidental(NamedTuple):
-    """The other operators that fail of the same input, that of the program among them, none where its operator matters; and
-    whether no simple call passes that is given that."""
+    """Which other operators fail of the same input, that of the program among them, none where its operator matters; and
+    whether no simple call passes that is given that.
+    """
 
     others: tuple[str, ...] = ()
     always: bool = False
@@ -42,7 +43,8 @@ def incidental(ask: Asker, kept: list[Program]) -> Incidental:
     library = libraries.get(program.library)
     if target is None or not _tells(target) or not hasattr(library, "simplest"):
         return Incidental()
-    calls = [x for x in cast(Plain, library).simplest(program) if x.id != program.id]
+    every = cast(Plain, library).simplest(program)
+    calls = [x for x in every if x.id != program.id]
     shown = ask.look(calls)
     failed = [
         ask.fails(now, elsewhere=True) and _same(program, target, x, now) for x, now in zip(calls, shown, strict=True)
@@ -52,7 +54,7 @@ def incidental(ask: Asker, kept: list[Program]) -> Incidental:
     if not found:
         return Incidental()
     always = not any(x.inputs[0].value == found[0].inputs[0].value and ask.vanished(x) for x in calls)
-    others, simple = [x.operator for x in found], [x.operator for x in calls]
+    others, simple = [x.operator for x in found], [x.operator for x in every]
     if program.operator in simple[: simple.index(others[0]) + 1]:  # it is as simple itself
         return Incidental(tuple(dict.fromkeys(x for x in others if x != program.operator)), always)
     kept.append(found[0])
