@@ -154,7 +154,7 @@ class Nesting(Library, Protocol):
         """Return what a call holds as programs, given what it takes at first; inputs of these names are constants there."""
 
     def forms(self, program: Program) -> list[Form]:
-        """Return what is peculiar about how the programs that calls hold are written; nothing where the library is not here."""
+        """Return what is peculiar about how calls, and programs that they hold, are written; nothing where it is not here."""
 
 
 class Lowering(Library, Protocol):
@@ -164,6 +164,16 @@ class Lowering(Library, Protocol):
         """Return the plainest calls of which an exporter makes this operator, the plainest first; none where none is declared.
 
         Words may be joined otherwise (`SCATTERND`). Imports nothing heavy.
+        """
+
+
+class Plain(Library, Protocol):
+    """What a library has beside that if it has operators of one input so simple that nothing but the input matters."""
+
+    def simplest(self, program: Program) -> list[Instance]:
+        """Return the simplest calls of what a program is given (`opera.libraries.simplest`), the simplest of each first.
+
+        Some may be none that the library takes. Imports nothing heavy.
         """
 
 

@@ -190,6 +190,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         exporter=exporter,
         route=by,
         alike=alike(shown, of, tests.origins(workspace, {x.test for x in of})),
+        incidental=shown.incidental,
     )
     begins = trackers.named(wanted).title if runtime or body else trackers.prefix(wanted, frontend)
     begins += f"{body} {'behind' if runtime else 'of'} " if body else ""
@@ -202,7 +203,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         finding=finding.id,
         tracker=wanted,
         form=trackers.named(wanted).form,
-        search=searching.address(wanted, program.operator, shown.sure, outcome),
+        search=searching.address(wanted, "" if shown.incidental else program.operator, shown.sure, outcome),
         title=cut(running.hide(begins + line, hidden), TITLE),
         sentence=re.sub(r"(?<!\.)\.$", "", running.hide(told.sentence, hidden)),
         library=trackers.TITLES.get(library, library),

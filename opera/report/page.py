@@ -130,7 +130,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         test=shown.test,
         origin=origin.test if origin else "",
         reduced=reduced is not None,
-        caller=_caller(program, origin.operator) if reduced and origin else "",
+        caller=_caller(program, origin.operator) if reduced and origin and not reduced.incidental else "",
         finished=reduced is None or reduced.finished,
         near=_near(reduced, unknown=not chosen.firm) if reduced else "",
         values=tried_values(reduced.values, outcome) if reduced and chosen.firm else "",

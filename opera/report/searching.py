@@ -42,6 +42,7 @@ def address(name: str, operator: str, told: Iterable[str], outcome: Outcome) -> 
 
     Args:
         name: Of the tracker.
+        operator: Of what is shown; empty where it is incidental.
         told: What is told to decide.
     """
     return trackers.named(name).searched(words(operator, told, outcome))
@@ -53,20 +54,22 @@ def of(frontend: str, chosen: Choice, operator: str, laid: Blame | None) -> str:
         name = tracker(frontend, chosen.verdict.frontend, laid)
     except UsageError:
         return ""
-    return address(name, operator, chosen.sure, chosen.verdict.outcome)
+    return address(name, "" if chosen.incidental else operator, chosen.sure, chosen.verdict.outcome)
 
 
 def words(operator: str, told: Iterable[str], outcome: Outcome) -> list[str]:
     """Return what is searched for: the operator, and what tells this failure of it from others. That is what a crash says;
     of a wrong output, and of a crash that says nothing, what decides, parameters and dtypes by their names, and that its form
-    is wrong.
+    is wrong. In place of an operator that is incidental (`""`) stands what decides.
     """
-    called = [x.rpartition(".")[2] for x in operator.split(JOINED) if x != "Constant"] or [operator]
+    called = [x.rpartition(".")[2] for x in operator.split(JOINED) if x and x != "Constant"] or [operator]
     silent = outcome.verdict in (INCONSISTENT, UNSTABLE)
     lines = short(cause(outcome.message) or outcome.message).splitlines()[:1]
-    says = [] if silent else _telling(re.sub(rf"\w*(?:{'|'.join(map(re.escape, called))})\w*", " ", x) for x in lines)
-    more = says or [*_conditions(told), *([outcome.symptom] if outcome.symptom in FORMS else [])]
-    return list(dict.fromkeys((*called[:OPERATORS], *more[:MOST])))
+    own = rf"\w*(?:{'|'.join(map(re.escape, called))})\w*" if operator else r"(?!)"
+    says = [] if silent else _telling(re.sub(own, " ", x) for x in lines)
+    conditions = list(_conditions(told))
+    more = says or [*conditions, *([outcome.symptom] if outcome.symptom in FORMS else [])]
+    return list(dict.fromkeys((*(called[:OPERATORS] if operator else conditions), *more[:MOST])))
 
 
 def _telling(lines: Iterable[str]) -> list[str]:

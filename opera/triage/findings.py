@@ -399,6 +399,7 @@ def _sentence(
         exporter=compilers.exporter(name, library) and not runtime,
         route=blame.route(chosen, laid),
         alike=alike(chosen, group, told),
+        incidental=chosen.incidental,
     )
 
 

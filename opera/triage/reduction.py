@@ -46,6 +46,8 @@ class Reduction(msgspec.Struct, frozen=True):
             compiler take them; who loads the file otherwise sees no failure of it.
         held: Inputs that may state sizes, and what is said in place of the message where the model holds one as a constant.
         silent: Of a crash or a refusal, programs beside it that gave wrong outputs, as forms: opera.triage.reducer.hidden asks.
+        incidental: Operators beside its own that fail so of the same input (opera.triage.reducer.incidental).
+        whatever: Whether no simple call of the library passes of that input: it is told first then.
     """
 
     finding: str
@@ -75,6 +77,8 @@ class Reduction(msgspec.Struct, frozen=True):
     fed: bool = False
     held: tuple[tuple[str, str], ...] = ()
     silent: tuple[dict[str, Any], ...] = ()
+    incidental: tuple[str, ...] = ()
+    whatever: bool = False
 
     def program(self) -> Captured:
         """Return the reduced program."""

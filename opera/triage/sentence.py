@@ -87,6 +87,8 @@ NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE = "is no constant", "is a graph input", "
 as the attribute that an older version of the operator has for it."""
 EMPTY, RANKED = "an empty input", re.compile(r"an? ((?:\d-d )?input(?: of rank .*)?)$")
 """How it is told that a tensor has no elements; how many axes it has."""
+GIVEN = re.compile(r"\binputs?$|^an? .*input of rank |^dtype=")
+"""How it is told what an operator is given, of whatever numbers: dtypes, no elements, a rank."""
 TRAINING = "training mode"
 """What decides where a layer is called as in training."""
 BRANCH = "what stands in the branch that is not taken"
@@ -126,6 +128,7 @@ def sentence(
     exporter: bool = False,
     route: str = "",
     alike: Sequence[str] = (),
+    incidental: bool = False,
 ) -> str:
     """Return what is wrong, on one line, without a full stop.
 
@@ -137,8 +140,9 @@ def sentence(
         exporter: Whether an exporter is under test (`EXPORTER` of the frontend).
         route: How the model came to the compiler, where that matters (opera.triage.route).
         alike: Operators in place of one of these with which it fails as well.
+        incidental: Whether these do so whatever they compute: what they are given is told first.
     """
-    what = _what(operator, outcome, deciding, route, alike)
+    what = _what(operator, outcome, deciding, route, alike, incidental=incidental)
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
     match outcome.verdict:
         case verdicts.INCONSISTENT if drawn(outcome):
@@ -179,9 +183,10 @@ def title(
     exporter: bool = False,
     route: str = "",
     alike: Sequence[str] = (),
+    incidental: bool = False,
 ) -> str:
     """Return the title of an issue: operator, parameters that decide, symptom. Its readers know which compiler it is about."""
-    what = _what(operator, outcome, deciding, route, alike, most=TITLED)
+    what = _what(operator, outcome, deciding, route, alike, most=TITLED, incidental=incidental)
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
     if exporter and outcome.verdict == verdicts.CRASH:
         made = {
@@ -199,18 +204,33 @@ def _invalid(outcome: Outcome) -> bool:
 
 
 def _what(
-    operator: str, outcome: Outcome, deciding: Iterable[str], route: str, alike: Sequence[str], most: int | None = None
+    operator: str,
+    outcome: Outcome,
+    deciding: Iterable[str],
+    route: str,
+    alike: Sequence[str],
+    most: int | None = None,
+    *,
+    incidental: bool = False,
 ) -> str:
-    """Say what is computed: the operator, what decides, and in brackets the route, what of it is meant, and what else is so."""
+    """Say what is computed: the operator, what decides, and in brackets the route, what of it is meant, and what else is so.
+
+    Where the operator is incidental, and all that decides is what it is given, that comes first.
+    """
+    told = list(deciding)
+    if most is not None and len(route) > ROUTE:
+        route = route.partition(";")[0]
+    if incidental and told and all(map(GIVEN.search, told)):
+        names = list(dict.fromkeys((brief(operator), *alike)))
+        these = f"{', '.join(names[:NAMED])}{', …' if len(names) > NAMED else ''}"
+        return f"{listed(together(told)[:most])}, whatever the operator ({'; '.join(filter(None, (these, route)))})"
     named = operator.partition("(")[0].strip()  # what it is given may stand there
     own = {bare(x) for x in named.split(JOINED)}
     others = list({bare(x): x for x in reversed(alike) if bare(x) not in own}.values())[::-1]
     also = f"{', '.join(others[:NAMED])}{', …' if len(others) > NAMED else ''} alike" if others else ""
-    if most is not None and len(route) > ROUTE:
-        route = route.partition(";")[0]
     place = ", ".join(filter(None, (_inner(named, outcome.conversion_function), route)))
     notes = "; ".join(filter(None, (place, also)))
-    return f"{brief(operator)}{_decided(deciding, most)}{f' ({notes})' if notes else ''}"
+    return f"{brief(operator)}{_decided(told, most)}{f' ({notes})' if notes else ''}"
 
 
 def bare(operator: str) -> str:

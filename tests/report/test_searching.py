@@ -29,6 +29,7 @@ from opera.report import searching, trackers
             ["Asin", "unknown", "intrinsic", "tirx.asin"],
         ),
         ("AffineGrid", (), Outcome(CRASH, "load", "E", "Arguments (f(g(a_b))) differ"), ["AffineGrid", "Arguments", "differ"]),
+        ("", ("int8 inputs",), Outcome(CRASH, "infer", "E", "Failed to set tensor"), ["int8", "Failed", "tensor"]),
         ("Constant + Gather", ("x > 1",), Outcome(CRASH, "load", "E", "12: 3"), ["Gather", "x"]),
     ],
 )  # fmt: skip

@@ -443,3 +443,17 @@ def test_a_title_has_the_first_part_of_a_long_route():
 )
 def test_a_title_has_no_number_of_a_node_nor_a_line_of_the_compilers(says, told):
     assert title("rfft", Outcome("crash", "compile", "RuntimeError", says)) == f"rfft: fails to compile: {told}"
+
+
+def test_what_is_given_comes_before_an_operator_that_is_incidental() -> None:
+    shown = Outcome(CRASH, "infer", "RuntimeError", "no such precision")
+
+    def told(*deciding: str, of: tuple[str, ...] = ("UpSampling3D", "Flatten")) -> str:
+        return title("keras.ops.abs", shown, deciding, alike=of, incidental=True).partition(": ")[0]
+
+    assert told("bfloat16 inputs") == "bfloat16 inputs, whatever the operator (keras.ops.abs, UpSampling3D, Flatten)"
+    assert told("an empty input") == "an empty input, whatever the operator (keras.ops.abs, UpSampling3D, Flatten)"
+    assert told("mode=1").startswith("keras.ops.abs with mode=1 (") and told().startswith("keras.ops.abs (")
+    assert sentence(
+        "OpenVINO", "Abs", shown, ["float64 inputs"], alike=("Tile",), incidental=True, route="by its file"
+    ) == ("OpenVINO cannot run float64 inputs, whatever the operator (Abs, Tile; by its file): no such precision")

@@ -54,7 +54,8 @@ class Keras(Onnx):
         return first_rule(UNSUPPORTED, stage, error)
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
-        """Return the converter that raised, else the one that TVM chooses for what the layer became.
+        """Return the converter that raised, else the function of the importer that did, which looked at no operator, else the
+        converter that TVM chooses for what the layer became.
 
         A converter is told as `tflite_frontend:OperatorConverter.convert_conv2d`; one that serves several operators is told
         with the operator: `tflite_frontend:OperatorConverter._convert_elemwise[ADD]`. Where several operators matter and none
@@ -72,6 +73,8 @@ class Keras(Onnx):
         for frame in reversed(frames):  # the bodies of loops are converted inside the conversion of the loop
             if frame.f_code.co_name == "convert_op_to_relax" and "op_code_str" in frame.f_locals:
                 return _called(frame.f_locals["self"], str(frame.f_locals["op_code_str"]))
+        if within := [x for x in frames if x.f_globals.get("__name__") == OperatorConverter.__module__]:
+            return f"tflite_frontend:{within[-1].f_code.co_qualname}"
         model, _, _ = recipe.read_model(str(case.model))
         graph = model.Subgraphs(0)
         converter = OperatorConverter(model, graph, ExprTable(), None)

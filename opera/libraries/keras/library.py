@@ -18,6 +18,7 @@ import numpy as np
 from opera import resources
 from opera.errors import CorpusError, InvalidTest
 from opera.libraries import rulings
+from opera.libraries import simplest as simplest_calls
 from opera.libraries.documented import Quote, Wrong, of_docstring
 from opera.libraries.documented import described as inputs_described
 from opera.libraries.keras import api as keras_api
@@ -292,6 +293,15 @@ def _plainest(of: keras_api.Plainest) -> Instance:
     given = {"args": [x.name for x in operands], "kwargs": [] if layer else list(params)}
     context: dict[str, Value] = {"kind": "layer" if layer else "function", "call": given}
     return Instance(NAME, of.operator, params, tuple(operands), (), context | ({"training": False} if layer else {}))
+
+
+def simplest(program: Program) -> list[Instance]:
+    """Return the simplest calls of what a program is given, see `opera.libraries.Plain`."""
+
+    def context(of: simplest_calls.Declared) -> dict[str, Value]:
+        return {"kind": "function", "call": {"args": [of.input, *filter(None, [of.param])], "kwargs": []}}
+
+    return simplest_calls.calls(NAME, program, context)
 
 
 def canaries() -> tuple[Captured, Captured]:

@@ -1,4 +1,6 @@
-"""Other forms of what the bodies of If, Loop and Scan say: each lacks one peculiarity, and computes the same."""
+"""Other forms of constants, and of what the bodies of If, Loop and Scan say: each lacks one peculiarity, and computes the
+same.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,15 @@ BODY = "onnx.GraphProto"
 OUTSIDE, COMPUTED = "a value from outside its {}", "a value from outside its {} that is computed or fed"
 UNTYPED, HANDED = "an input of its {} of no stated type", "a value that its {} hands through"
 ABSENT = "an empty Optional in its {}"
+SPELT = "{} in place of value"
+NUMBERS = {"value_int": "int64", "value_ints": "int64", "value_float": "float32", "value_floats": "float32"}
+"""Attributes of `Constant` that hold numbers → the dtype that these are of."""
 Change = Callable[[Instance, Any], bool]
 """Changes a body of a call; returns whether there was anything to change."""
 
 
 def forms(program: Program) -> Iterator[Form]:
-    """Yield what is peculiar about the bodies of calls, and the program without it.
+    """Yield what is peculiar about the bodies of calls, and how constants are written, and the program without it.
 
     A value that a body takes from outside is a constant there, or within; inputs have types; what is handed through goes by way
     of an `Identity`. An `Optional` without a value gets one, which is the only change of what is computed.
@@ -61,9 +66,17 @@ def _of_call(call: Instance) -> Iterator[Form]:
     if held:
         yield Form(COMPUTED.format(of), partial(_outer_constants, call, held), OUTSIDE)
         yield Form(OUTSIDE.format(of), partial(_changed, call, partial(_hold, held=held), tuple(held)), OUTSIDE)
+    for name, dtype in NUMBERS.items() if call.operator == "Constant" else ():
+        if name in call.params:
+            value = Tensor.of(np.asarray(call.params[name], dtype))
+            yield Form(SPELT.format(name), partial(_with_value, call, value))
     for says, change in ((UNTYPED, _type), (HANDED, _identity), (ABSENT, _fill)):
         if any(change(call, _copy(x)) for x in graphs.values()):
             yield Form(says.format(of), partial(_changed, call, change))
+
+
+def _with_value(call: Instance, value: Tensor) -> list[Program]:
+    return [msgspec.structs.replace(call, params={"value": value})]
 
 
 def _copy(graph: Any) -> Any:

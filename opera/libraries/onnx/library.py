@@ -17,6 +17,7 @@ from opera import resources
 from opera.capture.recorder import LeftOut
 from opera.errors import InvalidTest
 from opera.libraries import Case, Form, Older, Point
+from opera.libraries import simplest as simplest_calls
 from opera.libraries.documented import Quote, Wrong
 from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import opsets as onnx_opsets
@@ -291,8 +292,9 @@ def bodies(call: Instance, held: Collection[str]) -> list[Program]:
 
 
 def forms(program: Program) -> list[Form]:
-    """Return what is peculiar about how bodies of calls are written, see `opera.libraries.Nesting`."""
-    if not any(isinstance(x, Message) for call in program.instances() for x in call.params.values()):
+    """Return what is peculiar about how bodies of calls and constants are written, see `opera.libraries.Nesting`."""
+    calls = program.instances()
+    if not any(x.operator == "Constant" or any(isinstance(y, Message) for y in x.params.values()) for x in calls):
         return []
     try:
         from opera.libraries.onnx import forms
@@ -398,6 +400,13 @@ def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
     from opera.libraries.onnx import schemas as onnx_schemas  # prioritization alone needs it
 
     return onnx_schemas.attribute_defaults(operators)
+
+
+def simplest(program: Program) -> list[Instance]:
+    """Return the simplest calls of what a program is given, of its own opset, see `opera.libraries.Plain`."""
+    opsets: list[Any] = [x.context.get("opset") or {} for x in program.instances()]
+    version = max((x[""] for x in opsets if "" in x), default=0)
+    return simplest_calls.calls(NAME, program, lambda _: {"opset": {"": version}}) if version else []
 
 
 def canaries() -> tuple[Captured, Captured]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from opera import precision, resources
 from opera.libraries import exported, rulings
+from opera.libraries import simplest as simplest_calls
 from opera.libraries.documented import Quote, Wrong, of_docstring
 from opera.libraries.documented import described as inputs_described
 from opera.libraries.torch import api as torch_api
@@ -151,6 +152,16 @@ def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
     from opera.libraries.torch import signatures as torch_signatures  # prioritization alone needs it
 
     return torch_signatures.defaults(operators)
+
+
+def simplest(program: Program) -> list[Instance]:
+    """Return the simplest calls of what a program is given, see `opera.libraries.Plain`."""
+
+    def context(of: simplest_calls.Declared) -> dict[str, Value]:
+        kind = "method" if of.operator.startswith("torch.Tensor.") else "function"
+        return {"kind": kind, "call": {"args": [of.input, *filter(None, [of.param])], "kwargs": []}}
+
+    return simplest_calls.calls(NAME, program, context)
 
 
 def canaries() -> tuple[Captured, Captured]:

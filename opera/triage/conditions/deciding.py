@@ -256,8 +256,8 @@ def _fed(program: Program) -> Iterator[Condition]:
 
 
 def _forms(program: Program) -> Iterator[Condition]:
-    """Yield how the programs that a call holds are written, if its library knows other ways to write them."""
-    library = libraries.get(program.library) if smaller.holds(program) else None
+    """Yield how calls are written, or the programs that they hold, if their library knows other ways to write them."""
+    library = libraries.get(program.library)
     for x in cast(Nesting, library).forms(program) if hasattr(library, "forms") else ():
         yield Condition(x.says, FORM, x.others, one_of=x.one_of)
 

@@ -179,7 +179,8 @@ def remember(workspace: Workspace, before: Causes) -> None:
 def reduced(workspace: Workspace) -> Sequence[Reduced]:
     """Return the reductions whose members still fail, in the order of their findings, environments and members.
 
-    One that fails to load in another converter than its member is none: it tells of another piece of code.
+    One that fails to load in another converter than its member is none: it tells of another piece of code, unless the operator
+    is incidental.
     """
     found = reduction.stored(workspace)
     failing = verdicts.failing(workspace, [x.test for x in found]) if found else {}
@@ -189,7 +190,8 @@ def reduced(workspace: Workspace) -> Sequence[Reduced]:
         for x, told in verdicts.signatures(workspace).items()
     }
     told = [Reduced(failing[key], x) for key, x in zip(keys, found, strict=True) if key in failing]
-    return [x for x in told if not kinship.elsewhere(own.get(x.finding, ""), x.reduction.outcome)]
+    elsewhere = (kinship.elsewhere(own.get(x.finding, ""), x.reduction.outcome) for x in told)
+    return [x for x, other in zip(told, elsewhere, strict=True) if x.reduction.incidental or not other]
 
 
 # ---------------------------------------------------------------------- names

@@ -31,24 +31,28 @@ OF_PYTHON = (
     "ValueError",
 )
 """Exceptions that Python code raises itself; what bindings raise may come from any depth of a library."""
+INCIDENTAL = "of whatever operator"
 BEFORE = "before any operator is converted"
 EMPTY_LIST = "an empty list"
 """What decides where a parameter is a list without elements, whichever it is called."""
 
 
 def shared(x: Reduction) -> Iterator[Hashable]:
-    """Yield what crashes of one frontend that are one cause have in common, whatever operators they are of.
+    """Yield what failures of one frontend that are one cause have in common, whatever operators they are of.
 
     - A sequence is a graph's input, which nothing else is told to decide, and the same words say that it is none.
     - A function that is no operator's own converter stops, in the same words but for names of types, at a list that is empty:
       a parameter that decides, or that the message names.
+    - The operator is incidental: of the same that decides, the simplest calls fail so, too, and in the same words.
     - Python code stops before any operator is converted, at one place and in the same words to the letter (`KeyError: 10`, for
       a table of dtypes), where nothing but dtypes is told to decide.
     """
     shown, program = x.outcome, x.program().program
+    told = {deciding.key(says) for says in (*x.deciding, *x.besides, *x.circumstances)}
+    if x.incidental and told:
+        yield INCIDENTAL, shown.stage, shown.symptom, normalise(cause(shown.message)), frozenset(told)
     if shown.verdict != CRASH:
         return
-    told = {deciding.key(says) for says in (*x.deciding, *x.besides, *x.circumstances)}
     said = _said(shown, program.operators)
     if all(map(deciding.is_dtype, told)) and _is_before(shown):
         yield BEFORE, shown.symptom, shown.location, shown.message

@@ -19,7 +19,7 @@ from opera.libraries import Lowering
 from opera.libraries.pieces import run, with_constants
 from opera.programs import values
 from opera.programs.program import Call, Graph, Operand, Program, parse
-from opera.programs.values import Value
+from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import CRASH, REFUSED, Outcome
 from opera.run import plan
 from opera.run.probe import Probe
@@ -138,6 +138,13 @@ def nodes(ask: Asker, program: Program, known: Mapping[str, Value]) -> Program |
         alone = sorted(program.calls, key=lambda x: not x.inputs)
         if found := _first(ask, [run(program, with_constants(program, [x]), known) for x in alone]):
             return found
+    if ask.target is not None and ask.target.verdict in (
+        CRASH,
+        REFUSED,
+    ):  # what reads a constant, whoever wrote it there
+        alone = list({_kind(x): x for x in reversed(program.calls) if not x.inputs}.values())[::-1][: ask.batch]
+        if found := _first(ask, [run(program, [x], known) for x in alone]):
+            return found
     held = [x.outputs[0] for x in program.calls if not x.inputs and x.params]
     for graph in (program, _fed(program, held, known), *(_fed(program, [x], known) for x in held if len(held) > 1)):
         last = [place for place, call in enumerate(graph.calls) if call.inputs]
@@ -151,6 +158,11 @@ def nodes(ask: Asker, program: Program, known: Mapping[str, Value]) -> Program |
         led = _leading(graph, graph.calls[last[bad]])
         return _first(ask, [run(graph, with_constants(graph, led[-count:]), known) for count in range(1, len(led) + 1)])
     return None
+
+
+def _kind(call: Call) -> tuple[str, ...]:
+    """Return what a call without inputs is to who reads it: its operator, and what it is given."""
+    return call.operator, *sorted(call.params), *(x.dtype for x in call.params.values() if isinstance(x, Tensor))
 
 
 def _as_whole(program: Program, known: Mapping[str, Value]) -> Program:

@@ -45,6 +45,7 @@ from opera.triage.conditions import circumstances, deciding, ordinary, readable
 from opera.triage.failure import alike, words
 from opera.triage.reducer import inner, witness
 from opera.triage.reducer.asking import Asker, Budget, captured
+from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder
 from opera.triage.reducer.single import form_alone
 from opera.triage.reduction import Reduction
@@ -98,10 +99,13 @@ def reduce(workspace: Workspace, probe: Probe, verdicts: list[Verdict], seconds:
 def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float, seconds: float) -> Reduction:
     ask, program = asker(workspace, probe, verdict)
     ask.budget = Budget(SEARCH * seconds)  # a compiler that must be started first takes nobody's time
-    kept, first, finished = [program], 0, True
+    kept, first, finished, simple = [program], 0, True, Incidental()
     defaults: dict[str, Mapping[str, Value]] = {}
     try:
         known = inner.innermost(ask, kept, defaults)
+        simple = incidental(ask, kept)
+        if simple.others:
+            known = inner.known(ask, kept[-1], defaults)
         ask.begin(kept[-1], known, defaults)
         if made := louder(ask, kept[-1]):  # before all else: of what may be rounding little can be asked
             kept += made
@@ -168,6 +172,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         asked=ask.asked,
         seconds=round(time.monotonic() - begun, 2),
         finished=finished,
+        incidental=simple.others if set(simple.others).isdisjoint(found.operators) else (),
+        whatever=simple.always,
     )  # fmt: skip
 
 
@@ -198,7 +204,8 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict, *, varying: bool
     }  # of its outputs, which older verdicts do not tell
     seen = msgspec.structs.replace(verdict.outcome, details=odd | verdict.outcome.details)
     varied = varying and {seen.verdict, first.verdict} == {INCONSISTENT, UNSTABLE}
-    if not varied and not alike(verdict.frontend, seen, first, elsewhere=not first.conversion_function):
+    renamed = not first.conversion_function or (bool(first.location) and first.location == seen.location)
+    if not varied and not alike(verdict.frontend, seen, first, elsewhere=renamed):
         raise NotReduced(f"by the library's own reference it is now {_brief(first)}", verdict.test)
     ask.target = first
     return ask, program

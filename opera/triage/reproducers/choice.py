@@ -105,6 +105,12 @@ class Choice(NamedTuple):
         """What near programs say against what is told to decide."""
         return "" if self.reduction is None else contradicted(self.reduction, self.deciding)
 
+    @property
+    def incidental(self) -> bool:
+        """Whether it fails so whatever is computed of what it is given (opera.triage.reducer.incidental)."""
+        of = self.reduction
+        return of is not None and bool(of.incidental) and of.whatever and self.firm
+
     def called(self, operator: str) -> str:
         """Return the operator, with what it is given where no rule is told of when it fails."""
         of = self.reduction
@@ -151,7 +157,7 @@ def choose(
         for name in names
         for x in found.get(name, ())
         if (member := members.get((x.test, x.environment, x.variant)))
-        and not kinship.elsewhere(member.outcome.conversion_function, x.outcome)
+        and (x.incidental or not kinship.elsewhere(member.outcome.conversion_function, x.outcome))
         and migrated.folder(workspace.tests_folder, x.stored).is_dir()
     ]
     if reduced:
@@ -165,6 +171,7 @@ def choose(
                 x.outcome.verdict == INCONSISTENT and not x.outcome.details.get(AGREEING),
                 peculiar.is_special(x.program().program),
                 x.elements > SMALL and x.elements,
+                not x.incidental,
                 not x.explained,
                 x.outcome.conversion_function.startswith(location.EXPANDED),
                 x.elements,
@@ -178,7 +185,7 @@ def choose(
             shown = msgspec.structs.replace(
                 member, test=cut.stored, frontend=cut.frontend, variant=cut.variant, outcome=cut.outcome
             )
-            return Choice(_of_drawn(workspace, shown), member, cut, whole=best)
+            return Choice(_of_drawn(workspace, shown), member, cut, cut.incidental, whole=best)
         shown = msgspec.structs.replace(member, test=best.stored, outcome=best.outcome)
         own = best.program().program.operators
         others = [x for x in reduced if x.finished and not _holds_bodies(x)]
@@ -186,6 +193,7 @@ def choose(
         alike = [x for x in others if _needs(told) <= _needs(x)]
         called, every = (tuple(y for y in reduction.named([best, *x]) if y not in own) for x in (alike, others))
         unlike = tuple(x for x in every if x not in called)
+        called = tuple(dict.fromkeys((*best.incidental, *called)))
         return Choice(_of_drawn(workspace, shown), member, told, called, unlike=unlike)
     return next((Choice(_of_drawn(workspace, x), x) for x in candidates(workspace, verdicts)), None)
 

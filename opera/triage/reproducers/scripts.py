@@ -130,6 +130,7 @@ def exhibited(workspace: Workspace, finding: str, chosen: Choice) -> tuple[Exhib
             exporter=compilers.exporter(compiler, manifest.library),
             route=chosen.exported,
             alike=chosen.alike,
+            incidental=chosen.incidental,
         ),
         output=str(outcome.details.get("output", "")),
         came_from=f"{seen[0].test} ({seen[0].file})" if seen else "",

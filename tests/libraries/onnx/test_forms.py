@@ -134,3 +134,19 @@ def test_openvino_loads_a_scan_in_either_form_of_what_its_body_takes_from_outsid
     found = {x.says: [loads(made) for made in x.others()] for x in library.forms(scan(typed=True))}
     assert found == {OUTSIDE[0]: [True], OUTSIDE[1]: [True]}
     assert not loads(scan(typed=True))
+
+
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [
+        ({"value_int": 3}, ["value_int in place of value"]),
+        ({"value_floats": [1.5, 2.0]}, ["value_floats in place of value"]),
+        ({"value": TWO}, []),
+    ],
+)
+def test_a_constant_is_written_as_a_tensor(params: dict[str, Value], told: list[str], tmp_path: Path) -> None:
+    call = Instance("onnx", "Constant", params, (), ("output",), {"opset": {"": 13}})
+    found = list(library.forms(call))
+    assert [x.says for x in found] == told
+    for other in (y for x in found for y in x.others()):
+        assert other.id != call.id and computed(other, tmp_path) == computed(call, tmp_path)

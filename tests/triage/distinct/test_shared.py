@@ -75,6 +75,27 @@ def test_what_stops_before_any_operator_is_converted_is_no_operators_own(
 
 
 @pytest.mark.parametrize(
+    ("message", "besides", "incidental", "alike"),
+    [
+        ("precision bf16 is not f32", "bfloat16 inputs", ("Tile",), True),
+        ("precision bf16 is not f32", "bfloat16 inputs", (), False),
+        ("precision bf16 is not f32", "float64 inputs", ("Tile",), False),
+        ("another matter altogether", "bfloat16 inputs", ("Tile",), False),
+    ],
+)
+def test_what_fails_of_an_input_whatever_the_operator_is_one(
+    message: str, besides: str, incidental: tuple[str, ...], alike: bool
+) -> None:
+    def of(finding: str, operator: str, says: str, also: str, others: tuple[str, ...]) -> Reduced:
+        shown = Outcome(CRASH, "infer", "RuntimeError", says, conversion_function=f"{operator}@infer_request.cpp:377")
+        made = program(operator, "x", tensor(1.0))
+        return reduced(finding, f"t{finding[1]}", made, outcome=shown, besides=(also,), incidental=others)
+
+    first = of("F1", "Abs", "precision bf16 is not f32", "bfloat16 inputs", ("Add",))
+    assert one(first, of("F2", "Identity", message, besides, incidental)) is alike
+
+
+@pytest.mark.parametrize(
     ("raised", "params", "deciding", "alike"),
     [
         ("_parse_attr", {"perm": []}, ("perm=[]",), True),

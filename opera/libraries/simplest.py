@@ -1,0 +1,91 @@
+"""The simplest calls of a library, given what another call is given: where these fail alike, its operator is incidental."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+import numpy as np
+
+from opera import resources
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Message, Named, RandomTensor, Sequence, Tensor, Value
+
+KINDS = 2
+"""Kinds of inputs of a program that simple calls are made of: one decides, or two do."""
+ORDINARY = ("float32", "int64", "int32", "bool")
+"""Dtypes that tests are full of; what is odd comes before them. The first, with axes and elements, tells nothing."""
+
+
+class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A simple call, a row of `[[simplest]]` in `instrumentation/`.
+
+    Attributes:
+        operator: Its operator.
+        input: Its one input; `outputs`: what it returns, of a library that names that.
+        param: Parameter that is given a dtype, of a call that is asked where a parameter called one of `named` holds one.
+        constant: Whether what it returns does not hang on what it is given: it is asked of whatever a program is given.
+    """
+
+    operator: str
+    input: str
+    outputs: tuple[str, ...] = ()
+    param: str = ""
+    named: tuple[str, ...] = ()
+    constant: bool = False
+
+
+def declared(library: str) -> list[Declared]:
+    """Return the simplest calls of a library, the simplest first."""
+    return msgspec.convert(resources.declaration("instrumentation", library).get("simplest", []), list[Declared])
+
+
+def calls(library: str, program: Program, context: Callable[[Declared], dict[str, Value]]) -> list[Instance]:
+    """Return the simplest calls of each odd kind of input that a program is given, and of each odd dtype among its parameters.
+
+    The library may reject some: which types an operator takes is not asked here.
+    """
+    given, rows = list(_kinds(program)), declared(library)
+    odd = [x for x in given if not _plain(x)][:KINDS]
+    made = [_call(library, row, value, {}, context) for value in odd for row in rows if not (row.param or row.constant)]
+    made += [_call(library, row, x, {}, context) for row in rows if row.constant for x in given[:1]]
+    ones = Tensor.of(np.ones(1, "float32"))
+    for row in rows:
+        held = dict.fromkeys(_dtypes(program, row.named) if row.param else ())
+        made += [_call(library, row, ones, {row.param: x}, context) for x in list(held)[:KINDS]]
+    return made
+
+
+def _call(
+    library: str,
+    row: Declared,
+    value: Value,
+    params: dict[str, Value],
+    context: Callable[[Declared], dict[str, Value]],
+) -> Instance:
+    return Instance(library, row.operator, params, (Operand(row.input, value),), row.outputs, context(row))
+
+
+def _kinds(program: Program) -> Iterator[Value]:
+    """Yield an input of each kind that a program is given, the odd ones first: a dtype, with elements or none, 0-d or not."""
+    found: dict[tuple[object, ...], Value] = {}
+    for x in (operand.value for operand in program.inputs):
+        if isinstance(x, Tensor | RandomTensor):
+            found.setdefault((x.dtype, 0 in x.shape, x.shape == ()), x)
+        elif isinstance(x, Sequence):
+            found.setdefault((x.type,), x)
+    yield from sorted(found.values(), key=lambda x: isinstance(x, Tensor | RandomTensor) and x.dtype in ORDINARY)
+
+
+def _plain(value: Value) -> bool:
+    """Whether an input is as ordinary as any: nothing that fails of it fails for what it is."""
+    tensor = isinstance(value, Tensor | RandomTensor)
+    return tensor and value.dtype == ORDINARY[0] and 0 not in value.shape and value.shape != ()
+
+
+def _dtypes(program: Program, names: tuple[str, ...]) -> Iterator[Value]:
+    """Yield the dtypes that parameters of these names hold."""
+    for call in program.instances():
+        for name, x in call.params.items():
+            if name in names and isinstance(x, str | int | Named) and not isinstance(x, bool | Message):
+                yield x

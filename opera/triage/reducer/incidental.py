@@ -1,0 +1,114 @@
+"""Whether the operator of a program matters at all: what its library's simplest calls do with the same input."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import NamedTuple, cast
+
+from opera import libraries
+from opera.libraries import Plain
+from opera.oracle import location, randomness
+from opera.oracle.messages import cause
+from opera.oracle.signature import normalise
+from opera.programs.program import Instance, Program
+from opera.programs.values import RandomTensor, Tensor
+from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
+from opera.triage.reducer.asking import Asker
+from opera.triage.shrink import simpler, smaller
+
+FLOAT = "float32"
+"""The dtype of which nobody thinks that it decides."""
+OTHER = 5
+"""First of the numbers in the place of those of a program, to see whether what it returns hangs on them."""
+
+
+class Incidental(NamedTuple):
+    """Which other operators fail of the same input, that of the program among them, none where its operator matters; and
+    whether no simple call passes that is given that.
+    """
+
+    others: tuple[str, ...] = ()
+    always: bool = False
+
+
+def incidental(ask: Asker, kept: list[Program]) -> Incidental:
+    """Append the simplest call of the same input that fails as the last of `kept` does, for the same reason, if one does.
+
+    Return which others do so. Raises Spent.
+
+    Only what stops, or returns another form, is asked about: a wrong number of a simple call may be of another mistake.
+    """
+    program, target = kept[-1], ask.target
+    library = libraries.get(program.library)
+    if target is None or not _tells(target) or not hasattr(library, "simplest"):
+        return Incidental()
+    every = cast(Plain, library).simplest(program)
+    calls = [x for x in every if x.id != program.id]
+    shown = ask.look(calls)
+    failed = [
+        ask.fails(now, elsewhere=True) and _same(program, target, x, now) for x, now in zip(calls, shown, strict=True)
+    ]
+    stood = zip(calls, ask.passed(calls, failed), strict=True)
+    found = [x for x, fails in stood if fails and _given_decides(ask, program, x)]
+    if not found:
+        return Incidental()
+    always = not any(x.inputs[0].value == found[0].inputs[0].value and ask.vanished(x) for x in calls)
+    others, simple = [x.operator for x in found], [x.operator for x in every]
+    if program.operator in simple[: simple.index(others[0]) + 1]:  # it is as simple itself
+        return Incidental(tuple(dict.fromkeys(x for x in others if x != program.operator)), always)
+    kept.append(found[0])
+    ask.target = ask.outcomes[found[0].id]
+    names = dict.fromkeys(x for x in (*program.operators, *others[1:]) if x != others[0])
+    return Incidental(tuple(names), always)
+
+
+def _tells(shown: Outcome) -> bool:
+    """Whether a failure is of a kind that two programs show for one reason alone, if they show the same."""
+    return shown.verdict in (CRASH, REFUSED) or (shown.verdict == INCONSISTENT and shown.symptom in randomness.FORMS)
+
+
+def _same(program: Program, one: Outcome, call: Instance, other: Outcome) -> bool:
+    """Whether two failures are the same to the letter, and at one place; what names its own operator is about that."""
+    if one.verdict == INCONSISTENT:
+        return all(one.details.get(x) == other.details.get(x) for x in ("expected", "actual", "output"))
+    said = [cause(x.message) or x.message for x in (one, other)]
+    words = location.telling(normalise(said[0]))  # else its numbers are all that it says
+    texts = {normalise(x) if words else x for x in said}
+    if len(texts) > 1 or _place(one) != _place(other):
+        return False
+    own = _names(one, *program.operators) | _names(other, call.operator)
+    return (words or bool(_place(one))) and not own.intersection(re.findall(r"[a-z]{3,}", " ".join(said).lower()))
+
+
+def _place(shown: Outcome) -> str:
+    """Return where a compiler stopped: a `file:line` of native code, else the last line of its own in Python."""
+    _, at, native = shown.conversion_function.partition("@")
+    frames = shown.seen.frames if shown.seen is not None else ()
+    return native if at else next((x for x in reversed(frames) if not x.startswith("opera.")), shown.location)
+
+
+def _names(shown: Outcome, *operators: str) -> set[str]:
+    """Return the words of what is called, and of what it is to a compiler."""
+    function = location.shared(shown.conversion_function).partition("@")[0]
+    last = [x.rpartition(".")[2].rpartition(":")[2] for x in (*operators, function)]
+    return {x.lower() for name in last for x in re.findall(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}", name)} | {
+        x.lower() for x in last
+    }
+
+
+def _given_decides(ask: Asker, program: Program, call: Instance) -> bool:
+    """Whether it is what the two have in common that makes a program fail: it does not in float32; or where they are given
+    nothing odd, what both return hangs on no input.
+    """
+    [given] = (x.value for x in call.inputs)
+    if not isinstance(given, Tensor | RandomTensor) or call.params:
+        return True
+    if given.dtype != FLOAT and not ask.fails(
+        ask.look([smaller.as_dtype(program, given.dtype, FLOAT)])[0], elsewhere=True
+    ):
+        return True
+    if 0 in given.shape or given.shape == ():
+        return True
+    change = partial(simpler.counted, first=OTHER)
+    return all(ask.reference(x) == ask.reference(smaller.mapped(x, change)) is not None for x in (program, call))

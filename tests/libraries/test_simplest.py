@@ -1,0 +1,57 @@
+"""The simplest calls are such as their library takes, of what another call is given that is odd."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+
+from opera import libraries
+from opera.libraries.simplest import declared
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Named, Sequence, Tensor, Value
+from opera.run.probe import Probe
+from opera.triage.reducer.asking import captured
+
+CONTEXT: dict[str, Value] = {"opset": {"": 21}}
+ODD = Tensor.of(np.ones(2, "float64"))
+PLAIN = Tensor.of(np.ones(2, "float32"))
+
+
+def call(library: str, value: Value = PLAIN, **params: Value) -> Program:
+    return Instance(library, "x", params, (Operand("x", value),), ("y",), CONTEXT)
+
+
+def simplest(library: str, of: Program) -> list[str]:
+    return [x.operator for x in libraries.get(library).simplest(of)]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("library", ["onnx", "torch", "keras"])
+def test_a_library_takes_them(library: str) -> None:
+    importlib.import_module(library)
+    held: dict[str, Value] = {"onnx": 11, "torch": Named("torch.dtype", "float64"), "keras": "float64"}
+    given = [(call(library, ODD, dtype=held[library])), call(library, Tensor.of(np.ones(2, "bool")))]
+    given += [call(library, Sequence("float32", (PLAIN,)))] if library == "onnx" else []
+    with Probe(workers=1) as probe:
+        made = [x for of in given for x in libraries.get(library).simplest(of)]  # type: ignore[attr-defined]
+        taken = {x.operator for x in made if probe.expected(captured(x)) is not None}
+    assert taken == {x.operator for x in declared(library)}
+
+
+def test_what_is_odd_is_asked_of_and_what_returns_a_constant_of_anything() -> None:
+    assert simplest("torch", call("torch")) == ["torch.zeros_like"] and simplest("onnx", call("onnx")) == []
+    for odd in (ODD, Tensor.of(np.ones((), "float32")), Tensor.of(np.ones((0, 2), "float32"))):
+        assert simplest("torch", call("torch", odd)) == ["torch.abs", "torch.clone", "torch.zeros_like"]
+    named = call("torch", dtype=Named("torch.dtype", "complex64"))
+    assert simplest("torch", named) == ["torch.zeros_like", "torch.Tensor.to"]
+    assert simplest("onnx", Instance("onnx", "x", {}, (Operand("x", ODD),), ("y",), {})) == []  # of no opset
+
+
+def test_what_is_odder_comes_first_and_each_kind_once() -> None:
+    inputs = [
+        Tensor.of(np.ones(shape, dtype)) for shape, dtype in (((2,), "int64"), ((3,), "int64"), ((2,), "float64"))
+    ]
+    of = Instance("onnx", "x", {}, tuple(Operand(f"x{n}", x) for n, x in enumerate(inputs)), ("y",), CONTEXT)
+    made = [x for x in libraries.get("onnx").simplest(of) if x.operator == "Identity"]  # type: ignore[attr-defined]
+    assert [x.inputs[0].value for x in made] == [inputs[2], inputs[0]]

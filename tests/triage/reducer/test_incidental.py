@@ -1,0 +1,129 @@
+"""A program whose operator does not matter is told by the simplest call that fails of the same input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from keras_instance import instance
+
+from opera import libraries
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Tensor
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, Outcome, Seen
+from opera.run.probe import Probe, Question
+from opera.triage.reducer import asking
+from opera.triage.reducer.asking import Asker, Budget
+from opera.triage.reducer.incidental import incidental
+
+NO_TYPE = Outcome(
+    CRASH, "load", "KeyError", "10", "frontend.py:_decode_type", "frontend:convert_tile",
+    seen=Seen(frames=("opera.run.worker:_timed:276", "tvm.frontend:_decode_type:9")),
+)  # fmt: skip
+SIMPLE = ("torch.abs", "torch.clone", "torch.zeros_like")
+FORM = Outcome(
+    INCONSISTENT, "infer", "dtype", details={"output": "output_0", "expected": "float64", "actual": "float32"}
+)
+
+
+def changed(shown: Outcome, **how: Any) -> Outcome:
+    return msgspec.structs.replace(shown, **how)
+
+
+class Answers(asking.Asker):
+    """Of whom programs of float64 show what a test says of their operators, and all others pass."""
+
+    def __init__(self, target: Outcome, shown: dict[str, Outcome], always: bool = False) -> None:
+        super().__init__(None, Question(frontend="f-torch"))  # type: ignore[arg-type]
+        self.target, self._shown, self._always = target, shown, always
+
+    def look(self, programs: Sequence[Program]) -> list[Outcome]:
+        for x in programs:
+            odd = self._always or any(y.value.dtype != "float32" for y in x.inputs if isinstance(y.value, Tensor))
+            self.outcomes[x.id] = self._shown.get(x.operator, Outcome(PASS)) if odd else Outcome(PASS)
+        return [self.outcomes[x.id] for x in programs]
+
+
+def of(operator: str, dtype: str = "float64") -> Instance:
+    return Instance("torch", operator, {}, (Operand("input", Tensor.of(np.ones(2, dtype))),), (), {})
+
+
+@pytest.mark.parametrize(
+    ("target", "shown", "others", "found"),
+    [
+        (NO_TYPE, {"torch.abs": NO_TYPE, "torch.clone": NO_TYPE}, ("torch.tile", "torch.clone"), "torch.abs"),
+        (NO_TYPE, dict.fromkeys(SIMPLE, NO_TYPE), ("torch.tile", "torch.clone", "torch.zeros_like"), "torch.abs"),
+        (NO_TYPE, {"torch.clone": NO_TYPE}, ("torch.tile",), "torch.clone"),
+        (NO_TYPE, {}, (), "torch.tile"),
+        (NO_TYPE, {"torch.abs": changed(NO_TYPE, message="17")}, (), "torch.tile"),
+        (NO_TYPE, {"torch.abs": changed(NO_TYPE, seen=Seen(frames=("tvm.frontend:convert_abs:9",)))}, (), "torch.tile"),
+        (  # each kernel is missing by itself
+            changed(NO_TYPE, message="no kernel for node 'Tile' of this type"),
+            {"torch.abs": changed(NO_TYPE, message="no kernel for node 'Abs' of this type")}, (), "torch.tile",
+        ),
+        (FORM, {"torch.abs": FORM}, ("torch.tile",), "torch.abs"),
+        (FORM, {"torch.abs": changed(FORM, details=FORM.details | {"actual": "int8"})}, (), "torch.tile"),
+        (changed(FORM, symptom="value"), {"torch.abs": changed(FORM, symptom="value")}, (), "torch.tile"),
+    ],
+)  # fmt: skip
+def test_what_fails_alike_at_one_place_is_the_inputs(
+    target: Outcome, shown: dict[str, Outcome], others: tuple[str, ...], found: str
+) -> None:
+    kept: list[Program] = [of("torch.tile")]
+    ask = Answers(target, {"torch.tile": target} | shown)
+    told = incidental(ask, kept)
+    assert told.others == others and kept[-1].operator == found
+    assert told.always == (shown.keys() == set(SIMPLE))
+    assert ask.target == (target if not others or found == "torch.tile" else shown[found])
+
+
+def test_a_program_that_fails_in_float32_too_has_an_operator_that_matters() -> None:
+    kept: list[Program] = [of("torch.tile")]
+    ask = Answers(NO_TYPE, {"torch.tile": NO_TYPE, "torch.abs": NO_TYPE}, always=True)
+    ask.reference = lambda x: [y.value for y in x.inputs]  # type: ignore[method-assign]
+    assert incidental(ask, kept).others == ()
+    assert len(kept) == 1
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_what_returns_a_constant_is_told_as_that(hangs: bool) -> None:
+    """MNN finds no output that is a constant of the file, whatever made it one."""
+    kept: list[Program] = [of("torch.full_like", "float32")]
+    ask = Answers(NO_TYPE, {"torch.full_like": NO_TYPE, "torch.zeros_like": NO_TYPE}, always=True)
+    ask.reference = lambda x: [y.value for y in x.inputs if hangs and x.operator == "torch.full_like"]  # type: ignore[method-assign]
+    assert incidental(ask, kept).others == (() if hangs else ("torch.full_like",))
+    assert kept[-1].operator == ("torch.full_like" if hangs else "torch.zeros_like")
+
+
+def test_the_simplest_of_those_that_fail_stands_for_all() -> None:
+    """Two findings, of a simple call each, end at one program."""
+    shown = {"torch.abs": NO_TYPE, "torch.clone": NO_TYPE}
+    for operator, others, last in (
+        ("torch.abs", ("torch.clone",), "torch.abs"),
+        ("torch.clone", ("torch.clone",), "torch.abs"),
+    ):
+        kept: list[Program] = [
+            next(x for x in libraries.get("torch").simplest(of("torch.tile")) if x.operator == operator)
+        ]
+        assert incidental(Answers(NO_TYPE, shown), kept).others == others and kept[-1].operator == last
+
+
+def test_tvm_has_no_float64_of_tflite_whatever_the_layer_is() -> None:
+    """The place is where it stops, before it looks at any operator: a converter that is never entered is none."""
+    pytest.importorskip("keras")
+    pytest.importorskip("tvm")
+    kept: list[Program] = [instance("keras.layers.DepthwiseConv1D", {"kernel_size": 1}, inputs=np.ones((1, 2, 2)))]
+    with Probe(workers=1) as probe:
+        ask = Asker(probe, Question(frontend="tvm-keras", variant="tflite"))
+        ask.budget = Budget(60.0)
+        [ask.target] = ask.look(kept)
+        assert ask.target.symptom == "KeyError" and ask.target.conversion_function == "tflite_frontend:_decode_type"
+        others, always = incidental(ask, kept)
+    assert (
+        always
+        and kept[-1].operator == "keras.ops.ravel"
+        and others == ("keras.layers.DepthwiseConv1D", "keras.ops.zeros_like")
+    )
