@@ -119,7 +119,7 @@ def is_of(says: str, told: str) -> bool:
     """Whether a condition is told of so, or as one of several: `float64 inputs` as `float16 or float64 inputs`."""
     if dtypes.members(says):
         return dtypes.members(says) <= dtypes.members(told)
-    says, told = map(peculiar.unnamed_rank, (says, told))
+    says, told = map(peculiar.unnamed, (says, told))
     *others, last = ALTERNATIVES.split(key(told))
     last, space, rest = last.partition(" ")
     return key(says) == key(told) or key(says) in {f"{x}{space}{rest}" for x in (*others, last)}
@@ -289,8 +289,10 @@ def _dtypes(program: Program) -> Iterator[Condition]:
 
 
 def _as_dtypes(program: Program, dtype: str, others: Iterable[str]) -> list[Program | None]:
+    """Return the program in other dtypes, if these hold its numbers: of others it would differ in two things."""
     steps = (partial(smaller.as_dtype, dtype=dtype, other=x) for x in others if x != dtype)
-    return [smaller.applied(step, program) for step in steps]
+    made = (smaller.applied(step, program) for step in steps)
+    return [x for x in made if x is not None and dtypes.about_equal(x, program)]
 
 
 # ---------------------------------------------------------------------- what decides

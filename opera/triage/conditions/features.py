@@ -16,8 +16,16 @@ import numpy as np
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, listing, peculiar
-from opera.triage.conditions.lengths import LONGER, channel_axes, compared, lengths, outgrown, sized
+from opera.triage.conditions import deciding, dtypes, listing, literals, peculiar
+from opera.triage.conditions.lengths import (
+    channel_axes,
+    compared,
+    lengths,
+    named_axis,
+    of_length_0,
+    outgrown,
+    sized,
+)
 from opera.triage.conditions.near import is_flag, tensor, unstated
 from opera.triage.conditions.ordinary import differing
 from opera.triage.conditions.peculiar import Array
@@ -50,7 +58,10 @@ def features(
     call = program if isinstance(program, Instance) else None
     if call is not None and not call.inputs:
         yield Feature("no input", lambda x: not x.inputs)
+    yield from literals.features(program, failing)
     yield from _empty(program)
+    yield from named_axis(call, known, empty=True) if call is not None else ()
+    yield from of_length_0(program)
     yield from _given(call, known, passing) if call is not None else ()
     names = [x for x in unstated(call, known) if x in known or x in call.params] if call is not None else []
     for several in (1, 2):
@@ -69,7 +80,7 @@ def features(
     yield from compared(program)
     yield from outgrown(call, known) if call is not None else ()
     yield from itertools.starmap(Feature, listing.stated(program, next(iter(data(program)), "")))
-    yield from _named_axis(call, known) if call is not None else ()
+    yield from named_axis(call, known) if call is not None else ()
     at = channel_axes(program, known, channels or {})
     yield from lengths(program, at)
     yield from _numbers(call, known, at) if call is not None else ()
@@ -231,35 +242,6 @@ NAMED: Mapping[str, Callable[[set[int], int], bool]] = {
     "naming the last axis": lambda axes, rank: axes == {rank - 1},
 }
 """Which axes a parameter names."""
-
-
-def _named_axis(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
-    """Yield that the one axis that a parameter names, or its default, has length 1, or more."""
-    for name in dict.fromkeys(x for x in (*program.params, *known) if smaller.is_axes(x)):
-        length = _length_named(program, name, known)
-        if length:
-            words = f"the axis that {name} names{LONGER if length > 1 else ' of length 1'}"
-            yield Feature(words, partial(_is_named_so, name=name, known=known, longer=length > 1))
-            for count, number in program.params.items():
-                if type(number) is int and number > 1 and not smaller.is_axes(count) and length % number:
-                    uneven = partial(_is_uneven, name=name, count=count, known=known)
-                    yield Feature(f"the axis that {name} names no multiple of {count}", uneven)
-
-
-def _is_named_so(program: Program, name: str, known: Mapping[str, Value], longer: bool) -> bool:
-    length = _length_named(program, name, known)
-    return length > 1 if longer else length == 1
-
-
-def _is_uneven(program: Program, name: str, count: str, known: Mapping[str, Value]) -> bool:
-    length, number = _length_named(program, name, known), value_of(program, count, known)
-    return type(number) is int and number > 0 and length % number != 0
-
-
-def _length_named(program: Program, name: str, known: Mapping[str, Value]) -> int:
-    value, found = value_of(program, name, known), smaller.leaves(program)
-    rank = len(found[0].shape) if found else 0
-    return found[0].shape[value] if type(value) is int and -rank <= value < rank else 0
 
 
 def _axes_named(program: Instance) -> list[str]:

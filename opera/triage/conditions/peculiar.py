@@ -32,11 +32,12 @@ PART, FRACTION = "a part of size 0 that is not the last", "scales that give no w
 TIE = "a tie to round"
 NUDGE = 2.0**-10
 """What is added to a number, relatively, to see whether it decides that it is just this one."""
-NEGATIVE = "a negative number"
+NEGATIVE, BEYOND_INT32 = "a negative number", "a number beyond int32"
+NEGATIVE_INPUT = f"{NEGATIVE} in an input"
 SPECIAL: dict[str, Callable[[Array], Array]] = {
     "NaN": np.isnan,
     "infinity": np.isinf,
-    "a number beyond int32": lambda numbers: (numbers.dtype.kind in "iu") & beyond(numbers, "int32"),
+    BEYOND_INT32: lambda numbers: (numbers.dtype.kind in "iu") & beyond(numbers, "int32"),
     NEGATIVE: lambda numbers: np.isfinite(numbers) & (numbers < 0),
 }
 """What elements may be that decides → which of them are so; 1 takes their place, of a negative one its absolute value."""
@@ -88,6 +89,12 @@ def unnamed_rank(says: str) -> str:
     """Return how it is told without a name that an input of this name has so many axes (`B of rank 1`); all else as it is."""
     found = re.fullmatch(r"\S+ of rank (\d+)", says)
     return of_rank(int(found[1])) if found else says
+
+
+def unnamed(says: str) -> str:
+    """Return how it is told without a name what is told of one input by its name, a rank or a negative number; all else as it
+    is."""
+    return NEGATIVE_INPUT if re.fullmatch(rf"{NEGATIVE} in \S+", says) else unnamed_rank(says)
 
 
 def group(program: Program, says: str) -> str:

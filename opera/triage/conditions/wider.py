@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, peculiar
+from opera.triage.conditions import deciding, dtypes, listing, peculiar
 from opera.triage.conditions.deciding import GIVEN
 from opera.triage.conditions.features import all_of_rank, naming
 from opera.triage.conditions.near import WRITTEN, tensor
@@ -68,6 +68,8 @@ def _feature(
         return Feature(says, lambda x: len({y.dtype for y in smaller.leaves(x)} - {"string", "bool"}) > 1)
     if deciding.is_dtype(says):
         return _dtype(says, program, failing, passing)
+    if says == peculiar.NEGATIVE_INPUT and (named := _negative(program, failing)) is not None:
+        return named
     if peculiar.is_rank(says) and (made := _rank(says, program, failing, passing)) is not None:
         return made
     if says.endswith(deciding.LEFT_OUT):
@@ -84,6 +86,16 @@ def _feature(
     if says == name and name.startswith(GIVEN):
         return Feature(says, lambda x: any(f"{GIVEN}{y.name}" == name for y in x.inputs if y.value is not None))
     return Feature(says, lambda x: name in {y.key for y in deciding.conditions(x, defaults)})
+
+
+def _negative(program: Instance, failing: Sequence[Instance]) -> Feature | None:
+    """Return which input of integers beside the first holds a negative number, where no other does, and so it is of all."""
+    first = next((x.value for x in program.inputs if tensor(program, x.name) is not None), None)
+    told = [Feature(*x) for x in listing.negative(program)]
+    alone = (
+        len(told) == 1 and isinstance(first, Tensor) and not peculiar.has(first, peculiar.SPECIAL[peculiar.NEGATIVE])
+    )
+    return told[0] if alone and all(map(told[0].holds, failing)) else None
 
 
 def _rank(says: str, program: Instance, failing: Sequence[Instance], passing: Sequence[Instance]) -> Feature | None:
@@ -284,8 +296,8 @@ def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: S
 
     bad, good = ({of(x) for x in (program, *failing)} - {""}, {of(x) for x in passing} - {""})
     good -= bad  # it passes with one of them for another reason
-    if "float32" in bad and not good:
-        return None
+    if not good and ("float32" in bad or len(bad) > 1):
+        return None  # it passes with none
     alone = says == dtypes.INTEGER and len(bad) == 1  # no other integer passes
     words = says if alone else dtypes.told(bad, good)
     return Feature(words, lambda x: of(x) in dtypes.members(words)) if words else None

@@ -398,8 +398,9 @@ def _other_integers(program: Program) -> Iterator[Program]:
 def _oldest(ask: Asker, program: Program, older: Sequence[tuple[dict[str, Any], bool]]) -> list[Program]:
     """Return the program as of older versions of its operators, in which it fails so, too, the oldest last; else nothing.
 
-    First the oldest that its library says the same of; then any other, if the library's reference computes the same there, bit
-    for bit, and another implementation confirms that: a version with other words may have other rules.
+    First the oldest that its library says the same of; then, of what the compiler does not declare to know, any other, if the
+    library's reference computes the same there, bit for bit, and another implementation confirms that: a version with other
+    words may have other rules, which defend what the newer ones forbid.
 
     Args:
         older: Forms of the program, the newest first, and whether the library says the same of them (opera.libraries.Older).
@@ -407,7 +408,7 @@ def _oldest(ask: Asker, program: Program, older: Sequence[tuple[dict[str, Any], 
     same = [parse(form) for form, alike in older if alike][-1:]
     found = [x for x, fails in zip(same, ask(same), strict=True) if fails]
     newest = (found or [program])[0]
-    others = [parse(form) for form, alike in older if not alike]
+    others = [parse(form) for form, alike in older if not alike and newer(ask.outcomes[newest.id])]
     try:
         failing = [x for x, shown in zip(others, ask.look(others), strict=True) if _as_before(ask, newest, shown)]
         expected = ask.reference(newest) if failing else None
