@@ -18,7 +18,7 @@ from opera.errors import CorpusError, NotInstalled, UsageError, near
 from opera.libraries.documented import Quote, Wrong
 from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Artefact, Manifest
-from opera.programs.program import Captured, Graph, Instance, Program
+from opera.programs.program import Call, Captured, Graph, Instance, Program
 from opera.programs.values import Value
 
 
@@ -189,6 +189,15 @@ class Embedding(Library, Protocol):
         """Return the call as of an older version of its operator, if one has an attribute of this input's name in its place.
 
         Nothing where the library is not here to ask.
+        """
+
+
+class Negating(Library, Protocol):
+    """What a library has beside that if a call may take what another one returns: outputs of a model may be wrong for that."""
+
+    def negations(self, call: Instance, of: str, made: str) -> list[Call]:
+        """Return calls that negate a result of a call, of this name, and what they make is called: of numbers, and of truth
+        values. A result's numbers show in what is made of it, which no compiler can skip. It imports nothing heavy.
         """
 
 

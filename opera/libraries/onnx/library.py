@@ -365,6 +365,12 @@ def attributed(call: Instance, name: str) -> list[Instance]:
     return [written] if isinstance(written, Instance) else []
 
 
+def negations(call: Instance, of: str, made: str) -> list[Call]:
+    """Return what negates a result of a call, see `opera.libraries.Negating`."""
+    context = {"opset": call.context.get("opset")}
+    return [Call(x, {}, (Argument("X", of),), (made,), context) for x in ("Neg", "Not")]
+
+
 def documented(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
     """Return what the specification says of attributes, of what is wrong, and of what is special about the inputs."""
     from opera.libraries.onnx import schemas as onnx_schemas

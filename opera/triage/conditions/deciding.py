@@ -31,10 +31,10 @@ from opera.programs.verdicts import (
     UNSUPPORTED,
     Outcome,
 )
-from opera.triage.conditions import dtypes, peculiar, varied
+from opera.triage.conditions import dtypes, peculiar, returned, varied
 from opera.triage.conditions.near import WRITTEN
 from opera.triage.conditions.peculiar import changed
-from opera.triage.sentence import EQUAL_TO, GRAPH_INPUT, LIMIT, NO_ATTRIBUTE, NO_CONSTANT
+from opera.triage.sentence import EQUAL_TO, GRAPH_INPUT, LIMIT, NO_ATTRIBUTE, NO_CONSTANT, RETURNED
 from opera.triage.shrink import smaller
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults
@@ -140,6 +140,7 @@ def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
     yield from _presence(program, defaults)
     yield from _fed(program)
     yield from _forms(program)
+    yield from _returned(program)
     for says, made in peculiar.values(program):
         yield Condition(says, OTHER, partial(tuple, made), one_of=peculiar.group(program, says))
     yield from _dtypes(program)
@@ -147,7 +148,7 @@ def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
 
 def passing(ask: Look, program: Program, defaults: Defaults) -> list[str]:
     """Return conditions without which a program passes, whatever else may be the reason: all but its ranks. Raises Spent."""
-    found = [x for x in conditions(program, defaults) if not peculiar.is_rank(x.says)]
+    found = [x for x in conditions(program, defaults) if not peculiar.is_rank(x.says) and x.says != RETURNED]
     made = [_made(program, x.others()) for x in found]
     ask.look([x for others in made for x in others])  # all at a time
     told = zip(found, map(ask.look, made), strict=True)
@@ -253,6 +254,11 @@ def _fed(program: Program) -> Iterator[Condition]:
             yield Condition(says, OTHER, partial(library.embedded, program, operand.name))
             if made := library.attributed(program, operand.name) if held else []:
                 yield Condition(f"{operand.name} {NO_ATTRIBUTE}", OTHER, partial(tuple, made))
+
+
+def _returned(program: Program) -> Iterator[Condition]:
+    if made := returned.negated(program):
+        yield Condition(RETURNED, FORM, partial(tuple, made))
 
 
 def _forms(program: Program) -> Iterator[Condition]:
@@ -416,6 +422,8 @@ def _telling(ask: Look, program: Program, condition: Condition) -> bool:
     may compute all of it by other means before it makes any code. What it cannot load it does not compute; and integers that
     may say how large a result is are no data.
     """
+    if condition.says == RETURNED:
+        return _wrong_first(ask, program)
     first = next((x for x in program.inputs if x.value is not None), None)
     if condition.kind != OUTPUT and (first is None or condition.says != f"{first.name} {NO_CONSTANT}"):
         return True
@@ -426,6 +434,16 @@ def _telling(ask: Look, program: Program, condition: Condition) -> bool:
     sizes = first is not None and isinstance(first.value, Tensor) and first.value.dtype in ("int32", "int64")
     early = shown.stage == "load" or (shown.stage == "compile" and sizes)
     return shown.verdict in (CRASH, REFUSED) and (condition.kind == OUTPUT or early)
+
+
+def _wrong_first(ask: Look, program: Program) -> bool:
+    """Whether the first output is wrong, by no chance: what another call makes of it then is right, or wrong as well."""
+    try:
+        [shown] = ask.look([program])
+        own = (*program.outputs[:1], "output_0")
+        return shown.verdict == INCONSISTENT and shown.details.get("output") in own and not by_chance(ask, program)
+    except Spent:
+        return False
 
 
 def _together(ask: Look, program: Program, defaults: Defaults) -> list[Condition]:

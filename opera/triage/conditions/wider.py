@@ -16,7 +16,7 @@ from opera.triage.conditions.deciding import GIVEN
 from opera.triage.conditions.features import all_of_rank, naming
 from opera.triage.conditions.near import WRITTEN, tensor
 from opera.triage.conditions.stated import Feature, left_out, value_of
-from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit
+from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, RETURNED, at_limit
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
 
@@ -83,6 +83,8 @@ def _feature(
             if borne and all(map(feature.holds, failing)):
                 return feature
         return None
+    if says == RETURNED:
+        return Feature(says, lambda x: isinstance(x, Instance))
     if says == name and name.startswith(GIVEN):
         return Feature(says, lambda x: any(f"{GIVEN}{y.name}" == name for y in x.inputs if y.value is not None))
     return Feature(says, lambda x: name in {y.key for y in deciding.conditions(x, defaults)})
