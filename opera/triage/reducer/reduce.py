@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from opera import libraries
+from opera import compilers, libraries
 from opera.errors import CorpusError
 from opera.libraries import Embedding
 from opera.oracle import manner
@@ -28,6 +28,7 @@ from opera.programs.verdicts import (
     INCONSISTENT,
     INVALID,
     OUT_OF_MEMORY,
+    PASS,
     TIMEOUT,
     UNSTABLE,
     UNSUPPORTED,
@@ -162,6 +163,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         usual=borne.usual,
         behind=_behind(ask, found, (*borne.decided.parameters, *borne.decided.besides), defaults),
         held=_held(ask, found),
+        settings=_needed(ask, found),
         silent=tuple(captured(x).form() for x in ask.silent()),
         elements=smaller.elements(found),
         nondefault=len(smaller.nondefault(found, defaults)),
@@ -452,6 +454,17 @@ def _behind(ask: Asker, program: Program, told: Iterable[str], defaults: smaller
                 if {outcome.verdict for _, outcome in shown} - {INVALID} == {UNSUPPORTED}:
                     return says
     return ""
+
+
+def _needed(ask: Asker, program: Program) -> tuple[str, ...]:
+    """Return the settings of opera's without each of which a program passes: one thread, a precision that users leave open."""
+    early = ask.outcomes[program.id].stage == "load"
+    ways = [x for x in compilers.unset(ask.question.frontend) if x.stage == "load" or not early]
+    with suppress(Spent):
+        if ways and not deciding.by_chance(ask, program):
+            shown = [(x.told[0], ask.by_way(program, x.name)) for x in ways]
+            return tuple(told for told, outcome in shown if outcome.verdict == PASS)
+    return ()
 
 
 def _held(ask: Asker, program: Program) -> tuple[tuple[str, str], ...]:

@@ -24,7 +24,7 @@ from opera.triage.distinct import kinship
 from opera.triage.doubts import contradicted, unexplained
 from opera.triage.given import given
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import EQUAL, at_limit, brief, drawn, is_relation
+from opera.triage.sentence import EQUAL, IS_SET, at_limit, brief, drawn, is_relation
 from opera.triage.shrink import shapes
 
 SMALL = 16
@@ -81,6 +81,11 @@ class Choice(NamedTuple):
         return (*of.deciding, *(x for x in of.besides if known or not (at_limit(x) or x == EQUAL)), *of.circumstances)
 
     @property
+    def settings(self) -> tuple[str, ...]:
+        """The settings of opera's without which it passes."""
+        return tuple(f"{x}{IS_SET}" for x in self.reduction.settings) if self.reduction is not None else ()
+
+    @property
     def firm(self) -> bool:
         """Whether near programs bear out what is told to decide, or that nothing need; else it is told as one program.
 
@@ -113,14 +118,14 @@ class Choice(NamedTuple):
 
     @property
     def sure(self) -> tuple[str, ...]:
-        """What is told to decide, and is borne out."""
-        return self.told if self.firm else ()
+        """What is told to decide, and is borne out, and the settings that it needs."""
+        return self.told if self.firm else self.settings
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What decides, and of a certain form the settings that leave nothing to chance: `p=1.0`."""
+        """What decides, the settings that it needs, and of a certain form those that leave nothing to chance: `p=1.0`."""
         if self.whole is None or self.reduction is None or not self.certain:
-            return self.deciding
+            return (*self.deciding, *self.settings)
         [before], [now] = (x.program().program.instances() for x in (self.whole, self.reduction))
         own = {x.name: x.value for x in before.inputs}
         set_ = [f"{name}={deciding.said(x)}" for name, x in now.params.items() if before.params.get(name) != x]
