@@ -20,6 +20,7 @@ from opera.triage.sentence import sentence, title
 
 NUMBERS = Operand("X", Tensor.of(np.float32([1, -2])))
 PROGRAM = Instance("onnx", "Abs", {}, (NUMBERS,), ("Y",), {"opset": {"": 13}})
+CAPTURED = Captured(PROGRAM, Provenance("", "", ""))
 
 
 class Ask:
@@ -61,13 +62,20 @@ def test_compilers_run_without_them(frontend: str) -> None:
     assert ways and all(x.told[0] for x in ways)
     with Probe(workers=1) as probe:
         for way in ways:
-            question = Question(frontend=frontend, program=Captured(PROGRAM, Provenance("", "", "")), way=way.name)
+            question = Question(frontend=frontend, program=CAPTURED, way=way.name)
             assert probe(question).verdict == PASS
 
 
 def test_it_is_told_in_sentence_and_title_whether_or_not_a_rule_is_known() -> None:
     of = Reduction(
-        "F", "", "openvino-onnx", "", "t", {}, Outcome(CRASH, "infer", "RuntimeError", "no"), settings=("A=1",)
+        "F",
+        "",
+        "openvino-onnx",
+        "",
+        "t",
+        CAPTURED.form(),
+        Outcome(CRASH, "infer", "RuntimeError", "no"),
+        settings=("A=1",),
     )
     verdict: Any = type("Verdict", (), {"outcome": of.outcome, "frontend": of.frontend})()
     odd = msgspec.structs.replace(of, explained=False)
