@@ -197,7 +197,7 @@ class Negating(Library, Protocol):
 
     def negations(self, call: Instance, of: str, made: str) -> list[Call]:
         """Return calls that negate a result of a call, of this name, and what they make is called: of numbers, and of truth
-        values. A result's numbers show in what is made of it, which no compiler can skip. It imports nothing heavy.
+        values; and one in which it keeps its numbers, which compilers have for more dtypes. It imports nothing heavy.
         """
 
 

@@ -231,7 +231,7 @@ def expanded(instance: Instance) -> list[Program]:
 def negations(call: Instance, of: str, made: str) -> list[Call]:
     """Return what negates a result of a call, see `opera.libraries.Negating`."""
     context: dict[str, Value] = {"kind": "function", "call": {"args": ["x"], "kwargs": []}}
-    return [Call(x, {}, (Argument("x", of),), (made,), context) for x in ("keras.ops.negative",)]
+    return [Call(x, {}, (Argument("x", of),), (made,), context) for x in ("keras.ops.negative", "keras.ops.ravel")]
 
 
 def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:

@@ -125,7 +125,10 @@ def expanded(instance: Instance) -> list[Program]:
 def negations(call: Instance, of: str, made: str) -> list[Call]:
     """Return what negates a result of a call, see `opera.libraries.Negating`."""
     context: dict[str, Value] = {"kind": "function", "call": {"args": ["input"], "kwargs": []}}
-    return [Call(x, {}, (Argument("input", of),), (made,), context) for x in ("torch.neg", "torch.bitwise_not")]
+    return [
+        Call(x, {}, (Argument("input", of),), (made,), context)
+        for x in ("torch.neg", "torch.bitwise_not", "torch.ravel")
+    ]
 
 
 def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:

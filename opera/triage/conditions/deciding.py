@@ -346,6 +346,8 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
         passing = [x for x, now in shown if (right(ask, x, now, chance) if chance else _right(x, now, how))]
         if condition.kind == FORM and how in (CRASH, REFUSED):  # what runs then, though wrongly, has a second cause
             passing = passing or [x for x, now in shown if now.verdict == INCONSISTENT]
+        if condition.says == RETURNED and any(_wrong_as(ask, program, now) for _, now in shown):
+            return False  # of one other call it is hidden
         if not passing or any(x.verdict == PASS for x in ask.look(_made(program, condition.unless()))):
             return False
         several = condition.kind in (PARAMETER, FORM) or condition.says.endswith(NO_CONSTANT)

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from opera import compilers, libraries
+from opera import libraries
 from opera.errors import CorpusError
 from opera.libraries import Embedding
 from opera.oracle import manner
@@ -28,7 +28,6 @@ from opera.programs.verdicts import (
     INCONSISTENT,
     INVALID,
     OUT_OF_MEMORY,
-    PASS,
     TIMEOUT,
     UNSTABLE,
     UNSUPPORTED,
@@ -44,7 +43,7 @@ from opera.store.workspace import Workspace
 from opera.triage.alike import same_answer, same_values
 from opera.triage.conditions import circumstances, deciding, ordinary, readable
 from opera.triage.failure import alike, words
-from opera.triage.reducer import inner, witness
+from opera.triage.reducer import inner, settings, witness
 from opera.triage.reducer.asking import Asker, Budget, captured
 from opera.triage.reducer.loud import held, holds, louder
 from opera.triage.reducer.single import form_alone
@@ -148,6 +147,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     ask.budget = Budget((1.0 - SEARCH) * seconds)
     ask.ordinary = ordinary.passing(workspace, verdict, found)
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
+    borne, left = settings.at_newest(ask, found, borne)
     return Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, captured(found).form(), outcome,
         stored=plan.test_id(found.id, plan.exporter_id(found.library)),
@@ -163,7 +163,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         usual=borne.usual,
         behind=_behind(ask, found, (*borne.decided.parameters, *borne.decided.besides), defaults),
         held=_held(ask, found),
-        settings=_needed(ask, found),
+        settings=(*settings.needed(ask, found), *left),
         silent=tuple(captured(x).form() for x in ask.silent()),
         elements=smaller.elements(found),
         nondefault=len(smaller.nondefault(found, defaults)),
@@ -454,17 +454,6 @@ def _behind(ask: Asker, program: Program, told: Iterable[str], defaults: smaller
                 if {outcome.verdict for _, outcome in shown} - {INVALID} == {UNSUPPORTED}:
                     return says
     return ""
-
-
-def _needed(ask: Asker, program: Program) -> tuple[str, ...]:
-    """Return the settings of opera's without each of which a program passes: one thread, a precision that users leave open."""
-    early = ask.outcomes[program.id].stage == "load"
-    ways = [x for x in compilers.unset(ask.question.frontend) if x.stage == "load" or not early]
-    with suppress(Spent):
-        if ways and not deciding.by_chance(ask, program):
-            shown = [(x.told[0], ask.by_way(program, x.name)) for x in ways]
-            return tuple(told for told, outcome in shown if outcome.verdict == PASS)
-    return ()
 
 
 def _held(ask: Asker, program: Program) -> tuple[tuple[str, str], ...]:

@@ -24,7 +24,7 @@ from opera.triage.distinct import kinship
 from opera.triage.doubts import contradicted, unexplained
 from opera.triage.given import given
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import EQUAL, IS_SET, at_limit, brief, drawn, is_relation
+from opera.triage.sentence import EQUAL, at_limit, brief, drawn, is_relation
 from opera.triage.shrink import shapes
 
 SMALL = 16
@@ -82,8 +82,8 @@ class Choice(NamedTuple):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The settings of opera's without which it passes."""
-        return tuple(f"{x}{IS_SET}" for x in self.reduction.settings) if self.reduction is not None else ()
+        """The settings without which it passes: opera's own, and a version that users may choose."""
+        return self.reduction.settings if self.reduction is not None else ()
 
     @property
     def firm(self) -> bool:
