@@ -146,6 +146,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     found, outcome = _confirmed(workspace, ask, kept)
     ask.budget = Budget((1.0 - SEARCH) * seconds)
     ask.ordinary = ordinary.passing(workspace, verdict, found)
+    needed = settings.needed(ask, found)  # while there is time
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
     borne, left = settings.at_newest(ask, found, borne)
     return Reduction(
@@ -163,7 +164,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         usual=borne.usual,
         behind=_behind(ask, found, (*borne.decided.parameters, *borne.decided.besides), defaults),
         held=_held(ask, found),
-        settings=(*settings.needed(ask, found), *left),
+        settings=(*needed, *left),
         silent=tuple(captured(x).form() for x in ask.silent()),
         elements=smaller.elements(found),
         nondefault=len(smaller.nondefault(found, defaults)),
