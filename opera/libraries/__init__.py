@@ -19,7 +19,7 @@ from opera.libraries.documented import Quote, Wrong
 from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Artefact, Manifest
 from opera.programs.program import Call, Captured, Graph, Instance, Program
-from opera.programs.values import Value
+from opera.programs.values import Message, Value
 
 
 class Library(Protocol):
@@ -152,6 +152,9 @@ class Nesting(Library, Protocol):
 
     def bodies(self, call: Instance, held: Collection[str]) -> list[Program]:
         """Return what a call holds as programs, given what it takes at first; inputs of these names are constants there."""
+
+    def retyped(self, body: Message, dtype: str, other: str, of: Callable[[Any], Any]) -> Message:
+        """Return a body in which all that is of one dtype is of another; `of` turns tensors. As it is where nothing is."""
 
     def forms(self, program: Program) -> list[Form]:
         """Return what is peculiar about how the programs that calls hold are written; nothing where the library is not here."""

@@ -6,7 +6,7 @@ import importlib.metadata
 import re
 import shutil
 import struct
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -288,6 +288,13 @@ def bodies(call: Instance, held: Collection[str]) -> list[Program]:
     from opera.libraries.onnx import files
 
     return files.bodies(call, held)
+
+
+def retyped(body: Message, dtype: str, other: str, of: Callable[[Any], Any]) -> Message:
+    """Return a body in which all that is of one dtype is of another, see `opera.libraries.Nesting`."""
+    from opera.libraries.onnx import retyping
+
+    return retyping.retyped(body, dtype, other, of)
 
 
 def forms(program: Program) -> list[Form]:

@@ -277,6 +277,8 @@ def _dtypes(program: Program) -> Iterator[Condition]:
     found = smaller.leaves(program)
     if found and found[0].dtype == "bool":  # elsewhere they are conditions and masks
         yield Condition("bool inputs", DTYPE, partial(_as_dtypes, program, "bool", (*PLAINER, "uint8")))
+    if any(x.dtype == "string" for x in found):
+        yield Condition("string inputs", DTYPE, partial(_as_dtypes, program, "string", PLAINER))
     own = {x.dtype for x in found} - {"string", "bool"}
     two = "dtypes" if len(own) == 2 else ""
     if two:
