@@ -22,7 +22,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import Value
 from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
 from opera.triage.alike import same_values
-from opera.triage.conditions import axes, deciding, dtypes, edges, literals, peculiar, usual, varied
+from opera.triage.conditions import axes, deciding, dtypes, edges, equal, literals, peculiar, usual, varied
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.features import (
     ALL,
@@ -253,7 +253,10 @@ def _on_further(
     some = evenly(drawn, told.holds, both=bool(told.all))
     with suppress(Spent):
         for _ in range(TURNS):
-            new += asked(itertools.islice(some, AT_A_TIME))
+            says = [x.says for x in told.all]
+            new += [
+                x for x in asked(itertools.islice(some, AT_A_TIME)) if x.fails or not equal.in_part(x.program, says)
+            ]
             tried = Tried.of(new, told.holds, made.excused)
             if tried.as_told == tried.asked:
                 continue

@@ -16,7 +16,7 @@ import numpy as np
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, listing, literals, peculiar
+from opera.triage.conditions import deciding, dtypes, equal, listing, literals, peculiar
 from opera.triage.conditions.lengths import (
     channel_axes,
     compared,
@@ -73,9 +73,10 @@ def features(
     yield from itertools.starmap(Feature, listing.negative(program))
     yield from _ranks(program)
     yield from itertools.starmap(Feature, listing.entries(call) if call is not None else ())
-    yield from _axes(call) if call is not None else ()
+    yield from _axes(call, known) if call is not None else ()
     yield from _kinds(program, failing, passing)
     yield from _specials(program, made)
+    yield from equal.features(call, known) if call is not None else ()
     yield from sized(program)
     yield from compared(program)
     yield from outgrown(call, known) if call is not None else ()
@@ -216,9 +217,9 @@ def _first_dtype(program: Program) -> str:
     return next((x.dtype for x in smaller.leaves(program)), "")
 
 
-def _axes(program: Instance) -> Iterator[Feature]:
+def _axes(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
     for name in dict.fromkeys(_axes_named(program)):
-        yield from (x for x in naming(name) if x.holds(program))
+        yield from (x for x in naming(name, known) if x.holds(program))
         behind = Feature(f"{name} < 0", partial(_is_negative, name=name))
         if behind.holds(program):
             yield behind
@@ -230,10 +231,10 @@ def _is_negative(program: Program, name: str) -> bool:
     return type(value) is int and value < 0
 
 
-def naming(name: str) -> Iterator[Feature]:
-    """Yield which axes a parameter names, from whichever end they are counted."""
+def naming(name: str, known: Mapping[str, Value]) -> Iterator[Feature]:
+    """Yield which axes a parameter names, or its default, from whichever end they are counted."""
     for says, holds in NAMED.items():
-        yield Feature(f"{name} {says}", partial(_names, name=name, holds=holds))
+        yield Feature(f"{name} {says}", partial(_names, name=name, holds=holds, known=known))
 
 
 NAMED: Mapping[str, Callable[[set[int], int], bool]] = {
@@ -248,10 +249,11 @@ def _axes_named(program: Instance) -> list[str]:
     return [x for x in program.params if smaller.is_axes(x)] + [x.name for x in program.inputs if smaller.axes_input(x)]
 
 
-def _names(program: Program, name: str, holds: Callable[[set[int], int], bool]) -> bool:
+def _names(program: Program, name: str, holds: Callable[[set[int], int], bool], known: Mapping[str, Value]) -> bool:
     call, rank = program.instances()[0], _rank(program) or 0
     held = next((listed for x in call.inputs if x.name == name and (listed := smaller.axes_input(x))), None)
-    axes = held.array().tolist() if held is not None else smaller.integers(call.params.get(name))
+    plain = smaller.default(known, name)
+    axes = held.array().tolist() if held is not None else smaller.integers(call.params.get(name, plain))
     return rank > 0 and bool(axes) and holds({x % rank for x in axes}, rank)
 
 

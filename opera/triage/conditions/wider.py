@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, listing, peculiar
+from opera.triage.conditions import deciding, dtypes, equal, listing, peculiar
 from opera.triage.conditions.deciding import GIVEN
 from opera.triage.conditions.features import all_of_rank, naming
 from opera.triage.conditions.near import WRITTEN, tensor
@@ -57,8 +57,8 @@ def _feature(
     if says.startswith(LENGTH_ONE):
         return None  # it is told of an input, if at all (`features`)
     if says == EQUAL:
-        names = [x.name for x in program.inputs if _equal(program, x.name)]
-        return Feature(says, lambda x: any(_equal(x, y) for y in names))
+        names = [x.name for x in program.inputs if equal.has(program, x.name)]
+        return Feature(says, lambda x: any(equal.has(x, y) for y in names))
     if at_limit(says):
         name = says.removesuffix(LIMIT).removeprefix(EQUAL_TO).strip()
         return Feature(says, partial(_at_limit, program=program, name=name, known=known))
@@ -141,7 +141,7 @@ def _parameter(
     if (made := _out_of_order(name, known, (program, *failing), passing)) is not None:
         return made
     if len(values) > 1 and smaller.is_axes(name):  # the same axis counted from the other end is the same
-        for x in naming(name):
+        for x in naming(name, known):
             if all(map(x.holds, (program, *failing))) and not any(map(x.holds, passing)):
                 return x
     for words, holds in _told(name, default, values, good):
@@ -291,8 +291,11 @@ def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: S
     place = next((n for n, x in enumerate(smaller.leaves(program)) if x.dtype in ours), None)
     if place is None:
         return None
+    named = next((x.name for x in program.inputs if getattr(tensor(program, x.name), "dtype", "") in ours), "")
 
     def of(x: Program) -> str:
+        if named:
+            return getattr(tensor(x, named), "dtype", "")
         found = smaller.leaves(x)
         return found[place].dtype if place < len(found) else ""
 
@@ -303,12 +306,3 @@ def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: S
     alone = says == dtypes.INTEGER and len(bad) == 1  # no other integer passes
     words = says if alone else dtypes.told(bad, good)
     return Feature(words, lambda x: of(x) in dtypes.members(words)) if words else None
-
-
-def _equal(program: Program, name: str) -> bool:
-    """Whether an input holds a number twice."""
-    held = tensor(program, name)
-    if held is None or not isinstance(held, Tensor):
-        return False
-    numbers = simpler.numbers(held).ravel().tolist()
-    return len(set(numbers)) < len(numbers)
