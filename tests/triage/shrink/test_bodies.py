@@ -65,3 +65,8 @@ def test_it_is_asked_whether_strings_decide_though_they_are_not_the_first_input(
 def test_what_holds_no_body_stays() -> None:
     program = Instance("onnx", "Identity", {}, (Operand("x", Tensor.of(np.float64([1]))),), ("y",), {"opset": {"": 16}})
     assert smaller.as_dtype(program, "int8", "int64") == program
+
+
+def test_what_is_no_body_stays_as_it_is() -> None:
+    program = Instance("onnx", "If", {"then_branch": Message("onnx.GraphProto", b"?")}, loop().inputs, ("y",), {})
+    assert smaller.as_dtype(program, "string", "int64").instances()[0].params == program.params
