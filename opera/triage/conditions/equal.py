@@ -73,5 +73,5 @@ def _twice(numbers: Array) -> Array:
     return np.isin(numbers, values[counts > 1])
 
 
-WHOLE: Mapping[str, Callable[[Array], Array]] = {"equal elements": _twice, **peculiar.SPECIAL}
+WHOLE: Mapping[str, Callable[[Array], Array]] = {"equal elements": _twice, **peculiar.SPECIAL, **peculiar.ENDS}
 """How it begins that something is told of elements, and which have it."""

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import deciding, dtypes, equal, listing, literals, peculiar
@@ -28,7 +26,6 @@ from opera.triage.conditions.lengths import (
 )
 from opera.triage.conditions.near import is_flag, tensor, unstated
 from opera.triage.conditions.ordinary import differing
-from opera.triage.conditions.peculiar import Array
 from opera.triage.conditions.representable import LOW, beyond, inexact, lost
 from opera.triage.conditions.stated import Feature, data, left_out, shape_of, value_of
 from opera.triage.sentence import EMPTY
@@ -257,23 +254,9 @@ def _names(program: Program, name: str, holds: Callable[[set[int], int], bool], 
     return rank > 0 and bool(axes) and holds({x % rank for x in axes}, rank)
 
 
-def _end(numbers: Array, *, least: bool) -> Array:
-    if numbers.dtype.kind not in ("i" if least else "iu"):
-        return np.zeros(numbers.shape, bool)
-    held = np.iinfo(numbers.dtype)
-    return np.asarray(numbers == (held.min if least else held.max))
-
-
-ENDS: dict[str, Callable[[Array], Array]] = {
-    "the least number of its dtype": partial(_end, least=True),
-    "the largest number of its dtype": partial(_end, least=False),
-}
-"""Which integers are the ends of their dtype: what compares with them, or turns their sign, is wrong of these alone."""
-
-
 def _specials(program: Program, made: Iterable[str]) -> Iterator[Feature]:
     """Yield which special numbers an input holds, and which a dtype in which something is computed does not hold."""
-    kinds = {f"{says} in an input": where for says, where in (peculiar.SPECIAL | ENDS).items()}
+    kinds = {f"{says} in an input": where for says, where in (peculiar.SPECIAL | peculiar.ENDS).items()}
     for dtype in (x for x in made if x in LOW or re.fullmatch(r"u?int\d+|float\d+", x)):
         kinds[f"a number beyond {dtype} in an input"] = partial(beyond, dtype=dtype)
         kinds[f"NaN or a number beyond {dtype} in an input"] = partial(lost, dtype=dtype)

@@ -19,7 +19,7 @@ from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.conditions import deciding, dtypes, peculiar, refuting, varied, wider
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import NO_ELEMENTS, of_expected, of_outputs
-from opera.triage.conditions.features import ENDS, as_left, features
+from opera.triage.conditions.features import as_left, features
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.lengths import OF_LENGTH_0, is_longer, named_axis, of_length_0
 from opera.triage.conditions.representable import inexact
@@ -39,7 +39,7 @@ RIVALS, BASES, LACKING = 12, 6, 6
 """What else is compared with what is told, of programs near so many labelled ones that fail, and that pass; and failing ones
 of which what decides is taken away."""
 
-AT_ENDS = {f"{says} in an input": n == 0 for n, says in enumerate(ENDS)}
+AT_ENDS = {f"{says} in an input": n == 0 for n, says in enumerate(peculiar.ENDS)}
 """How it is told that numbers are the ends of their dtype, and whether it is the least."""
 
 

@@ -41,6 +41,20 @@ SPECIAL: dict[str, Callable[[Array], Array]] = {
     NEGATIVE: lambda numbers: np.isfinite(numbers) & (numbers < 0),
 }
 """What elements may be that decides → which of them are so; 1 takes their place, of a negative one its absolute value."""
+
+
+def _end(numbers: Array, *, least: bool) -> Array:
+    if numbers.dtype.kind not in ("i" if least else "iu"):
+        return np.zeros(numbers.shape, bool)
+    held = np.iinfo(numbers.dtype)
+    return np.asarray(numbers == (held.min if least else held.max))
+
+
+ENDS: dict[str, Callable[[Array], Array]] = {
+    "the least number of its dtype": partial(_end, least=True),
+    "the largest number of its dtype": partial(_end, least=False),
+}
+"""Which integers are the ends of their dtype: what compares with them, or turns their sign, is wrong of these alone."""
 ATTEND = ("Attention", "scaled_dot_product_attention")
 """Operators of which a boolean mask says what is attended to; others' say what is not."""
 DISTINCT = ("float32", "float64", "int32", "int64")

@@ -20,7 +20,8 @@ DEFAULTS: dict[str, Any] = {"axis": -1}
 
 
 def top(numbers: Any, **params: Any) -> Instance:
-    inputs = (Operand("X", Tensor.of(np.array(numbers, "float32"))),)
+    array = numbers if isinstance(numbers, np.ndarray) else np.array(numbers, "float32")
+    inputs = (Operand("X", Tensor.of(array)),)
     return Instance("onnx", "TopK", params, inputs, ("y",), {"opset": {"": 11}})
 
 
@@ -72,6 +73,8 @@ def test_ties_that_fail_along_the_last_axis_are_told_so() -> None:
         ([-1, 2], "a negative number in an input", True),
         ([-1, -2], "a negative number in an input", False),
         ([-1, 2], "float32 inputs", False),
+        (np.int8([127, 2]), "the largest number of its dtype in an input", True),
+        (np.int8([127, 127]), "the largest number of its dtype in an input", False),
     ],
 )
 def test_a_claim_of_some_elements_is_contradicted_by_those_alone_that_have_it_everywhere(
