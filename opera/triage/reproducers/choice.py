@@ -248,7 +248,7 @@ def _together(says: str, others: Sequence[Collection[str]]) -> str:
 
 def _needs(of: Reduction) -> set[str]:
     """Return what is told of a reduction, parameters without their values; of dtypes and ranks, that such are told."""
-    told = (*of.deciding, *of.besides, *of.circumstances)
+    told = (*of.deciding, *of.besides, *of.circumstances, *of.settings)
     kinds = {
         x: "dtype" if deciding.is_dtype(x) else "rank" if peculiar.is_rank(x) or " rank " in x else "" for x in told
     }
