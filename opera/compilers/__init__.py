@@ -9,7 +9,7 @@ msgspec. examples/opera-onnx-reference is a worked third-party one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -84,8 +84,10 @@ class Variant(msgspec.Struct, frozen=True):
 
 LESS, APART, OWN, DECLARED, MADE = "optimisation", "ir", "own", "declared", "made"
 LAWFUL, BODY, LOWERED, FILE, GIVEN, SOURCE = "lawful", "body", "lowered", "file", "given", "source"
-NODE, EACH, COUNTED, THREADS = "node", "each", "counted", "threads"
+NODE, EACH, COUNTED, THREADS, SETTING, NEWEST = "node", "each", "counted", "threads", "setting", "newest"
 """Kinds of ways: see Way."""
+UNSET = (THREADS, SETTING)
+"""Kinds of ways that leave out a setting which opera makes, and users need not: blame asks none of them, nor of NEWEST."""
 CONVERSION, INFERENCE, OPTIMISATION, KERNEL = "conversion", "type inference", "optimisation", "kernel"
 INTERFACE = "interface"
 """Parts of a compiler: what a frontend's PLACES lead to."""
@@ -114,11 +116,15 @@ class Way(msgspec.Struct, frozen=True):
             what the compiler documents of it. EACH: every operator of what the importer made, by itself, compiled and run as
             the whole is, one after the other. COUNTED: what the importer made, its indices that count from the end counted
             from the front, where the compiler says nothing of such; a Refusal where it has none. THREADS: the same,
-            with as many threads as the compiler takes by itself; what spoils its process is asked so, blame does not ask.
+            with as many threads as the compiler takes by itself; what spoils its process is asked so. SETTING: the same,
+            with another setting left as the compiler has it, that opera makes. NEWEST: an exporter writes a file of the newest
+            version that it knows.
         about: In words.
         stage: The first that differs: what fails before it fails alike.
         artefacts: Of GIVEN, the artefacts that can be given so.
-        told: Of GIVEN, how the model is given else, and how in this way: `read by path`, `from the file's bytes`.
+        told: Of GIVEN, how the model is given else, and how in this way: `read by path`, `from the file's bytes`. Of a way that
+            leaves out a setting, that setting, and what there is in its place: `INFERENCE_NUM_THREADS=1`, `=0`; of NEWEST,
+            how it is told that the version is the usual one.
     """
 
     name: str
@@ -365,6 +371,13 @@ def given(name: str, library: str) -> dict[str, tuple[str, str]]:
     known = get(name).FRONTENDS if name in registered() else {}
     found = ways(frontend_of(get(name), library)) if library in known else ()
     return {x.about: x.told for x in found if x.kind == GIVEN}
+
+
+def ways_of(frontend: str, kinds: Collection[str]) -> list[Way]:
+    """Return the ways of a frontend, by its name, that are of these kinds."""
+    compiler, _, library = frontend.rpartition("-")
+    known = get(compiler).FRONTENDS if compiler in registered() else {}
+    return [x for x in ways(frontend_of(get(compiler), library)) if x.kind in kinds] if library in known else []
 
 
 def ways(frontend: Frontend) -> tuple[Way, ...]:

@@ -17,7 +17,20 @@ from unittest import mock
 import msgspec
 
 from opera import compilers, precision
-from opera.compilers import APART, FILE, RECIPES, SOURCE, Case, Frontend, Involved, Recipe, Variant, Way, onnxruntime
+from opera.compilers import (
+    APART,
+    FILE,
+    NEWEST,
+    RECIPES,
+    SOURCE,
+    Case,
+    Frontend,
+    Involved,
+    Recipe,
+    Variant,
+    Way,
+    onnxruntime,
+)
 from opera.compilers.shared import keras_live, messages, onnx_bodies, torch_live, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import Read, Refusal
@@ -37,6 +50,13 @@ ON = {
 """Others that read ONNX, where they are installed beside the runtime: what they make of the very file."""
 BODIES = tuple(msgspec.structs.replace(x, stage="compile") for x in onnxruntime.BODIES)
 WAYS = (onnxruntime.UNOPTIMISED, REFERENCE, *ON.values(), *BODIES)
+LATEST = Way(
+    "newest",
+    NEWEST,
+    "at its newest opset (opset_version)",
+    "load",
+    told=("opset_version is left at its default", "the newest"),
+)
 DECOMPOSED = Way("source", SOURCE, "the code that translates it", "load")
 
 UNSUPPORTED = messages.table("onnxexport", "exporter")
@@ -72,7 +92,7 @@ class Torch:
     )
     PACKAGES = PACKAGES
     EXPORTER, MAKES, RUNTIME = True, "onnx", onnxruntime.NAME
-    WAYS = (*WAYS, DECOMPOSED)
+    WAYS = (*WAYS, DECOMPOSED, LATEST)
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
     """torch.onnx.export decomposes, and builds its registry."""
 
@@ -86,7 +106,8 @@ class Torch:
         live = torch_live.rebuilt(case)
         live.quicken()
         with torch.no_grad():
-            export = partial(recipe.export, live.module, str(path), live.args, live.inputs, live.outputs)
+            latest = {"opset_version": _newest()} if case.way == LATEST.name else {}
+            export = partial(recipe.export, live.module, str(path), live.args, live.inputs, live.outputs, **latest)
             if case.way == DECOMPOSED.name:
                 raise Read(_translating(export))
             export()
@@ -96,7 +117,7 @@ class Torch:
         return case.model
 
     def compile(self, loaded: Path, case: Case) -> Any:
-        return _checked(loaded, case.way)
+        return _checked(loaded, case.way if case.way != LATEST.name else "")
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         """Run it. ONNX has hardly an operator for complex numbers: PyTorch's exporter makes pairs of them, as its docs say."""
@@ -128,6 +149,13 @@ class Torch:
         if any(name.startswith("complex") for name in involved.dtypes):
             return Recipe((f"{own}:export",), (CHECK,), (f"{own}:infer_complex",))
         return Recipe((f"{own}:export",), (CHECK,), (_infer(involved),), onnxruntime.low_precision(involved))
+
+
+def _newest() -> int:
+    """Return the newest opset that PyTorch's exporter writes."""
+    from torch.onnx import _constants
+
+    return int(_constants.ONNX_MAX_OPSET)
 
 
 class Keras:

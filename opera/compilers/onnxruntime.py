@@ -20,6 +20,7 @@ from opera.compilers import (
     LESS,
     OPTIMISATION,
     RECIPES,
+    THREADS,
     Case,
     Frontend,
     Involved,
@@ -66,6 +67,13 @@ OF_GPU = {"CUDAExecutionProvider": "load_cuda", "TensorrtExecutionProvider": "lo
 SETTINGS = {"provider": Setting(CPU, "the execution provider that runs all of a model, or nothing", (CPU, *OF_GPU))}
 
 UNOPTIMISED = Way("unoptimised", LESS, "graph optimisations off (ORT_DISABLE_ALL)", "load")
+THREADED = Way(
+    "threads",
+    THREADS,
+    "with its own number of threads (intra_op_num_threads=0)",
+    "load",
+    told=("intra_op_num_threads=1", "=0"),
+)
 BODIES = (
     Way("body", BODY, "ONNX's own function body of it, on ONNX's reference evaluator", "load"),
     Way("written-out", BODY, "ONNX's own function body of it, written out as a model", "load"),
@@ -119,7 +127,7 @@ class Onnx:
         Variant("constants", "onnx-constants", after="rejected"),
         Variant("oldest-opset", "onnx-oldest-opset", after="rejected"),
     )
-    WAYS = (UNOPTIMISED, *BODIES)
+    WAYS = (UNOPTIMISED, THREADED, *BODIES)
     NATIVE = True
     PLACES: Mapping[str, str] = PLACES
 
@@ -129,6 +137,8 @@ class Onnx:
 
         if case.way == UNOPTIMISED.name:
             return unoptimised(case.model)
+        if case.way == THREADED.name:
+            return recipe.load(str(case.model), threads=0)
         if case.way:
             return by_bodies(case.model, case.way)
         load = OF_GPU.get(chosen(SETTINGS)["provider"])

@@ -18,8 +18,8 @@ from opera.errors import CorpusError, NotInstalled, UsageError, near
 from opera.libraries.documented import Quote, Wrong
 from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Artefact, Manifest
-from opera.programs.program import Captured, Graph, Instance, Program
-from opera.programs.values import Value
+from opera.programs.program import Call, Captured, Graph, Instance, Program
+from opera.programs.values import Message, Value
 
 
 class Library(Protocol):
@@ -153,6 +153,9 @@ class Nesting(Library, Protocol):
     def bodies(self, call: Instance, held: Collection[str]) -> list[Program]:
         """Return what a call holds as programs, given what it takes at first; inputs of these names are constants there."""
 
+    def retyped(self, body: Message, dtype: str, other: str, of: Callable[[Any], Any]) -> Message:
+        """Return a body in which all that is of one dtype is of another; `of` turns tensors. As it is where nothing is."""
+
     def forms(self, program: Program) -> list[Form]:
         """Return what is peculiar about how calls, and programs that they hold, are written; nothing where it is not here."""
 
@@ -199,6 +202,15 @@ class Embedding(Library, Protocol):
         """Return the call as of an older version of its operator, if one has an attribute of this input's name in its place.
 
         Nothing where the library is not here to ask.
+        """
+
+
+class Negating(Library, Protocol):
+    """What a library has beside that if a call may take what another one returns: outputs of a model may be wrong for that."""
+
+    def negations(self, call: Instance, of: str, made: str) -> list[Call]:
+        """Return calls that negate a result of a call, of this name, and what they make is called: of numbers, and of truth
+        values; and one in which it keeps its numbers, which compilers have for more dtypes. It imports nothing heavy.
         """
 
 

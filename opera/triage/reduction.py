@@ -45,6 +45,8 @@ class Reduction(msgspec.Struct, frozen=True):
         fed: Of a plain form, whether the file that it is cut of fails only where constants of the file are fed, as opera has a
             compiler take them; who loads the file otherwise sees no failure of it.
         held: Inputs that may state sizes, and what is said in place of the message where the model holds one as a constant.
+        settings: Settings without each of which it passes, opera's or a default that users may change: `INFERENCE_NUM_THREADS=1
+            is set`.
         silent: Of a crash or a refusal, programs beside it that gave wrong outputs, as forms: opera.triage.reducer.hidden asks.
         incidental: Operators beside its own that fail so of the same input (opera.triage.reducer.incidental).
         whatever: Whether no simple call of the library passes of that input: it is told first then.
@@ -79,6 +81,7 @@ class Reduction(msgspec.Struct, frozen=True):
     silent: tuple[dict[str, Any], ...] = ()
     incidental: tuple[str, ...] = ()
     whatever: bool = False
+    settings: tuple[str, ...] = ()
 
     def program(self) -> Captured:
         """Return the reduced program."""

@@ -85,6 +85,11 @@ COMPARED = re.compile(rf"{EQUAL_TO}((\w+)_(?:threshold|limit))")
 NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE = "is no constant", "is a graph input", "is an input"
 """How an input comes to the model where a failure needs that: it passes where the model holds it, makes it itself, or states it
 as the attribute that an older version of the operator has for it."""
+IS_SET, LEFT_AT = " is set", " is left at its default"
+"""How a setting ends that opera makes, where it passes without: users need not make it; how one that users may make so that it
+passes."""
+RETURNED = "its result is an output of the model"
+"""Told where it passes once another call takes what it returns, and the model returns what that makes of it."""
 EMPTY, RANKED = "an empty input", re.compile(r"an? ((?:\d-d )?input(?: of rank .*)?)$")
 """How it is told that a tensor has no elements; how many axes it has."""
 GIVEN = re.compile(r"\binputs?$|^an? .*input of rank |^dtype=")
@@ -453,7 +458,7 @@ def _decided(deciding: Iterable[str], most: int | None = None) -> str:
     named = [COMPARED.sub(r"\2 equal to \1", x) for x in deciding if LENGTH_ONE not in x]
     trains = f" in {TRAINING}" if TRAINING in named else ""
     named = [x for x in named if x != TRAINING]
-    fed = [x for x in named if x.endswith((NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE))]
+    fed = [x for x in named if x.endswith((NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE, IS_SET, LEFT_AT)) or x == RETURNED]
     others = listed(together([x for x in named if x not in fed])[:most])
     return trains + (f" with {others}" if others else "") + (f" where {' and '.join(fed)}" if fed else "")
 

@@ -25,6 +25,7 @@ from opera.compilers import (
     OPTIMISATION,
     OWN,
     RECIPES,
+    SETTING,
     THREADS,
     Case,
     Involved,
@@ -59,6 +60,8 @@ RECIPE = f"{RECIPES}.openvino"
 
 UNFUSED = {"SNIPPETS_MODE": "DISABLE", "LP_TRANSFORMS_MODE": "NO"}
 """What the CPU plugin lets be turned off of its optimisations: internal properties, and no more than a part of them."""
+UNHINTED = {"INFERENCE_PRECISION_HINT": "dynamic", "EXECUTION_MODE_HINT": "PERFORMANCE"}
+"""How OpenVINO's properties read that are not set, of those that say how precisely it computes."""
 BYTES = "bytes"
 """Another reader than that of a file's path: this one has the whole model in memory before it looks at any operator."""
 PLACES = {
@@ -79,7 +82,14 @@ class Onnx:
     PACKAGES = ("openvino",)
     WAYS: tuple[Way, ...] = (
         Way("unfused", LESS, "fused kernels and low precision off (SNIPPETS_MODE, LP_TRANSFORMS_MODE)"),
-        Way("threads", THREADS, "with its own number of threads (INFERENCE_NUM_THREADS=0)"),
+        Way(
+            "threads", THREADS, "with its own number of threads (INFERENCE_NUM_THREADS=0)",
+            told=("INFERENCE_NUM_THREADS=1", "=0"),
+        ),
+        Way(
+            "precision", SETTING, "with the precision that it takes by itself (no INFERENCE_PRECISION_HINT)",
+            told=("INFERENCE_PRECISION_HINT=f32", "=dynamic"),
+        ),
         Way("parted", LESS, "a seed of its own in each operator that draws, so that they are not taken for one"),
         Way(evaluate.DECLARED, DECLARED, "what the ov.Model states of its outputs"),
         Way(evaluate.NUMPY, APART, "the ov.Model, its operators as numpy has them"),
@@ -111,6 +121,8 @@ class Onnx:
         names = recipe.input_names(loaded)
         if case.way == "unfused":
             return recipe.CORE.compile_model(loaded, "CPU", UNFUSED), names
+        if case.way == "precision":
+            return recipe.CORE.compile_model(loaded, "CPU", UNHINTED), names
         if case.way == "threads":
             return recipe.CORE.compile_model(loaded, "CPU", {"INFERENCE_NUM_THREADS": 0}), names
         if case.way == "made":

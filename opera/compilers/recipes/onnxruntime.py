@@ -13,14 +13,14 @@ LOW = "bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz uint4 
 DTYPES = {name: number for number, name in enumerate(LOW.split(), 16)}  # numbers of onnx.TensorProto.DataType
 
 
-def load(path):
+def load(path, threads=1):
     """Create the session: it converts, optimises and assigns kernels."""
-    return onnxruntime.InferenceSession(path, session_options(), providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(path, session_options(threads), providers=["CPUExecutionProvider"])
 
 
-def session_options():
+def session_options(threads=1):
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.intra_op_num_threads = options.inter_op_num_threads = threads
     options.log_severity_level = 4
     for name, value in PRECISE.items():
         options.add_session_config_entry(name, value)

@@ -32,7 +32,18 @@ from opera.oracle import comparison as oracle
 from opera.oracle.opinions import Opinion
 from opera.programs import degenerate, migrated, values
 from opera.programs.migrated import LIVE, Artefact, Manifest
-from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance, parse, with_values
+from opera.programs.program import (
+    Argument,
+    Call,
+    Captured,
+    Graph,
+    Instance,
+    Operand,
+    Program,
+    Provenance,
+    parse,
+    with_values,
+)
 from opera.programs.values import NO_DEFAULT, Value
 
 NAME = "keras"
@@ -216,6 +227,12 @@ def expanded(instance: Instance) -> list[Program]:
     from opera.libraries.keras import inner as keras_inner  # reduction alone needs it
 
     return list(keras_inner.expanded(instance))
+
+
+def negations(call: Instance, of: str, made: str) -> list[Call]:
+    """Return what negates a result of a call, see `opera.libraries.Negating`."""
+    context: dict[str, Value] = {"kind": "function", "call": {"args": ["x"], "kwargs": []}}
+    return [Call(x, {}, (Argument("x", of),), (made,), context) for x in ("keras.ops.negative", "keras.ops.ravel")]
 
 
 def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:

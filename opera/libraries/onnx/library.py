@@ -6,7 +6,7 @@ import importlib.metadata
 import re
 import shutil
 import struct
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -291,6 +291,16 @@ def bodies(call: Instance, held: Collection[str]) -> list[Program]:
     return files.bodies(call, held)
 
 
+def retyped(body: Message, dtype: str, other: str, of: Callable[[Any], Any]) -> Message:
+    """Return a body in which all that is of one dtype is of another, see `opera.libraries.Nesting`."""
+    try:
+        from opera.libraries.onnx import retyping
+
+        return retyping.retyped(body, dtype, other, of)
+    except (ImportError, InvalidTest):
+        return body
+
+
 def forms(program: Program) -> list[Form]:
     """Return what is peculiar about how bodies of calls and constants are written, see `opera.libraries.Nesting`."""
     calls = program.instances()
@@ -365,6 +375,12 @@ def attributed(call: Instance, name: str) -> list[Instance]:
     )
     written = onnx_opsets.written_for(made, older)
     return [written] if isinstance(written, Instance) else []
+
+
+def negations(call: Instance, of: str, made: str) -> list[Call]:
+    """Return what negates a result of a call, see `opera.libraries.Negating`."""
+    context = {"opset": call.context.get("opset")}
+    return [Call(x, {}, (Argument("X", of),), (made,), context) for x in ("Neg", "Not")]
 
 
 def documented(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:

@@ -23,7 +23,7 @@ from opera.libraries.torch import wrap as torch_module
 from opera.oracle.opinions import Opinion
 from opera.programs import degenerate, migrated, values
 from opera.programs.migrated import LIVE, Artefact, Manifest
-from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
+from opera.programs.program import Argument, Call, Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Value
 
 NAME = "torch"
@@ -121,6 +121,15 @@ def expanded(instance: Instance) -> list[Program]:
     from opera.libraries.torch import expansion as torch_expansion  # reduction alone needs it
 
     return list(torch_expansion.expanded(instance))
+
+
+def negations(call: Instance, of: str, made: str) -> list[Call]:
+    """Return what negates a result of a call, see `opera.libraries.Negating`."""
+    context: dict[str, Value] = {"kind": "function", "call": {"args": ["input"], "kwargs": []}}
+    return [
+        Call(x, {}, (Argument("input", of),), (made,), context)
+        for x in ("torch.neg", "torch.bitwise_not", "torch.ravel")
+    ]
 
 
 def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:

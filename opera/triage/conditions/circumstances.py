@@ -22,7 +22,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import Value
 from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
 from opera.triage.alike import same_values
-from opera.triage.conditions import deciding, dtypes, edges, peculiar, usual, varied
+from opera.triage.conditions import axes, deciding, dtypes, edges, equal, literals, peculiar, usual, varied
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.features import (
     ALL,
@@ -31,9 +31,11 @@ from opera.triage.conditions.features import (
 from opera.triage.conditions.further import Tried, evenly, further
 from opera.triage.conditions.labels import Label, Labelled, labelled
 from opera.triage.conditions.learner import BASES, Learner, Outputs, Told, given_inputs
+from opera.triage.conditions.lengths import OF_LENGTH_0
 from opera.triage.conditions.near import alone, is_flag, tensor
 from opera.triage.conditions.ordinary import comparable, given_names
 from opera.triage.conditions.values import tried as tried_values
+from opera.triage.sentence import EMPTY
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults
@@ -183,6 +185,8 @@ def borne_out(
     with suppress(Spent):
         parameters = [deciding.named(x) for x in decided.parameters]
         own = defaults.get(program.operator, {})
+        known += axes.apart(program, asked, defaults)
+        known += asked(literals.beside(program))
         known += asked(varied.told(program, own, parameters, inputs, bare=decided == Decided()))
         known += asked(made.restated())
     known = labelled(label, program, defaults, known, ordinary)
@@ -249,7 +253,10 @@ def _on_further(
     some = evenly(drawn, told.holds, both=bool(told.all))
     with suppress(Spent):
         for _ in range(TURNS):
-            new += asked(itertools.islice(some, AT_A_TIME))
+            says = [x.says for x in told.all]
+            new += [
+                x for x in asked(itertools.islice(some, AT_A_TIME)) if x.fails or not equal.in_part(x.program, says)
+            ]
             tried = Tried.of(new, told.holds, made.excused)
             if tried.as_told == tried.asked:
                 continue
@@ -266,7 +273,9 @@ def _on_further(
 def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -> Borne:
     """Return what is told in the end."""
     all_of_rank = any(x.says.startswith(ALL) for x in told.found)  # then one of them is no news
-    besides = tuple(x.says for x in told.besides if not (all_of_rank and peculiar.is_rank(x.says)))
+    found = [x.says for x in told.found]
+    left_besides = (x.says for x in told.besides if not (all_of_rank and peculiar.is_rank(x.says)))
+    besides = tuple(x for x in left_besides if not _told_of_one(x, found))
     own = (x.says for x in told.parameters)  # that it is not below another is more than that it is given
     parameters = (x for x in own if not any(y.says.startswith(f"{deciding.named(x)}{NOT_BELOW}") for y in told.found))
     left = Decided(tuple(parameters), besides)
@@ -278,6 +287,17 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -
     beside = _passing_one(made, known, told)
     values = tried_values(made.program, (*left.parameters, *left.besides, *more), known)
     return Borne(left, more, failing, len(known) - failing, told.exact, told.despite, tried, ordinary, beside, values)
+
+
+def _told_of_one(says: str, found: Iterable[str]) -> bool:
+    """Whether what is told of any input is told of one by name, too: `a negative number in steps`, `the first axis of x of
+    length 0`; an end of int64 is beyond int32."""
+    named = {
+        EMPTY: OF_LENGTH_0,
+        peculiar.NEGATIVE_INPUT: f"{peculiar.NEGATIVE} in ",
+        f"{peculiar.BEYOND_INT32} in an input": "INT64_",
+    }
+    return says in named and any(named[says] in x and x != says for x in found)
 
 
 def _unlike(one: Program, other: Program) -> int:

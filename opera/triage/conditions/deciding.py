@@ -31,10 +31,10 @@ from opera.programs.verdicts import (
     UNSUPPORTED,
     Outcome,
 )
-from opera.triage.conditions import dtypes, peculiar, varied
+from opera.triage.conditions import dtypes, peculiar, returned, varied
 from opera.triage.conditions.near import WRITTEN
 from opera.triage.conditions.peculiar import changed
-from opera.triage.sentence import EQUAL_TO, GRAPH_INPUT, LIMIT, NO_ATTRIBUTE, NO_CONSTANT
+from opera.triage.sentence import EQUAL_TO, GRAPH_INPUT, LIMIT, NO_ATTRIBUTE, NO_CONSTANT, RETURNED
 from opera.triage.shrink import smaller
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults
@@ -119,7 +119,7 @@ def is_of(says: str, told: str) -> bool:
     """Whether a condition is told of so, or as one of several: `float64 inputs` as `float16 or float64 inputs`."""
     if dtypes.members(says):
         return dtypes.members(says) <= dtypes.members(told)
-    says, told = map(peculiar.unnamed_rank, (says, told))
+    says, told = map(peculiar.unnamed, (says, told))
     *others, last = ALTERNATIVES.split(key(told))
     last, space, rest = last.partition(" ")
     return key(says) == key(told) or key(says) in {f"{x}{space}{rest}" for x in (*others, last)}
@@ -140,6 +140,7 @@ def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
     yield from _presence(program, defaults)
     yield from _fed(program)
     yield from _forms(program)
+    yield from _returned(program)
     for says, made in peculiar.values(program):
         yield Condition(says, OTHER, partial(tuple, made), one_of=peculiar.group(program, says))
     yield from _dtypes(program)
@@ -147,7 +148,7 @@ def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
 
 def passing(ask: Look, program: Program, defaults: Defaults) -> list[str]:
     """Return conditions without which a program passes, whatever else may be the reason: all but its ranks. Raises Spent."""
-    found = [x for x in conditions(program, defaults) if not peculiar.is_rank(x.says)]
+    found = [x for x in conditions(program, defaults) if not peculiar.is_rank(x.says) and x.says != RETURNED]
     made = [_made(program, x.others()) for x in found]
     ask.look([x for others in made for x in others])  # all at a time
     told = zip(found, map(ask.look, made), strict=True)
@@ -255,6 +256,11 @@ def _fed(program: Program) -> Iterator[Condition]:
                 yield Condition(f"{operand.name} {NO_ATTRIBUTE}", OTHER, partial(tuple, made))
 
 
+def _returned(program: Program) -> Iterator[Condition]:
+    if made := returned.negated(program):
+        yield Condition(RETURNED, FORM, partial(tuple, made))
+
+
 def _forms(program: Program) -> Iterator[Condition]:
     """Yield how calls are written, or the programs that they hold, if their library knows other ways to write them."""
     library = libraries.get(program.library)
@@ -271,6 +277,8 @@ def _dtypes(program: Program) -> Iterator[Condition]:
     found = smaller.leaves(program)
     if found and found[0].dtype == "bool":  # elsewhere they are conditions and masks
         yield Condition("bool inputs", DTYPE, partial(_as_dtypes, program, "bool", (*PLAINER, "uint8")))
+    if any(x.dtype == "string" for x in found):
+        yield Condition("string inputs", DTYPE, partial(_as_dtypes, program, "string", PLAINER))
     own = {x.dtype for x in found} - {"string", "bool"}
     two = "dtypes" if len(own) == 2 else ""
     if two:
@@ -289,8 +297,10 @@ def _dtypes(program: Program) -> Iterator[Condition]:
 
 
 def _as_dtypes(program: Program, dtype: str, others: Iterable[str]) -> list[Program | None]:
+    """Return the program in other dtypes, if these hold its numbers: of others it would differ in two things."""
     steps = (partial(smaller.as_dtype, dtype=dtype, other=x) for x in others if x != dtype)
-    return [smaller.applied(step, program) for step in steps]
+    made = (smaller.applied(step, program) for step in steps)
+    return [x for x in made if x is not None and dtypes.about_equal(x, program)]
 
 
 # ---------------------------------------------------------------------- what decides
@@ -338,6 +348,8 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
         passing = [x for x, now in shown if (right(ask, x, now, chance) if chance else _right(x, now, how))]
         if condition.kind == FORM and how in (CRASH, REFUSED):  # what runs then, though wrongly, has a second cause
             passing = passing or [x for x, now in shown if now.verdict == INCONSISTENT]
+        if condition.says == RETURNED and any(_wrong_as(ask, program, now) for _, now in shown):
+            return False  # of one other call it is hidden
         if not passing or any(x.verdict == PASS for x in ask.look(_made(program, condition.unless()))):
             return False
         several = condition.kind in (PARAMETER, FORM) or condition.says.endswith(NO_CONSTANT)
@@ -414,6 +426,8 @@ def _telling(ask: Look, program: Program, condition: Condition) -> bool:
     may compute all of it by other means before it makes any code. What it cannot load it does not compute; and integers that
     may say how large a result is are no data.
     """
+    if condition.says == RETURNED:
+        return _wrong_first(ask, program)
     first = next((x for x in program.inputs if x.value is not None), None)
     if condition.kind != OUTPUT and (first is None or condition.says != f"{first.name} {NO_CONSTANT}"):
         return True
@@ -424,6 +438,16 @@ def _telling(ask: Look, program: Program, condition: Condition) -> bool:
     sizes = first is not None and isinstance(first.value, Tensor) and first.value.dtype in ("int32", "int64")
     early = shown.stage == "load" or (shown.stage == "compile" and sizes)
     return shown.verdict in (CRASH, REFUSED) and (condition.kind == OUTPUT or early)
+
+
+def _wrong_first(ask: Look, program: Program) -> bool:
+    """Whether the first output is wrong, by no chance: what another call makes of it then is right, or wrong as well."""
+    try:
+        [shown] = ask.look([program])
+        own = (*program.outputs[:1], "output_0")
+        return shown.verdict == INCONSISTENT and shown.details.get("output") in own and not by_chance(ask, program)
+    except Spent:
+        return False
 
 
 def _together(ask: Look, program: Program, defaults: Defaults) -> list[Condition]:

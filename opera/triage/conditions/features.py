@@ -12,15 +12,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, listing, peculiar
-from opera.triage.conditions.lengths import LONGER, channel_axes, compared, lengths, outgrown, sized
+from opera.triage.conditions import deciding, dtypes, equal, listing, literals, peculiar
+from opera.triage.conditions.lengths import (
+    channel_axes,
+    compared,
+    lengths,
+    named_axis,
+    of_length_0,
+    outgrown,
+    sized,
+)
 from opera.triage.conditions.near import is_flag, tensor, unstated
 from opera.triage.conditions.ordinary import differing
-from opera.triage.conditions.peculiar import Array
 from opera.triage.conditions.representable import LOW, beyond, inexact, lost
 from opera.triage.conditions.stated import Feature, data, left_out, shape_of, value_of
 from opera.triage.sentence import EMPTY
@@ -50,7 +55,10 @@ def features(
     call = program if isinstance(program, Instance) else None
     if call is not None and not call.inputs:
         yield Feature("no input", lambda x: not x.inputs)
+    yield from literals.features(program, failing)
     yield from _empty(program)
+    yield from named_axis(call, known, empty=True) if call is not None else ()
+    yield from of_length_0(program)
     yield from _given(call, known, passing) if call is not None else ()
     names = [x for x in unstated(call, known) if x in known or x in call.params] if call is not None else []
     for several in (1, 2):
@@ -62,14 +70,15 @@ def features(
     yield from itertools.starmap(Feature, listing.negative(program))
     yield from _ranks(program)
     yield from itertools.starmap(Feature, listing.entries(call) if call is not None else ())
-    yield from _axes(call) if call is not None else ()
+    yield from _axes(call, known) if call is not None else ()
     yield from _kinds(program, failing, passing)
     yield from _specials(program, made)
+    yield from equal.features(call, known) if call is not None else ()
     yield from sized(program)
     yield from compared(program)
     yield from outgrown(call, known) if call is not None else ()
     yield from itertools.starmap(Feature, listing.stated(program, next(iter(data(program)), "")))
-    yield from _named_axis(call, known) if call is not None else ()
+    yield from named_axis(call, known) if call is not None else ()
     at = channel_axes(program, known, channels or {})
     yield from lengths(program, at)
     yield from _numbers(call, known, at) if call is not None else ()
@@ -205,9 +214,9 @@ def _first_dtype(program: Program) -> str:
     return next((x.dtype for x in smaller.leaves(program)), "")
 
 
-def _axes(program: Instance) -> Iterator[Feature]:
+def _axes(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
     for name in dict.fromkeys(_axes_named(program)):
-        yield from (x for x in naming(name) if x.holds(program))
+        yield from (x for x in naming(name, known) if x.holds(program))
         behind = Feature(f"{name} < 0", partial(_is_negative, name=name))
         if behind.holds(program):
             yield behind
@@ -219,10 +228,10 @@ def _is_negative(program: Program, name: str) -> bool:
     return type(value) is int and value < 0
 
 
-def naming(name: str) -> Iterator[Feature]:
-    """Yield which axes a parameter names, from whichever end they are counted."""
+def naming(name: str, known: Mapping[str, Value]) -> Iterator[Feature]:
+    """Yield which axes a parameter names, or its default, from whichever end they are counted."""
     for says, holds in NAMED.items():
-        yield Feature(f"{name} {says}", partial(_names, name=name, holds=holds))
+        yield Feature(f"{name} {says}", partial(_names, name=name, holds=holds, known=known))
 
 
 NAMED: Mapping[str, Callable[[set[int], int], bool]] = {
@@ -233,63 +242,21 @@ NAMED: Mapping[str, Callable[[set[int], int], bool]] = {
 """Which axes a parameter names."""
 
 
-def _named_axis(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
-    """Yield that the one axis that a parameter names, or its default, has length 1, or more."""
-    for name in dict.fromkeys(x for x in (*program.params, *known) if smaller.is_axes(x)):
-        length = _length_named(program, name, known)
-        if length:
-            words = f"the axis that {name} names{LONGER if length > 1 else ' of length 1'}"
-            yield Feature(words, partial(_is_named_so, name=name, known=known, longer=length > 1))
-            for count, number in program.params.items():
-                if type(number) is int and number > 1 and not smaller.is_axes(count) and length % number:
-                    uneven = partial(_is_uneven, name=name, count=count, known=known)
-                    yield Feature(f"the axis that {name} names no multiple of {count}", uneven)
-
-
-def _is_named_so(program: Program, name: str, known: Mapping[str, Value], longer: bool) -> bool:
-    length = _length_named(program, name, known)
-    return length > 1 if longer else length == 1
-
-
-def _is_uneven(program: Program, name: str, count: str, known: Mapping[str, Value]) -> bool:
-    length, number = _length_named(program, name, known), value_of(program, count, known)
-    return type(number) is int and number > 0 and length % number != 0
-
-
-def _length_named(program: Program, name: str, known: Mapping[str, Value]) -> int:
-    value, found = value_of(program, name, known), smaller.leaves(program)
-    rank = len(found[0].shape) if found else 0
-    return found[0].shape[value] if type(value) is int and -rank <= value < rank else 0
-
-
 def _axes_named(program: Instance) -> list[str]:
     return [x for x in program.params if smaller.is_axes(x)] + [x.name for x in program.inputs if smaller.axes_input(x)]
 
 
-def _names(program: Program, name: str, holds: Callable[[set[int], int], bool]) -> bool:
+def _names(program: Program, name: str, holds: Callable[[set[int], int], bool], known: Mapping[str, Value]) -> bool:
     call, rank = program.instances()[0], _rank(program) or 0
     held = next((listed for x in call.inputs if x.name == name and (listed := smaller.axes_input(x))), None)
-    axes = held.array().tolist() if held is not None else smaller.integers(call.params.get(name))
+    plain = smaller.default(known, name)
+    axes = held.array().tolist() if held is not None else smaller.integers(call.params.get(name, plain))
     return rank > 0 and bool(axes) and holds({x % rank for x in axes}, rank)
-
-
-def _end(numbers: Array, *, least: bool) -> Array:
-    if numbers.dtype.kind not in ("i" if least else "iu"):
-        return np.zeros(numbers.shape, bool)
-    held = np.iinfo(numbers.dtype)
-    return np.asarray(numbers == (held.min if least else held.max))
-
-
-ENDS: dict[str, Callable[[Array], Array]] = {
-    "the least number of its dtype": partial(_end, least=True),
-    "the largest number of its dtype": partial(_end, least=False),
-}
-"""Which integers are the ends of their dtype: what compares with them, or turns their sign, is wrong of these alone."""
 
 
 def _specials(program: Program, made: Iterable[str]) -> Iterator[Feature]:
     """Yield which special numbers an input holds, and which a dtype in which something is computed does not hold."""
-    kinds = {f"{says} in an input": where for says, where in (peculiar.SPECIAL | ENDS).items()}
+    kinds = {f"{says} in an input": where for says, where in (peculiar.SPECIAL | peculiar.ENDS).items()}
     for dtype in (x for x in made if x in LOW or re.fullmatch(r"u?int\d+|float\d+", x)):
         kinds[f"a number beyond {dtype} in an input"] = partial(beyond, dtype=dtype)
         kinds[f"NaN or a number beyond {dtype} in an input"] = partial(lost, dtype=dtype)

@@ -19,12 +19,12 @@ from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.conditions import deciding, dtypes, peculiar, refuting, varied, wider
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import NO_ELEMENTS, of_expected, of_outputs
-from opera.triage.conditions.features import ENDS, as_left, features
+from opera.triage.conditions.features import as_left, features
 from opera.triage.conditions.labels import Labelled
-from opera.triage.conditions.lengths import is_longer
+from opera.triage.conditions.lengths import OF_LENGTH_0, is_longer, named_axis, of_length_0
 from opera.triage.conditions.representable import inexact
 from opera.triage.conditions.stated import Feature
-from opera.triage.sentence import is_relation
+from opera.triage.sentence import EMPTY, is_relation
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults, Leaf
@@ -39,7 +39,7 @@ RIVALS, BASES, LACKING = 12, 6, 6
 """What else is compared with what is told, of programs near so many labelled ones that fail, and that pass; and failing ones
 of which what decides is taken away."""
 
-AT_ENDS = {f"{says} in an input": n == 0 for n, says in enumerate(ENDS)}
+AT_ENDS = {f"{says} in an input": n == 0 for n, says in enumerate(peculiar.ENDS)}
 """How it is told that numbers are the ends of their dtype, and whether it is the least."""
 
 
@@ -149,7 +149,7 @@ class Learner:
             rivals = [[*x, *alone] for x in _separating(candidates, left) or _pairs(candidates, left)]
             rivals = rivals or ([] if left else [alone])
         rivals = rivals or _nearly(candidates, having)
-        found = rivals[0] if rivals else []
+        found = self._of_axis(told, rivals[0] if rivals else [], failing, passing)
         bare = self.loud and not (
             told or found
         )  # a crash hides nowhere: what passes lacks something, though it be short
@@ -158,6 +158,22 @@ class Learner:
         having = [x for x in having if all(y.holds(x) for y in found)]
         despite = len(having) + len(unsure if len(unsure) > len(failing) else [])
         return Told(parameters, besides, found, rivals, despite)
+
+    def _of_axis(
+        self, told: Sequence[Feature], found: list[Feature], failing: Sequence[Instance], passing: Sequence[Instance]
+    ) -> list[Feature]:
+        """Return what is told, of an empty input with the axis that has length 0, where one passes that is empty elsewhere,
+        though it may be because nothing is computed of it.
+        """
+        bare = [x for x in passing if any(0 in y.shape for y in smaller.leaves(x))]
+        says = {x.says for x in (*told, *found)}
+        if EMPTY not in says or not bare or any(x.endswith(OF_LENGTH_0) for x in says):
+            return found
+        known = self.defaults.get(self.program.operator, {})
+        every = [*named_axis(self.program, known, empty=True), *of_length_0(self.program)]
+        fitting = [x for x in every if all(map(x.holds, failing)) and not all(map(x.holds, bare))]
+        least = min(fitting, key=lambda x: sum(map(x.holds, bare)), default=None)
+        return found if least is None else [*(x for x in found if x.says != EMPTY), least]
 
     def _alone(self, told: Iterable[Feature], passing: Sequence[Instance]) -> list[Feature]:
         """Return, of each parameter once, what is told of it where a program passes that lacks that and differs in it alone."""
@@ -195,7 +211,7 @@ class Learner:
         """Whether a program that passes may do so for another reason: nothing is computed that could be wrong, or a compiler
         that does not read what decides is right by itself.
         """
-        if self._empty(other) or self._handed_through(other):
+        if self._empty(other) or self._handed_through(other) or self._computes_less(other):
             return True
         if not parameters and not _short(other, self.program):
             return False
@@ -211,6 +227,11 @@ class Learner:
         return any(0 in x.shape for x in smaller.leaves(other)) and all(
             0 not in x.shape for x in smaller.leaves(self.program)
         )
+
+    def _computes_less(self, other: Program) -> bool:
+        """Whether nothing is computed of a program without elements, and of what is told of there is something."""
+        bare = any(0 in x.shape for x in smaller.leaves(other))
+        return bare and not self.computes(other) and self.computes(self.program)
 
     def _handed_through(self, other: Program) -> bool:
         """Whether nothing is expected of a program but an input as it is, bit for bit, and of what is told of there is more: it

@@ -13,9 +13,9 @@ from opera.triage.conditions.near import tensor
 from opera.triage.conditions.stated import Feature, Lengths, data, shape_of, value_of
 from opera.triage.shrink import smaller
 
-LONGER, CHANNELS = " longer than 1", "more than one input channel"
-FEW = 3
-"""Tensors whose lengths are compared."""
+LONGER, CHANNELS, OF_LENGTH_0 = " longer than 1", "more than one input channel", " of length 0"
+FEW, MANY = 3, 1 << 40
+"""Tensors whose lengths are compared; and a length that no axis has."""
 
 
 def sized(program: Program) -> Iterator[Feature]:
@@ -64,7 +64,7 @@ def lengths(program: Program, channels: Mapping[str, int]) -> Iterator[Feature]:
         for axis, length in enumerate(shape):
             own = name in channels and channels[name] % len(shape) == axis
             if own and length:
-                least, most, words = (2, 1 << 40, CHANNELS) if length > 1 else (1, 1, "one input channel")
+                least, most, words = (2, MANY, CHANNELS) if length > 1 else (1, 1, "one input channel")
                 yield Feature(words, partial(_has_length, of=of, at=channels[name], least=least, most=most))
             ends = sorted((axis, axis - len(shape)), key=(-1).__ne__)  # the last axis is the last one of any rank
             for at in ends if not own else ():
@@ -75,12 +75,57 @@ def lengths(program: Program, channels: Mapping[str, int]) -> Iterator[Feature]:
                     yield Feature(f"{where} of {name}{LONGER}", partial(_has_length, of=of, at=at, least=2))
 
 
+def of_length_0(program: Program) -> Iterator[Feature]:
+    """Yield which axis of which input has length 0, counted from the first, and from the last."""
+    for name in _measured(program):
+        shape = shape_of(program, name) or ()
+        of = partial(tensor, name=name)
+        for axis in (n for n, length in enumerate(shape) if not length):
+            for at in sorted((axis, axis - len(shape)), key=(-1).__ne__):
+                holds = partial(_has_length, of=of, at=at, least=0, most=0)
+                yield Feature(f"{axis_at(at)} of {name}{OF_LENGTH_0}", holds)
+
+
+def named_axis(program: Instance, known: Mapping[str, Value], *, empty: bool = False) -> Iterator[Feature]:
+    """Yield that the one axis that a parameter names, or its default, has length 1, or more; or, of what is `empty`, 0."""
+    for name in dict.fromkeys(x for x in (*program.params, *known) if smaller.is_axes(x)):
+        length = _length_named(program, name, known)
+        if length is None or empty is (length > 0):
+            continue
+        says, least, most = (
+            (OF_LENGTH_0, 0, 0) if empty else (LONGER, 2, MANY) if length > 1 else (" of length 1", 1, 1)
+        )
+        holds = partial(_is_named_so, name=name, known=known, least=least, most=most)
+        yield Feature(f"the axis that {name} names{says}", holds)
+        for count, number in program.params.items():
+            if type(number) is int and number > 1 and not smaller.is_axes(count) and length % number:
+                uneven = partial(_is_uneven, name=name, count=count, known=known)
+                yield Feature(f"the axis that {name} names no multiple of {count}", uneven)
+
+
+def _is_named_so(program: Program, name: str, known: Mapping[str, Value], least: int, most: int) -> bool:
+    length = _length_named(program, name, known)
+    return length is not None and least <= length <= most
+
+
+def _is_uneven(program: Program, name: str, count: str, known: Mapping[str, Value]) -> bool:
+    length, number = _length_named(program, name, known), value_of(program, count, known)
+    return length is not None and type(number) is int and number > 0 and length % number != 0
+
+
+def _length_named(program: Program, name: str, known: Mapping[str, Value]) -> int | None:
+    value, found = value_of(program, name, known), smaller.leaves(program)
+    one = value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
+    rank = len(found[0].shape) if found else 0
+    return found[0].shape[one] if type(one) is int and -rank <= one < rank else None
+
+
 def axis_at(at: int) -> str:
     """Return how an axis is told, counted from the first or, negative, from the last one."""
     return {-1: "the last axis", 0: "the first axis", -2: "the last axis but one"}.get(at, f"axis {at}")
 
 
-def _has_length(program: Program, of: Callable[[Program], object], at: int, least: int, most: int = 1 << 40) -> bool:
+def _has_length(program: Program, of: Callable[[Program], object], at: int, least: int, most: int = MANY) -> bool:
     shape = getattr(of(program), "shape", ())
     return -len(shape) <= at < len(shape) and least <= shape[at] <= most
 

@@ -32,14 +32,29 @@ PART, FRACTION = "a part of size 0 that is not the last", "scales that give no w
 TIE = "a tie to round"
 NUDGE = 2.0**-10
 """What is added to a number, relatively, to see whether it decides that it is just this one."""
-NEGATIVE = "a negative number"
+NEGATIVE, BEYOND_INT32 = "a negative number", "a number beyond int32"
+NEGATIVE_INPUT = f"{NEGATIVE} in an input"
 SPECIAL: dict[str, Callable[[Array], Array]] = {
     "NaN": np.isnan,
     "infinity": np.isinf,
-    "a number beyond int32": lambda numbers: (numbers.dtype.kind in "iu") & beyond(numbers, "int32"),
+    BEYOND_INT32: lambda numbers: (numbers.dtype.kind in "iu") & beyond(numbers, "int32"),
     NEGATIVE: lambda numbers: np.isfinite(numbers) & (numbers < 0),
 }
 """What elements may be that decides → which of them are so; 1 takes their place, of a negative one its absolute value."""
+
+
+def _end(numbers: Array, *, least: bool) -> Array:
+    if numbers.dtype.kind not in ("i" if least else "iu"):
+        return np.zeros(numbers.shape, bool)
+    held = np.iinfo(numbers.dtype)
+    return np.asarray(numbers == (held.min if least else held.max))
+
+
+ENDS: dict[str, Callable[[Array], Array]] = {
+    "the least number of its dtype": partial(_end, least=True),
+    "the largest number of its dtype": partial(_end, least=False),
+}
+"""Which integers are the ends of their dtype: what compares with them, or turns their sign, is wrong of these alone."""
 ATTEND = ("Attention", "scaled_dot_product_attention")
 """Operators of which a boolean mask says what is attended to; others' say what is not."""
 DISTINCT = ("float32", "float64", "int32", "int64")
@@ -88,6 +103,12 @@ def unnamed_rank(says: str) -> str:
     """Return how it is told without a name that an input of this name has so many axes (`B of rank 1`); all else as it is."""
     found = re.fullmatch(r"\S+ of rank (\d+)", says)
     return of_rank(int(found[1])) if found else says
+
+
+def unnamed(says: str) -> str:
+    """Return how it is told without a name what is told of one input by its name, a rank or a negative number; all else as it
+    is."""
+    return NEGATIVE_INPUT if re.fullmatch(rf"{NEGATIVE} in \S+", says) else unnamed_rank(says)
 
 
 def group(program: Program, says: str) -> str:

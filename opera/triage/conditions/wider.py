@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, peculiar
+from opera.triage.conditions import deciding, dtypes, equal, listing, peculiar
 from opera.triage.conditions.deciding import GIVEN
 from opera.triage.conditions.features import all_of_rank, naming
 from opera.triage.conditions.near import WRITTEN, tensor
 from opera.triage.conditions.stated import Feature, left_out, value_of
-from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, at_limit
+from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, RETURNED, at_limit
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
 
@@ -57,8 +57,8 @@ def _feature(
     if says.startswith(LENGTH_ONE):
         return None  # it is told of an input, if at all (`features`)
     if says == EQUAL:
-        names = [x.name for x in program.inputs if _equal(program, x.name)]
-        return Feature(says, lambda x: any(_equal(x, y) for y in names))
+        names = [x.name for x in program.inputs if equal.has(program, x.name)]
+        return Feature(says, lambda x: any(equal.has(x, y) for y in names))
     if at_limit(says):
         name = says.removesuffix(LIMIT).removeprefix(EQUAL_TO).strip()
         return Feature(says, partial(_at_limit, program=program, name=name, known=known))
@@ -68,6 +68,8 @@ def _feature(
         return Feature(says, lambda x: len({y.dtype for y in smaller.leaves(x)} - {"string", "bool"}) > 1)
     if deciding.is_dtype(says):
         return _dtype(says, program, failing, passing)
+    if says == peculiar.NEGATIVE_INPUT and (named := _negative(program, failing)) is not None:
+        return named
     if peculiar.is_rank(says) and (made := _rank(says, program, failing, passing)) is not None:
         return made
     if says.endswith(deciding.LEFT_OUT):
@@ -81,9 +83,21 @@ def _feature(
             if borne and all(map(feature.holds, failing)):
                 return feature
         return None
+    if says == RETURNED:
+        return Feature(says, lambda x: isinstance(x, Instance))
     if says == name and name.startswith(GIVEN):
         return Feature(says, lambda x: any(f"{GIVEN}{y.name}" == name for y in x.inputs if y.value is not None))
     return Feature(says, lambda x: name in {y.key for y in deciding.conditions(x, defaults)})
+
+
+def _negative(program: Instance, failing: Sequence[Instance]) -> Feature | None:
+    """Return which input of integers beside the first holds a negative number, where no other does, and so it is of all."""
+    first = next((x.value for x in program.inputs if tensor(program, x.name) is not None), None)
+    told = [Feature(*x) for x in listing.negative(program)]
+    alone = (
+        len(told) == 1 and isinstance(first, Tensor) and not peculiar.has(first, peculiar.SPECIAL[peculiar.NEGATIVE])
+    )
+    return told[0] if alone and all(map(told[0].holds, failing)) else None
 
 
 def _rank(says: str, program: Instance, failing: Sequence[Instance], passing: Sequence[Instance]) -> Feature | None:
@@ -127,7 +141,7 @@ def _parameter(
     if (made := _out_of_order(name, known, (program, *failing), passing)) is not None:
         return made
     if len(values) > 1 and smaller.is_axes(name):  # the same axis counted from the other end is the same
-        for x in naming(name):
+        for x in naming(name, known):
             if all(map(x.holds, (program, *failing))) and not any(map(x.holds, passing)):
                 return x
     for words, holds in _told(name, default, values, good):
@@ -277,24 +291,18 @@ def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: S
     place = next((n for n, x in enumerate(smaller.leaves(program)) if x.dtype in ours), None)
     if place is None:
         return None
+    named = next((x.name for x in program.inputs if getattr(tensor(program, x.name), "dtype", "") in ours), "")
 
     def of(x: Program) -> str:
+        if named:
+            return getattr(tensor(x, named), "dtype", "")
         found = smaller.leaves(x)
         return found[place].dtype if place < len(found) else ""
 
     bad, good = ({of(x) for x in (program, *failing)} - {""}, {of(x) for x in passing} - {""})
     good -= bad  # it passes with one of them for another reason
-    if "float32" in bad and not good:
-        return None
+    if not good and ("float32" in bad or len(bad) > 1):
+        return None  # it passes with none
     alone = says == dtypes.INTEGER and len(bad) == 1  # no other integer passes
     words = says if alone else dtypes.told(bad, good)
     return Feature(words, lambda x: of(x) in dtypes.members(words)) if words else None
-
-
-def _equal(program: Program, name: str) -> bool:
-    """Whether an input holds a number twice."""
-    held = tensor(program, name)
-    if held is None or not isinstance(held, Tensor):
-        return False
-    numbers = simpler.numbers(held).ravel().tolist()
-    return len(set(numbers)) < len(numbers)

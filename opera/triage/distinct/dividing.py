@@ -22,6 +22,7 @@ from opera.triage.conditions import deciding, peculiar
 from opera.triage.distinct import belonging, numbers, uniting
 from opera.triage.distinct.belonging import Answers
 from opera.triage.reduction import Reduction
+from opera.triage.sentence import LEFT_AT
 from opera.triage.shrink import simpler
 
 MOST = 5
@@ -250,7 +251,8 @@ def part(finding: str, kind: bytes) -> str:
 
 def decisive(reduction: Reduction) -> list[Any]:
     """Return what tells the causes of one signature apart: operators, deciding parameters, kind of dtype, kind of wrong answer,
-    and whether it takes a version of the operator that the compiler does not declare to know.
+    whether it takes a version of the operator that the compiler does not declare to know, and whether an exporter's newest
+    version is right, which is so of one mistake and not of another.
 
     Operator and dtype do not count where the signature knows the place without: a crash whose message or converter is one, or
     that a named converter raised (`Constant`'s, whether the node stands alone or in a branch of `If`). Of a parameter
@@ -267,7 +269,8 @@ def decisive(reduction: Reduction) -> list[Any]:
     dtype = next((_kind(x.dtype) for x in given if isinstance(x, Tensor | RandomTensor)), "")
     needed = sorted({deciding.key(text) for text in reduction.deciding})
     newer = [NEWER] if not known and NEWER in shown.details.get("tags", ()) else []
-    return [operators, needed, "" if known else dtype, _lost(shown), *newer]
+    left = [x for x in reduction.settings if x.endswith(LEFT_AT)]
+    return [operators, needed, "" if known else dtype, _lost(shown), *newer, *left]
 
 
 def special(shown: Outcome) -> Wrong:

@@ -274,6 +274,10 @@ class Asker:
         """Return what a program shows in a process of its own, where right outputs are computed again, too. Raises Spent."""
         return self._one(program, msgspec.structs.replace(self.question, fresh=True, insist=True))
 
+    def by_way(self, program: Program, way: str) -> Outcome:
+        """Return what a program shows in another way to run it (opera.compilers.Way). Raises Spent."""
+        return self._one(program, msgspec.structs.replace(self.question, way=way))
+
     def agreed(self, program: Program) -> bool:
         """Whether another implementation gives what is expected of a program that was asked about."""
         if self.outcomes[program.id].details.get(AGREEING):

@@ -43,7 +43,7 @@ from opera.store.workspace import Workspace
 from opera.triage.alike import same_answer, same_values
 from opera.triage.conditions import circumstances, deciding, ordinary, readable
 from opera.triage.failure import alike, words
-from opera.triage.reducer import inner, witness
+from opera.triage.reducer import inner, settings, witness
 from opera.triage.reducer.asking import Asker, Budget, captured
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder
@@ -150,7 +150,9 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     found, outcome = _confirmed(workspace, ask, kept)
     ask.budget = Budget((1.0 - SEARCH) * seconds)
     ask.ordinary = ordinary.passing(workspace, verdict, found)
+    needed = settings.needed(ask, found)  # while there is time
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
+    borne, left = settings.at_newest(ask, found, borne)
     return Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, captured(found).form(), outcome,
         stored=plan.test_id(found.id, plan.exporter_id(found.library)),
@@ -166,6 +168,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         usual=borne.usual,
         behind=_behind(ask, found, (*borne.decided.parameters, *borne.decided.besides), defaults),
         held=_held(ask, found),
+        settings=(*needed, *left),
         silent=tuple(captured(x).form() for x in ask.silent()),
         elements=smaller.elements(found),
         nondefault=len(smaller.nondefault(found, defaults)),
@@ -405,8 +408,9 @@ def _other_integers(program: Program) -> Iterator[Program]:
 def _oldest(ask: Asker, program: Program, older: Sequence[tuple[dict[str, Any], bool]]) -> list[Program]:
     """Return the program as of older versions of its operators, in which it fails so, too, the oldest last; else nothing.
 
-    First the oldest that its library says the same of; then any other, if the library's reference computes the same there, bit
-    for bit, and another implementation confirms that: a version with other words may have other rules.
+    First the oldest that its library says the same of; then, of what the compiler does not declare to know, any other, if the
+    library's reference computes the same there, bit for bit, and another implementation confirms that: a version with other
+    words may have other rules, which defend what the newer ones forbid.
 
     Args:
         older: Forms of the program, the newest first, and whether the library says the same of them (opera.libraries.Older).
@@ -414,7 +418,7 @@ def _oldest(ask: Asker, program: Program, older: Sequence[tuple[dict[str, Any], 
     same = [parse(form) for form, alike in older if alike][-1:]
     found = [x for x, fails in zip(same, ask(same), strict=True) if fails]
     newest = (found or [program])[0]
-    others = [parse(form) for form, alike in older if not alike]
+    others = [parse(form) for form, alike in older if not alike and newer(ask.outcomes[newest.id])]
     try:
         failing = [x for x, shown in zip(others, ask.look(others), strict=True) if _as_before(ask, newest, shown)]
         expected = ask.reference(newest) if failing else None

@@ -81,6 +81,11 @@ class Choice(NamedTuple):
         return (*of.deciding, *(x for x in of.besides if known or not (at_limit(x) or x == EQUAL)), *of.circumstances)
 
     @property
+    def settings(self) -> tuple[str, ...]:
+        """The settings without which it passes: opera's own, and a version that users may choose."""
+        return self.reduction.settings if self.reduction is not None else ()
+
+    @property
     def firm(self) -> bool:
         """Whether near programs bear out what is told to decide, or that nothing need; else it is told as one program.
 
@@ -119,14 +124,14 @@ class Choice(NamedTuple):
 
     @property
     def sure(self) -> tuple[str, ...]:
-        """What is told to decide, and is borne out."""
-        return self.told if self.firm else ()
+        """What is told to decide, and is borne out, and the settings that it needs."""
+        return self.told if self.firm else self.settings
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What decides, and of a certain form the settings that leave nothing to chance: `p=1.0`."""
+        """What decides, the settings that it needs, and of a certain form those that leave nothing to chance: `p=1.0`."""
         if self.whole is None or self.reduction is None or not self.certain:
-            return self.deciding
+            return (*self.deciding, *self.settings)
         [before], [now] = (x.program().program.instances() for x in (self.whole, self.reduction))
         own = {x.name: x.value for x in before.inputs}
         set_ = [f"{name}={deciding.said(x)}" for name, x in now.params.items() if before.params.get(name) != x]
@@ -251,7 +256,7 @@ def _together(says: str, others: Sequence[Collection[str]]) -> str:
 
 def _needs(of: Reduction) -> set[str]:
     """Return what is told of a reduction, parameters without their values; of dtypes and ranks, that such are told."""
-    told = (*of.deciding, *of.besides, *of.circumstances)
+    told = (*of.deciding, *of.besides, *of.circumstances, *of.settings)
     kinds = {
         x: "dtype" if deciding.is_dtype(x) else "rank" if peculiar.is_rank(x) or " rank " in x else "" for x in told
     }

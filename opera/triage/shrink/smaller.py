@@ -18,7 +18,7 @@ from opera.errors import CorpusError
 from opera.programs import values
 from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program, with_params, with_values
 from opera.programs.values import NO_DEFAULT, Message, Optional, RandomTensor, Tensor, Value
-from opera.triage.shrink import simpler
+from opera.triage.shrink import bodies, simpler
 
 Step: TypeAlias = Callable[[Program], Program | None]
 Defaults: TypeAlias = Mapping[str, Mapping[str, Value]]
@@ -492,6 +492,7 @@ def as_dtype(program: Program, dtype: str, other: str) -> Program:
             return msgspec.structs.replace(value, name=other)
         return other if isinstance(value, str) and value == dtype else value
 
+    program = bodies.retyped(program, dtype, other)
     return with_params(program, lambda call: {name: named(x) for name, x in call.params.items()})
 
 

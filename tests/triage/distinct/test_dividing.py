@@ -58,6 +58,19 @@ def test_what_needs_a_newer_version_is_not_what_the_old_one_does_wrong() -> None
     assert kinds["a"] != kinds["b"]
 
 
+def test_what_an_exporters_newest_version_has_is_not_what_none_has() -> None:
+    """A pooling of bfloat16 is written rightly at opset 22, one of int64 at none."""
+    left, one, other = (reduced(x, "k=1") for x in "abc")
+    left = left._replace(
+        reduction=msgspec.structs.replace(left.reduction, settings=("opset_version is left at its default",))
+    )
+    needed = one._replace(
+        reduction=msgspec.structs.replace(one.reduction, settings=("INFERENCE_NUM_THREADS=1 is set",))
+    )
+    kinds = kinds_of([left, needed, other])["F"]
+    assert kinds["a"] != kinds["b"] == kinds["c"]
+
+
 def test_a_member_goes_with_those_whose_first_tensor_is_like_its_own() -> None:
     def called(dtype: str, *more: str) -> Called:
         return Called(("Cast",), frozenset({("input 0", dtype), *((x, "") for x in more)}))

@@ -339,7 +339,9 @@ def test_a_newer_operator_is_tried_in_older_versions_that_another_implementation
     ask.outcomes[program.id] = shown(2.0, NEWER)
     assert [ask.version(x) for x in reduce._oldest(ask, program, older)] == opset
     ask.outcomes[program.id] = shown(2.0)
-    assert [ask.version(x) for x in reduce._oldest(ask, program, older)] == opset, "also where the compiler knows it"
+    assert reduce._oldest(ask, program, older) == [], (
+        "what the compiler knows stays: an older text may defend what is wrong"
+    )
 
 
 def test_the_oldest_version_that_says_the_same_needs_nobody_to_confirm_it() -> None:
@@ -375,7 +377,7 @@ def test_the_oldest_version_of_a_crash_computes_the_same_and_bounds_hold_in_it()
         [ask.target] = ask.look([program])
         assert ask.target.verdict == CRASH
         *_, found = reduce._oldest(ask, program, known.older)
-        assert found.instances()[0].context["opset"] == {"": 9}
+        assert found.instances()[0].context["opset"] == {"": 11}, "before, its text is another, and TVM knows this one"
         assert ask.agreed(found) and ask.reference(found) == ask.reference(program)
         assert known.bounds["OneHot"]["values"].least == 2
         few = msgspec.structs.replace(program, inputs=(*program.inputs[:2], Operand("values", f32(1))))

@@ -1,0 +1,77 @@
+"""Equal elements of an input, anywhere or along the axis that a parameter names: which of them comes first is a rule that some
+operators have.
+
+That something is so of some elements says less than of all: what else is drawn at random may have it where it does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from opera.programs.program import Instance, Program
+from opera.programs.values import Tensor, Value
+from opera.triage.conditions import peculiar
+from opera.triage.conditions.near import tensor
+from opera.triage.conditions.stated import Feature, data, value_of
+from opera.triage.sentence import EQUAL
+from opera.triage.shrink import simpler, smaller
+
+Array: TypeAlias = peculiar.Array
+
+
+def features(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
+    """Yield whether the first input has equal elements: along the one axis that a parameter names, or anywhere."""
+    for name in data(program)[:1]:
+        for axis in dict.fromkeys(x for x in (*program.params, *known) if smaller.is_axes(x)):
+            along = Feature(
+                f"equal elements along {axis} in {name}", partial(_along, name=name, axis=axis, known=known)
+            )
+            yield from [along] if along.holds(program) else []
+        anywhere = Feature(EQUAL, partial(has, name=name))
+        yield from [anywhere] if anywhere.holds(program) else []
+
+
+def has(program: Program, name: str) -> bool:
+    """Whether an input holds a number twice."""
+    numbers = _numbers(program, name)
+    return numbers is not None and bool(_repeated(numbers.ravel()))
+
+
+def _along(program: Program, name: str, axis: str, known: Mapping[str, Value]) -> bool:
+    numbers, at = _numbers(program, name), value_of(program, axis, known)
+    if numbers is None or type(at) is not int or not -numbers.ndim <= at < numbers.ndim:
+        return False
+    return any(map(_repeated, np.moveaxis(numbers, at, -1).reshape(-1, numbers.shape[at]) if numbers.size else ()))
+
+
+def _repeated(numbers: Array) -> bool:
+    return len(set(numbers.tolist())) < numbers.size
+
+
+def _numbers(program: Program, name: str) -> Array | None:
+    held = tensor(program, name)
+    return simpler.numbers(held) if isinstance(held, Tensor) and held.dtype != "string" else None
+
+
+def in_part(program: Program, told: Iterable[str]) -> bool:
+    """Whether something is told of elements of inputs, and some have it but not all: it may not matter where they do."""
+    return any(_of_some(program, where) for says, where in WHOLE.items() if any(x.startswith(says) for x in told))
+
+
+def _of_some(program: Program, where: Callable[[Array], Array]) -> bool:
+    held = [simpler.numbers(x) for x in smaller.leaves(program) if isinstance(x, Tensor) and x.dtype != "string"]
+    marks = [np.asarray(where(x)) for x in held if x.size and not np.iscomplexobj(x)]
+    return any(x.any() and not x.all() for x in marks) and not any(x.all() for x in marks)
+
+
+def _twice(numbers: Array) -> Array:
+    values, counts = np.unique(numbers, return_counts=True)
+    return np.isin(numbers, values[counts > 1])
+
+
+WHOLE: Mapping[str, Callable[[Array], Array]] = {"equal elements": _twice, **peculiar.SPECIAL, **peculiar.ENDS}
+"""How it begins that something is told of elements, and which have it."""

@@ -1,0 +1,103 @@
+"""What is wrong of the outputs of a model alone is told so: another call takes the result, and all is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opera.programs.program import Graph, Instance, Operand, Program
+from opera.programs.values import Tensor
+from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, PASS, Outcome
+from opera.triage.conditions import deciding, returned, wider
+from opera.triage.sentence import RETURNED, sentence
+
+CONTEXT: dict[str, Any] = {"kind": "function", "call": {"args": ["input"], "kwargs": ["dim"]}}
+
+
+def amin(dtype: str = "float16") -> Instance:
+    data = Operand("input", Tensor.of(np.array([[1, 2], [4, 3]], dtype)))
+    return Instance("torch", "torch.amin", {"dim": 1}, (data,), (), CONTEXT)
+
+
+class Exporter:
+    """Drops what stands behind a call of half numbers, where nothing but the model takes it."""
+
+    def __init__(self, fails: Callable[[Program], bool], output: str = "output_0", verdict: str = INCONSISTENT) -> None:
+        self.does, self.asked = fails, list[Program]()
+        self.wrong = Outcome(verdict, "infer", "dtype", "wrong", details={"output": output})
+
+    def look(self, programs: Sequence[Program]) -> list[Outcome]:
+        self.asked += programs
+        rejected = [not x.inputs or "bitwise" in x.operator or "ravel" in x.operator for x in programs]
+        failed = [self.wrong if self.does(x) else Outcome(PASS) for x in programs]
+        return [Outcome(INVALID) if no else shown for no, shown in zip(rejected, failed, strict=True)]
+
+    def fails(self, outcome: Outcome) -> bool:
+        return outcome == self.wrong
+
+    def told(self, program: Program) -> tuple[str, ...]:
+        return deciding.decided(self, program, {}).besides  # type: ignore[arg-type]
+
+
+def half(program: Program) -> bool:
+    return any(getattr(x.value, "dtype", "") == "float16" for x in program.inputs)
+
+
+def test_it_is_told_that_a_result_is_an_output_where_it_is_right_inside() -> None:
+    assert Exporter(lambda x: isinstance(x, Instance) and half(x)).told(amin()) == (RETURNED, "float16 inputs")
+    assert Exporter(half).told(amin()) == ("float16 inputs",)
+
+
+@pytest.mark.parametrize("ask", [Exporter(half, "output_1"), Exporter(half, verdict=CRASH)], ids=["another", "crash"])
+def test_nothing_is_asked_where_another_output_is_wrong_or_there_is_none(ask: Exporter) -> None:
+    ask.told(amin())
+    assert not any(isinstance(x, Graph) for x in ask.asked)
+
+
+def test_a_failing_call_has_it_and_a_program_of_several_calls_has_not() -> None:
+    [made, *_] = wider.kept([RETURNED], amin(), {}, [amin("float32")], [])
+    assert made.says == RETURNED and not made.holds(returned.negated(amin())[0])
+
+
+def test_what_calls_are_bound_to_their_names_stays_as_it_is() -> None:
+    bound = Instance("onnx", "If", {}, amin().inputs, ("y",), {"captured": ["z"]})
+    assert returned.negated(bound) == []
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int32", "bool"])
+def test_pytorch_runs_one_of_them(dtype: str) -> None:
+    pytest.importorskip("torch")
+    from opera.errors import InvalidTest
+    from opera.libraries.torch import wrap
+
+    found = []
+    for x in returned.negated(amin(dtype)):
+        try:
+            found += wrap.run(x).expected
+        except InvalidTest:
+            continue
+    wanted = ~np.array([True, True]) if dtype == "bool" else -np.array([1, 3], dtype)
+    assert any(isinstance(x, Tensor) and np.array_equal(x.numbers(), wanted) for x in found)
+
+
+@pytest.mark.parametrize(("operator", "dtype"), [("Neg", "float32"), ("Not", "bool")])
+def test_onnx_runs_one_of_them(operator: str, dtype: str) -> None:
+    pytest.importorskip("onnx")
+    from opera.libraries.onnx import library
+
+    data = Operand("input", Tensor.of(np.array([1, 0], dtype)))
+    call = Instance("onnx", "Identity", {}, (data,), ("output",), {"opset": {"": 16}})
+    [made] = [x for x in returned.negated(call) if operator in x.operators]
+    assert isinstance(made, Graph)
+    [_, (last, [value])] = library.steps(made)
+    wanted = ~np.array([True, False]) if dtype == "bool" else -np.float32([1, 0])
+    assert last.operator == operator and isinstance(value, Tensor) and np.array_equal(value.numbers(), wanted)
+
+
+def test_the_sentence_says_where() -> None:
+    seen = Outcome(INCONSISTENT, "infer", "dtype", "wrong", details={"output": "output_0", "expected": "float16"})
+    said = sentence("The ONNX exporter", "torch.amin", seen, ("float16 inputs", RETURNED))
+    assert "torch.amin with float16 inputs where its result is an output of the model" in said
