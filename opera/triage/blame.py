@@ -24,6 +24,7 @@ from opera.compilers import (
     LOWERED,
     MADE,
     OPTIMISATION,
+    OWN,
     SOURCE,
     THREADS,
     Way,
@@ -60,6 +61,7 @@ from opera.triage.part import (
     EXPORTER,
     GONE,
     INPUTS,
+    KERNELS,
     LIBRARY,
     OTHER,
     ROUTE,
@@ -71,10 +73,10 @@ from opera.triage.part import (
 from opera.triage.reproducers import scripts
 from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.sentence import NO_CONSTANT
-from opera.triage.shrink import smaller
+from opera.triage.shrink import simpler, smaller
 
 NOWHERE = Provenance("blame", "", "")
-RULES = 10
+RULES = 11
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
 
 
@@ -115,6 +117,11 @@ def of(known: Iterable[Blame], shown: Verdict) -> Blame | None:
 def others(found: Blame) -> list[Evidence]:
     """Return what other compilers made of the model that was asked about: by these it is told who confirms what is expected."""
     return [row for row in found.evidence if row.kind == OTHER]
+
+
+def kernels(found: Blame | None) -> list[Evidence]:
+    """Return what others give by other kernels of their own that is the same wrong answer."""
+    return [x for x in found.evidence if x.kind == KERNELS and x.remark == ALIKE[0]] if found is not None else []
 
 
 def route(chosen: Choice, laid: Blame | None) -> str:
@@ -314,6 +321,12 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
             for x in usual if len(usual) > 1 else [""]:
                 way = f"{told} {routes.by(x)}" if x else told
                 found.append(Ask(OTHER, way, about.judged(frontend=other_frontend, variant=x, environment=name)))
+        own = compilers.ways(compilers.frontend(document["compiler"], library)) if _special(about) else ()
+        found += (
+            Ask(KERNELS, f"{told}, {x.about}", about.judged(frontend=other_frontend, environment=name, way=x.name))
+            for x in own
+            if x.kind == OWN
+        )
     if not any(x.kind == OTHER for x in found):
         here = others_here(about.frontend)
         found += [Ask(OTHER, told, about.judged(frontend=x.frontend, variant="", environment="")) for told, x in here]
@@ -325,6 +338,12 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
         for program in more
     ]
     return found
+
+
+def _special(about: Subject) -> bool:
+    """Whether NaN or an infinity is given, and values are wrong: kernels of one compiler may take it in several ways."""
+    given = about.program
+    return about.seen.verdict == INCONSISTENT and given is not None and not simpler.finite(smaller.leaves(given))
 
 
 def _read_as(says: str) -> str:

@@ -58,6 +58,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         off: By how much it is off, where that is little more than is tolerated (`triage.failure.slight`), or nothing.
         written: Whether blame lays it on the exporter of what it is given, and another frontend tries that.
         odd: Whether NaN is expected where finite numbers are given.
+        arising: What an operator makes of a NaN or an infinity that arises inside (`lawful.arising`), or nothing.
         limit: The sentence by which the compiler documents that it does not do this, or nothing.
         invalid: Whether the compiler says that its input is not valid, and none of those who were asked runs it as expected.
         refused: By which other routes the compiler says that it does not support what crashes by this one, or nothing.
@@ -78,6 +79,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     dying: str = ""
     alike: str = ""
     odd: bool = False
+    arising: str = ""
     off: str = ""
     written: bool = False
     limit: str = ""
@@ -112,6 +114,8 @@ def doubts(of: Standing) -> Iterator[str]:
         yield f"it is off by {of.off}: it may be closed as rounding"
     if of.odd:
         yield "NaN is expected of finite numbers: check that the documentation defines it"
+    if of.arising:
+        yield f"what is no number arises inside ({of.arising}): check that the documentation says what becomes of it"
     if of.dying:
         yield f"nobody runs its program, and {of.dying} fails on it, too: check by hand that the documentation admits it"
     elif of.invalid:

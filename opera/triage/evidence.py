@@ -19,6 +19,7 @@ from opera.triage.alike import alike, same_answer
 from opera.triage.part import (
     AS_FOUND,
     DREW,
+    KERNELS,
     OTHER,
     ROUTE,
     SEVERAL,
@@ -111,7 +112,8 @@ def _missing(outcome: Outcome) -> bool:
 
 def _silent(tried: Tried, about: Subject) -> bool:
     """Whether a way had nothing to say: what an operator means is not known, no rule is broken, no operator runs by a body, or
-    is wrong by itself, nothing is there to be left out, other numbers were drawn, none or several converters are known.
+    is wrong by itself, other kernels are right, nothing is there to be left out, other numbers were drawn, none or several
+    converters are known.
     """
     if tried.outcome.symptom in UNKNOWN:
         return True
@@ -120,6 +122,7 @@ def _silent(tried: Tried, about: Subject) -> bool:
     unknown = tried.kind == SOURCE and not converter(tried)
     sound = tried.kind == NODE and not is_faulty(tried.outcome)
     sound |= tried.kind == LESS and tried.outcome.symptom == Refusal.__name__
+    sound |= tried.kind == KERNELS and not tried.wrong
     return of_body or drew or unknown or sound or (tried.kind == LAWFUL and not is_unlawful(tried.outcome))
 
 
