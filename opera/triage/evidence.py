@@ -57,12 +57,14 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: As in opera.triage.part.Tried; empty for a second opinion.
+        off: By how much right numbers are off, relatively.
     """
 
     way: str
     shows: str
     remark: str = ""
     kind: str = ""
+    off: float = 0.0
 
     @property
     def right(self) -> bool:
@@ -151,9 +153,8 @@ def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
     named = msgspec.structs.replace(tried, outcome=_named(tried, about))
     if named.right:
         unconfirmed = tried.kind == ROUTE and tried.way.rpartition(" ")[2] in about.unconfirmed
-        return Evidence(
-            tried.way, shows(named.outcome), UNCONFIRMED if unconfirmed else named.outcome.message, tried.kind
-        )
+        remark, off = UNCONFIRMED if unconfirmed else named.outcome.message, named.outcome.details.get("max_rel")
+        return Evidence(tried.way, shows(named.outcome), remark, tried.kind, off if isinstance(off, float) else 0.0)
     if named.wrong:
         remark = ALIKE[0] if same_answer(named.outcome, at_output(now, about.seen)) else OTHERWISE
     else:
