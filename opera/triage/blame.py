@@ -52,7 +52,7 @@ from opera.store.workspace import Workspace
 from opera.triage import route as routes
 from opera.triage.conditions import deciding, peculiar, telling
 from opera.triage.distinct import causes, kinship
-from opera.triage.doubts import spoken_of, stated
+from opera.triage.doubts import spoken_of, stated, undocumented
 from opera.triage.evidence import ALIKE, Evidence, evidence
 from opera.triage.others import here as others_here
 from opera.triage.part import (
@@ -90,6 +90,7 @@ class Blame(msgspec.Struct, frozen=True):
         rules: RULES when it was laid.
         settled: Whether a sentence of the documentation says what is expected.
         spoken_of: Whether one is on the very value of a parameter that decides. Reading them takes the library itself.
+        beyond: Which inputs have a dtype that is not documented of them: `index is uint8, where int64 is documented`.
     """
 
     finding: str
@@ -102,6 +103,7 @@ class Blame(msgspec.Struct, frozen=True):
     rules: int = 0
     settled: bool = False
     spoken_of: bool = False
+    beyond: str = ""
 
     @property
     def gone(self) -> str:
@@ -399,6 +401,7 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     exporter, native = (bool(getattr(frontend, name, False)) for name in ("EXPORTER", "NATIVE"))
     calls = about.program.instances() if about.program is not None else []
     settled, spoken = (len(calls) == 1 and says(calls[0], about.deciding, about.seen) for says in (stated, spoken_of))
+    beyond = undocumented(calls[0]) if len(calls) == 1 else ""
     artefact = compilers.artefact(compiler, library, about.variant)
     verdict, because = decide(
         about.seen, tried, places, exporter=exporter, native=native, drawn=about.drawn, settled=settled,
@@ -407,7 +410,7 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     rows = tuple(evidence(about, tried))
     return Blame(
         about.finding, about.environment, about.test, verdict, because, rows, round(seconds, 3),
-        settled=settled, spoken_of=spoken,
+        settled=settled, spoken_of=spoken, beyond=beyond,
     )  # fmt: skip
 
 

@@ -279,6 +279,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     off=_off(chosen.verdict.outcome),
                     written=laid is not None and laid.verdict == EXPORTER and not exports,
                     odd=_odd(chosen),
+                    beyond="" if laid is None else laid.beyond,
                     arising=lawful.arising(chosen, laid),
                     limit=limit,
                     shown=known.shown.get((chosen.verdict.test, chosen.verdict.environment), (0, 0)),
