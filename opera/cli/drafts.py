@@ -30,11 +30,12 @@ def issue(
     Example: opera issue F3a09c11 --output issue.md
     """
     from opera.report import draft
+    from opera.report.issue import render
     from opera.store.workspace import Workspace
     from opera.triage.known import Known
 
     with Workspace.open(workspace, write=False) as opened:
-        text = draft.render(draft.draft(opened, name, tracker, Known.beside(known)))
+        text = render(draft.draft(opened, name, tracker, Known.beside(known)))
     if output is None:
         typer.echo(text, nl=False)
     else:

@@ -46,6 +46,9 @@ _LIKE = re.compile(
 )
 _CHANNELS = re.compile(r"\bN\s*(?:x|,)\s*C\b.*\bchannels?\b", re.S)
 """A stated layout: `(N x C x H x W), where N is the batch size, C is the number of channels`."""
+_KINDS = re.compile(r"^\((?:(?:Int|Long|Bool)Tensor(?: or |\)))+")
+"""Of which dtypes PyTorch says that a tensor is: `(IntTensor or LongTensor)`."""
+KINDS = {"IntTensor": "int32", "LongTensor": "int64", "BoolTensor": "bool"}
 _CONDITION = re.compile(r"^(?:for|if|when|in) [^,]*,", re.I)
 """What a sentence says of other cases than all."""
 
@@ -59,6 +62,7 @@ class Bound(msgspec.Struct, frozen=True, omit_defaults=True):
         like: Name of the input whose shape it has, or (`rank_alone`) whose rank.
         range: Where its values lie (opera.libraries.ranges).
         channels: Its axis of channels, 0 where none is stated: the first is the batch.
+        dtypes: Those that it may have, empty where none is stated.
     """
 
     ranks: tuple[int, ...] = ()
@@ -69,6 +73,7 @@ class Bound(msgspec.Struct, frozen=True, omit_defaults=True):
     rank_alone: bool = False
     range: Range | None = None
     channels: int = 0
+    dtypes: tuple[str, ...] = ()
 
 
 Bounds: TypeAlias = Mapping[str, Mapping[str, Bound]]
@@ -109,9 +114,10 @@ def _bound(text: str, name: str, names: Iterable[str]) -> Bound:
             like = _named(found[2], name, names)
             alone = found[1].lower() == "rank"
     channels = int(_CHANNELS.search(text) is not None)
-    return Bound(
-        tuple(sorted(ranks)) if not least_rank else (), least_rank, least, count, like, alone, channels=channels
-    )
+    kinds = found[0] if (found := _KINDS.match(text)) else ""
+    dtypes = tuple(dtype for kind, dtype in KINDS.items() if kind in kinds)
+    stated = tuple(sorted(ranks)) if not least_rank else ()
+    return Bound(stated, least_rank, least, count, like, alone, channels=channels, dtypes=dtypes)
 
 
 def _number(found: re.Match[str] | None) -> int:
@@ -144,6 +150,8 @@ def _beyond(bound: Bound, value: Value, given: Mapping[str, Value]) -> Iterator[
         yield "count"
     if not isinstance(value, Tensor | RandomTensor):
         return
+    if bound.dtypes and value.dtype not in bound.dtypes:
+        yield "dtypes"
     shape, other = value.shape, given.get(bound.like)
     if bound.ranks and len(shape) not in bound.ranks:
         yield "ranks"

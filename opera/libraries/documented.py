@@ -384,9 +384,18 @@ def argument(docstring: str, name: str) -> str:
 
 
 def described(call: Instance, docstring: str) -> dict[str, str]:
-    """Return the name of an input or parameter of a call → what a docstring says of it; others are left out."""
-    found = {name: argument(docstring, name) for name in (*(x.name for x in call.inputs), *call.params)}
+    """Return the name of an input or parameter of a call → what a docstring says of it, after the kind of tensor that
+    it is, where that says its dtype (`index (LongTensor): …`); others are left out.
+    """
+    names = [*(x.name for x in call.inputs), *call.params]
+    found = {name: " ".join(filter(None, (_kind(docstring, name), argument(docstring, name)))) for name in names}
     return {name: text for name, text in found.items() if text}
+
+
+def _kind(docstring: str, name: str) -> str:
+    """Return `(LongTensor)` where a docstring says so of a parameter, of several kinds all; else nothing."""
+    found = re.search(rf"(?m)^\s+{re.escape(name)} (\((?:\w+Tensor(?: or )?)+)(?:, optional)?\)\s*:", docstring)
+    return f"{found[1]})" if found else ""
 
 
 def of_docstring(call: Instance, docstring: str, parameters: list[str], address: str, wrong: Wrong) -> list[Quote]:

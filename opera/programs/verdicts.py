@@ -116,6 +116,10 @@ class Margin(msgspec.Struct, frozen=True, array_like=True):
     corners: list[tuple[float, float]]
 
 
+WORKER = "opera.run.worker:"
+"""How the frame begins that calls a compiler."""
+
+
 class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one execution showed, before any rule was applied to it. `opera.run.judge` concludes from it.
 
@@ -134,6 +138,11 @@ class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
     identical: bool | None = None
     margins: tuple[Margin, ...] = ()
     hooks: dict[str, str] = {}
+
+    @property
+    def whole(self) -> bool:
+        """Whether all frames below opera's are there, for one of its own that calls a compiler is."""
+        return any(x.startswith(WORKER) for x in self.frames)
 
 
 class Outcome(msgspec.Struct, frozen=True):

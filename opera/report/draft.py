@@ -34,9 +34,11 @@ from opera.programs.verdicts import (
     UNSUPPORTED,
     Outcome,
 )
-from opera.report import markup, quoting, running, searching, trackers
+from opera.report import quoting, running, searching, trackers
+from opera.report.issue import Draft
 from opera.report.others import others
 from opera.report.page import Page, page
+from opera.sources import makes
 from opera.store import families, instances, tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
@@ -50,6 +52,7 @@ from opera.triage.known import Entry, Known
 from opera.triage.reproducers import brief, reproducer, scripts
 from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.reproducers.scripts import Trial
+from opera.triage.sentence import brief as named_briefly
 from opera.triage.sentence import cut, listed, said, title
 
 COMMON = frozenset(("float32", "int64", "bool"))
@@ -70,12 +73,6 @@ UNTOLD = frozenset(("constants", "oldest-opset"))
 """Variants that give it the library's own model: of some, tensors that are fed else are constants."""
 TOLERANCE = "rtol {rtol:g} and atol {atol:g} are allowed: opera's tolerance for the dtype, or the test's own if larger"
 """What is said of a number that is off by little, for which nobody found others that are off by more."""
-MAKERS = {
-    "docter": "inputs that the documentation's constraints admit (DocTer)",
-    "deeprel": "inputs of related operators (DeepREL)",
-    "sionnx": "models generated from the operators' specification (Sionnx)",
-}
-"""Source that generates → what it makes, in words."""
 WIDE = 160
 """Characters of a line of a model that is told beside the script's, at most."""
 TITLE = 160
@@ -86,68 +83,6 @@ LISTED, NAME = 3, 80
 """Tests that are named, and characters of a name."""
 TRAINS = frozenset(("training", "train", "call.training"))
 """Parameters by which a call trains."""
-
-
-class Draft(msgspec.Struct, frozen=True):
-    """What a template is filled with; texts may hold a compiler's words, and are escaped there.
-
-    Attributes:
-        title, sentence: One line each.
-        not_to_file: Why it should not be filed as it stands; empty where nothing speaks against it.
-        library: Whose tests they are; `framework`: what the model is of that the script shows.
-        shows: What the member shows.
-        expected, actual: Lines; `says`: what the compiler says of a crash.
-        script: The script; `folded` where it is long, `exit_codes` where it is the reproducer.
-        passing: The program most like that of the script that passes, call by call.
-        log: What it printed of the failure.
-        reduced: Whether it is of a reduction; `origin` the test that it was made of, `whose` what made that, if not people.
-        quotes: Of the documentation.
-        others: What other compilers do with the same model.
-        versions: Name → version, the compiler's first; `system`: operating system and Python; `opset`: of the model.
-        exporter: Whether it is an exporter that is under test.
-        blame: Which part is wrong, with what says so.
-        members: How many tests fail alike, and names of some.
-        claimed: What the compiler declares to support against its own refusal.
-        search: Where the tracker is searched for it, before it is filed.
-        reference: Whose the expected outputs are; `since`: since which release it fails, where that was asked.
-    """
-
-    finding: str
-    tracker: str
-    form: str
-    title: str
-    sentence: str
-    library: str
-    frontend: str
-    shows: Outcome
-    not_to_file: tuple[str, ...] = ()
-    expected: tuple[str, ...] = ()
-    actual: tuple[str, ...] = ()
-    says: str = ""
-    model: tuple[str, ...] = ()
-    passing: tuple[str, ...] = ()
-    script: str = ""
-    folded: bool = False
-    exit_codes: bool = False
-    log: str = ""
-    reduced: bool = False
-    origin: str = ""
-    whose: str = ""
-    file: str = ""
-    quotes: tuple[Quote, ...] = ()
-    others: tuple[str, ...] = ()
-    versions: dict[str, str] = {}
-    system: str = ""
-    opset: str = ""
-    exporter: bool = False
-    blame: str = ""
-    members: int = 1
-    named: tuple[str, ...] = ()
-    claimed: str = ""
-    reference: str = ""
-    since: str = ""
-    framework: str = ""
-    search: str = ""
 
 
 def draft(workspace: Workspace, name: str, tracker: str = "", issues: Known | None = None) -> Draft:
@@ -192,7 +127,9 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         alike=alike(shown, of, tests.origins(workspace, {x.test for x in of})),
         incidental=shown.incidental,
     )
-    begins = trackers.named(wanted).title if runtime or body else trackers.prefix(wanted, frontend)
+    begins = (
+        trackers.named(wanted).title if runtime or body else trackers.prefix(wanted, frontend, shown.verdict.variant)
+    )
     begins += f"{body} {'behind' if runtime else 'of'} " if body else ""
     environment = scripts.environment(workspace, shown)
     script, trial, short = running.script(workspace, finding, chosen, body=bool(body))
@@ -238,6 +175,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         system=_system(environment),
         opset=_opset(program, script),
         exporter=exporter,
+        siblings=_siblings(told, program),
         blame="" if NEWER in finding.tags else _laid(told),
         members=len(finding.members),
         named=tuple(_named(names)) if len(names) > 1 else (),
@@ -421,7 +359,14 @@ def _whose(seen: Sequence[Provenance]) -> str:
     sources = [x.source for x in seen]
     if not sources or families.TESTS in map(families.family, sources):
         return ""
-    return MAKERS.get(sources[0], f"inputs that {sources[0]} made")
+    return makes(sources[0]) or f"inputs that {sources[0]} made"
+
+
+def _siblings(told: Page, program: Program) -> str:
+    """Return the other operators of which findings of the workspace say the same."""
+    names = dict.fromkeys(named_briefly(operator) for _, operator in told.twins)
+    own = named_briefly(program.operator)
+    return listed([x for x in names if x != own])
 
 
 def _opset(program: Program, script: str) -> str:
@@ -530,16 +475,3 @@ def _why(seen: Iterable[Verdict]) -> str:
         }
         parts.append(f"{x.frontend}: {meaning.get(outcome.verdict, outcome.verdict)}{f' ({detail})' if detail else ''}")
     return "; ".join(dict.fromkeys(parts))
-
-
-# ---------------------------------------------------------------------- Markdown
-
-
-def render(found: Draft) -> str:
-    """Return a draft as Markdown."""
-    environment = brief.environment()
-    environment.filters |= {"code": markup.code, "block": markup.block, "plain": markup.plain, "prose": markup.prose}
-    text = environment.get_template(
-        f"issues/{trackers.trackers()[found.tracker].template or found.tracker}.md.j2"
-    ).render(x=found)
-    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"

@@ -38,7 +38,8 @@ def others(told: Page, outcome: Outcome) -> list[str]:
         elif row.shows.startswith(CRASH) and not row.remark:  # of its own bugs, or its limits
             failing.append(who)
         elif does and not (drawn(outcome) and row.shows.startswith(INCONSISTENT)):
-            note = f" ({row.remark})" if row.remark else ""
+            near = f"off by {row.off:.2g} at most, relatively" if row.off and outcome.symptom == "value" else ""
+            note = f" ({row.remark or near})" if row.remark or near else ""
             apart = row.remark == OTHERWISE and row.shows.startswith(INCONSISTENT)  # it is not wrong in the same way
             found.append(f"{who} gives {OTHERWISE}" if apart else f"{who} {does}{note}")
     if failing:

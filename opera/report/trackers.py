@@ -16,6 +16,8 @@ from opera.triage.reproducers import reproducer
 
 TITLES = {"onnx": "ONNX", "torch": "PyTorch", "keras": "Keras"}
 """Library → what it is called in prose."""
+FILES = {"onnx": "ONNX", "tflite": "TFLite"}
+"""Artefact that is a file which compilers import → what its importer is called."""
 
 
 class Tracker(msgspec.Struct, frozen=True):
@@ -78,15 +80,19 @@ def named(name: str) -> Tracker:
     return trackers()[name]
 
 
-def prefix(name: str, frontend: str) -> str:
-    """Return what titles begin with: the tracker's own word, and which frontend of several, or which exporter."""
+def prefix(name: str, frontend: str, variant: str = "") -> str:
+    """Return what titles begin with: the tracker's own word, and which frontend of several, or which exporter.
+
+    Of a file that is given it is the file's, whatever library it was made of: it is that importer's readers who see it.
+    """
     tracker, (compiler, _, library) = named(name), frontend.rpartition("-")
     if tracker.packages:  # of one exporter alone
         return tracker.title
     if library in tracker.libraries:
         return f"{tracker.title}[{compilers.title(compiler).removeprefix('The ')}] "
     several = len(compilers.get(compiler).FRONTENDS) > 1
-    return tracker.title + (f"[{TITLES.get(library, library)}] " if several else "")
+    given = FILES.get(compilers.artefact(compiler, library, variant), TITLES.get(library, library))
+    return tracker.title + (f"[{given}] " if several else "")
 
 
 def called(name: str, version: str) -> str:

@@ -9,6 +9,7 @@ Sources other than test suites are named in the entry-point group `opera.sources
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -216,6 +217,7 @@ class Source(Protocol):
     """What an entry point names: a function whose keyword-only parameters are the source's own options.
 
     Each is annotated with a type (bool, int, float, str), `msgspec.Meta(description=...)`, bounds if any, and has a default.
+    Its module says as `MAKES` what it makes, in words, if it does not run what people wrote.
     """
 
     def __call__(self, request: Request, **options: Any) -> Extractions:
@@ -237,6 +239,13 @@ class Option(msgspec.Struct, frozen=True):
 def get(name: str) -> Source:
     """Import a source. Raises UsageError for an unknown name."""
     return cast(Source, plugins.load(GROUP, "migration source", name))
+
+
+def makes(name: str) -> str:
+    """Return what a source makes, in words; empty of what is none here, and of one that does not say."""
+    if name not in plugins.registered(GROUP):
+        return ""
+    return str(getattr(sys.modules[get(name).__module__], "MAKES", ""))
 
 
 def options(source: Source) -> list[Option]:

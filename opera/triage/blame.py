@@ -25,6 +25,7 @@ from opera.compilers import (
     MADE,
     NEWEST,
     OPTIMISATION,
+    OWN,
     SOURCE,
     UNSET,
     Way,
@@ -52,7 +53,7 @@ from opera.store.workspace import Workspace
 from opera.triage import route as routes
 from opera.triage.conditions import deciding, peculiar, telling
 from opera.triage.distinct import causes, kinship
-from opera.triage.doubts import spoken_of, stated
+from opera.triage.doubts import spoken_of, stated, undocumented
 from opera.triage.evidence import ALIKE, Evidence, evidence
 from opera.triage.others import here as others_here
 from opera.triage.part import (
@@ -61,6 +62,7 @@ from opera.triage.part import (
     EXPORTER,
     GONE,
     INPUTS,
+    KERNELS,
     LIBRARY,
     OTHER,
     ROUTE,
@@ -72,10 +74,10 @@ from opera.triage.part import (
 from opera.triage.reproducers import scripts
 from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.sentence import NO_CONSTANT
-from opera.triage.shrink import smaller
+from opera.triage.shrink import simpler, smaller
 
 NOWHERE = Provenance("blame", "", "")
-RULES = 10
+RULES = 11
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
 
 
@@ -89,6 +91,7 @@ class Blame(msgspec.Struct, frozen=True):
         rules: RULES when it was laid.
         settled: Whether a sentence of the documentation says what is expected.
         spoken_of: Whether one is on the very value of a parameter that decides. Reading them takes the library itself.
+        beyond: Which inputs have a dtype that is not documented of them: `index is uint8, where int64 is documented`.
     """
 
     finding: str
@@ -101,6 +104,7 @@ class Blame(msgspec.Struct, frozen=True):
     rules: int = 0
     settled: bool = False
     spoken_of: bool = False
+    beyond: str = ""
 
     @property
     def gone(self) -> str:
@@ -116,6 +120,11 @@ def of(known: Iterable[Blame], shown: Verdict) -> Blame | None:
 def others(found: Blame) -> list[Evidence]:
     """Return what other compilers made of the model that was asked about: by these it is told who confirms what is expected."""
     return [row for row in found.evidence if row.kind == OTHER]
+
+
+def kernels(found: Blame | None) -> list[Evidence]:
+    """Return what others give by other kernels of their own that is the same wrong answer."""
+    return [x for x in found.evidence if x.kind == KERNELS and x.remark == ALIKE[0]] if found is not None else []
 
 
 def route(chosen: Choice, laid: Blame | None) -> str:
@@ -315,6 +324,12 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
             for x in usual if len(usual) > 1 else [""]:
                 way = f"{told} {routes.by(x)}" if x else told
                 found.append(Ask(OTHER, way, about.judged(frontend=other_frontend, variant=x, environment=name)))
+        own = compilers.ways(compilers.frontend(document["compiler"], library)) if _special(about) else ()
+        found += (
+            Ask(KERNELS, f"{told}, {x.about}", about.judged(frontend=other_frontend, environment=name, way=x.name))
+            for x in own
+            if x.kind == OWN
+        )
     if not any(x.kind == OTHER for x in found):
         here = others_here(about.frontend)
         found += [Ask(OTHER, told, about.judged(frontend=x.frontend, variant="", environment="")) for told, x in here]
@@ -326,6 +341,12 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
         for program in more
     ]
     return found
+
+
+def _special(about: Subject) -> bool:
+    """Whether NaN or an infinity is given, and values are wrong: kernels of one compiler may take it in several ways."""
+    given = about.program
+    return about.seen.verdict == INCONSISTENT and given is not None and not simpler.finite(smaller.leaves(given))
 
 
 def _read_as(says: str) -> str:
@@ -381,6 +402,7 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     exporter, native = (bool(getattr(frontend, name, False)) for name in ("EXPORTER", "NATIVE"))
     calls = about.program.instances() if about.program is not None else []
     settled, spoken = (len(calls) == 1 and says(calls[0], about.deciding, about.seen) for says in (stated, spoken_of))
+    beyond = undocumented(calls[0]) if len(calls) == 1 else ""
     artefact = compilers.artefact(compiler, library, about.variant)
     verdict, because = decide(
         about.seen, tried, places, exporter=exporter, native=native, drawn=about.drawn, settled=settled,
@@ -389,7 +411,7 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     rows = tuple(evidence(about, tried))
     return Blame(
         about.finding, about.environment, about.test, verdict, because, rows, round(seconds, 3),
-        settled=settled, spoken_of=spoken,
+        settled=settled, spoken_of=spoken, beyond=beyond,
     )  # fmt: skip
 
 

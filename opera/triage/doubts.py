@@ -13,6 +13,7 @@ import msgspec
 
 from opera import libraries
 from opera.compilers.limits import limits
+from opera.libraries import bounds
 from opera.libraries.documented import Quote, Wrong
 from opera.oracle.screens import SINGLE_REFERENCE, UNSCREENED
 from opera.programs.program import Instance, Program
@@ -21,7 +22,7 @@ from opera.store.rows import Verdict
 from opera.triage.conditions import dtypes
 from opera.triage.conditions.deciding import named
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import READS_AS_REFUSAL
+from opera.triage.sentence import READS_AS_REFUSAL, listed
 from opera.triage.shrink import smaller
 
 EXCEPTIONS = 4
@@ -58,6 +59,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         off: By how much it is off, where that is little more than is tolerated (`triage.failure.slight`), or nothing.
         written: Whether blame lays it on the exporter of what it is given, and another frontend tries that.
         odd: Whether NaN is expected where finite numbers are given.
+        beyond: Which inputs of its program have a dtype that is not documented of them (`undocumented`), or nothing.
+        arising: What an operator makes of a NaN or an infinity that arises inside (`lawful.arising`), or nothing.
         limit: The sentence by which the compiler documents that it does not do this, or nothing.
         invalid: Whether the compiler says that its input is not valid, and none of those who were asked runs it as expected.
         refused: By which other routes the compiler says that it does not support what crashes by this one, or nothing.
@@ -78,6 +81,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     dying: str = ""
     alike: str = ""
     odd: bool = False
+    arising: str = ""
+    beyond: str = ""
     off: str = ""
     written: bool = False
     limit: str = ""
@@ -112,6 +117,10 @@ def doubts(of: Standing) -> Iterator[str]:
         yield f"it is off by {of.off}: it may be closed as rounding"
     if of.odd:
         yield "NaN is expected of finite numbers: check that the documentation defines it"
+    if of.beyond:
+        yield f"its program is not one that the documentation admits: {of.beyond}"
+    if of.arising:
+        yield f"what is no number arises inside ({of.arising}): check that the documentation says what becomes of it"
     if of.dying:
         yield f"nobody runs its program, and {of.dying} fails on it, too: check by hand that the documentation admits it"
     elif of.invalid:
@@ -208,6 +217,25 @@ def stated(call: Instance, deciding: Iterable[str], outcome: Outcome) -> bool:
 def spoken_of(call: Instance, deciding: Iterable[str], outcome: Outcome) -> bool:
     """Whether documentation has a sentence on the very value of a parameter that decides."""
     return any(x.exact for x in _quoted(call, deciding, outcome))
+
+
+def undocumented(call: Instance) -> str:
+    """Say which inputs of a call have a dtype that its documentation does not state of them; nothing where the library is not
+    here to ask. A library may take any dtype of what is empty, and no compiler need.
+    """
+    library: Any = libraries.get(call.library)
+    try:
+        texts = library.described(call) if hasattr(library, "described") else {}
+    except ImportError:
+        return ""
+    said = {call.operator: bounds.read(texts)}
+    held = {x.name: x.value for x in call.inputs}
+    names = sorted(name for _, name, which in bounds.broken(said, call) if which == "dtypes")
+    return listed([
+        f"{name} is {getattr(held[name], 'dtype', '?')}, where {' or '.join(said[call.operator][name].dtypes)} is documented"
+        for name in names
+        if name in held
+    ])  # fmt: skip
 
 
 def _quoted(call: Instance, deciding: Iterable[str], outcome: Outcome) -> Sequence[Quote]:

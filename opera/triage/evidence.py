@@ -19,6 +19,7 @@ from opera.triage.alike import alike, same_answer
 from opera.triage.part import (
     AS_FOUND,
     DREW,
+    KERNELS,
     OTHER,
     ROUTE,
     SEVERAL,
@@ -56,12 +57,14 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: As in opera.triage.part.Tried; empty for a second opinion.
+        off: By how much right numbers are off, relatively.
     """
 
     way: str
     shows: str
     remark: str = ""
     kind: str = ""
+    off: float = 0.0
 
     @property
     def right(self) -> bool:
@@ -111,7 +114,8 @@ def _missing(outcome: Outcome) -> bool:
 
 def _silent(tried: Tried, about: Subject) -> bool:
     """Whether a way had nothing to say: what an operator means is not known, no rule is broken, no operator runs by a body, or
-    is wrong by itself, nothing is there to be left out, other numbers were drawn, none or several converters are known.
+    is wrong by itself, other kernels are right, nothing is there to be left out, other numbers were drawn, none or several
+    converters are known.
     """
     if tried.outcome.symptom in UNKNOWN:
         return True
@@ -120,6 +124,7 @@ def _silent(tried: Tried, about: Subject) -> bool:
     unknown = tried.kind == SOURCE and not converter(tried)
     sound = tried.kind == NODE and not is_faulty(tried.outcome)
     sound |= tried.kind == LESS and tried.outcome.symptom == Refusal.__name__
+    sound |= tried.kind == KERNELS and not tried.wrong
     return of_body or drew or unknown or sound or (tried.kind == LAWFUL and not is_unlawful(tried.outcome))
 
 
@@ -148,9 +153,8 @@ def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
     named = msgspec.structs.replace(tried, outcome=_named(tried, about))
     if named.right:
         unconfirmed = tried.kind == ROUTE and tried.way.rpartition(" ")[2] in about.unconfirmed
-        return Evidence(
-            tried.way, shows(named.outcome), UNCONFIRMED if unconfirmed else named.outcome.message, tried.kind
-        )
+        remark, off = UNCONFIRMED if unconfirmed else named.outcome.message, named.outcome.details.get("max_rel")
+        return Evidence(tried.way, shows(named.outcome), remark, tried.kind, off if isinstance(off, float) else 0.0)
     if named.wrong:
         remark = ALIKE[0] if same_answer(named.outcome, at_output(now, about.seen)) else OTHERWISE
     else:

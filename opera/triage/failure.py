@@ -104,6 +104,16 @@ def misvalued(one: Outcome, other: Outcome) -> bool:
     return all(told) and not drawn and not other.details.get("not_finite") and severity(other) >= GROSS
 
 
+def loses(one: Outcome, other: Outcome) -> bool:
+    """Whether one gives wrong numbers where finite ones are expected, and the other a number where none is expected, or none
+    where one is: what is no number arose inside of the one, and need not be lost to show.
+    """
+    told = one.verdict == INCONSISTENT and one.symptom in NUMBERS and _finite(one) and "drawn" not in one.details
+    return (
+        told and (other.verdict, other.symptom) == (INCONSISTENT, "nan-mask") and bool(other.details.get("not_finite"))
+    )
+
+
 def same_words(one: Outcome, other: Outcome) -> bool:
     """Whether most words of two messages are the same, dtypes and numbers left out."""
     own, others = words(one.message), words(other.message)

@@ -9,14 +9,13 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from opera import compilers
 from opera.errors import CorpusError
 from opera.oracle import location
 from opera.oracle.screens import AGREEING, SINGLE_REFERENCE, UNSCREENED
 from opera.programs.program import JOINED, Program, operators_of, parse
-from opera.programs.values import Message, Tensor
+from opera.programs.values import Message
 from opera.programs.verdicts import INCONSISTENT, NEWER, PASS, UNSTABLE, Outcome
 from opera.run.aftermath import POISONS
 from opera.store import examined, tests, verdicts
@@ -280,6 +279,8 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     off=_off(chosen.verdict.outcome),
                     written=laid is not None and laid.verdict == EXPORTER and not exports,
                     odd=_odd(chosen),
+                    beyond="" if laid is None else laid.beyond,
+                    arising=lawful.arising(chosen, laid),
                     limit=limit,
                     shown=known.shown.get((chosen.verdict.test, chosen.verdict.environment), (0, 0)),
                     invalid=lawful.invalid(chosen, laid),
@@ -317,16 +318,18 @@ def _unwitnessed(chosen: Choice) -> bool:
 
 
 def _alike(chosen: Choice, laid: Blame | None) -> str:
-    """Return who gives the same wrong answer, where no more give the expected one.
+    """Return who gives the same wrong answer, where no more give the expected one: who gives both, by kernels of one or the
+    other kind, does not count for it.
 
     Nothing where the library is wrong, nor where one does give it and a sentence speaks of the very value that decides.
     """
     if laid is None or laid.verdict == LIBRARY or chosen.verdict.outcome.verdict != INCONSISTENT or laid.settled:
         return ""
     rows = blame.others(laid)
-    same = dict.fromkeys(x.way.split(" ")[0] for x in rows if x.remark == ALIKE[0])
+    both = {x.way.split(" ")[0]: x.way for x in blame.kernels(laid)}
+    same = dict.fromkeys([*(x.way.split(" ")[0] for x in rows if x.remark == ALIKE[0]), *both.values()])
     agreeing = re.findall(r"[\w-]+", str(chosen.verdict.outcome.details.get(AGREEING) or ""))
-    right = {x.way.split(" ")[0] for x in rows if x.right}.union(agreeing)
+    right = {x.way.split(" ")[0] for x in rows if x.right}.union(agreeing) - both.keys()
     read = right and chosen.firm and laid.spoken_of
     return listed(list(same)) if same and len(right) <= len(same) and not read else ""
 
@@ -340,9 +343,8 @@ def _off(outcome: Outcome) -> str:
 def _odd(chosen: Choice) -> bool:
     """Whether NaN is expected of a reduced program that is given finite numbers alone."""
     of = chosen.reduction
-    held = [x for x in smaller.leaves(of.program().program) if isinstance(x, Tensor)] if of is not None else []
-    finite = all(np.isfinite(simpler.numbers(x)).all() for x in held if x.dtype not in ("string", "bool"))
-    return of is not None and finite and chosen.verdict.outcome.details.get("expected") == "nan"
+    finite = of is not None and simpler.finite(smaller.leaves(of.program().program))
+    return finite and chosen.verdict.outcome.details.get("expected") == "nan"
 
 
 def _dtypes(chosen: Choice) -> frozenset[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from opera import libraries
+from opera.compilers import NODE
 from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, REFUSED, UNSTABLE, UNSUPPORTED
 from opera.triage import blame, others
 from opera.triage import route as routes
@@ -13,7 +15,10 @@ from opera.triage.conditions import deciding
 from opera.triage.part import ROUTE, listed
 from opera.triage.reproducers.choice import Choice
 from opera.triage.sentence import reads_as_invalid
+from opera.triage.shrink import simpler, smaller
 
+NO_NUMBER = re.compile(r"\bnot (?:nan|-?inf)\b")
+"""How it is told that an operator by itself gives something else than what is no number."""
 WRONG = (CRASH, ABORT, REFUSED, INCONSISTENT)
 
 
@@ -73,6 +78,16 @@ def by_route(chosen: Choice, laid: Blame | None) -> bool:
     """
     asked = laid.evidence if laid is not None and chosen.verdict.variant in routes.OWN else ()
     return any(x.kind == ROUTE and x.right and not x.lucky and x.way.rpartition(" ")[2] in routes.OWN for x in asked)
+
+
+def arising(chosen: Choice, laid: Blame | None) -> str:
+    """Return what an operator inside is told to make of a NaN or an infinity, where what is shown is given finite numbers
+    alone, and finite ones are expected of it: whoever drops what is no number does so of what arises between two operators.
+    """
+    of, outcome = chosen.reduction, chosen.verdict.outcome
+    finite = of is not None and simpler.finite(smaller.leaves(of.program().program))
+    asked = laid.evidence if laid is not None and finite and outcome.details.get("not_finite") is False else ()
+    return next((x.remark for x in asked if x.kind == NODE and NO_NUMBER.search(x.remark)), "")
 
 
 def _library(chosen: Choice) -> str:

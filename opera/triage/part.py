@@ -63,6 +63,8 @@ EXPORTER, LIBRARY, UNKNOWN = "exporter", "library", "unknown"
 AS_FOUND, ROUTE, OTHER, WITHOUT = "as found", "route", "other compiler", "without"
 SEVERAL = "several"
 """A ROUTE or OTHER, of a program of several elements beside one that hides what these tell."""
+KERNELS = "other kernels"
+"""An OTHER, by other kernels of its own (OWN): what these take otherwise is settled by nobody."""
 CONSTANTS, INPUTS = "constants", "inputs"
 """Shapes, axes and the like as constants where they were inputs when it failed; and the other way round."""
 

@@ -107,6 +107,8 @@ LONG = re.compile(r"\([^()]{24,}\)|\[[^\[\]]{24,}\]")
 """What stands in brackets, and is too long for a title."""
 NUMBERED = re.compile(r"\s*Node number \d+ \((\w+)\) (failed to \w+)\.?")
 """Which node of a file an interpreter of TensorFlow Lite gives up at."""
+DETAILS = re.compile(r"\nDetails:\n(?:[^\n]*:\n)*(?=[^\n]*\w)")
+"""Before what is wrong with an operator that OpenVINO names by its type and name."""
 RAISED = re.compile(r"^(?:[\w.+-]+/)+[\w.+-]+\.\w+:\d+:? (?=\S)")
 """File and line in which native code raised, before its words."""
 SHORT = 90
@@ -232,7 +234,9 @@ def _what(
     named = operator.partition("(")[0].strip()  # what it is given may stand there
     own = {bare(x) for x in named.split(JOINED)}
     others = list({bare(x): x for x in reversed(alike) if bare(x) not in own}.values())[::-1]
-    also = f"{', '.join(others[:NAMED])}{', …' if len(others) > NAMED else ''} alike" if others else ""
+    also = f"also {', '.join(others[:NAMED])}{', …' if len(others) > NAMED else ''}" if others else ""
+    if most is not None and len(route) > ROUTE:
+        route = route.partition(";")[0]
     place = ", ".join(filter(None, (_inner(named, outcome.conversion_function), route)))
     notes = "; ".join(filter(None, (place, also)))
     return f"{brief(operator)}{_decided(told, most)}{f' ({notes})' if notes else ''}"
@@ -318,9 +322,10 @@ def _drawn_of(outcome: Outcome, what: str) -> str:
 def _begins(outcome: Outcome) -> str:
     """Return the first sentence of what a crash says, shortened at a word: of several lines the first that says something.
 
-    Which node of a file it is about, by its number, is nothing for a title, nor in which line of which file it is raised.
+    Which node of a file it is about, by its number, is nothing for a title, nor in which line of which file it is raised, nor
+    which operator it is, where details follow.
     """
-    outcome = _of(outcome, _unnumbered(_words(outcome)))
+    outcome = _of(outcome, DETAILS.split(_unnumbered(_words(outcome)))[-1])
     text = said(outcome, LENGTH)
     if len(text) <= SHORT + FEW:
         return text.rstrip(".")

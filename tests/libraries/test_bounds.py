@@ -144,3 +144,22 @@ def test_what_an_axis_may_be_is_told_by_the_rank_of_an_input() -> None:
     for axis in range(-3, 3):
         made = msgspec.structs.replace(program, params={"axis": axis})
         assert (bounds.broken(stated, made) == frozenset()) == (-2 <= axis < 2)
+
+
+def test_the_dtype_that_pytorch_states_of_an_index_binds() -> None:
+    torch = pytest.importorskip("torch")
+    from opera.libraries.torch import calls, library
+    from opera.triage.doubts import undocumented
+
+    def gathered(dtype: str) -> Instance:
+        index = torch.zeros((0, 1), dtype=getattr(torch, dtype))
+        return calls.instance("torch.gather", (torch.ones(2, 2), 0, index), {})
+
+    said = {"torch.gather": bounds.read(library.described(gathered("int64")))}
+    assert said["torch.gather"]["index"].dtypes == ("int64",)
+    assert not bounds.broken(said, gathered("int64"))
+    assert bounds.broken(said, gathered("uint8")) == {("torch.gather", "index", "dtypes")}
+    assert undocumented(gathered("uint8")) == "index is uint8, where int64 is documented"
+    assert not undocumented(gathered("int64"))
+    chosen = calls.instance("torch.index_select", (torch.ones(2), 0, torch.zeros(1, dtype=torch.int32)), {})
+    assert not undocumented(chosen), "it is an IntTensor or a LongTensor"

@@ -21,8 +21,8 @@ from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import ABORT, CRASH, DISPUTED, INCONSISTENT, NEWER, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.report import draft as stage
-from opera.report import others, running, searching, terminal, trackers
-from opera.report.draft import Draft
+from opera.report import issue, others, running, searching, terminal, trackers
+from opera.report.issue import Draft
 from opera.report.page import page
 from opera.report.summary import summarise
 from opera.store import verdicts as stored
@@ -64,7 +64,7 @@ def sections(text: str) -> str:
 def test_a_finding_becomes_an_issue_whose_script_fails_as_pasted(workspace, tmp_path):
     drafted(workspace)
     found = stage.draft(workspace, "F0123")
-    text = stage.render(found)
+    text = issue.render(found)
     assert found.tracker == "onnxruntime"
     assert [x.partition(":")[0] for x in found.not_to_file] == ["it is not reduced"]
     assert found.title == "Add: wrong value, C[1] is 22 instead of 23"
@@ -97,7 +97,7 @@ def test_what_should_not_be_filed_says_so_and_why(workspace):
         "newer opset",
     ):
         assert why in told, why
-    assert "**Not to be filed as it stands**" in stage.render(found)
+    assert "**Not to be filed as it stands**" in issue.render(found)
 
 
 def test_what_another_compiler_settles_is_not_held_back_and_what_is_newer_is_whoever_is_wrong(workspace):
@@ -134,6 +134,9 @@ def test_who_confirms_is_told_of_the_model_that_is_shown_and_alike_everywhere(wo
         assert [others.CONFIRMS in x for x in others.others(shown, seen)] == [not held]
         drawn = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "x", "why": "y"})
         assert not any("wrong" in x for x in others.others(shown, drawn)), "who draws other numbers is not wrong"
+    near = msgspec.structs.replace(shown, asked=(Evidence("tvm 0.27.0", "passes", "", "other compiler", 1.5e-7),))
+    assert others.others(near, seen) == ["TVM 0.27.0 gives the expected outputs (off by 1.5e-07 at most, relatively)"]
+    assert others.others(near, Outcome(CRASH, "load")) == ["TVM 0.27.0 gives the expected outputs"]
     assert "no other implementation" in " ".join(stage.draft(workspace, FINDING).not_to_file)
 
 
@@ -150,6 +153,15 @@ def test_what_another_showed_by_its_variants_is_told_once_if_it_is_the_same(work
         elsewhere = {f"openvino-torch 2, {name}": text for name, text in by.items()}
         seen = Outcome(INCONSISTENT, "infer", "value")
         assert others.others(msgspec.structs.replace(shown, elsewhere=elsewhere, asked=(), blame=None), seen) == told
+
+
+def test_operators_of_findings_that_say_the_same_are_named_once(workspace):
+    drafted(workspace)
+    told = page(workspace, findings(workspace)[0])
+    program = Instance("onnx", "ReduceL2", {}, (), ("y",), {})
+    twins = (("F2", "ReduceL1"), ("F3", "ReduceLogSum"), ("F4", "ReduceL1"), ("F5", "ReduceL2"))
+    assert stage._siblings(msgspec.structs.replace(told, twins=twins), program) == "ReduceL1 and ReduceLogSum"
+    assert stage._siblings(msgspec.structs.replace(told, twins=()), program) == ""
 
 
 def test_of_a_small_error_it_is_told_what_is_allowed(workspace):
@@ -174,7 +186,7 @@ def test_every_tracker_has_its_own_form_and_a_compilers_words_stay_words(tracker
         expected=(nasty,), actual=(nasty,), says=nasty, script="x = 1\n", log=nasty, origin=nasty, file=nasty, others=(nasty,),
         versions={"TVM": "1"}, system="Linux x86_64, Python 3", blame=nasty, members=2, named=(nasty,), claimed=nasty,
     )  # fmt: skip
-    text = stage.render(found)
+    text = issue.render(found)
     for heading in HEADINGS[tracker]:
         assert f"\n{heading}\n" in text, heading
     outside = re.sub(r"(?sm)^(````+)\w*\n.*?\n\1$", "", text)
@@ -223,6 +235,8 @@ def test_what_the_functions_of_a_package_translate_goes_to_its_own_tracker():
         laid = Blame(FINDING, "e", "t", verdict, "so", rows)
         assert searching.tracker("onnxexport-torch", "onnxexport-torch", laid) == wanted, (verdict, shown)
     assert trackers.prefix("onnxscript", "onnxexport-torch") == "[torchlib] "
+    told = (("tvm-keras", "tflite"), ("tvm-torch", "onnx"), ("tvm-torch", "exported-program"), ("tvm-onnx", ""))
+    assert [trackers.prefix("tvm", *x).split()[-1] for x in told] == ["[TFLite]", "[ONNX]", "[PyTorch]", "[ONNX]"]
 
 
 def test_a_long_title_is_cut_at_a_word():
@@ -235,7 +249,7 @@ def test_a_disputed_test_is_drafted_against_the_librarys_tests(workspace):
     message = "output 'C': 1 of 3 elements, first at [1]: expected 23.0, got 22.0"
     test = drafted(workspace, Outcome(SCREENED, "infer", "value", message, details=details), finding="")
     found = stage.draft(workspace, test[:8])
-    text = stage.render(found)
+    text = issue.render(found)
     assert found.tracker == "onnx" and "test_add_planted" in found.title and "# Bug Report" in text
     assert "OpenVINO and ONNX Runtime agree to contradict" in text or "ONNX Runtime and OpenVINO agree" in text
     assert "C: got float32[3] [15.0, 22.0, 33.0]" in text
@@ -387,6 +401,7 @@ def test_a_random_value_that_was_stored_as_wrong_is_told_by_what_may_be_drawn(wo
         (["onnx-node-tests"], ""),
         (["docter", "onnx-node-tests"], ""),
         (["docter", "sionnx"], "inputs that the documentation's constraints admit (DocTer)"),
+        (["deeprel"], "inputs of related operators (DeepREL)"),
         (["another"], "inputs that another made"),
         ([], ""),
     ],

@@ -50,7 +50,7 @@ from opera.triage import blame, evidence, part
 from opera.triage.blame import Blame, Subject
 from opera.triage.conditions import peculiar
 from opera.triage.findings import findings
-from opera.triage.part import AS_FOUND, CONSTANTS, INPUTS, OTHER, ROUTE, SEVERAL, WITHOUT, Tried
+from opera.triage.part import AS_FOUND, CONSTANTS, INPUTS, KERNELS, OTHER, ROUTE, SEVERAL, WITHOUT, Tried
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import scripts
 from opera.triage.reproducers.choice import Choice
@@ -447,6 +447,23 @@ def test_a_compiler_is_asked_by_each_of_its_usual_ways(workspace: Workspace) -> 
     tried = [Tried(OTHER, x, WRONG) for x in ways]
     verdicts_of = [part.decide(WRONG, tried[:count], {}, exporter=False)[0] for count in (2, 3)]
     assert verdicts_of == ["unknown", "library"]
+
+
+@pytest.mark.parametrize(
+    ("number", "asked"), [(np.nan, ["the converted file on TFLite's reference kernels (BUILTIN_REF)"]), (1.0, [])]
+)
+def test_other_kernels_of_a_compiler_are_asked_what_they_make_of_nan(
+    workspace: Workspace, number: float, asked: list[str]
+) -> None:
+    of = {x: workspace.save_environment(ABOUT | {"compiler": x, "library": "keras"}) for x in ("mnn", "tflite")}
+    program = Instance("keras", "keras.ops.sign", {}, (Operand("x", Tensor.of(np.float32([number]))),), ("y",), {})
+    about = Subject("F1", of["mnn"], "mnn-keras", "tflite", drafted(workspace, WRONG), WRONG, program=program)
+    rows = [x for x in blame.questions(workspace, about) if x.kind == KERNELS]
+    assert [x.way.partition(", ")[2] for x in rows] == asked
+    assert all((x.what.frontend, x.what.way) == ("tflite-keras", "reference") for x in rows)
+    laid = blame.laid(about, [Tried(part.AS_FOUND, "", WRONG), *(Tried(KERNELS, x.way, WRONG) for x in rows)], 0.0)
+    assert [x.way for x in blame.kernels(laid)] == [x.way for x in rows]
+    assert laid.verdict == "unknown", "it tells of no part"
 
 
 def test_what_must_be_no_constant_is_named() -> None:

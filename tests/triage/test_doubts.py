@@ -160,3 +160,12 @@ def test_where_nothing_is_told_an_ordinary_call_must_fail(usual, wanted):
     found = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), near=(9, 0), usual=usual)
     assert unexplained(found, ()) == wanted
     assert unexplained(found, ("a 0-d input",)) is None
+
+
+@pytest.mark.parametrize(
+    "given", [{"beyond": "index is uint8, where int64 is documented"}, {"arising": "Minimum () gives 2, not nan"}]
+)
+def test_what_is_not_documented_is_doubtful_and_told(given):
+    assert not list(doubts(Standing(**GOOD)))
+    [told] = doubts(Standing(**GOOD, **given))
+    assert next(iter(given.values())) in told

@@ -25,7 +25,7 @@ from opera.triage.blame import Blame
 from opera.triage.distinct import causes
 from opera.triage.evidence import Evidence
 from opera.triage.findings import _alike, _odd, _settled, _unwitnessed, alike, findings, first_tests, version_key
-from opera.triage.part import OTHER, shows
+from opera.triage.part import KERNELS, OTHER, shows
 from opera.triage.reducer.asking import captured
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice
@@ -261,10 +261,10 @@ def test_what_is_cut_off_in_a_list_is_not_the_route(workspace):
 
 def test_a_list_names_an_operator_without_the_path_where_there_is_no_room_for_it(workspace):
     fill(workspace)
-    said = "TVM cannot load torch.nn.functional.conv2d (torch.conv1d alike) with bias=None: torchvision is not there"
+    said = "TVM cannot load torch.nn.functional.conv2d (also torch.conv1d) with bias=None: torchvision is not there"
     of = msgspec.structs.replace(findings(workspace)[0], operator="torch.nn.functional.conv2d", sentence=said)
     assert in_list(of, len(said)) == said
-    assert in_list(of, 60) == "TVM cannot load conv2d (conv1d alike) with bias=None: torchvision is not there"
+    assert in_list(of, 60) == "TVM cannot load conv2d (also conv1d) with bias=None: torchvision is not there"
     assert in_list(msgspec.structs.replace(of, operator="Conv"), 60) == said
 
 
@@ -306,6 +306,23 @@ def test_who_gives_the_same_answer_is_asked_about_where_as_many_do_as_give_the_e
     )
     assert _alike(Choice(shown, shown), Blame("F1", "e", "t", blamed, "", rows)) == wanted
     assert not _alike(Choice(shown, shown), None)
+
+
+def test_who_gives_both_answers_by_kernels_of_its_own_settles_nothing():
+    """TFLite's MINIMUM of NaN and a number is NaN by XNNPACK, and the number by its reference kernels."""
+    wrong = judged("t", "mnn-keras", "tflite", "e", "inconsistent", "infer")
+    right = Evidence("tflite 2.21.0", shows(Outcome("pass")), "", OTHER)
+    other = Evidence("tflite 2.21.0, on its reference kernels", "inconsistent", "the same answer", KERNELS)
+    more = Evidence("xla 2.21.0", shows(Outcome("pass")), "", OTHER)
+
+    def told(*rows: Evidence) -> str:
+        return _alike(Choice(wrong, wrong), Blame("F1", "e", "t", "kernel", "", rows))
+
+    assert told(right, other) == other.way
+    assert not told(right) and not told(right, msgspec.structs.replace(other, remark="another answer"))
+    assert told(right, other, more) == other.way and not told(
+        right, other, more, msgspec.structs.replace(more, way="openvino 2026")
+    )
 
 
 @pytest.mark.parametrize(

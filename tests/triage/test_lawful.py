@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from filled import judged
 
+from opera.compilers import NODE
 from opera.compilers.limits import limits
 from opera.libraries.documented import Wrong
 from opera.libraries.onnx import schemas
@@ -15,7 +16,7 @@ from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, Outcome
 from opera.triage.blame import Blame
 from opera.triage.evidence import Evidence
-from opera.triage.lawful import by_route, dying, invalid, optional, refused
+from opera.triage.lawful import arising, by_route, dying, invalid, optional, refused
 from opera.triage.part import OTHER, ROUTE, shows
 from opera.triage.reducer.asking import captured
 from opera.triage.reduction import Reduction
@@ -134,3 +135,22 @@ def test_what_the_same_frontend_runs_when_it_is_given_the_model_otherwise_it_sup
         "an exporter made other operators of it"
     )
     assert not by_route(shown("openvino-keras"), None)
+
+
+@pytest.mark.parametrize(
+    ("number", "remark", "not_finite", "told"),
+    [
+        (1.0, "Minimum () gives 255, not nan", False, True),
+        (1.0, "Minimum () gives 255, not 2", False, False),
+        (np.nan, "Minimum () gives 255, not nan", False, False),
+        (1.0, "Minimum () gives 255, not nan", True, False),
+    ],
+)
+def test_a_nan_that_arises_inside_of_finite_numbers_is_told(number, remark, not_finite, told) -> None:
+    program = Instance("keras", "keras.ops.abs", {}, (Operand("x", Tensor.of(np.float32([number]))),), ("y",), {})
+    outcome = Outcome("inconsistent", "infer", "value", details={"not_finite": not_finite})
+    failed = msgspec.structs.replace(judged("t", "openvino-keras", "live", "e", "inconsistent"), outcome=outcome)
+    of = Reduction("F1", "e", "openvino-keras", "live", "t", captured(program).form(), outcome)
+    laid = Blame("F1", "e", "t", "kernel", "", (Evidence("an operator", "is wrong by itself", remark, NODE),))
+    assert arising(Choice(failed, failed, of), laid) == (remark if told else "")
+    assert not arising(Choice(failed, failed, of), None) and not arising(Choice(failed, failed), laid)

@@ -107,13 +107,29 @@ def test_relations_of_a_small_program_are_not_told():
         assert title("Col2Im", crash, [relation, "group=2"]).startswith("Col2Im with group=2: ")
 
 
+def test_what_is_wrong_comes_before_which_operator_it_is_of_in_a_title():
+    """OpenVINO names the operator by its type and name, and tells why only in the details, after which it tells more."""
+    message = (
+        "Exception from src/inference/src/cpp/core.cpp:117:\nCheck 'newNode' failed at src/node.cpp:1626:\n"
+        "Unsupported operation of type: Convert name: output\nDetails:\n"
+        "Exception from src/convert.cpp:61:\nNot Implemented:\n"
+        "cpu_convert can't convert from: string precision to: f32\n\nException from src/reference.cpp:36:\nNot Implemented:\n"
+        "Cannot fallback on ngraph reference implementation. Ngraph::Node::evaluate() is not implemented\n"
+    )
+    refused = Outcome("refused-claimed", "compile", "RuntimeError", message)
+    told = "Cast: is refused: cpu_convert can't convert from: string precision to: f32"
+    assert title("Cast", refused) == told
+    bare = message.partition("Exception from src/convert")[0]
+    assert "operation of type: Convert" in title("Cast", msgspec.structs.replace(refused, message=bare))
+
+
 def test_operators_that_fail_alike_are_named_once_each_in_whatever_form():
     crash = Outcome("crash", "load", "RuntimeError", "no")
-    assert title("Shape + Size", crash, alike=("Div", "Sub")) == "Shape + Size (Div, Sub alike): fails to load: no"
+    assert title("Shape + Size", crash, alike=("Div", "Sub")) == "Shape + Size (also Div, Sub): fails to load: no"
     assert title("torch.add (float64)", crash, alike=("torch.nn.Add", "torch.Tensor.add_")).count("dd") == 1
     assert title("torch.add", crash, alike=("torch.Tensor.add_",)) == "torch.add: fails to load: no"
-    assert "(a, b, c, d, … alike)" in sentence("TVM", "x", crash, alike=tuple("abcde"), route="")
-    assert "(by its ONNX file; Sub alike)" in sentence("TVM", "x", crash, alike=("Sub",), route="by its ONNX file")
+    assert "(also a, b, c, d, …)" in sentence("TVM", "x", crash, alike=tuple("abcde"), route="")
+    assert "(by its ONNX file; also Sub)" in sentence("TVM", "x", crash, alike=("Sub",), route="by its ONNX file")
 
 
 def test_of_many_operators_the_first_and_the_last_are_named():

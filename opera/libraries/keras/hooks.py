@@ -38,6 +38,8 @@ from opera.programs.values import Value
 SETTINGS = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "KERAS_BACKEND": "tensorflow"}
 """What the environment may say otherwise."""
 MASK = "mask"
+OPS, BELOW = "keras.src.ops", frozenset(("image", "linalg", "math", "nn", "numpy"))
+"""Where Keras's functions lie, and in which of its modules those that call one of the backend's module of that name."""
 
 
 def install(recorder: Recorder, points: dict[str, list[str]]) -> None:
@@ -65,18 +67,18 @@ def watching(recorder: Recorder) -> Iterator[Watching]:
 def inside(recorder: Recorder) -> Iterator[None]:
     """See what layers and functions of Keras call, too, as long as this lasts.
 
-    A call of what [inner] of instrumentation/keras.toml names is one of the layer that it names there. What is recorded has
-    real tensors: calls within a graph that is traced have none.
+    A call of what [inner] of instrumentation/keras.toml names is one of the layer that it names there. A function of a
+    backend that a layer calls by itself is the public one that calls it. What is recorded has real tensors: calls within a
+    graph that is traced have none.
     """
     from keras import Layer
     from keras.src import backend
 
     watch, original = _Watch(recorder, inner=True), Layer.__call__
-    wrapped = {
-        id(item): (watch.function(name, item), item)
-        for name, item in keras_api.objects().items()
-        if not isinstance(item, type)
-    }
+    public = {name: item for name, item in keras_api.objects().items() if not isinstance(item, type)}
+    below = [(name, of) for name, item in public.items() if (of := _below(item)) is not None]
+    wrapped = {id(item): (watch.function(name, item, layers_alone=True), item) for name, item in below}
+    wrapped |= {id(item): (watch.function(name, item), item) for name, item in public.items()}
     for point, operator in keras_api.instrumentation().inner.items():
         item = functools.reduce(getattr, point.split("."), backend)
         wrapped[id(item)] = watch.as_layer(operator, item), item
@@ -87,6 +89,17 @@ def inside(recorder: Recorder) -> Iterator[None]:
     finally:
         Layer.__call__ = original
         _everywhere({id(wrapper): item for wrapper, item in wrapped.values()})
+
+
+def _below(item: Any) -> Any:
+    """Return the function of the backend that a public one only calls, with the same names of arguments; None where none is."""
+    from keras.src import backend
+
+    module = str(item.__module__).rpartition(f"{OPS}.")[2]
+    found = getattr(getattr(backend, module, None), item.__name__, None) if module in BELOW else None
+    signatures = [keras_api.signature(x) for x in (item, found)] if found is not None else []
+    same = all(signatures) and len({tuple(x.parameters) for x in signatures if x}) == 1
+    return found if same else None
 
 
 def settle() -> None:
@@ -183,14 +196,26 @@ class _Watch:
 
         return call
 
-    def function(self, operator: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Record calls of a function by a test; what Keras itself calls it for is no test of it."""
+    def function(
+        self, operator: str, original: Callable[..., Any], *, layers_alone: bool = False
+    ) -> Callable[..., Any]:
+        """Record calls of a function by a test; what Keras itself calls it for is no test of it.
+
+        Args:
+            layers_alone: Whether calls are not recorded that another function makes which is looked for.
+        """
 
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if self.inner or _is_test(sys._getframe(1).f_code.co_filename):
+            around = getattr(self.inside, "function", False)
+            wanted = self.inner or _is_test(sys._getframe(1).f_code.co_filename)
+            if wanted and not (layers_alone and around):
                 self._see(functools.partial(self._function_call, original, operator, args, kwargs))
-            return original(*args, **kwargs)
+            self.inside.function = True
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self.inside.function = around
 
         call.autograph_info__ = {}  # type: ignore[attr-defined]  # TensorFlow must not rewrite the wrapper
         return call

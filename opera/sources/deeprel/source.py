@@ -15,6 +15,9 @@ from opera.sources import Extraction, Extractions, Request
 from opera.sources.deeprel import apis, folder, published, stage
 from opera.store.workspace import Workspace
 
+MAKES = "inputs of related operators (DeepREL)"
+"""What it makes, in words."""
+
 
 def extraction(
     request: Request,

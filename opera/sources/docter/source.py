@@ -21,6 +21,9 @@ from opera.store.workspace import Workspace
 MAX_SEED = 2**32 - 1
 """numpy's limit."""
 
+MAKES = "inputs that the documentation's constraints admit (DocTer)"
+"""What it makes, in words."""
+
 
 def extraction(
     request: Request,

@@ -20,6 +20,9 @@ from opera.store.workspace import Workspace
 
 MAX_SEED = 2**32 - 1
 
+MAKES = "models generated from the operators' specification (Sionnx)"
+"""What it makes, in words."""
+
 
 def extraction(
     request: Request,

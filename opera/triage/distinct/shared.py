@@ -19,8 +19,6 @@ from opera.triage.conditions import deciding
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import GRAPH_INPUT
 
-BEGUN = "opera.run.worker:"
-"""How the frame begins that calls a compiler: a traceback that has it is all there."""
 OF_PYTHON = (
     "KeyError",
     "IndexError",
@@ -73,11 +71,10 @@ def _said(shown: Outcome, operators: Collection[str]) -> str:
 
 def _is_before(shown: Outcome) -> bool:
     """Whether Python code raised while a model was loaded, and the converter of its operator was not running."""
-    frames = shown.seen.frames if shown.seen is not None else ()
+    frames, whole = (shown.seen.frames, shown.seen.whole) if shown.seen is not None else ((), False)
     functions = [x.split(":")[1] for x in frames if x.count(":") > 1]
     own = location.shared(shown.conversion_function).partition("@")[0].rpartition(":")[2]
     converting = location.names_converter(shown.conversion_function) and own in functions
-    whole = any(x.startswith(BEGUN) for x in frames)
     return shown.stage == "load" and shown.symptom in OF_PYTHON and bool(shown.location) and whole and not converting
 
 

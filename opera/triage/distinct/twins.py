@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from opera.oracle.messages import cause
 from opera.oracle.signature import normalise
-from opera.programs.verdicts import CRASH, REFUSED
+from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED
 from opera.store.workspace import Workspace
 from opera.triage.distinct import causes, kinship
 from opera.triage.reduction import Reduction
@@ -33,8 +33,14 @@ def twins(workspace: Workspace, finding: str, environment: str) -> list[tuple[st
 def alike(one: Reduction, other: Reduction) -> bool:
     """Whether two failures are twins: crashes or refusals of one frontend, at one stage, that the same decides, with the same
     words but for the operators' names and dimensions. A message is long, or both are raised at one `file:line`.
+
+    So are wrong outputs that one value of a parameter decides, wrong in one respect: `noop_with_empty_axes=1` of several
+    reductions.
     """
     both = (one, other)
+    if one.outcome.verdict == other.outcome.verdict == INCONSISTENT:
+        respects = {(x.frontend, x.outcome.symptom, x.deciding) for x in both}
+        return len(respects) == 1 and any("=" in x for x in one.deciding)
     kinds = {(x.frontend, x.outcome.verdict, x.outcome.stage, x.outcome.symptom, kinship.conditions(x)) for x in both}
     if len(kinds) > 1 or one.outcome.verdict not in (CRASH, REFUSED):
         return False

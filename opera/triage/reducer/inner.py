@@ -11,7 +11,7 @@ from opera.programs.program import Program, parse
 from opera.programs.values import Value
 from opera.programs.verdicts import Outcome
 from opera.run.library_side import Known
-from opera.triage.failure import misvalued, moved
+from opera.triage.failure import loses, misvalued, moved
 from opera.triage.reducer.asking import Asker
 
 
@@ -37,7 +37,8 @@ def known(ask: Asker, program: Program, defaults: dict[str, Mapping[str, Value]]
 
 def _piece(ask: Asker, program: Program, forms: Iterable[dict[str, Any]]) -> Program | None:
     """Return the first of the programs that one is made of which fails so, at the same place as far as places are told; which
-    call is wrong is what we want to know. Where none does, the one operator that gives wrong numbers (`_misvalued`).
+    call is wrong is what we want to know. Where none does, the one operator that gives wrong numbers, else the one that
+    makes a number of a NaN or an infinity which arises inside, or the other way round (`_misvalued`).
     """
     target, called = ask.target, set(program.operators)
     pieces, shown = [parse(form) for form in forms], list[Outcome]()
@@ -49,12 +50,15 @@ def _piece(ask: Asker, program: Program, forms: Iterable[dict[str, Any]]) -> Pro
         for piece, fails in zip(batch, ask.passed(batch, failed), strict=True):
             if fails:
                 return piece
-    wrong = [x for x, now in zip(pieces, shown, strict=True) if target is not None and misvalued(target, now)]
-    return _misvalued(ask, wrong, called)
+    for suspected in (misvalued, loses):
+        wrong = [x for x, now in zip(pieces, shown, strict=True) if target is not None and suspected(target, now)]
+        if (found := _misvalued(ask, wrong, called)) is not None:
+            return found
+    return None
 
 
 def _misvalued(ask: Asker, wrong: list[Program], called: set[str]) -> Program | None:
-    """Return the first of the calls inside that give wrong numbers, where these are of one operator, or one converter's: what
+    """Return the first of these calls inside that are wrong, where they are of one operator, or one converter's: what
     others make of a wrong number may be none, or the other way round (the logarithm of a 0 that should be 0.1).
 
     Another implementation gives what is expected, and its place is not another than the program's.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -110,6 +110,12 @@ def numbers(tensor: Tensor) -> Array:
     if tensor.dtype == "float4_e2m1fn":
         return widen(tensor.array() & 15, tensor.dtype)
     return tensor.numbers()
+
+
+def finite(leaves: Iterable[Leaf]) -> bool:
+    """Whether no tensor holds NaN or an infinity; what is drawn does not."""
+    held = (x for x in leaves if isinstance(x, Tensor) and x.dtype not in ("string", "bool"))
+    return all(bool(np.isfinite(numbers(x)).all()) for x in held)
 
 
 def _numeric(leaf: Leaf) -> bool:

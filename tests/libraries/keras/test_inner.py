@@ -59,5 +59,18 @@ def test_what_a_cell_draws_is_a_layer_in_training() -> None:
     assert [(x.params["rate"], x.context["training"], x.inputs[0].value.shape) for x in found] == [(0.5, True, (1, 3))]
 
 
+def test_what_a_layer_calls_of_the_backend_is_the_function_of_that_name() -> None:
+    """A channel of one number is 0/0 to AutoContrast, which clips it: who takes NaN for a number fails of `clip` alone."""
+    whole = instance("keras.layers.AutoContrast", {}, data=np.full((1, 2, 1), 3, "i4"))
+    found = {x.operator: x for x in library.expanded(whole)}
+    assert {"keras.ops.min", "keras.ops.max", "keras.ops.isnan"} <= found.keys()
+    assert np.isnan(found["keras.ops.clip"].inputs[0].value.array()).all()
+    np.testing.assert_array_equal(keras_model.build(found["keras.ops.clip"]).run()[0], np.full((1, 1, 2, 1), np.nan))
+
+
+def test_what_a_function_calls_of_the_backend_is_none_of_its_calls() -> None:
+    assert library.expanded(instance("keras.ops.average", {}, x=np.ones(2, "f4"))) == []
+
+
 def test_one_call_stays_one() -> None:
     assert library.expanded(instance("keras.ops.sin", {}, x=np.ones(2, "f4"))) == []

@@ -41,3 +41,23 @@ CONV2D = reduced("Conv2DTranspose", LEFT.format("conv2d_transpose"))
 )
 def test_twins_say_the_same_but_for_their_names(one: Reduction, other: Reduction, twin: bool) -> None:
     assert twins.alike(one, other) == twins.alike(other, one) == twin
+
+
+def wrong(operator: str, symptom: str = "value", *deciding: str) -> Reduction:
+    return reduced(operator, "", outcome=Outcome(INCONSISTENT, "infer", symptom, "it is off"), deciding=deciding)
+
+
+@pytest.mark.parametrize(
+    ("other", "twin"),
+    [
+        (wrong("ReduceL1", "value", "noop_with_empty_axes=1"), True),
+        (wrong("ReduceL1", "shape", "noop_with_empty_axes=1"), False),
+        (wrong("ReduceL1", "value", "keepdims=0"), False),
+        (wrong("ReduceL1"), False),
+    ],
+)
+def test_twins_are_wrong_by_one_value_of_a_parameter(other: Reduction, twin: bool) -> None:
+    one = wrong("ReduceL2", "value", "noop_with_empty_axes=1")
+    assert twins.alike(one, other) == twins.alike(other, one) == twin
+    assert not twins.alike(wrong("ReduceL2"), wrong("ReduceL1")), "nothing is told to decide"
+    assert not twins.alike(*(wrong(x, "value", "axes left out") for x in ("ReduceL2", "ReduceL1")))

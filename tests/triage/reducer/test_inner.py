@@ -85,3 +85,23 @@ def test_a_function_is_told_by_the_name_that_documentation_has() -> None:
 
     assert expansion._public("relu", ("input",)) == "torch.nn.functional.relu"
     assert expansion._public("tanh", ("input",)) == "torch.tanh"
+
+
+@pytest.mark.parametrize(
+    ("of", "finite", "found"),
+    [
+        ({"exp": wrong("nan-mask", not_finite=True)}, True, "exp"),
+        ({"exp": wrong("nan-mask", not_finite=True)}, False, None),  # nobody knows that it need not be so in the whole
+        ({"exp": wrong("nan-mask", not_finite=True), "log": wrong("value")}, True, "log"),  # that tells more
+        ({"exp": wrong("nan-mask", not_finite=True), "log": wrong("nan-mask", not_finite=True)}, True, None),
+        ({"exp": wrong("nan-mask", not_finite=True, agreeing="")}, True, None),
+    ],
+)
+def test_what_makes_a_number_of_a_nan_that_arises_inside_is_the_suspect(
+    of: dict[str, Outcome], finite: bool, found: str | None
+) -> None:
+    calls = [Instance("torch", x, {}, (), (), {}) for x in ("neg", "exp", "log")]
+    shown = {x.operator: Outcome(PASS) for x in calls} | of
+    target = wrong("value", "expanded whole", **({"not_finite": False} if finite else {}))
+    told = inner._piece(Answers(target, shown), Instance("torch", "whole", {}, (), (), {}), [x.form() for x in calls])
+    assert (told and told.operator) == found
