@@ -332,9 +332,16 @@ def decided(ask: Look, program: Program, defaults: Defaults) -> Decided:
     if not any(x.kind in (PARAMETER, INPUT) for x in found):
         found = [*_together(ask, program, defaults), *found]
     of = tuple(x.says for x in found if x.kind == PARAMETER)
-    besides = tuple(x.says for x in found if x.kind != PARAMETER)
+    besides = tuple(x.says for x in found if x.kind != PARAMETER and not _says_its_dtype(program, x.says, of))
     besides += tuple(x.says for x in _refused(ask, program, defaults) if found and x.says not in (*of, *besides))
     return Decided(of, besides or (() if of else tuple(relations(ask, program))))
+
+
+def _says_its_dtype(program: Program, says: str, parameters: Sequence[str]) -> bool:
+    """Whether what decides is a dtype of no input, but of a parameter that is told by it: `value=float16[1]`."""
+    dtype = says.removesuffix(" inputs")
+    fed = {leaf.dtype for x in program.inputs for leaf in smaller.within(x.value)}
+    return dtype not in fed and any(f"={dtype}[" in x for x in parameters)
 
 
 def _decides(ask: Look, program: Program, condition: Condition) -> bool:

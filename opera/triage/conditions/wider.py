@@ -218,7 +218,7 @@ def _told(name: str, default: Value, bad: Sequence[Value], good: Sequence[Value]
 
 
 def _either(values: Sequence[Value]) -> str:
-    *some, last = map(deciding.said, values)
+    *some, last = dict.fromkeys(map(deciding.said, values))
     return f"{', '.join(some)} or {last}" if some else last
 
 
