@@ -229,7 +229,7 @@ def _what(
         route = route.partition(";")[0]
     if incidental and told and all(map(GIVEN.search, told)):
         names = list(dict.fromkeys((brief(operator), *alike)))
-        these = f"{', '.join(names[:NAMED])}{', …' if len(names) > NAMED else ''}"
+        these = f"{', '.join(names[: most or NAMED])}{', …' if len(names) > (most or NAMED) else ''}"
         return f"{listed(together(told)[:most])}, whatever the operator ({'; '.join(filter(None, (these, route)))})"
     named = operator.partition("(")[0].strip()  # what it is given may stand there
     own = {bare(x) for x in named.split(JOINED)}
