@@ -192,7 +192,8 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     _section(console, "Not to be filed as it stands", x.doubts)
     left = "" if told.finished else ", not to the end"
     within = f"called by {told.caller}, " if told.caller else ""
-    shown = f"{within}reduced from {told.origin}{left}" if told.reduced else told.origin
+    source = f" from {told.origin}" if told.origin else ""  # of what is recorded of a script there is none
+    shown = f"{within}reduced{source}{left}" if told.reduced else told.origin
     _section(console, f"The model ({shown or told.test})", told.model)
     _called(console, workspace, (tests.test(workspace, name).instance for name in x.members))
     marked = tuple(f"{p.name}={p.value}  ({p.mark})" for p in told.parameters)

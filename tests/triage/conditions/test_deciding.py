@@ -363,3 +363,15 @@ def test_a_flag_that_must_be_given_decides_where_it_passes_turned_off():
     program = msgspec.structs.replace(call(np.ones(2, F32), training=True, eps=1.0), context=context)
     fails = Compiler(lambda x: x.params["training"], lambda x: set(x.params) != {"training", "eps"})
     assert deciding.decided(fails, program, {}).parameters == ("training=True",)
+
+
+def test_a_dtype_that_a_told_parameter_says_is_not_told_of_the_inputs():
+    program = call(np.array([1, 2]), value=Tensor.of(np.ones(1, np.float16)))
+
+    def fails(x):
+        return "float16" in dtypes(x)
+
+    told = deciding.decided(Compiler(fails), program, {})
+    assert told.parameters == ("value=float16[1]",) and "float16 inputs" not in told.besides
+    of_input = call(np.ones(2, np.float16), value=Tensor.of(np.ones(1, np.float16)))
+    assert "float16 inputs" in deciding.decided(Compiler(fails), of_input, {}).besides

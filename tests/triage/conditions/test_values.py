@@ -16,7 +16,7 @@ from opera.libraries import bounds
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import NO_DEFAULT, Tensor
 from opera.programs.verdicts import CRASH, PASS, Outcome
-from opera.triage.conditions import circumstances, deciding, near, varied
+from opera.triage.conditions import circumstances, deciding, near, varied, wider
 from opera.triage.conditions.circumstances import Borne, borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.features import features
@@ -265,3 +265,8 @@ def test_other_lists_are_longer_and_shorter_in_another_order_and_none(value, axe
     assert not value or {len(value) - 1, 0} <= set(map(len, made))
     assert len(value) == 3 or any(len(x) == len(value) + 1 for x in made)
     assert not axes or value == [0, 1, 2] or [0, 1, 2] in made
+
+
+def test_values_that_read_alike_are_told_once() -> None:
+    ones = [Tensor.of(np.full(1, x, np.float16)) for x in (1, 2)]
+    assert wider._either(ones) == "float16[1]" and wider._either([1, 2, 3]) == "1, 2 or 3"
