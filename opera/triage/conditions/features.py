@@ -63,7 +63,8 @@ def features(
     names = [x for x in unstated(call, known) if x in known or x in call.params] if call is not None else []
     for several in (1, 2):
         for group in itertools.combinations(names, several):
-            yield Feature(f"{' or '.join(group)}{deciding.LEFT_OUT}", partial(left_out, names=group))
+            if call is not None and _given_alone(group, (call, *failing), passing):
+                yield Feature(f"{' or '.join(group)}{deciding.LEFT_OUT}", partial(left_out, names=group))
     if _asks_for_more(program):
         yield Feature("an output beside the first", _asks_for_more)
     yield from itertools.starmap(Feature, listing.empty(call, names) if call is not None else ())
@@ -94,6 +95,23 @@ def _empty(program: Program) -> Iterator[Feature]:
     feature = Feature(EMPTY, lambda x: any(0 in y.shape for y in smaller.leaves(x)))
     if feature.holds(program):
         yield feature
+
+
+def _given_alone(names: Sequence[str], failing: Sequence[Program], passing: Sequence[Program]) -> bool:
+    """Whether one of the programs that pass differs from one that fails in what is given of these names alone: else whoever
+    gives it differs in something that may be what decides.
+    """
+
+    def rest(x: Instance) -> object:
+        given = [(y.name, y.value) for y in x.inputs if y.name not in names and y.value is not None]
+        return (
+            given,
+            {key: value for key, value in x.params.items() if key not in names and value is not None},
+            x.outputs,
+        )
+
+    kept = [rest(x) for x in failing if isinstance(x, Instance)]
+    return any(rest(x) in kept for x in passing if isinstance(x, Instance) and not left_out(x, names))
 
 
 def _given(call: Instance, known: Mapping[str, Value], passing: Sequence[Program]) -> Iterator[Feature]:

@@ -67,3 +67,17 @@ def test_of_an_output_that_is_no_tensor_nothing_is_told():
     assert told["an output without elements"].holds(program) and not told["an output without elements"].holds(
         Instance("onnx", "Abs", {}, (), ("y",), {})
     )
+
+
+def test_that_something_is_left_out_is_told_where_a_program_passes_that_is_given_it_alone():
+    """A test that passes is given a constraint, and is another call besides: its constraint says nothing."""
+
+    def call(size: int, **params: object) -> Instance:
+        return Instance("keras", "Any", params, (Operand("x", Tensor.of(np.ones(size, "float32"))),), ("y",), {})
+
+    def told(*passing: Instance) -> set[str]:
+        found = features.features(call(2), {"Any": {"bias_constraint": None}}, (call(3),), (), None, passing)
+        return {x.says for x in found if x.says.endswith("left out")}
+
+    assert told(call(4, bias_constraint="MaxNorm")) == set()
+    assert told(call(4, bias_constraint="MaxNorm"), call(3, bias_constraint="MaxNorm")) == {"bias_constraint left out"}
