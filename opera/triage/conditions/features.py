@@ -67,7 +67,8 @@ def features(
                 yield Feature(f"{' or '.join(group)}{deciding.LEFT_OUT}", partial(left_out, names=group))
     if _asks_for_more(program):
         yield Feature("an output beside the first", _asks_for_more)
-    yield from itertools.starmap(Feature, listing.empty(call, names) if call is not None else ())
+    alone = [x for x in names if call is not None and _given_alone([x], (call, *failing), passing)]
+    yield from itertools.starmap(Feature, listing.empty(call, alone) if call is not None else ())
     yield from itertools.starmap(Feature, listing.negative(program))
     yield from _ranks(program)
     yield from itertools.starmap(Feature, listing.entries(call) if call is not None else ())

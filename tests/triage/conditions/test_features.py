@@ -80,4 +80,4 @@ def test_that_something_is_left_out_is_told_where_a_program_passes_that_is_given
         return {x.says for x in found if x.says.endswith("left out")}
 
     assert told(call(4, bias_constraint="MaxNorm")) == set()
-    assert told(call(4, bias_constraint="MaxNorm"), call(3, bias_constraint="MaxNorm")) == {"bias_constraint left out"}
+    assert "bias_constraint left out" in told(call(4, bias_constraint="MaxNorm"), call(3, bias_constraint="MaxNorm"))
