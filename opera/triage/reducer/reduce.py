@@ -180,11 +180,10 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     )  # fmt: skip
 
 
-def asker(workspace: Workspace, probe: Probe, verdict: Verdict, *, varying: bool = False) -> tuple[Asker, Program]:
+def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, Program]:
     """Return who asks about a member, what it shows now as the target, and its program.
 
-    Args:
-        varying: Whether wrong outputs that vary now, and did not, are the same failure: of memory that nobody writes.
+    Wrong outputs that vary now, and did not, are the same failure, of memory that nobody writes; and the other way round.
 
     Raises NotReduced where it fails no more by the library's own reference.
     """
@@ -206,7 +205,7 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict, *, varying: bool
         name: x for name, x in first.details.items() if name in manner.ODD
     }  # of its outputs, which older verdicts do not tell
     seen = msgspec.structs.replace(verdict.outcome, details=odd | verdict.outcome.details)
-    varied = varying and {seen.verdict, first.verdict} == {INCONSISTENT, UNSTABLE}
+    varied = {seen.verdict, first.verdict} == {INCONSISTENT, UNSTABLE}
     renamed = not first.conversion_function or (bool(first.location) and first.location == seen.location)
     if not varied and not alike(verdict.frontend, seen, first, elsewhere=renamed):
         raise NotReduced(f"by the library's own reference it is now {_brief(first)}", verdict.test)

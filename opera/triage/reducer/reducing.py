@@ -328,7 +328,7 @@ def _answers(
     """
     defaults: dict[str, Mapping[str, Value]] = {}
     try:
-        ask, program = asker(workspace, probe, verdict, varying=True)
+        ask, program = asker(workspace, probe, verdict)
         ask.budget, kept = budget, [program]
         innermost(ask, kept, defaults)
     except (NotReduced, OperaError):  # it fails no more, or only after others

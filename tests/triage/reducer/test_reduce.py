@@ -18,7 +18,7 @@ from several_calls import node
 from opera.oracle.signature import Signature
 from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Tensor
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, INVALID, NEWER, TIMEOUT, Limits, Outcome
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, INVALID, NEWER, TIMEOUT, UNSTABLE, Limits, Outcome
 from opera.report.summary import summarise
 from opera.run import driver as stage
 from opera.run.probe import Probe, Question
@@ -106,6 +106,20 @@ def test_what_fails_no_more_when_it_is_to_be_reduced_is_not_ready(workspace: Wor
     reducing.reduce_all(workspace, [ready.id], 60.0, 600.0, lambda _: None, workers=1)
     [found] = findings(workspace)
     assert set(found.doubts) - set(ready.doubts) and "it is now inconsistent" in " ".join(found.doubts)
+
+
+def test_wrong_outputs_that_vary_now_are_the_failure_that_did_not(workspace: Workspace) -> None:
+    """Memory that nobody writes may hold the same twice."""
+    run(workspace, "faults.onnx_faults:random", relu(1, "LeakyRelu"))
+    [[verdict]] = scripts.members(workspace).values()
+    assert verdict.outcome.verdict == UNSTABLE
+    settled = msgspec.structs.replace(verdict.outcome, verdict=INCONSISTENT, symptom="value", details={})
+    with Probe.of(workspace, workers=1) as probe:
+        ask, _ = reduce.asker(workspace, probe, msgspec.structs.replace(verdict, outcome=settled))
+        assert ask.target.verdict == UNSTABLE
+        crashed = msgspec.structs.replace(settled, verdict=CRASH)
+        with pytest.raises(reduce.NotReduced, match="it is now unstable"):
+            reduce.asker(workspace, probe, msgspec.structs.replace(verdict, outcome=crashed))
 
 
 @pytest.mark.parametrize(
