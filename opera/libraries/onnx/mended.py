@@ -23,10 +23,12 @@ def operators() -> list[type]:
     of its own. RoiAlign's maximum is that of the samples, not of the four terms that each is the sum of. LRN sums over all
     channels, not as many as there are pictures; LpPool sums what a window holds, and does not scale up one that hangs over.
     GridSample weighs pixels in double precision, and not in their own dtype, which cuts the weights of integers to 0.
-    AffineGrid gives the dtype of theta. What Optional is given it returns, and no list of it. Scatter is what ScatterElements
-    was called before opset 11; the evaluator knows it by the new name alone.
+    AffineGrid gives the dtype of theta. A zero point of ConvInteger for each filter is that of filters of whatever rank. What
+    Optional is given it returns, and no list of it. Scatter is what ScatterElements was called before opset 11; the evaluator
+    knows it by the new name alone.
     """
     from onnx.reference.ops.op_affine_grid import AffineGrid, construct_original_grid
+    from onnx.reference.ops.op_conv_integer import ConvInteger
     from onnx.reference.ops.op_grid_sample import GridSample
     from onnx.reference.ops.op_loop import Loop
     from onnx.reference.ops.op_lp_pool import LpPool
@@ -142,6 +144,12 @@ def operators() -> list[type]:
         found = np.matmul(theta.astype(np.float64), places.reshape(-1, places.shape[-1]).T)
         return (found.transpose(0, 2, 1).reshape(len(theta), *sizes, -1).astype(theta.dtype),)
 
+    def convolved(self: Any, x: Any, w: Any, x_zero_point: Any = None, w_zero_point: Any = None, **given: Any) -> Any:
+        if w_zero_point is not None and w_zero_point.ndim:
+            w = w.astype(np.int32) - w_zero_point.astype(np.int32).reshape(-1, *[1] * (w.ndim - 1))
+            w_zero_point = None
+        return ConvInteger._run(self, x, w, x_zero_point, w_zero_point, **given)
+
     def filled(self: Any, x: Any = None, type: Any = None) -> Any:
         if x is not None and not isinstance(x, list):
             Optional._run(self, x, type)
@@ -151,7 +159,8 @@ def operators() -> list[type]:
     aligned = type("RoiAlign", (RoiAlign,), {"_run": align})
     unpooled = type("MaxUnpool", (MaxUnpool,), {"_run": unpool})
     others = [type(x.__name__, (x,), {"_run": run}) for x, run in (
-        (LRN, normalized), (LpPool, pooled), (GridSample, sampled), (AffineGrid, affine), (Optional, filled),
+        (LRN, normalized), (LpPool, pooled), (GridSample, sampled), (AffineGrid, affine), (ConvInteger, convolved),
+        (Optional, filled),
     )]  # fmt: skip
     others.append(type("Scatter", (ScatterElements,), {"op_domain": ""}))
     return [like(RandomNormalLike), like(RandomUniformLike), unpooled, bounded, aligned, *others]

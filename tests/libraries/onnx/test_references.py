@@ -168,3 +168,16 @@ def test_scatter_is_what_scatter_elements_was_called_before() -> None:
     fed = {"d": np.float32([[1, 2, 3, 4, 5]]), "i": np.int64([[1, -2]]), "u": np.float32([[1.5, 2.5]])}
     [found] = references.evaluate(model, {name: Tensor.of(x) for name, x in fed.items()})
     assert found.numbers().tolist() == [[1, 1.5, 3, 2.5, 5]]
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_a_zero_point_for_each_filter_is_subtracted_from_filters_of_any_rank(rank: int) -> None:
+    """The evaluator took each for that of a channel, where filters have three axes besides."""
+    x, w = (
+        np.array([[64, 1]], np.int8).reshape(1, 2, *[1] * rank),
+        np.uint8([[57, 1], [57, 1]]).reshape(2, 2, *[1] * rank),
+    )
+    zeros = {"x_zero_point": np.array(1, np.int8), "w_zero_point": np.uint8([1, 2])}
+    model, feeds = model_of("ConvInteger", 10, {"x": x, "w": w} | zeros)
+    [found] = references.evaluate(model, feeds)
+    assert isinstance(found, Tensor) and found.array().ravel().tolist() == [3528, 3465]
