@@ -24,8 +24,8 @@ from opera.run import culprit
 REFUSALS = ("opera.run.judge", "opera.run.culprit")
 COMPARISON = ("opera.oracle.comparison",)
 SCREENS = (
-    "opera.oracle.screens", "opera.oracle.randomness", "opera.oracle.draws", "opera.oracle.laws", "opera.oracle.declared",
-    "opera.oracle.quantities", "opera.oracle.ties", "opera.oracle.domains", "opera.oracle.undefined",
+    "opera.oracle.screens", "opera.oracle.conditioning", "opera.oracle.randomness", "opera.oracle.draws", "opera.oracle.laws",
+    "opera.oracle.declared", "opera.oracle.quantities", "opera.oracle.ties", "opera.oracle.domains", "opera.oracle.undefined",
 )  # fmt: skip
 """Modules that hold rules of every frontend; those of a compiler's adapter and of a library's module come with them."""
 

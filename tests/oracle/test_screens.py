@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as arrays
 
 from opera.libraries.onnx import library, references
 from opera.oracle import comparison as oracle
-from opera.oracle import domains, draws, randomness, screens, ties
+from opera.oracle import conditioning, domains, draws, randomness, screens, ties
 from opera.oracle.opinions import Opinion
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
@@ -412,6 +412,19 @@ def test_what_is_left_out_is_no_rounding(tmp_path):
     assert asked_of(Own(), manifest, tmp_path, instance, [Tensor.of(rounded)]).reason == screens.ILL_CONDITIONED
 
 
+@pytest.mark.parametrize(("base", "off", "excused"), [(600, 3, False), (np.float16(600), 3.5, True)])
+def test_a_narrow_exponent_excuses_no_integers(tmp_path, base, off, excused):
+    """Integers are computed in no dtype of the exponent's; numbers of that dtype may be."""
+    inputs = {"X": np.array([base]), "Y": np.array([1], np.float16)}
+    manifest, instance = made(tmp_path, "Pow", inputs)
+
+    class Own(Answers):
+        opinions = staticmethod(library.opinions)
+
+    found = asked_of(Own(), manifest, tmp_path, instance, [Tensor.of(np.array([base - off], np.asarray(base).dtype))])
+    assert (found.reason == screens.ILL_CONDITIONED) == excused
+
+
 def test_compilers_that_take_a_fraction_for_an_integer_do_not_dispute(tmp_path):
     """Half of an even number is an integer: no compiler is right that takes alpha and beta for 0."""
     inputs = {"A": np.array([[2, 4]]), "B": np.array([[3], [5]]), "C": np.array([[4]])}
@@ -470,7 +483,7 @@ def test_perturbation_is_seeded_small_and_leaves_the_rest_alone():
     tensor = Tensor.of(values)
 
     def nudge(value):
-        return screens.perturb(value, np.random.Generator(np.random.PCG64(1)))
+        return conditioning.perturb(value, np.random.Generator(np.random.PCG64(1)))
 
     moved = nudge(tensor).array()
     assert nudge(tensor) == nudge(tensor) != tensor

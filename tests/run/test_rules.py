@@ -130,7 +130,18 @@ def test_every_table_is_of_some_frontend() -> None:
 
 
 def test_every_module_of_the_screens_is_digested() -> None:
-    names = ("screens", "randomness", "draws", "declared", "laws", "quantities", "ties", "domains", "undefined")
+    names = (
+        "screens",
+        "conditioning",
+        "randomness",
+        "draws",
+        "declared",
+        "laws",
+        "quantities",
+        "ties",
+        "domains",
+        "undefined",
+    )
     own = {f"opera.oracle.{x}" for x in names}
     assert own == set(rules.SCREENS) <= set(rules.closure("opera.oracle.screens", "opera.oracle"))
 

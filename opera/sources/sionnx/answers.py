@@ -19,7 +19,7 @@ from opera.compilers.shared import messages
 from opera.errors import InvalidTest
 from opera.libraries.onnx import codec, library, nodes, opsets, references, wrap
 from opera.libraries.onnx.wrap import Parts
-from opera.oracle import comparison, screens
+from opera.oracle import comparison, conditioning, screens
 from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Manifest
 from opera.programs.program import Instance
@@ -220,7 +220,7 @@ def _explained(
         return [Opinion(EVALUATOR, False, answer.outputs, answer.reason)]
 
     inputs = list(made.values)
-    return bool(screens.ill_conditioned(ask, manifest, instance, inputs, expected, actual, symptom, ask(inputs)))
+    return bool(conditioning.ill_conditioned(ask, manifest, instance, inputs, expected, actual, symptom, ask(inputs)))
 
 
 def _evaluator(model: Any, made: Parts) -> Answer:
