@@ -31,6 +31,7 @@ AFTER = (
     r"\s*\[Op:\w+\](?: name:)?",  # TensorFlow, eager
     r"\n\s*\[\[\{\{node ",  # TensorFlow
     r"\n\s*Please specify OpenVINO Extensions",
+    r"\n\s*Fatal Python error: ",  # faulthandler, of a process that dies: where its threads were
 )
 """What comes from here on says nothing more."""
 PREFIXES = (
@@ -75,6 +76,8 @@ PREFIXES = (
     r">(?= |$)",
 )
 """What a line may begin with that every message of its kind begins with."""
+LOG = re.compile(r"[IW]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+\] ")
+"""How a line begins that a library has logged, as glog has it, which is no error."""
 FRAME = re.compile(
     r"^\s*(?:0x[0-9a-fA-F]+|File \"[^\"]*\", line \d+(?:, in .*)?|\d+: \S.*|at \S+:\d+|\^[\s^~]*|[~^]+)$"
 )
@@ -159,6 +162,8 @@ def short(text: str) -> str:
 def _lines(text: str) -> list[str]:
     lines, checks, framed = [], [], False
     for line in text.splitlines():
+        if LOG.match(line):
+            continue
         if FRAME.match(line):
             framed = True
             continue

@@ -234,10 +234,9 @@ def _what(
     named = operator.partition("(")[0].strip()  # what it is given may stand there
     own = {bare(x) for x in named.split(JOINED)}
     others = list({bare(x): x for x in reversed(alike) if bare(x) not in own}.values())[::-1]
-    also = f"also {', '.join(others[:NAMED])}{', …' if len(others) > NAMED else ''}" if others else ""
-    if most is not None and len(route) > ROUTE:
-        route = route.partition(";")[0]
     place = ", ".join(filter(None, (_inner(named, outcome.conversion_function), route)))
+    others = [x for x in others if x not in place.split()]
+    also = f"also {', '.join(others[:NAMED])}{', …' if len(others) > NAMED else ''}" if others else ""
     notes = "; ".join(filter(None, (place, also)))
     return f"{brief(operator)}{_decided(told, most)}{f' ({notes})' if notes else ''}"
 

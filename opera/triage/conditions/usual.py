@@ -12,8 +12,8 @@ from opera.triage.conditions import dtypes, near
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
 
-DTYPES = ("float32", "int64", "int32")
-"""Dtypes that are ordinary, the first of these that an operator takes."""
+DTYPES = ("float32", "int64", "int32", "bool", "string")
+"""Dtypes that are ordinary, the first of these of which something is known."""
 
 
 def calls(program: Program, defaults: Defaults) -> Iterator[Program]:
@@ -39,25 +39,28 @@ def fails(
     labelled: Iterable[tuple[Program, bool]], defaults: Defaults, computes: Callable[[Program], bool], *, loud: bool
 ) -> bool:
     """Whether one of the programs that fail is ordinary, in the first of the ordinary dtypes that any program has of which
-    something is known, and has outputs with elements (`computes`, which is asked last); where the failure shows itself whatever
-    is asked for (`loud`), it asks for the first output."""
+    something is known (where that is none, the dtype may be what decides), and has outputs with elements (`computes`, which is
+    asked last); where the failure shows itself whatever is asked for (`loud`), it asks for the first output."""
     held = list(labelled)
     seen = {_dtype(x) for x, _ in held}
     dtype = next((x for x in DTYPES if x in seen), "")
+    if not dtype and seen - {""}:
+        return False
     asking = (x for x, failing in held if failing and (not loud or not x.outputs or x.outputs[0]))
     found = (x for x in asking if is_usual(x, defaults) and (not dtype or _dtype(x) in (dtype, "")))
     return any(map(computes, found))
 
 
 def is_usual(program: Program, defaults: Defaults) -> bool:
-    """Whether a program is one call with parameters at their defaults, or such as have none, of tensors that are neither 0-d,
-    nor empty, nor of one element, as far as data, and hold no special or large number."""
+    """Whether a program is one call with parameters at their defaults, or such as have none and are no fraction of 0 or below,
+    of tensors that are neither 0-d, nor empty, nor of one element, as far as data, and hold no special or large number."""
     if not isinstance(program, Instance):
         return False
     known, found = defaults.get(program.operator, {}), smaller.leaves(program)
     stated = [
         x for x, _ in smaller.nondefault(program, defaults) if smaller.default(known, x) not in (None, NO_DEFAULT)
     ]
+    stated += [x for x, value in program.params.items() if isinstance(value, float) and not value > 0]
     data = not found or (max(found[0].shape, default=0) > 1 and all(0 not in x.shape for x in found))
     return not stated and data and all(map(_plain, found))
 

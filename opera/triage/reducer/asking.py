@@ -14,15 +14,18 @@ from opera.compilers import LOWERED
 from opera.compilers.shared.packing import Made
 from opera.errors import NoAnswer
 from opera.libraries import bounds
-from opera.oracle import manner
+from opera.oracle import declared, manner
 from opera.oracle.screens import AGREEING, ILL_CONDITIONED
 from opera.pool import clock
 from opera.programs.program import Captured, Instance, Program, Provenance
 from opera.programs.values import Value
 from opera.programs.verdicts import (
+    ABORT,
+    CRASH,
     ERROR,
     INCONSISTENT,
     PASS,
+    TIMEOUT,
     UNSTABLE,
     Outcome,
 )
@@ -43,6 +46,8 @@ AT_A_TIME = 8
 """Programs that are asked about at a time, where an answer is quick."""
 QUICK = 0.5
 """Seconds of a quick answer."""
+STOPS = (CRASH, ABORT, TIMEOUT)
+"""Verdicts of what returns nothing."""
 FORMS = ("shape", "dtype")
 """Symptoms of an output in another form, whose numbers may be right."""
 SILENT = 3
@@ -203,10 +208,18 @@ class Asker:
         shown = dict(zip((x.id for x in within), self.look(within), strict=True))
         failed = self.passed(within, [self._like(shown[x.id]) for x in within])
         found: dict[str, bool | None] = {
-            x.id: True if fails else False if self.vanished(x) and not self._within_rounding else None
+            x.id: True if fails else False if self._runs(x) and not self._within_rounding else None
             for x, fails in zip(within, failed, strict=True)
         }
         return [found.get(x.id) for x in programs]
+
+    def _runs(self, program: Program) -> bool:
+        """Whether a program passes; where the target ends before it returns anything, also whether it draws other numbers than
+        the library does, as what is random may."""
+        stops = self.target is not None and self.target.verdict in STOPS
+        shown = self.outcomes[program.id]
+        drawn = (shown.verdict, shown.symptom) == (INCONSISTENT, "value") and declared.declared(program) is not None
+        return self.vanished(program) or (stops and drawn)
 
     @property
     def _within_rounding(self) -> bool:

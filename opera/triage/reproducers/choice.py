@@ -195,7 +195,7 @@ def choose(
         own = best.program().program.operators
         others = [x for x in reduced if x.finished and not _holds_bodies(x)]
         told = _shared(best, reduced)
-        alike = [x for x in others if _needs(told) <= _needs(x)]
+        alike = [x for x in others if _needs(told) <= _needs(x) and _with_its_values(told, x)]
         called, every = (tuple(y for y in reduction.named([best, *x]) if y not in own) for x in (alike, others))
         unlike = tuple(x for x in every if x not in called)
         called = tuple(dict.fromkeys((*best.incidental, *called)))
@@ -261,6 +261,12 @@ def _needs(of: Reduction) -> set[str]:
         x: "dtype" if deciding.is_dtype(x) else "rank" if peculiar.is_rank(x) or " rank " in x else "" for x in told
     }
     return {kind or deciding.key(x) for x, kind in kinds.items() if not is_relation(x)}
+
+
+def _with_its_values(told: Reduction, other: Reduction) -> bool:
+    """Whether what is told of parameters' values is told of another reduction, too, as far as it is told of these at all."""
+    stated = {deciding.named(x): x for x in told.deciding if "=" in x}
+    return all(stated.get(deciding.named(x), x) == x for x in other.deciding)
 
 
 def _of_any(says: str) -> str:
