@@ -121,9 +121,16 @@ def plain(workspace: Workspace, of: Reduction) -> Reduction | None:
     """Return the plain form of a reduction, None where there is none."""
     for x in examined.of_tests(workspace, examined.PLAIN, [of.stored]):
         found = msgspec.json.decode(x.document, type=Reduction | None)
-        if found is not None and x.environment == of.environment and _frontend(found) == _frontend(of):
+        if found is not None and x.environment == of.environment and is_form_of(found, of):
             return found
     return None
+
+
+def is_form_of(plain: Reduction, of: Reduction) -> bool:
+    """Whether a plain form is that of a reduction: one program may fail otherwise by another route, whose form it is not."""
+    ways = [(_frontend(x), x.outcome.verdict, x.outcome.stage) for x in (plain, of)]
+    drawn = "drawn" in of.outcome.details  # what a node may draw is not what the whole may
+    return ways[0] == ways[1] and (drawn or plain.outcome.symptom == of.outcome.symptom)
 
 
 def plains(workspace: Workspace) -> dict[str, Reduction]:

@@ -22,9 +22,11 @@ from opera.triage.conditions import deciding
 from opera.triage.distinct import kinship, numbers, shared
 from opera.triage.distinct.kinship import Kin
 from opera.triage.failure import NUMBERS
-from opera.triage.reduction import Reduction
+from opera.triage.reduction import Reduction, is_form_of
 
 NOTHING = "nothing is computed"
+SEVERAL = 3
+"""Things that decide, at least, so that the same ones are the same cause, whether the shape is wrong or the numbers."""
 OF_TYPES = re.compile(r"(?:^|_)d?types?\.\w+:\d+$")
 """A place in a compiler's sources that is about dtypes and nothing else: `element_type.hpp:256`."""
 
@@ -76,7 +78,8 @@ def united(
         all_numbers = of_numbers.get((finding, x.test)) == numbers.ORDINARY
         for what in _common(x, program):
             common[x.frontend, x.environment, what, all_numbers].add(name)
-        if x.stored in plain and (node := _exported(plain[x.stored], program)):
+        form = plain.get(x.stored)
+        if form is not None and is_form_of(form, x) and (node := _exported(form, program)):
             common[x.frontend, x.environment, (shown.verdict, shown.symptom, node), False].add(name)
         if all_numbers and not x.deciding:
             common[x.frontend, x.environment, numbers.ORDINARY, made_of.get(x.test, finding)].add(name)
@@ -94,13 +97,14 @@ def united(
 
 
 def _exported(x: Reduction, of: Program) -> Hashable:
-    """Return what two plain forms are alike in if they are one: the node of the exported file, and how that fails; nothing
-    where the form is of the library's own calls. Of what is drawn neither numbers nor shapes tell, but the law that is broken.
+    """Return what two plain forms are alike in that are one: the node of the exported file, or the call that becomes it, and
+    how that fails. Of what is drawn neither numbers nor shapes tell, but the law that is broken; nothing where that form is one
+    of the library's own calls, which leaves less to chance and is of the same operator.
     """
     program, shown = x.program().program, x.outcome
-    if program.library == of.library:
-        return None
     if law := shown.details.get("drawn"):
+        if program.library == of.library:
+            return None
         calls = [program] if isinstance(program, Instance) else program.calls
         form = msgspec.json.encode([program.library, law, *map(_told, calls)], order="sorted")
     else:
@@ -117,7 +121,8 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     - The version of the operator is one that the compiler does not declare to know.
     - One number is returned for another, of which one is special, whatever made that: the maximum of nothing is minus infinity,
       as that of minus infinity is.
-    - The same decides, and that is narrow: how an input comes to the model, that an output is asked for.
+    - The same decides, and that is narrow: how an input comes to the model, that an output is asked for; or it is several things,
+      whether an output's shape is wrong then or its numbers, which may hang on a length.
     """
     shown, operators = x.outcome, tuple(sorted({location.canonical(name) for name in program.operators}))
     whole = shown.verdict == UNSTABLE or isinstance(program, Instance)
@@ -139,6 +144,9 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
         yield "special", operators, pairs, first, names, usual
     if also == usual and any(not says.startswith("input ") and not says.endswith(" left out") for says in also):
         yield "decides", shown.verdict, operators, names, also
+    several = names | also | frozenset(map(deciding.key, x.circumstances))
+    if shown.verdict == INCONSISTENT and len(several) >= SEVERAL:
+        yield "several", operators, several
 
 
 def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator[set[str]]:

@@ -15,7 +15,7 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE, Outcome
 from opera.triage.distinct import dividing, uniting
 from opera.triage.distinct.dividing import Reduced, divide
 from opera.triage.distinct.uniting import joined, outline
-from opera.triage.reduction import Reduction
+from opera.triage.reduction import Reduction, is_form_of
 
 
 @given(st.lists(st.sets(st.integers(0, 9), min_size=1), max_size=8))
@@ -173,6 +173,38 @@ def test_what_is_one_node_of_the_exported_file_is_one_cause() -> None:
         made = {"normal": first, "log_normal": other}
         found = uniting.united([called("normal"), called("log_normal")], {}, {"Fnormal": 0.0}, plain=made)
         assert (found.get("Fnormal") == "Flog_normal" or found.get("Flog_normal") == "Fnormal") is same
+
+
+def test_the_plainest_call_that_fails_so_is_one_cause_and_another_failures_form_is_none() -> None:
+    """Two EinsumDense are one Dense to who is given the file; what fails otherwise by another route is no Dense for that."""
+    form = reduced(
+        "F", "t", program("Dense"), outcome=Outcome(CRASH, "infer", "Reshape"), frontend="mnn-keras"
+    ).reduction
+
+    def layer(name: str, message: str = "Reshape error") -> Reduced:
+        shown = Outcome(CRASH, "infer", message.partition(" ")[0], message)
+        return reduced(f"F{name}", name, program(f"Einsum{name}"), outcome=shown, frontend="mnn-keras", stored=name)
+
+    plain = dict.fromkeys(("a", "b", "c"), msgspec.structs.replace(form, outcome=layer("a").reduction.outcome))
+    found = uniting.united([layer("a"), layer("b"), layer("c", "Cast error")], {}, {"Fa": 0.0}, plain=plain)
+    assert found.keys() <= {"Fa", "Fb"} and len(found) == 1
+    assert is_form_of(plain["a"], layer("b").reduction) and not is_form_of(
+        plain["a"], layer("c", "Cast error").reduction
+    )
+
+
+@pytest.mark.parametrize(("told", "one"), [("the last axis of w of length 1", True), ("a 1-d input", False)])
+def test_what_the_same_several_things_decide_is_one_cause_whether_the_shape_is_wrong_or_the_numbers(
+    told: str, one: bool
+) -> None:
+    def convolved(of: str, symptom: str, pads: str, condition: str) -> Reduced:
+        shown = Outcome(INCONSISTENT, "infer", symptom, VALUE.message)
+        decides = (f"pads={pads}", "strides=[2]")
+        return reduced(f"F{of}", of, program(pads=pads), *decides, outcome=shown, circumstances=(condition,))
+
+    first = convolved("a", "shape", "[1, 1]", "the last axis of w of length 1")
+    found = concluded([first, convolved("b", "value", "[1, 0]", told)], {"Fa": [], "Fb": []})
+    assert (found.kept("Fb") == "Fa") is one
 
 
 def graph(first: str, second: str, *outputs: str) -> Graph:
