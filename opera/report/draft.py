@@ -382,8 +382,13 @@ def _opset(program: Program, script: str) -> str:
 
 
 def _system(environment: dict[str, Any]) -> str:
+    """Return the operating system, machine and Python, and what the CPU's vectors are, for kernels are chosen by these."""
+    import numpy as np
+
     machine, python = environment.get("machine", ""), environment.get("python", "")
-    return f"{platform.system()} {machine}, Python {python}"
+    vectors = np.show_config("dicts")["SIMD Extensions"].get("found", [])
+    cpu = f" with {vectors[-1]}" if vectors else ""
+    return f"{platform.system()} {machine}{cpu}, Python {python}"
 
 
 # ---------------------------------------------------------------------- a test whose expectation is disputed

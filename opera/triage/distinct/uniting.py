@@ -121,7 +121,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     - The version of the operator is one that the compiler does not declare to know.
     - One number is returned for another, of which one is special, whatever made that: the maximum of nothing is minus infinity,
       as that of minus infinity is.
-    - The same decides, and that is narrow: how an input comes to the model, that an output is asked for; or it is several things,
+    - The same decides, and that is narrow: how an input comes to the model, that an output is asked for; or these are several,
       whether an output's shape is wrong then or its numbers, which may hang on a length.
     """
     shown, operators = x.outcome, tuple(sorted({location.canonical(name) for name in program.operators}))
