@@ -15,6 +15,7 @@ from opera.compilers.shared.packing import Made
 from opera.errors import NoAnswer
 from opera.libraries import bounds
 from opera.oracle import declared, manner
+from opera.oracle.randomness import RANDOM
 from opera.oracle.screens import AGREEING, ILL_CONDITIONED
 from opera.pool import clock
 from opera.programs.program import Captured, Instance, Program, Provenance
@@ -218,7 +219,8 @@ class Asker:
         the library does, as what is random may."""
         stops = self.target is not None and self.target.verdict in STOPS
         shown = self.outcomes[program.id]
-        drawn = (shown.verdict, shown.symptom) == (INCONSISTENT, "value") and declared.declared(program) is not None
+        random = declared.declared(program) is not None or shown.details.get(RANDOM) is True
+        drawn = random and (shown.verdict, shown.symptom) == (INCONSISTENT, "value")
         return self.vanished(program) or (stops and drawn)
 
     @property
@@ -262,7 +264,7 @@ class Asker:
         hidden = target is None or (target.verdict == INCONSISTENT and target.symptom in ("value", "nan-mask"))
         known = [x for name, x in self.programs.items() if name in self.outcomes]
         failed = [(x, self.fails(self.outcomes[x.id])) for x in self.within(known)]
-        asked = [Labelled(x, fails) for x, fails in failed if fails or (not hidden and self.vanished(x))]
+        asked = [Labelled(x, fails) for x, fails in failed if fails or (not hidden and self._runs(x))]
         return [*asked, *(Labelled(x, fails=False) for x in self.ordinary if not self._within_rounding)]
 
     def within(self, programs: Sequence[Program]) -> list[Program]:

@@ -13,7 +13,7 @@ from faults.onnx_faults import Silent, relu
 
 from opera.programs.program import Captured, Instance, Operand, Program, Provenance
 from opera.programs.values import Tensor
-from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, REFUSED, UNSUPPORTED, Limits, Outcome
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, UNSUPPORTED, Limits, Outcome
 from opera.run import driver as stage
 from opera.run.probe import Question
 from opera.store import verdicts
@@ -170,6 +170,23 @@ def test_what_gives_wrong_outputs_without_a_word_is_remembered_of_what_crashes()
         ask.target, ask.programs = target, {x.id: x for x, _ in shown}
         ask.outcomes = {x.id: outcome for x, outcome in shown}
         assert ask.silent() == found
+
+
+@pytest.mark.parametrize(
+    ("verdict", "random", "passes"), [(ABORT, True, True), (ABORT, False, False), (INCONSISTENT, True, False)]
+)
+def test_a_random_program_that_returns_passes_beside_one_that_ends(verdict: str, random: bool, passes: bool) -> None:
+    """Its numbers are others than the library's, and need be no others: the draws of a right one are."""
+
+    def drawn(std: float) -> Instance:
+        return Instance("torch", "torch.any_draw", {"mean": 1.0, "size": [1], "std": std}, (), (), {})
+
+    ask = Asker(None, Question(frontend="f"))  # type: ignore[arg-type]
+    ask.target = Outcome(verdict, "infer", "SIGABRT" if verdict == ABORT else "shape")
+    ask.programs = {x.id: x for x in (drawn(0.0), drawn(1.0))}
+    returned = msgspec.structs.replace(VALUE, details={"nondeterministic": random})
+    ask.outcomes = {drawn(0.0).id: ask.target, drawn(1.0).id: returned}
+    assert [x.program for x in ask.seen() if not x.fails] == ([drawn(1.0)] if passes else [])
 
 
 def test_what_has_not_what_decides_of_what_is_as_wrong_is_something_else(workspace: Workspace) -> None:
