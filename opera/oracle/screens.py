@@ -7,6 +7,7 @@ is only ever disputed; outputs that vary are only ever undefined. Runs in librar
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -46,7 +47,7 @@ BEYOND = "beyond"
 RUNS = 8
 """How often a random reference is run, to see how much it varies."""
 PATIENCE = 10.0
-"""Processor seconds that more of these runs may take."""
+"""Processor seconds that more of these runs may take, and programs that lack something, where rounding explains it already."""
 
 
 class Screening(msgspec.Struct, frozen=True):
@@ -94,7 +95,9 @@ def screen(
     opinions = list(defined(ask(inputs)))
     without = getattr(library, "lacking", _nobody)
     if rounded := ill_conditioned(ask, manifest, program, inputs, expected, actual, outcome.symptom, opinions):
-        for lacking in defined(without(manifest, directory, inputs, compiler)):
+        begun = time.process_time()
+        asked = defined(without(manifest, directory, inputs, compiler))
+        for lacking in itertools.takewhile(lambda _: time.process_time() - begun < PATIENCE, asked):
             if lacking.outputs is not None and left_out(manifest, expected, actual, lacking.outputs):
                 return Screening("", {"computes_as": lacking.name, **rounded}, (LEFT_OUT,))
         return Screening(ILL_CONDITIONED, rounded)

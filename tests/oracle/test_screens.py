@@ -6,45 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from screened import SEEN, Answers, asked_of, f32, made, outcome, screen
 
 from opera.libraries.onnx import library, references
 from opera.oracle import comparison as oracle
-from opera.oracle import conditioning, domains, draws, randomness, screens, ties
+from opera.oracle import domains, draws, randomness, screens, ties
 from opera.oracle.opinions import Opinion
 from opera.programs import migrated
-from opera.programs.program import Captured, Instance, Operand, Provenance
-from opera.programs.values import Optional, Sequence, Tensor
-from opera.programs.verdicts import DISPUTED, INCONSISTENT, Outcome
+from opera.programs.program import Captured, Instance, Operand
+from opera.programs.values import Tensor
+from opera.programs.verdicts import DISPUTED
 from opera.run import library_side
 from opera.store import folders
 from opera.store.folders import Folders
-
-SEEN = Provenance("by-hand", "test_screens.py", "here")
-
-
-def made(folder, operator, inputs, expected=None, params=None, opset=21):
-    operands = tuple(Operand(name, Tensor.of(np.asarray(x))) for name, x in inputs.items())
-    instance = Instance("onnx", operator, params or {}, operands, ("y",), {"opset": {"": opset}})
-    stated = None if expected is None else (Tensor.of(np.asarray(expected)),)
-    return library.wrap(Captured(instance, SEEN, stated), "t" * 20, folder), instance
-
-
-def outcome(manifest, folder, actual, **details):
-    expected = migrated.read_values(folder, "expected")
-    found = oracle.compare(expected, actual, manifest.outputs, manifest.rtol, manifest.atol)
-    assert found.symptom
-    shown = Outcome(INCONSISTENT, "infer", found.symptom, found.message, details=found.details | details)
-    return randomness.settled(shown, manifest.tags)
-
-
-def screen(folder, manifest, instance, actual, compiler="openvino", **details):
-    actual = [Tensor.of(np.asarray(actual))]
-    result = outcome(manifest, folder, actual, **details)
-    return screens.screen(library, compiler, manifest, folder, instance, actual, result)
-
-
-def f32(*items):
-    return np.array(items, dtype=np.float32)
 
 
 def test_a_wrong_output_stands_where_a_second_reference_agrees(tmp_path):
@@ -228,45 +202,6 @@ def test_undefined_behaviour_says_why(tmp_path):
     assert found.reason == screens.UNDEFINED and "out of range" in found.numbers["why"]
 
 
-def test_an_ill_conditioned_result_is_measured_against_the_reference(tmp_path):
-    manifest, instance = made(tmp_path, "Tan", {"input": f32(np.pi / 2, 0.5)})
-    right = migrated.read_values(tmp_path, "expected")[0].array()
-    off = right * np.array([1.5, 1.0], np.float32)
-    found = screen(tmp_path, manifest, instance, off)
-    assert found.reason == screens.ILL_CONDITIONED
-    assert found.numbers["reference_movement"] >= found.numbers["compiler_deviation"] > 0
-    wrong = right * np.array([1.0, 1.5], np.float32)  # tan is tame there: nothing excuses it
-    assert screen(tmp_path, manifest, instance, wrong).reason == ""
-    both = right * np.array([1.5, 1.5], np.float32)
-    assert screen(tmp_path, manifest, instance, both).reason == "", "a wild element does not excuse a tame one"
-
-
-class Tangent:
-    """A library whose one operator takes any float and returns the tangent in float64."""
-
-    def undefined(self, instance, expected):
-        return None
-
-    def opinions(self, manifest, directory, inputs, besides):
-        return [Opinion("eager", False, [Tensor.of(np.tan(inputs[0].array().astype("float64")))])]
-
-
-@pytest.mark.parametrize(("given", "reason"), [("float32", ""), ("float64", screens.ILL_CONDITIONED)])
-def test_an_input_that_is_coarser_than_the_output_excuses_no_coarse_arithmetic(tmp_path, given, reason):
-    value = np.array([np.pi / 2], given)
-    manifest, instance = made(tmp_path, "Tan", {"input": value})
-    right = np.tan(value.astype("float64"))
-    (tmp_path / "expected.msgpack").write_bytes(migrated.pack([Tensor.of(right)]))
-    actual = [Tensor.of(right * (1 + 1e-5))]
-    seen = Outcome(INCONSISTENT, "infer", "value", details={})
-    assert screens.screen(Tangent(), "any", manifest, tmp_path, instance, actual, seen).reason == reason
-
-
-def test_an_operator_that_rounds_nothing_is_never_ill_conditioned(tmp_path):
-    manifest, instance = made(tmp_path, "Floor", {"X": f32(3.0, 1.5)})
-    assert screen(tmp_path, manifest, instance, f32(2.0, 1.0)).reason == ""
-
-
 @pytest.mark.parametrize(
     ("actual", "agrees", "by"),
     [(f32(1, np.e), True, "onnxruntime, tvm, torch"), (f32(2.5, 2), False, "onnxruntime, tvm")],
@@ -277,28 +212,6 @@ def test_an_expectation_that_onnx_runtime_contradicts_is_disputed(tmp_path, actu
     found = screen(tmp_path, manifest, instance, actual)
     assert found.reason == (DISPUTED if agrees else "")
     assert found.numbers["by" if agrees else "contradicts_both"] == by
-
-
-class Answers:
-    """A library whose independent implementations give these answers, the last only where they are asked for."""
-
-    def __init__(self, *first, further=()):
-        self.first, self.more, self.asked = first, further, []
-
-    def undefined(self, instance, expected):
-        return None
-
-    def opinions(self, manifest, directory, inputs, besides):
-        return [Opinion(f"first {place}", True, [Tensor.of(x)]) for place, x in enumerate(self.first)]
-
-    def further(self, manifest, directory, inputs, besides):
-        for place, numbers in enumerate(self.more):
-            self.asked.append(place)
-            yield Opinion(f"further {place}", True, [Tensor.of(numbers)])
-
-
-def asked_of(answers, manifest, folder, instance, actual):
-    return screens.screen(answers, "any", manifest, folder, instance, actual, outcome(manifest, folder, actual))
 
 
 @pytest.mark.parametrize(
@@ -393,38 +306,6 @@ def test_compilers_that_leave_out_the_same_do_not_dispute(tmp_path):
     assert (found.reason, found.tags, found.numbers["computes_as"]) == ("", (screens.LEFT_OUT,), "without alpha")
 
 
-def test_what_is_left_out_is_no_rounding(tmp_path):
-    """Of a narrow dtype rounding would explain an answer that is that of a program without its bias: it is no rounding."""
-    rng = np.random.default_rng(0)
-    a, b = (rng.uniform(-1, 1, shape).astype(np.float16) for shape in ((4, 64), (64, 3)))
-    c = np.full((3,), 0.06, np.float16)
-    inputs = {"A": a, "B": b, "C": c}
-    exact = a.astype(np.float64) @ b.astype(np.float64)
-    manifest, instance = made(tmp_path, "Gemm", inputs, expected=(exact + c).astype(np.float16))
-
-    class Own(Answers):
-        opinions = staticmethod(library.opinions)
-        lacking = staticmethod(library.lacking)
-
-    found = asked_of(Own(), manifest, tmp_path, instance, [Tensor.of(exact.astype(np.float16))])
-    assert (found.reason, found.tags, found.numbers["computes_as"]) == ("", (screens.LEFT_OUT,), "without C")
-    rounded = (exact + c + rng.choice([-0.05, 0.05], exact.shape)).astype(np.float16)
-    assert asked_of(Own(), manifest, tmp_path, instance, [Tensor.of(rounded)]).reason == screens.ILL_CONDITIONED
-
-
-@pytest.mark.parametrize(("base", "off", "excused"), [(600, 3, False), (np.float16(600), 3.5, True)])
-def test_a_narrow_exponent_excuses_no_integers(tmp_path, base, off, excused):
-    """Integers are computed in no dtype of the exponent's; numbers of that dtype may be."""
-    inputs = {"X": np.array([base]), "Y": np.array([1], np.float16)}
-    manifest, instance = made(tmp_path, "Pow", inputs)
-
-    class Own(Answers):
-        opinions = staticmethod(library.opinions)
-
-    found = asked_of(Own(), manifest, tmp_path, instance, [Tensor.of(np.array([base - off], np.asarray(base).dtype))])
-    assert (found.reason == screens.ILL_CONDITIONED) == excused
-
-
 def test_compilers_that_take_a_fraction_for_an_integer_do_not_dispute(tmp_path):
     """Half of an even number is an integer: no compiler is right that takes alpha and beta for 0."""
     inputs = {"A": np.array([[2, 4]]), "B": np.array([[3], [5]]), "C": np.array([[4]])}
@@ -462,62 +343,6 @@ def test_three_answers_leave_the_finding(tmp_path, actual):
     manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)}, expected=f32(2, 2))
     found = screen(tmp_path, manifest, instance, actual)
     assert (found.reason, found.tags) == ("", (screens.THREE_ANSWERS,)), "nearer to the test, or wrong in another way"
-
-
-def test_what_cancels_may_keep_the_rounding_of_its_terms(tmp_path):
-    exact = f32(100, 0, 50)
-    inputs = {"A": np.ones((1, 2), np.float32), "B": np.ones((2, 3), np.float32)}
-    manifest, instance = made(tmp_path, "MatMul", inputs, expected=exact)
-    found = screen(tmp_path, manifest, instance, exact + f32(0, 3e-5, 0))
-    assert found.reason == screens.ILL_CONDITIONED
-    assert screen(tmp_path, manifest, instance, exact + f32(0, 3e-3, 0)).reason != screens.ILL_CONDITIONED
-
-
-def test_a_wrong_shape_is_not_ill_conditioned_but_may_be_disputed(tmp_path):
-    manifest, instance = made(tmp_path, "Tan", {"input": f32(np.pi / 2)})
-    assert screen(tmp_path, manifest, instance, f32(1, 2)).reason == ""
-
-
-def test_perturbation_is_seeded_small_and_leaves_the_rest_alone():
-    values = f32(0.0, -0.0, 1.0, -1e30, np.inf, np.nan, 1e-45)
-    tensor = Tensor.of(values)
-
-    def nudge(value):
-        return conditioning.perturb(value, np.random.Generator(np.random.PCG64(1)))
-
-    moved = nudge(tensor).array()
-    assert nudge(tensor) == nudge(tensor) != tensor
-    np.testing.assert_array_equal(moved[[0, 1, 4, 5, 6]], values[[0, 1, 4, 5, 6]])
-    np.testing.assert_allclose(moved[2:4], values[2:4], rtol=4 * 2.0**-22)
-    assert np.signbit(moved[1])
-    whole = Tensor.of(np.array([1, 2]))
-    assert nudge(whole) is whole and nudge(Optional("float32", None)) == Optional("float32", None)
-    assert nudge(Sequence("float32", (tensor,))).items[0] != tensor
-    for dtype in ("float16", "float64"):
-        ones = Tensor.of(np.ones(100, dtype))
-        assert 0 < np.abs(nudge(ones).array().astype(float) - 1).max() <= 4 * np.finfo(dtype).eps
-    bits = Tensor.of(np.full(100, 0x3F80, np.uint16), "bfloat16")
-    assert 0 < np.abs(nudge(bits).numbers() - 1).max() <= 2.0**-7
-
-
-class Moving:
-    """A library whose only reference moves a lot, except where the compiler is off."""
-
-    def undefined(self, instance, expected):
-        return None
-
-    def opinions(self, manifest, directory, inputs, besides):
-        shift = 0.0 if inputs == migrated.read_values(directory, "inputs") else 100.0
-        return [Opinion("other", False, [Tensor.of(f32(1 + shift, np.e))])]
-
-
-def test_movement_elsewhere_explains_nothing(tmp_path):
-    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)})
-    for actual, reason in ((f32(1, 3), ""), (f32(50, np.e), screens.ILL_CONDITIONED)):
-        values = [Tensor.of(actual)]
-        result = outcome(manifest, tmp_path, values)
-        found = screens.screen(Moving(), "openvino", manifest, tmp_path, instance, values, result)
-        assert found.reason == reason
 
 
 def test_the_handlers_answer_whatever_they_are_asked(tmp_path, monkeypatch):
