@@ -104,6 +104,18 @@ def test_the_callers_line_is_no_part_of_what_mlir_says() -> None:
             assert cause(f"{before}{caller}: error: {said}").splitlines()[0] == said
 
 
+def test_what_is_logged_and_where_threads_were_is_no_part_of_what_kills_a_process() -> None:
+    log = "W1124 02:54:48.951000 6786 lib/torch/onnx/_registration.py:107] torchvision is not installed. Skipping nms"
+    died = "random.h:2138: Assertion '_M_stddev > _RealType(0)' failed."
+    where = (
+        'Fatal Python error: Aborted\n\nThread 0x00007f0f (most recent call first):\n  File "x.py", line 331 in wait'
+    )
+    assert cause(f"{log}\n{log}\n{died}\n{where}") == died
+    assert cause(log) == "" and cause(f"E1124 02:54:48.951000 6786 x.py:1] {died}") != "", (
+        "an error that is logged is told"
+    )
+
+
 def test_the_callers_module_is_no_part_of_what_mlir_says() -> None:
     """LiteRT Torch names the module and the node, and the line where there is a file: a script's are others than a worker's."""
     ours = """Verification failed:\nerror: "builtins.Model;"("index_select"): 'func.call' op expected 1, but got 2"""

@@ -130,6 +130,8 @@ def test_operators_that_fail_alike_are_named_once_each_in_whatever_form():
     assert title("torch.add", crash, alike=("torch.Tensor.add_",)) == "torch.add: fails to load: no"
     assert "(also a, b, c, d, …)" in sentence("TVM", "x", crash, alike=tuple("abcde"), route="")
     assert "(by its ONNX file; also Sub)" in sentence("TVM", "x", crash, alike=("Sub",), route="by its ONNX file")
+    told = sentence("TVM", "x", crash, alike=("k.Sub", "k.Div"), route="seen in k.Sub")
+    assert "(seen in k.Sub; also k.Div)" in told, "who is named by the route is named once"
 
 
 def test_of_many_operators_the_first_and_the_last_are_named():

@@ -416,6 +416,15 @@ def test_a_special_number_is_not_told_where_another_does_it_too() -> None:
     assert choice._shared(one, [one, other]).besides == ()
 
 
+def test_who_fails_of_another_value_is_not_named_with_the_value_that_is_told() -> None:
+    one, same, unlike, bare = (
+        msgspec.structs.replace(reduced(call()), deciding=x)
+        for x in (("by=L1", "units=2"), ("by=L1",), ("by=Orthogonal",), ())
+    )
+    assert choice._with_its_values(one, same) and choice._with_its_values(one, bare)
+    assert not choice._with_its_values(one, unlike)
+
+
 @pytest.mark.parametrize(
     ("own", "others", "told"),
     [
