@@ -194,7 +194,8 @@ def _told(reduced: Reduction, failing: int, passing: int, *, unknown: bool) -> s
     if not told or not (passing - odd):
         return f"{failing} fail, {passing} pass"
     also = f"; {odd} that have it, too, pass" if odd else ""
-    return f"{failing} that have what decides fail, {passing - odd} others pass{also}"
+    others = passing - odd
+    return f"{failing} that have what decides fail, {others} {'other passes' if others == 1 else 'others pass'}{also}"
 
 
 def _further(reduced: Reduction) -> str:

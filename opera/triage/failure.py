@@ -25,8 +25,8 @@ NAMES = re.compile(messages.NAMES)
 """Names of tensors in messages."""
 TABLE = re.compile(r":\w*(?:expr|tensor)")
 """A function that looks tensors up by their names."""
-ALIKE = 0.6
-"""Share of the words of two messages that must be in both."""
+ALIKE, TELLING = 0.6, 3
+"""Share of the words of two messages that must be in both; with so many words a message tells something."""
 NODE = re.compile(r"(?:\bop_type:|\b[Nn]ode\b[^\w\n]+(?:Node\W+)?)((?:\w+::)*[A-Z]\w*)")
 """The operator that a message names after the word "node" or "op_type": where it failed."""
 
@@ -118,6 +118,15 @@ def same_words(one: Outcome, other: Outcome) -> bool:
     """Whether most words of two messages are the same, dtypes and numbers left out."""
     own, others = words(one.message), words(other.message)
     return len(own & others) >= ALIKE * len(own | others)
+
+
+def says_the_same(one: Outcome, other: Outcome) -> bool:
+    """Whether two crashes or refusals say the same in the same stage, word for word but for dtypes and numbers, wherever they
+    are said to come from: whoever reads them takes them for one failure, and so does the script of a finding."""
+    if (one.verdict, one.stage, one.symptom) != (other.verdict, other.stage, other.symptom):
+        return False
+    own = words(one.message)
+    return one.verdict in (CRASH, REFUSED) and len(own) >= TELLING and own == words(other.message)
 
 
 def drifted(one: Outcome, other: Outcome) -> bool:

@@ -180,6 +180,7 @@ def test_a_reduction_that_failed_in_a_fresh_process_confirms_its_finding(workspa
         ((53, 18), 16, True, "53 fail and 18 pass; what decides is not, or not all, known"),
         ((45, 9), 4, False, "45 that have what decides fail, 5 others pass; 4 that have it, too, pass"),
         ((45, 9), 0, False, "45 that have what decides fail, 9 others pass"),
+        ((35, 1), 0, False, "35 that have what decides fail, 1 other passes"),
         ((66, 1), 1, False, "66 fail, 1 pass"),
     ],
 )

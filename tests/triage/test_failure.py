@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE, Outcome
-from opera.triage.failure import alike, as_wrong, moved, slight
+from opera.triage.failure import alike, as_wrong, moved, says_the_same, slight
 
 WRONG, RIGHT = ["wrong", "some", "finite>finite"], ["right"]
 
@@ -151,3 +151,22 @@ def test_little_more_than_is_tolerated_may_be_rounding(relative, tolerated, numb
     found = Outcome(INCONSISTENT, "infer", "value", details={**told, "max_rel": relative, "rtol": tolerated})
     assert slight(found) is little
     assert not slight(msgspec.structs.replace(found, symptom="shape"))
+
+
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        ("1 tensor [ linspace/ExpandDims ] is input but not found", True),
+        ("tensor 1 is input but not found [ linspace/ExpandDims ]", True),
+        ("1 tensor [ linspace/Mul ] is input but not found", False),
+        ("no tensor", False),
+    ],
+)
+def test_a_crash_that_says_the_same_of_another_place_is_read_as_the_same(said: str, same: bool) -> None:
+    """By its place `logspace` failed otherwise with num=50: what read as its condition, num < 50, decided nothing."""
+    one = Outcome(CRASH, "load", "RuntimeError", "1 tensor [ linspace/ExpandDims ] is input but not found")
+    other = msgspec.structs.replace(one, message=said, conversion_function="MUL")
+    assert says_the_same(one, other) is same
+    assert not says_the_same(one, msgspec.structs.replace(other, stage="infer"))
+    short = msgspec.structs.replace(one, message="KeyError 'x'")
+    assert not says_the_same(short, short), "it tells nothing"

@@ -47,7 +47,7 @@ def told(failing: Collection[str], passing: Collection[str]) -> str:
         plain = plain and (says != NARROW or "int64" in good)
         if bad <= kind and not good & kind and plain:
             return says
-    if 2 <= len(good) < len(bad) - 1 and len(bad & {*ASKED}) + len(good & {*ASKED}) >= len(ASKED) - 1:
+    if 1 <= len(good) < len(bad) - 1 and len(bad & {*ASKED}) + len(good & {*ASKED}) >= len(ASKED) - 1:
         return f"{OTHERS}{either(good - {'bool'}).replace(' or ', ' and ')}"
     return f"{either(bad)} inputs" if bad and not mixed else ""
 
@@ -64,6 +64,20 @@ def members(says: str) -> frozenset[str]:
         return (FLOATS | INTEGERS) - set(re.split(r", | and ", says.removeprefix(OTHERS)))
     names = re.split(r", | or ", says.removesuffix(" inputs")) if says.endswith(" inputs") else []
     return KINDS.get(says) or (frozenset(names) if CONTAINERS.keys() >= set(names) else frozenset())
+
+
+def promoted(program: Program) -> str:
+    """Return the dtype to which those of all tensors are promoted, as PyTorch and Keras do it: floats before integers, the
+    wider first, float32 of two that hold neither; empty of no tensors, and of dtypes that nobody promotes."""
+    held = {x.dtype for x in smaller.leaves(program)}
+    if len(held) < 2:
+        return next(iter(held), "")
+    if not held <= {*ASKED, "bool"}:
+        return ""
+    of = held & FLOATS or held - {"bool"}
+    if of & {"bfloat16"}:
+        return next((x for x in ("float64", "float32") if x in of), "bfloat16" if len(of) == 1 else "float32")
+    return str(np.result_type(*sorted(of)))
 
 
 def ordinary(program: Program) -> Program | None:

@@ -33,6 +33,7 @@ from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
 
 NOT_BELOW = " not below "
+NOT_PROMOTED = "inputs not promoted to float32"
 ALL = ("both inputs of rank ", "all inputs of rank ")
 
 
@@ -70,7 +71,7 @@ def features(
     alone = [x for x in names if call is not None and _given_alone([x], (call, *failing), passing)]
     yield from itertools.starmap(Feature, listing.empty(call, alone) if call is not None else ())
     yield from itertools.starmap(Feature, listing.negative(program))
-    yield from _ranks(program)
+    yield from _ranks(program, passing)
     yield from itertools.starmap(Feature, listing.entries(call) if call is not None else ())
     yield from _axes(call, known) if call is not None else ()
     yield from _kinds(program, failing, passing)
@@ -159,7 +160,7 @@ def _asks_for_more(program: Program) -> bool:
 # ---------------------------------------------------------------------- ranks, axes, dtypes, numbers
 
 
-def _ranks(program: Program) -> Iterator[Feature]:
+def _ranks(program: Program, passing: Sequence[Program]) -> Iterator[Feature]:
     """Yield the rank of the first tensor, or all of that rank; of several tensors by name."""
     rank, names = _rank(program), data(program)
     if rank is None:
@@ -175,6 +176,10 @@ def _ranks(program: Program) -> Iterator[Feature]:
         yield Feature(f"{named} {rank} or less", lambda x: (_rank(x) or 0) <= rank)
     if rank != 1:
         yield Feature(f"{names[0] if len(names) > 1 else 'an input'} of another rank than 1", lambda x: _rank(x) != 1)
+    if len(names) > 1:  # one of them is enough
+        for other in sorted({len(x) for x in (shape_of(y, names[0]) for y in passing) if x is not None}):
+            made = Feature(f"an input of another rank than {other}", partial(_any_other_rank, names=names, rank=other))
+            yield from [made] if made.holds(program) else ()
     for name, shape in zip(names[1:], shapes[1:], strict=True):
         if shape is not None:
             yield Feature(f"{name} of rank {len(shape)}", partial(all_of_rank, names=[name], rank=len(shape)))
@@ -183,6 +188,10 @@ def _ranks(program: Program) -> Iterator[Feature]:
 def all_of_rank(program: Program, names: Sequence[str], rank: int) -> bool:
     """Whether all of these inputs are given and have so many axes."""
     return all((shape := shape_of(program, x)) is not None and len(shape) == rank for x in names)
+
+
+def _any_other_rank(program: Program, names: Sequence[str], rank: int) -> bool:
+    return not all_of_rank(program, names, rank)
 
 
 def _rank(program: Program) -> int | None:
@@ -200,6 +209,7 @@ def _kinds(program: Program, failing: Sequence[Program], passing: Sequence[Progr
     wide = [says for says in (dtypes.FLOATING, dtypes.INTEGER) if own in dtypes.KINDS[says]]
     for says in dict.fromkeys(filter(None, of_kind + wide if len(bad) > 1 else wide + of_kind)):
         yield Feature(says, partial(_has_dtype, says=says))
+    yield from _promoted(program, failing, passing)
     for name in [x.name for x in program.inputs[1:]]:
         for says, part in ((f"a floating-point {name}", "float"), (f"an integer {name}", "int")):
             if part in getattr(tensor(program, name), "dtype", ""):
@@ -213,6 +223,18 @@ def _kinds(program: Program, failing: Sequence[Program], passing: Sequence[Progr
             words = words.replace(" inputs", " type") if words.startswith(dtypes.OTHERS) else dtypes.either(kinds)
             words = f"a {words}" if words.startswith("numeric") else words
             yield Feature(f"{name} of {words}", partial(_is_of, name=name, kinds=kinds))
+
+
+def _promoted(program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield to which dtype all inputs are promoted, where some have several: float32 and float64 are computed in float64."""
+    if all(len({y.dtype for y in smaller.leaves(x)}) < 2 for x in (program, *failing, *passing)):
+        return
+    bad, good = ({dtypes.promoted(x) for x in of} for of in ((program, *failing), passing))
+    words = dtypes.told(bad - {""}, good - {""})
+    kinds = dtypes.members(words)
+    if words and "" not in bad:
+        says = f"inputs promoted to {words.replace(' inputs', '')}" if words != dtypes.NO_FLOAT32 else NOT_PROMOTED
+        yield Feature(says, lambda x: dtypes.promoted(x) in kinds)
 
 
 def _is_of(program: Program, name: str, kinds: frozenset[str]) -> bool:

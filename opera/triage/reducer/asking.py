@@ -34,7 +34,7 @@ from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.neighbours import Neighbours
-from opera.triage.failure import alike, as_wrong, rounded
+from opera.triage.failure import alike, as_wrong, rounded, says_the_same
 from opera.triage.reducer import witness
 from opera.triage.shrink import shapes, smaller
 from opera.triage.shrink.minimise import Spent
@@ -263,7 +263,7 @@ class Asker:
         target = self.target
         hidden = target is None or (target.verdict == INCONSISTENT and target.symptom in ("value", "nan-mask"))
         known = [x for name, x in self.programs.items() if name in self.outcomes]
-        failed = [(x, self.fails(self.outcomes[x.id])) for x in self.within(known)]
+        failed = [(x, self._alike(self.outcomes[x.id])) for x in self.within(known)]
         asked = [Labelled(x, fails) for x, fails in failed if fails or (not hidden and self._runs(x))]
         return [*asked, *(Labelled(x, fails=False) for x in self.ordinary if not self._within_rounding)]
 
@@ -271,8 +271,12 @@ class Asker:
         """Return the programs that documentation admits as far as it does the target."""
         return [x for x in programs if bounds.broken(self.bounds, x) <= self.broken]
 
+    def _alike(self, outcome: Outcome) -> bool:
+        """Whether an outcome is the target's failure, or a crash that says the same of another place."""
+        return self.fails(outcome) or (self.target is not None and says_the_same(self.target, outcome))
+
     def _like(self, outcome: Outcome) -> bool:
-        return self.fails(outcome) or (self.target is not None and as_wrong(self.target, outcome))
+        return self._alike(outcome) or (self.target is not None and as_wrong(self.target, outcome))
 
     def look(self, programs: Sequence[Program]) -> list[Outcome]:
         """Return what programs show. Raises Spent where there is no time left to ask."""

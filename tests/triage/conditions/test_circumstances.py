@@ -557,3 +557,10 @@ def test_a_longer_axis_is_told_only_where_another_one_is_not_enough():
 def test_a_number_at_a_limit_is_in_the_sentence_where_near_programs_bear_it_out(says, near, explained, wanted):
     found = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), besides=(says,), near=near, explained=explained)
     assert len(Choice(None, None, found).deciding) == wanted  # type: ignore[arg-type]
+
+
+def test_that_not_all_inputs_have_the_rank_that_passes_is_told():
+    """A product of two matrices is right; whatever has an input of another rank is not."""
+    program = call(np.ones(2, F32), np.ones(2, F32))
+    found = borne(program, lambda x: {len(shape(x)), len(shape(x, 1))} != {2})
+    assert (found.circumstances, found.exact) == (("an input of another rank than 2",), True)

@@ -44,6 +44,8 @@ def dtype(program: Program, place: int = 0) -> str:
         ({"float64", "int32"}, {"float32"}, "non-float32 inputs"),
         ({"float32", "int32"}, {"int8"}, ""),
         ({"bfloat16"}, FLOATS, "bfloat16 inputs"),
+        ({*dtypes.ASKED} - {"uint8"}, {"uint8"}, "numeric inputs other than uint8"),
+        ({"float32", "int32", "int64"}, {"uint8"}, ""),
     ],
 )
 def test_dtypes_are_told_as_the_least_kind_of_which_none_passes(failing, passing, wanted):
@@ -116,6 +118,36 @@ def test_the_dtype_of_an_input_beside_the_first_is_told_where_data_of_any_fail()
 
     found = borne_out(label, program, {}, Decided())
     assert (found.circumstances, found.exact) == (("x1 of int32",), True)
+
+
+@pytest.mark.parametrize(
+    ("of", "wanted"),
+    [
+        (("float32", "float64"), "float64"),
+        (("int64", "float16"), "float16"),
+        (("float16", "bfloat16"), "float32"),
+        (("bfloat16", "int32", "bool"), "bfloat16"),
+        (("uint8", "int8"), "int16"),
+        (("int64", "int64"), "int64"),
+        (("complex64", "float32"), ""),
+        ((), ""),
+    ],
+)
+def test_dtypes_of_several_tensors_are_promoted_to_one(of, wanted):
+    held = [Tensor.of(np.zeros(1, np.uint16 if x == "bfloat16" else x), *([x] if x == "bfloat16" else [])) for x in of]
+    program = Instance("torch", "any", {}, tuple(Operand(f"x{n}", x) for n, x in enumerate(held)), (), {})
+    assert dtypes.promoted(program) == wanted
+
+
+def test_what_the_dtypes_of_two_inputs_are_promoted_to_is_told_where_neither_alone_decides():
+    """A compiler makes a constant of float32, whatever the inputs are promoted to."""
+    program = call(F32([1, 2]), np.float64([3, 4]))
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [dtypes.promoted(x) != "float32" for x in programs]
+
+    found = borne_out(label, program, {}, Decided())
+    assert (found.circumstances, found.exact) == (("inputs promoted to float64",), True)
 
 
 def test_where_all_common_dtypes_fail_alike_no_others_are_asked_about():
