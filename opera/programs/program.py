@@ -230,7 +230,8 @@ class Captured(msgspec.Struct, frozen=True):
         expected: Outputs as its test states them; as somebody computed them where a `reference` is named; None where neither is
             known, and the library's own reference is asked.
         rtol, atol: The test's own tolerance.
-        reference: What computed `expected`, of a generated program; empty for a test's own word.
+        reference: What computed `expected`, of a generated program; empty for a test's own word. Where nothing is expected, who
+            is asked if the library's own reference has no answer.
         tags: Facts for the screens that the source knows of the program (see opera.programs.migrated.Manifest).
     """
 

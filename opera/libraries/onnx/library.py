@@ -67,16 +67,18 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
 
     Where an older opset means the same, `onnx-oldest-opset` is offered beside them.
 
-    Expected outputs are the test's own, else those that came with a generated program, else the reference evaluator's. Raises
-    InvalidTest where ONNX rejects the case or no reference output can be had.
+    Expected outputs are the test's own, else those that came with a generated program, else the reference evaluator's, else
+    those of the compiler that `captured` names. Raises InvalidTest where ONNX rejects the case or no reference output can be
+    had.
     """
     import onnx
 
     program = captured.program
     made = onnx_model.parts(program)
     tags = facts(program, made) | set(captured.tags)
+    by = captured.reference or "test"
     if captured.expected is None:
-        types, expected, random = _reference(program, made)
+        types, expected, random, by = _reference(program, made, captured.reference)
         tags |= {"nondeterministic"} if random else set()
     else:
         expected = _expected(captured, made)
@@ -100,8 +102,7 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
         offers=(onnx_opsets.OLDEST,) if newer else (),
         needs=needs, operators=onnx_opsets.of_operators(nodes, versions, kinds),
         inputs=tuple(made.inputs), outputs=tuple(made.outputs), artefacts=artefacts,
-        reference="evaluator" if captured.expected is None else captured.reference or "test",
-        rtol=captured.rtol, atol=captured.atol, tags=tuple(sorted(tags)),
+        reference=by, rtol=captured.rtol, atol=captured.atol, tags=tuple(sorted(tags)),
     )  # fmt: skip
     migrated.write(directory, manifest, made.values, expected, files)
     return manifest
@@ -473,12 +474,20 @@ def _output_types(program: Program, made: onnx_model.Parts) -> list[Any] | None:
     return [onnx_values.parse(message) for message in stated if isinstance(message, Message)]
 
 
-def _reference(program: Program, made: onnx_model.Parts) -> tuple[list[Any], list[Value], bool]:
-    """Return types and values of the outputs by the reference evaluator, and whether two runs of it differ."""
+def _reference(program: Program, made: onnx_model.Parts, other: str = "") -> tuple[list[Any], list[Value], bool, str]:
+    """Return types and values of the outputs by the reference evaluator, whether two runs of it differ, and who computed them:
+    `other`, the name of a compiler, where the evaluator has no answer. Raises InvalidTest.
+    """
     inferred = onnx_model.inferred(program, made)
     feeds = dict(zip(made.inputs, made.values, strict=True))
-    first, again = (onnx_reference.evaluate(inferred, feeds, lawful=lawful) for lawful in (True, False))
-    return onnx_model.output_types(inferred, first), first, first != again
+    try:
+        first, again = (onnx_reference.evaluate(inferred, feeds, lawful=lawful) for lawful in (True, False))
+    except InvalidTest:
+        found = onnx_reference.computed_by(other, inferred, program.operator, feeds) if other else None
+        if found is None:
+            raise
+        return onnx_model.output_types(inferred, found), found, False, other
+    return onnx_model.output_types(inferred, first), first, first != again, "evaluator"
 
 
 def facts(program: Program, made: onnx_model.Parts) -> set[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,7 +13,6 @@ from opera.errors import InvalidTest
 from opera.libraries import INPUT, TYPE, Point
 from opera.libraries.onnx import admitted, codec, references
 from opera.libraries.onnx import wrap as onnx_model
-from opera.programs.migrated import Artefact, Manifest
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Optional, RandomTensor, Sequence, Tensor, Value
 
@@ -56,16 +53,8 @@ def runs(call: Instance) -> bool:
         return True
     except InvalidTest:
         pass  # another one may know it
-    manifest = Manifest(
-        test="", instance="", library="onnx", operator=call.operator, exporter={}, inputs=tuple(made.inputs),
-        outputs=tuple(made.outputs), artefacts={"onnx": Artefact("model.onnx", tuple(made.inputs))}, reference="evaluator",
-    )  # fmt: skip
     asked = resources.declaration("instrumentation", "onnx").get("independent", {}).get("test", ())
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "model.onnx")
-        path.write_bytes(model.SerializeToString(deterministic=True))
-        opinions = (references.ask_compiler(name, manifest, path, feeds) for name in asked)
-        return any(x.outputs is not None for x in opinions)
+    return any(references.computed_by(name, model, call.operator, feeds) is not None for name in asked)
 
 
 def _changed(point: Point, calls: list[Instance]) -> Iterator[Instance]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import math
+import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,12 @@ import numpy as np
 
 from opera import plugins, resources
 from opera.errors import InvalidTest
-from opera.libraries.onnx import bodies, equivalents, mended, schemas
+from opera.libraries.onnx import bodies, equivalents, mended, nodes, opsets, schemas
 from opera.libraries.onnx import codec as onnx_values
 from opera.oracle import comparison
 from opera.oracle.opinions import Opinion
 from opera.programs.case import Case
-from opera.programs.migrated import Manifest
+from opera.programs.migrated import Artefact, Manifest
 from opera.programs.values import Tensor, Value
 
 EVALUATOR = "reference-evaluator"
@@ -289,3 +291,25 @@ def ask_compiler(
         except Exception as error:  # not supported, or its own bug: it has no opinion
             refused = refused or _brief(error)
     return Opinion(name, True, None, refused)
+
+
+def computed_by(name: str, model: Any, operator: str, feeds: dict[str, Value]) -> list[Value] | None:
+    """Return what a compiler computes for a ModelProto that no test holds, None where it does not; where its opset is newer
+    than that compiler knows, with the oldest one in which it means the same.
+    """
+    manifest = Manifest(
+        test="", instance="", library="onnx", operator=operator, exporter={}, inputs=tuple(feeds),
+        outputs=tuple(x.name for x in model.graph.output), artefacts={"onnx": Artefact("model.onnx", tuple(feeds))},
+        reference=EVALUATOR,
+    )  # fmt: skip
+    versions = nodes.opset_of(model)
+    older = opsets.needed(nodes.all_nodes(model.graph.node), versions, opsets.value_types(model))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.onnx")
+        path.write_bytes(model.SerializeToString(deterministic=True))
+        found = ask_compiler(name, manifest, path, feeds).outputs
+        if found is None and any(version < versions[domain] for domain, version in older.items()):
+            with suppress(Exception):  # onnx's checker has errors of its own: there is no such model
+                path.write_bytes(opsets.stamped(path, older))
+                found = ask_compiler(name, manifest, path, feeds).outputs
+    return found

@@ -89,6 +89,8 @@ class Asker:
         plain: Whether a smaller program fails as plainly as the target, whose numbers were chosen for that (`loud`).
         axes: Parameters and inputs that name an axis, where what the search began with passes with another axis. They stay: the
             default may fail alike, and is another case.
+        second: Who is asked for what is expected where the library's own reference has no answer: whoever computed that of the
+            test that the search began with.
         bounds, broken: What the library says of the size of inputs, and what of it does not hold of the target itself.
     """
 
@@ -109,6 +111,7 @@ class Asker:
         self.ordinary: Sequence[Program] = ()
         self.plain: Callable[[Program], bool] = lambda _: True
         self.axes: list[smaller.Trait] = []
+        self.second = ""
         self._defaults: smaller.Defaults = {}
         self._masked = False
         self.outcomes: dict[str, Outcome] = {}
@@ -368,7 +371,7 @@ class Asker:
             if self.budget is not None and self.budget.spent():
                 raise Spent
             try:
-                self._computed[program.id] = self.probe.expected(captured(program))
+                self._computed[program.id] = self.probe.expected(self.captured(program))
             except NoAnswer:  # it ended its worker
                 self._computed[program.id] = None
         return self._computed[program.id]
@@ -387,8 +390,12 @@ class Asker:
         shown = (self._one(program, msgspec.structs.replace(self.question, way=x, screened=False)) for x in ways)
         return [name for outcome in shown if outcome.symptom == Made.__name__ for name in outcome.message.split()]
 
+    def captured(self, program: Program) -> Captured:
+        """Return a program without an expectation, and who is asked for one where its library has none."""
+        return msgspec.structs.replace(captured(program), reference=self.second)
+
     def _one(self, program: Program, question: Question) -> Outcome:
-        return self._asked(captured(program), question)
+        return self._asked(self.captured(program), question)
 
     def _asked(self, asked: Captured, question: Question) -> Outcome:
         if self.budget is not None and self.budget.spent():
@@ -402,7 +409,7 @@ class Asker:
             raise Spent
         known.update(dict.fromkeys(left, Outcome(ERROR, "", "opera", "nobody answered")))
         for name, program in left.items():
-            self.probe.submit(msgspec.structs.replace(question, program=captured(program)), tag=name)
+            self.probe.submit(msgspec.structs.replace(question, program=self.captured(program)), tag=name)
         for answer in self.probe.answers():
             known[answer.tag] = answer.outcome
         return len(left)

@@ -28,7 +28,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import reduction, sentence
 from opera.triage.failure import alike
-from opera.triage.reducer.asking import Asker, Budget, captured
+from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.reduce import NotReduced, about, reduce
 from opera.triage.reduction import Reduction
 from opera.triage.shrink import smaller
@@ -91,7 +91,7 @@ def _reduced(
     """
     ask = about(probe, there, Budget(seconds))
     test = plan.test_id(part.id, plan.exporter_id(part.library))
-    shown = probe(msgspec.structs.replace(ask.question, program=captured(part), keep=workspace.tests_folder))
+    shown = probe(msgspec.structs.replace(ask.question, program=ask.captured(part), keep=workspace.tests_folder))
     examined.save_test(workspace, examined.Examined(of.finding, of.environment, test, b""), part)
     began = Verdict(test, there.frontend, there.variant, of.environment, shown, of.finding)
     found = reduce(workspace, probe, [began], seconds)

@@ -31,7 +31,7 @@ from opera.triage.conditions import deciding, peculiar, telling
 from opera.triage.distinct import belonging, causes
 from opera.triage.distinct.belonging import wanted
 from opera.triage.reducer import witness
-from opera.triage.reducer.asking import Asker, Budget, captured
+from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.reduce import about
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import EMPTY
@@ -217,7 +217,7 @@ def store(workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, 
         if all(getattr(known, x) == getattr(verdict, x) for x in KEY):
             return known if known.finding else None
     question = msgspec.structs.replace(
-        ask.question, program=captured(program), fresh=True, unpatched=True, limits=None, screened=True,
+        ask.question, program=ask.captured(program), fresh=True, unpatched=True, limits=None, screened=True,
         keep=workspace.tests_folder,
     )  # fmt: skip
     outcome = ask.probe(question)
@@ -243,6 +243,6 @@ def lacking(of: Reduction) -> str:
 
 def _beside(ask: Asker, question: Question, program: Program, test: str) -> Verdict | None:
     """Return that another frontend passes a test, None where it does not."""
-    outcome = ask.probe(msgspec.structs.replace(question, program=captured(program)))
+    outcome = ask.probe(msgspec.structs.replace(question, program=ask.captured(program)))
     passes = outcome.verdict == PASS
     return Verdict(test, question.frontend, question.variant, question.environment, outcome) if passes else None

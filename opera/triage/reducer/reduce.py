@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from opera import libraries
+from opera import compilers, libraries
 from opera.errors import CorpusError
 from opera.libraries import Embedding
 from opera.oracle import manner
@@ -44,7 +44,7 @@ from opera.triage.alike import same_answer, same_values
 from opera.triage.conditions import circumstances, deciding, ordinary, readable
 from opera.triage.failure import alike, words
 from opera.triage.reducer import inner, settings, witness
-from opera.triage.reducer.asking import Asker, Budget, captured
+from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder
 from opera.triage.reducer.single import form_alone
@@ -154,7 +154,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
     borne, left = settings.at_newest(ask, found, borne)
     return Reduction(
-        verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, captured(found).form(), outcome,
+        verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, ask.captured(found).form(),
+        outcome,
         stored=plan.test_id(found.id, plan.exporter_id(found.library)),
         deciding=borne.decided.parameters,
         besides=tuple(x for x in borne.decided.besides if ask.neighbours is None or not ask.neighbours.chosen(x)),
@@ -163,13 +164,13 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         despite=borne.despite,
         tried=borne.tried,
         values=borne.values,
-        passing=None if borne.passing_one is None else captured(borne.passing_one).form(),
+        passing=None if borne.passing_one is None else ask.captured(borne.passing_one).form(),
         explained=borne.exact,
         usual=borne.usual,
         behind=_behind(ask, found, (*borne.decided.parameters, *borne.decided.besides), defaults),
         held=_held(ask, found),
         settings=(*needed, *left),
-        silent=tuple(captured(x).form() for x in ask.silent()),
+        silent=tuple(ask.captured(x).form() for x in ask.silent()),
         elements=smaller.elements(found),
         nondefault=len(smaller.nondefault(found, defaults)),
         asked=ask.asked,
@@ -200,6 +201,7 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, 
     quick, slow = witness.passing(workspace, verdict)
     ask = Asker(probe, question, quick, witness.beside(workspace, verdict))
     ask.slow, ask.routes = slow, witness.routes(workspace, verdict)
+    ask.second = manifest.reference if manifest.reference in compilers.registered() else ""
     [first] = ask.look([program])
     odd = {
         name: x for name, x in first.details.items() if name in manner.ODD
@@ -220,7 +222,7 @@ def about(probe: Probe, found: Reduction, budget: Budget) -> Asker:
         limits=_patient(probe.limits, found.outcome), screened=found.outcome.verdict == INCONSISTENT,
     )  # fmt: skip
     ask = Asker(probe, question)
-    ask.target, ask.budget = found.outcome, budget
+    ask.target, ask.budget, ask.second = found.outcome, budget, found.program().reference
     return ask
 
 
@@ -442,7 +444,7 @@ def _confirmed(workspace: Workspace, ask: Asker, kept: list[Program]) -> tuple[P
     seen = ""
     for program in list(reversed(kept))[:BACK]:
         question = msgspec.structs.replace(
-            ask.question, program=captured(program), fresh=True, unpatched=True, limits=None, keep=workspace.tests_folder
+            ask.question, program=ask.captured(program), fresh=True, unpatched=True, limits=None, keep=workspace.tests_folder
         )  # fmt: skip
         outcome = ask.probe(question)
         wanted = ask.outcomes[program.id]

@@ -2,6 +2,7 @@
 
 import time
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
@@ -61,6 +62,25 @@ def test_a_node_is_wrapped_as_it_is_and_bytes_are_deterministic(tmp_path):
 def test_a_stated_expectation_is_taken_even_where_the_evaluator_would_differ(tmp_path):
     manifest, _, expected = wrap(captured("Abs", [("X", f32(-1))], expected=(Tensor.of(f32(5)),)), tmp_path)
     assert manifest.reference == "test" and expected == [Tensor.of(f32(5))]
+
+
+@pytest.mark.parametrize("opset", [2, 22])
+def test_a_compiler_is_asked_for_what_the_evaluator_cannot_compute(tmp_path, opset):
+    """ONNX Runtime has no kernel for version 22, and computes the same as of version 2."""
+    asked = captured("GlobalLpPool", [("X", f32(3, 4).reshape(1, 1, 2))], {"p": 2}, opset=opset)
+    with pytest.raises(InvalidTest, match="no reference"):
+        wrap(asked, tmp_path / "alone")
+    for name in ("evaluator", "no_such_compiler"):
+        with pytest.raises(InvalidTest, match="no reference"):
+            wrap(msgspec.structs.replace(asked, reference=name), tmp_path / name)
+    manifest, model, expected = wrap(msgspec.structs.replace(asked, reference="onnxruntime"), tmp_path / "asked")
+    assert manifest.reference == "onnxruntime" and model.opset_import[0].version == opset
+    np.testing.assert_allclose(expected[0].array(), [[[5.0]]], rtol=1e-6)
+    known = captured("Abs", [("X", f32(-1))])
+    assert wrap(msgspec.structs.replace(known, reference="onnxruntime"), tmp_path / "abs")[0].reference == "evaluator"
+    broken = captured("MatMul", [("A", f32(1, 2)), ("B", f32(1, 2, 3))])
+    with pytest.raises(InvalidTest):
+        wrap(msgspec.structs.replace(broken, reference="onnxruntime"), tmp_path / "broken")
 
 
 def test_inputs_that_converters_need_become_initializers_of_a_second_artefact(tmp_path):

@@ -150,6 +150,19 @@ def test_a_verdict_that_does_not_tell_that_nothing_is_expected_is_reduced(worksp
     assert ask.target is not None and ask.target.details["nothing"]
 
 
+def test_who_computed_what_a_test_expects_is_asked_where_the_evaluator_cannot(workspace: Workspace) -> None:
+    """The evaluator gathers only from as many rows as there are indices along every other axis; OpenVINO as well."""
+    pytest.importorskip("openvino")
+    data, indices = f32(3, 4), Tensor.of(np.zeros((5, 2), "i8"))
+    call = onnx("GatherElements", {"data": data, "indices": indices}, axis=0)
+    expected = (Tensor.of(np.broadcast_to(data.array()[0, :2], (5, 2)).copy()),)
+    run(workspace, "openvino", Captured(call, Provenance("sionnx", "file", "test"), expected, reference="onnxruntime"))
+    found = reduced(workspace)["GatherElements"]
+    assert found.elements < 22 and found.program().reference == "onnxruntime"
+    failing, passing = found.near
+    assert failing > 5 and passing > 5 and any("longer than" in x for x in (*found.besides, *found.circumstances))
+
+
 @pytest.mark.full
 def test_openvino_counts_windows_that_begin_in_the_padding(workspace: Workspace) -> None:
     pytest.importorskip("openvino")
