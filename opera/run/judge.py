@@ -32,7 +32,8 @@ MOVED = {"opera.compilers.packing": "opera.compilers.shared.packing"}
 class Conclusion(msgspec.Struct, frozen=True):
     """What an exception means: the fields of records.Outcome of the same names, and the hooks that failed meanwhile.
 
-    `claimed` is what the compiler declares, where its refusal contradicts that.
+    `claimed` is what the compiler declares, where its refusal contradicts that, and `omission` what it has in common with
+    refusals of other operators that are one omission with it.
     """
 
     verdict: str
@@ -40,11 +41,14 @@ class Conclusion(msgspec.Struct, frozen=True):
     message: str
     hooks: dict[str, str] = {}
     claimed: str = ""
+    omission: str = ""
 
     def details(self, before: dict[str, Any]) -> dict[str, Any]:
         """Return the details of an outcome, with what is claimed in place of what was said of that before."""
-        kept = {key: value for key, value in before.items() if key != "claimed"}
-        return kept | ({"claimed": self.claimed} if self.claimed else {})
+        said = {"claimed": self.claimed, "omission": self.omission}
+        return {key: value for key, value in before.items() if key not in said} | {
+            key: value for key, value in said.items() if value
+        }
 
 
 def observed(error: BaseException, folder: str) -> tuple[Raised, ...]:
@@ -91,7 +95,7 @@ def conclude(frontend: Frontend, case: Case, stage: str, seen: Seen, error: Base
     if reason is not None and (given := _given(case, reason)):
         reason = Claimed(f"it wants a constant, and {given} is one")
     if isinstance(reason, Claimed) and seen.blame != culprit.OPERA:
-        return Conclusion(REFUSED, symptom, message, hooks, claimed=cut(reason))
+        return Conclusion(REFUSED, symptom, message, hooks, claimed=cut(reason), omission=reason.omission)
     if reason is not None:
         return Conclusion(UNSUPPORTED, symptom.rpartition(".")[2], cut(reason), hooks)
     if seen.blame == culprit.OPERA:

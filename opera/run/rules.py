@@ -113,7 +113,7 @@ def tables_of(modules: tuple[str, ...]) -> tuple[str, ...]:
 
 def _said(tables: tuple[str, ...]) -> bytes:
     """Return what decides in tables of refusals: examples and reasons why are words about rules."""
-    kept = ("pattern", "reason", "stage", "kind", "exception")
+    kept = ("pattern", "reason", "stage", "kind", "exception", "together")
     parts = {name: messages.read(messages.file_of(name)) for name in tables}
     plain = {
         name: {part: [[getattr(rule, field) for field in kept] for rule in rules] for part, rules in held.items()}

@@ -187,7 +187,16 @@ def test_what_an_adapter_itself_claims_is_no_finding() -> None:
     assert judge.conclude(refused, case, "load", seen).verdict != REFUSED
     theirs = judge.conclude(refused, case, "load", Seen(seen.raised, culprit.COMPILER))
     assert (theirs.verdict, theirs.claimed) == (REFUSED, "declares it")
-    assert theirs.details({"tags": ["x"], "claimed": "before"}) == {"tags": ["x"], "claimed": "declares it"}
+    before = {"tags": ["x"], "claimed": "before", "omission": "before"}
+    assert theirs.details(before) == {"tags": ["x"], "claimed": "declares it"}
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_what_several_operators_of_one_omission_have_in_common_is_their_rule(together: bool) -> None:
+    rule = messages.Rule("no ([A-Z]+)", "lists \\1", kind="claimed", together=together)
+    said = {messages.unsupported((rule,), "load", RuntimeError(f"no {x}")) for x in ("A", "B")}
+    assert said == {"lists A", "lists B"}
+    assert {x.omission for x in said if isinstance(x, Claimed)} == {"lists \\1" if together else ""}
 
 
 @pytest.mark.parametrize(

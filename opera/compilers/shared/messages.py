@@ -35,6 +35,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         example: A message, or the beginning of one, that the rule is for.
         seen: Name and version of what said it; empty where the example is only made up after the pattern.
         why: Why it is of this kind.
+        together: Whether it is one omission for all that the groups of the pattern match: of a list, say, that nobody renewed.
     """
 
     pattern: str = ""
@@ -45,6 +46,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     example: str = ""
     seen: str = ""
     why: str = ""
+    together: bool = False
 
     def fits(self, stage: str, error: BaseException) -> re.Match[str] | None:
         """Return the match of the pattern where the rule fits what was raised in a stage."""
@@ -57,7 +59,13 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Claimed(str):
-    """A reason of a refusal that contradicts what the compiler itself declares: what it declares, in words."""
+    """A reason of a refusal that contradicts what the compiler itself declares: what it declares, in words.
+
+    Attributes:
+        omission: What all of one omission have in common, where the refusals of several operators are one; empty else.
+    """
+
+    omission = ""
 
 
 def file_of(name: str) -> Path:
@@ -100,7 +108,9 @@ def reason(rule: Rule, found: re.Match[str]) -> str:
     text = found.expand(rule.reason).strip()
     match rule.kind:
         case "claimed":
-            return Claimed(text)
+            claimed = Claimed(text)
+            claimed.omission = rule.reason if rule.together else ""
+            return claimed
         case "needs-constant" | "machine":
             return f"{rule.kind}: {text}"
     return text

@@ -42,6 +42,7 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     - A function that is no operator's own converter stops, in the same words but for names of types, at a list that is empty:
       a parameter that decides, or that the message names.
     - The operator is incidental: of the same that decides, the simplest calls fail so, too, and in the same words.
+    - A refusal that contradicts what the compiler declares is of one omission, as the table of its refusals says.
     - Python code stops before any operator is converted, at one place and in the same words to the letter (`KeyError: 10`, for
       a table of dtypes), where nothing but dtypes is told to decide.
     """
@@ -49,6 +50,8 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     told = {deciding.key(says) for says in (*x.deciding, *x.besides, *x.circumstances)}
     if x.incidental and told:
         yield INCIDENTAL, shown.stage, shown.symptom, normalise(cause(shown.message)), frozenset(told)
+    if omission := shown.details.get("omission"):
+        yield omission, shown.stage
     if shown.verdict != CRASH:
         return
     said = _said(shown, program.operators)

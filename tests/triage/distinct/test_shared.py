@@ -126,3 +126,15 @@ def test_a_refusal_is_each_operators_own() -> None:
         for n, x in enumerate(("SequenceLength", "SequenceErase"), 1)
     ]  # fmt: skip
     assert not one(*found)
+
+
+@pytest.mark.parametrize(
+    ("omissions", "alike"), [(("has X of old",) * 2, True), (("has X of old", "lists X"), False), (("", ""), False)]
+)
+def test_a_list_that_nobody_renewed_is_one_omission(omissions: tuple[str, str], alike: bool) -> None:
+    def of(finding: str, operator: str, omission: str) -> Reduced:
+        shown = crash(operator, f"no implementation for {operator}(22)", operator, REFUSED)
+        shown = msgspec.structs.replace(shown, details={"claimed": f"has {operator}", "omission": omission})
+        return reduced(finding, f"t{finding[1]}", program(operator, "X", tensor(1.0)), outcome=shown)
+
+    assert one(of("F1", "RoiAlign", omissions[0]), of("F2", "Multinomial", omissions[1])) is alike
