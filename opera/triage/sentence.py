@@ -166,7 +166,7 @@ def sentence(
         case verdicts.CRASH:
             return f"{compiler} cannot {verb} {what}: {said(outcome)}"
         case verdicts.REFUSED:
-            return f"{compiler} refuses {what}, though it declares to support what it names: {said(outcome)}"
+            return f"{compiler} refuses {what}, against what it declares: {said(outcome)}"
         case verdicts.ABORT:
             return f"{compiler} kills the process ({outcome.symptom}) {doing} {what}"
         case verdicts.TIMEOUT:

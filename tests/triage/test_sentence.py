@@ -38,7 +38,7 @@ CASES = [
     (Outcome(ABORT, "compile", "SIGFPE"), (), "kills the process (SIGFPE) compiling Resize"),
     (Outcome(TIMEOUT, "infer", "timeout"), (), "does not end running Resize"),
     (Outcome(UNSTABLE, "infer", "value"), (), "returns other outputs of Resize from run to run"),
-    (Outcome(REFUSED, "load", "ValueError", "no Resize"), (), "refuses Resize, though it declares to support"),
+    (Outcome(REFUSED, "load", "ValueError", "no Resize"), (), "refuses Resize, against what it declares: no Resize"),
 ]  # fmt: skip
 
 
