@@ -22,7 +22,19 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import Value
 from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
 from opera.triage.alike import same_values
-from opera.triage.conditions import axes, deciding, dtypes, edges, equal, literals, peculiar, usual, varied
+from opera.triage.conditions import (
+    axes,
+    deciding,
+    dtypes,
+    edges,
+    equal,
+    literals,
+    peculiar,
+    scalars,
+    sizes,
+    usual,
+    varied,
+)
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.features import (
     ALL,
@@ -202,6 +214,10 @@ def borne_out(
 
     with suppress(Spent):  # what was asked about tells what it tells
         learn(_numbers(made, told, asked))
+        if isinstance(program, Instance) and (told.despite or not told.all):  # what no one thing explains
+            plain = _plainest(made, known)
+            learn(asked(scalars.beside(plain, defaults.get(program.operator, {}))))
+            learn(sizes.asked_about(plain, asked))
         for _ in range(ROUNDS):
             doubtful = itertools.islice(made.in_doubt(known, told), AT_A_TIME)
             if not learn(asked([*made.varied(told), *doubtful])):
@@ -247,8 +263,7 @@ def _on_further(
 ) -> tuple[list[Labelled], Told, Tried]:
     """Return labelled programs, what is told of them, and what others say to that, of which several things differ."""
     tried, new = Tried(), list[Labelled]()
-    start = next((x.program for x in known if x.fails and x.program == alone(made.program)), made.program)
-    bases = [cast(Instance, x) for x in (start, *(x.program for x in made.apart(known)[:BASES]))]
+    bases = [cast(Instance, x) for x in (_plainest(made, known), *(x.program for x in made.apart(known)[:BASES]))]
     drawn = further(bases, made.defaults, made.program.id, {x.program.id for x in known})
     some = evenly(drawn, told.holds, both=bool(told.all))
     with suppress(Spent):
@@ -268,6 +283,12 @@ def _on_further(
                 known, told, tried, new = [*known, *teaching], again, Tried(), []
                 some = evenly(drawn, told.holds, both=bool(told.all))
     return known, told, tried
+
+
+def _plainest(made: Learner, known: Sequence[Labelled]) -> Instance:
+    """Return the program with its first output alone where that fails, too, else as it is."""
+    first = alone(made.program)
+    return cast(Instance, first) if any(x.fails and x.program == first for x in known) else made.program
 
 
 def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -> Borne:

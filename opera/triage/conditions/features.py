@@ -14,7 +14,7 @@ from typing import Any
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, equal, listing, literals, peculiar
+from opera.triage.conditions import deciding, dtypes, equal, listing, literals, peculiar, scalars, sizes
 from opera.triage.conditions.lengths import (
     channel_axes,
     compared,
@@ -90,6 +90,8 @@ def features(
     if call is not None:
         told = (listing.unequal(call), listing.no_powers(call, next(iter(data(program)), "")))
         yield from itertools.starmap(Feature, itertools.chain(*told))
+        yield from scalars.features(call, known)
+        yield from sizes.border((call, *failing), passing)
 
 
 def _empty(program: Program) -> Iterator[Feature]:

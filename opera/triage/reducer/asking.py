@@ -28,6 +28,7 @@ from opera.programs.verdicts import (
     PASS,
     TIMEOUT,
     UNSTABLE,
+    UNSUPPORTED,
     Outcome,
 )
 from opera.run.library_side import Known
@@ -305,6 +306,14 @@ class Asker:
         if self.outcomes[program.id].details.get(AGREEING):
             return True
         return any(self._one(program, x).verdict == PASS for x in self.beside)
+
+    def without(self, program: Program) -> list[Question]:
+        """Return the others that were asked about what the search began with and do not support a program. Raises Spent."""
+        return [x for x in self.beside if self._one(program, x).verdict == UNSUPPORTED]
+
+    def passes(self, program: Program, by: Question) -> bool:
+        """Whether another passes a program. Raises Spent."""
+        return self._one(program, by).verdict == PASS
 
     def find_witness(self, program: Program) -> None:
         """Take the others that pass a program for witnesses, where there is none; the quickest of all programs, if it is quick.

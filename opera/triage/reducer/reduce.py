@@ -411,7 +411,8 @@ def _oldest(ask: Asker, program: Program, older: Sequence[tuple[dict[str, Any], 
 
     First the oldest that its library says the same of; then, of what the compiler does not declare to know, any other, if the
     library's reference computes the same there, bit for bit, and another implementation confirms that: a version with other
-    words may have other rules, which defend what the newer ones forbid.
+    words may have other rules, which defend what the newer ones forbid. Else the newest of those that somebody confirms who
+    does not support the program as it is.
 
     Args:
         older: Forms of the program, the newest first, and whether the library says the same of them (opera.libraries.Older).
@@ -419,11 +420,15 @@ def _oldest(ask: Asker, program: Program, older: Sequence[tuple[dict[str, Any], 
     same = [parse(form) for form, alike in older if alike][-1:]
     found = [x for x, fails in zip(same, ask(same), strict=True) if fails]
     newest = (found or [program])[0]
-    others = [parse(form) for form, alike in older if not alike and newer(ask.outcomes[newest.id])]
     try:
+        unknown, without = newer(ask.outcomes[newest.id]), ask.without(newest)
+        others = [parse(form) for form, alike in older if not alike and (unknown or without)]
         failing = [x for x, shown in zip(others, ask.look(others), strict=True) if _as_before(ask, newest, shown)]
         expected = ask.reference(newest) if failing else None
-        return found + [x for x in failing if ask.reference(x) == expected and ask.agreed(x)][-1:]
+        means = [x for x in failing if ask.reference(x) == expected]
+        if unknown:
+            return found + [x for x in means if ask.agreed(x)][-1:]
+        return found + [x for x in means if any(ask.passes(x, by) for by in without)][:1]
     except Spent:  # what was found is no worse for it
         return found
 

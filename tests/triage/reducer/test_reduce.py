@@ -314,6 +314,7 @@ class Opsets:
     def __init__(self, wrong: int, confirmed: range, changed: int = 0, spent: bool = False) -> None:
         self.wrong, self.confirmed, self.changed, self.spent = wrong, confirmed, changed, spent
         self.outcomes = dict[str, Outcome]()
+        self.others: list[range] = []
 
     def version(self, program: Program) -> int:
         return int(program.instances()[0].context["opset"][""])
@@ -337,6 +338,12 @@ class Opsets:
 
     def agreed(self, program: Program) -> bool:
         return self.version(program) in self.confirmed
+
+    def without(self, program: Program) -> list[range]:
+        return [x for x in self.others if self.version(program) not in x]
+
+    def passes(self, program: Program, by: range) -> bool:
+        return self.version(program) in by
 
 
 def shown(actual: float, *tags: str) -> Outcome:
@@ -369,6 +376,20 @@ def test_a_newer_operator_is_tried_in_older_versions_that_another_implementation
     assert reduce._oldest(ask, program, older) == [], (
         "what the compiler knows stays: an older text may defend what is wrong"
     )
+
+
+@pytest.mark.parametrize(
+    ("others", "opset"),
+    [([range(7, 27)], [25]), ([range(7, 20)], [19]), ([range(7, 29)], []), ([range(0)], []), ([], [])],
+)
+def test_a_version_that_another_does_not_support_gives_way_to_the_newest_that_it_passes(
+    others: list[range], opset: list[int]
+) -> None:
+    ask: Any = Opsets(10, range(0))
+    ask.others = others
+    program, older = quantize(28), [(quantize(x).form(), False) for x in (25, 21, 19, 13, 10)]
+    ask.outcomes[program.id] = shown(2.0)
+    assert [ask.version(x) for x in reduce._oldest(ask, program, older)] == opset
 
 
 def test_the_oldest_version_that_says_the_same_needs_nobody_to_confirm_it() -> None:

@@ -1,0 +1,107 @@
+"""How two or three numbers that a call is given stand to each other: inputs without axes, and parameters that are numbers.
+
+`Range` has elements only where its limit lies on that side of its start to which its delta leads, which no one of the three
+tells. What one number tells is told of it, so these are asked about, and told, only where nothing else explains what fails.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+import numpy as np
+
+from opera.programs.program import Instance, Program
+from opera.programs.values import Tensor, Value
+from opera.triage.conditions import dtypes
+from opera.triage.conditions.near import is_flag, tensor, with_input
+from opera.triage.conditions.stated import Feature, value_of
+from opera.triage.shrink import simpler, smaller
+
+TWO = ((1, 3), (3, 1), (2, 2), (-1, 2), (2, -1), (-3, -1))
+"""Numbers in the place of two: each above the other, equal, and of both signs."""
+THREE = (
+    (0, 3, 1), (3, 0, 1), (0, 3, -1), (3, 0, -1), (1, 5, 2), (5, 1, -2), (-2, -5, 1), (-5, -2, -1), (2, 2, 1), (-1, -5, -3),
+)  # fmt: skip
+"""Numbers in the place of three: each difference of both signs, beside a third of both signs."""
+SIGNS: Mapping[str, Callable[[float], bool]] = {"< 0": lambda x: x < 0, "> 0": lambda x: x > 0}
+
+
+def names(program: Instance, known: Mapping[str, Value]) -> list[str]:
+    """Return the inputs without axes and the parameters that are numbers; none where these are not two or three.
+
+    Flags, axes, dtypes and sizes are no such numbers, nor are the numbers of the first of several tensors, if it has axes.
+    """
+    fed = [x.name for x in program.inputs if _number(program, x.name, known) is not None]
+    stated = [
+        x
+        for x, value in program.params.items()
+        if type(value) in (int, float)
+        and not (is_flag(x, value, known) or smaller.is_axes(x) or simpler.is_type(x) or smaller.SIZED.search(x))
+    ]
+    found = [*fed, *stated]
+    return found if len(found) in (2, 3) else []
+
+
+def beside(program: Instance, known: Mapping[str, Value]) -> Iterator[Program]:
+    """Yield a call with other numbers in the place of the two or three that it is given, all at once."""
+    held = names(program, known)
+    for numbers in (TWO if len(held) == 2 else THREE) if held else ():
+        made: Instance | None = program
+        for name, number in zip(held, numbers, strict=True):
+            made = made and _with(made, name, number)
+        if made is not None and made != program:
+            yield made
+
+
+def features(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
+    """Yield how the two or three numbers of a call stand to each other: `end < start`, `(limit - start) * delta < 0`."""
+    held = names(program, known)
+    for one, other in itertools.combinations(held, 2):
+        for says, holds in SIGNS.items():
+            made = Feature(f"{one} {says[0]} {other}", partial(_difference, of=(one, other), holds=holds, known=known))
+            if made.holds(program):
+                yield made
+    for one, other in itertools.combinations(held, 2):
+        for third in (x for x in held if x not in (one, other)):
+            for says, holds in SIGNS.items():
+                of = (other, one, third)
+                made = Feature(
+                    f"({other} - {one}) * {third} {says}", partial(_difference, of=of, holds=holds, known=known)
+                )
+                if made.holds(program):
+                    yield made
+
+
+def _difference(
+    program: Program, of: tuple[str, ...], holds: Callable[[float], bool], known: Mapping[str, Value]
+) -> bool:
+    """Whether the difference of two numbers, times a third where there are three, is as is told."""
+    one, other, *third = (_number(program, x, known) for x in of)
+    if one is None or other is None or None in third:
+        return False
+    return holds((one - other) * math.prod(x for x in third if x is not None))
+
+
+def _number(program: Program, name: str, known: Mapping[str, Value]) -> float | None:
+    """Return the number that a call is given under a name, None where that is none, or has axes."""
+    held = tensor(program, name)
+    if isinstance(held, Tensor):
+        plain = held.shape == () and (held.dtype in dtypes.INTEGERS or "float" in held.dtype)
+        return float(simpler.numbers(held)) if plain else None
+    value = value_of(program, name, known)
+    return float(value) if type(value) in (int, float) else None
+
+
+def _with(program: Instance, name: str, number: int) -> Instance | None:
+    """Return a call with this number under a name; None where its dtype has no such number."""
+    held = tensor(program, name)
+    if isinstance(held, Tensor):
+        if number < 0 and held.dtype.startswith("u"):
+            return None
+        return with_input(program, name, simpler.numbered(np.array(number, "int64"), held.dtype))
+    own = program.params.get(name)
+    made = smaller.with_param(program, name, float(number) if isinstance(own, float) else number)
+    return made if made is not None else program  # it is this number already
