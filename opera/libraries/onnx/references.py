@@ -16,7 +16,7 @@ import numpy as np
 
 from opera import plugins, resources
 from opera.errors import InvalidTest
-from opera.libraries.onnx import bodies, equivalents, mended, nodes, opsets, schemas
+from opera.libraries.onnx import bodies, equivalents, mended, opsets, schemas
 from opera.libraries.onnx import codec as onnx_values
 from opera.oracle import comparison
 from opera.oracle.opinions import Opinion
@@ -297,6 +297,8 @@ def computed_by(name: str, model: Any, operator: str, feeds: dict[str, Value]) -
     """Return what a compiler computes for a ModelProto that no test holds, None where it does not; where its opset is newer
     than that compiler knows, with the oldest one in which it means the same.
     """
+    from opera.libraries.onnx import nodes  # imports onnx, which `opera doctor --quick` does not wait for
+
     manifest = Manifest(
         test="", instance="", library="onnx", operator=operator, exporter={}, inputs=tuple(feeds),
         outputs=tuple(x.name for x in model.graph.output), artefacts={"onnx": Artefact("model.onnx", tuple(feeds))},

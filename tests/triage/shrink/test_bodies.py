@@ -50,7 +50,7 @@ def test_a_loop_of_strings_becomes_one_of_numbers_that_the_checker_takes(other: 
 
     made = smaller.as_dtype(loop(), "string", other)
     parts = wrap.parts(made)
-    types, [value], _ = library._reference(made, parts)
+    types, [value], *_ = library._reference(made, parts)
     wrap.checked(wrap.model(made, parts, types), inference=True)
     assert isinstance(value, Tensor) and value.dtype == other
     assert {x.dtype for x in smaller.leaves(made)} == {"int64", "bool", other}
