@@ -62,6 +62,19 @@ def documents(workspace: Workspace, places: Sequence[int]) -> list[tuple[str, by
     return [(name, unpack(document)) for name, document in rows]
 
 
+def of_operator(workspace: Workspace, library: str, operator: str, most: int, longest: int) -> list[bytes]:
+    """Return programs (JSON) of the corpus that are one call of an operator, of so many bytes at most as they are stored.
+
+    At most so many, in the order of their ids, which hang on nothing that they hold.
+    """
+    rows = workspace.query(
+        "SELECT document FROM instances i WHERE library = ? AND operator = ? AND length(document) <= ?"
+        " AND EXISTS (SELECT 1 FROM provenances p WHERE p.instance = i.id) ORDER BY id LIMIT ?",
+        (library, operator, longest, most),
+    )
+    return [unpack(document) for (document,) in rows]
+
+
 def matching(workspace: Workspace, beginning: str, most: int = 20) -> list[tuple[str, str]]:
     """Return (kind, id) of the findings, tests and instances whose id begins so, of each kind at most so many."""
     found = []

@@ -40,7 +40,7 @@ from opera.triage.conditions.features import (
     ALL,
     NOT_BELOW,
 )
-from opera.triage.conditions.further import Tried, evenly, further
+from opera.triage.conditions.further import OTHERS, Tried, evenly, further, in_turn
 from opera.triage.conditions.labels import Label, Labelled, labelled
 from opera.triage.conditions.learner import BASES, Learner, Outputs, Told, given_inputs
 from opera.triage.conditions.lengths import OF_LENGTH_0
@@ -88,9 +88,11 @@ class Borne(NamedTuple):
 
 
 class Asking(deciding.Look, Protocol):
-    """Tells what programs show, and whether they fail alike; `bounds`: what the library says of inputs."""
+    """Tells what programs show, and whether they fail alike; `bounds`: what the library says of inputs; `corpus`: programs that
+    others wrote."""
 
     bounds: Bounds
+    corpus: Sequence[Instance]
 
     def label(self, programs: Sequence[Program]) -> list[bool | None]:
         """Return of each whether it fails alike, None where it neither does so nor passes. Raises Spent."""
@@ -144,7 +146,18 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
     loud = shown.verdict != INCONSISTENT
     channels = {name: x.channels for name, x in ask.bounds.get(program.operator, {}).items() if x.channels}
     return borne_out(
-        label, program, defaults, decided, seen, ask.reference, moot, ask.otherwise, channels, ask.go_on, loud=loud
+        label,
+        program,
+        defaults,
+        decided,
+        seen,
+        ask.reference,
+        moot,
+        ask.otherwise,
+        channels,
+        ask.go_on,
+        ask.corpus,
+        loud=loud,
     )
 
 
@@ -168,7 +181,7 @@ def borne_out(
     label: Label, program: Program, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
     outputs: Outputs = lambda _: None, moot: Callable[[Program], bool | None] = lambda _: False,
     otherwise: Callable[[Program], bool] = lambda _: False, channels: Mapping[str, int] | None = None,
-    go_on: Callable[[], None] = lambda: None, *, loud: bool = False,
+    go_on: Callable[[], None] = lambda: None, corpus: Sequence[Instance] = (), *, loud: bool = False,
 ) -> Borne:  # fmt: skip
     """Return what near programs leave of what decides, and what else must be so.
 
@@ -183,6 +196,7 @@ def borne_out(
             nothing, but it does not pass, as is told of what lacks something.
         channels: Inputs that are documented to have an axis of channels, and which.
         go_on: Takes more time, for programs of which several things differ.
+        corpus: Programs that call the operator and were made for another purpose; they put what is told to the test, too.
         loud: Whether the failure shows itself whatever is computed: programs that pass with a short axis are not explained
             where nothing else is told.
     """
@@ -227,7 +241,7 @@ def borne_out(
         learn(asked(itertools.islice(made.in_doubt(known, told), AT_A_TIME)))
         learn(_numbers(made, told, asked))
         learn(asked(made.varied(told)))
-    return _borne(made, *_on_further(made, known, told, asked))
+    return _borne(made, *_on_further(made, known, told, asked, corpus))
 
 
 def _numbers(made: Learner, told: Told, asked: edges.Asked) -> list[Labelled]:
@@ -259,12 +273,19 @@ def _new(found: Iterable[Labelled], known: Iterable[Labelled], program: Program)
 
 
 def _on_further(
-    made: Learner, known: list[Labelled], told: Told, asked: Callable[[Iterable[Program]], list[Labelled]]
+    made: Learner,
+    known: list[Labelled],
+    told: Told,
+    asked: Callable[[Iterable[Program]], list[Labelled]],
+    corpus: Sequence[Instance],
 ) -> tuple[list[Labelled], Told, Tried]:
     """Return labelled programs, what is told of them, and what others say to that, of which several things differ."""
     tried, new = Tried(), list[Labelled]()
     bases = [cast(Instance, x) for x in (_plainest(made, known), *(x.program for x in made.apart(known)[:BASES]))]
-    drawn = further(bases, made.defaults, made.program.id, {x.program.id for x in known})
+    old = {x.program.id for x in known}
+    others = [x for x in corpus if x.id not in old]
+    drawn = further(bases, made.defaults, made.program.id, {*old, *(x.id for x in others)})
+    drawn = in_turn(others[:OTHERS], drawn)
     some = evenly(drawn, told.holds, both=bool(told.all))
     with suppress(Spent):
         for _ in range(TURNS):

@@ -2,7 +2,8 @@
 
 What near programs teach, in which one thing differs (opera.triage.conditions.near), explains these; whether it holds beyond
 them only others can say. So a learned circumstance is judged by inputs of which it was not learned, as Kampmann et al. judge
-theirs (Alhazen, ESEC/FSE 2020).
+theirs (Alhazen, ESEC/FSE 2020). So do programs of the corpus, which others made who knew nothing of the failure: what a suite
+or a generator tries of an operator is what nobody thinks of who begins at the failing program.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ ANEW = 0.5
 SPANS, LARGEST, MOST = (1, 10, 100), 7, 4096
 """Floats are drawn below one of these numbers, of both signs; integers up to the second (of two bits, 1); that many at
 most."""
+
+OTHERS = 16
+"""Programs of the corpus that are asked about, one after each that is drawn."""
 
 
 class Tried(NamedTuple):
@@ -97,6 +101,12 @@ def further(
         if made.id not in seen and made.operator == base.operator:
             seen.add(made.id)
             yield made
+
+
+def in_turn(ones: Iterable[Instance], others: Iterable[Instance]) -> Iterator[Instance]:
+    """Yield programs of two kinds in turn, as long as there are both, then the rest."""
+    pairs = itertools.zip_longest(ones, others)
+    return (x for pair in pairs for x in pair if x is not None)
 
 
 def anew(program: Instance, draw: random.Random) -> Instance:

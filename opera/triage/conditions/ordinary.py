@@ -13,6 +13,7 @@ import msgspec
 
 from opera.programs.program import Instance, Operand, Program, parse
 from opera.programs.values import RandomTensor, Tensor, Value
+from opera.store import instances as stored_instances
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -24,6 +25,8 @@ MOST, HANDFUL = 60, 6
 """Passing tests that are read, and of which programs between are made."""
 LARGE = 4096
 """Tests with more elements are not asked about again."""
+BYTES = 16_384
+"""Programs of the corpus that take more to write down are not read."""
 WORLD = ("opset", "domain", "body", "kind", smaller.TRAINING)
 """What in the context of a call says what it means, and not how it was written down."""
 
@@ -34,6 +37,17 @@ def passing(workspace: Workspace, verdict: Verdict, program: Program) -> list[In
         return []
     found = stored_verdicts.passed(workspace, verdict, program.library, program.operator, MOST)
     return [x for x in map(parse, found) if isinstance(x, Instance)]
+
+
+def captured(workspace: Workspace, program: Program) -> list[Instance]:
+    """Return programs of the corpus that call a program's operator, as it is called there: what others wrote, or generated, who
+    knew nothing of the failure. None of a program of several calls.
+    """
+    if not isinstance(program, Instance):
+        return []
+    read = stored_instances.of_operator(workspace, program.library, program.operator, MOST, BYTES)
+    found = (_called_as(x, program) for x in map(parse, read) if isinstance(x, Instance))
+    return [x for x in {x.id: x for x in found}.values() if comparable(x, program) and smaller.elements(x) <= LARGE]
 
 
 def comparable(test: Program, program: Program) -> bool:

@@ -87,6 +87,7 @@ class Asker:
         outcomes, programs: Id of a program → what it showed, and the program.
         neighbours: What passes beside the target.
         ordinary: Tests of the operator that pass where the target fails.
+        corpus: Programs of the corpus that call the operator, whatever they show.
         plain: Whether a smaller program fails as plainly as the target, whose numbers were chosen for that (`loud`).
         axes: Parameters and inputs that name an axis, where what the search began with passes with another axis. They stay: the
             default may fail alike, and is another case.
@@ -110,6 +111,7 @@ class Asker:
         self.broken: bounds.Broken = frozenset()
         self.neighbours: Neighbours | None = None
         self.ordinary: Sequence[Program] = ()
+        self.corpus: Sequence[Instance] = ()
         self.plain: Callable[[Program], bool] = lambda _: True
         self.axes: list[smaller.Trait] = []
         self.second = ""

@@ -149,7 +149,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             ask.withdraw(kept, first)
     found, outcome = _confirmed(workspace, ask, kept)
     ask.budget = Budget((1.0 - SEARCH) * seconds)
-    ask.ordinary = ordinary.passing(workspace, verdict, found)
+    ask.ordinary, ask.corpus = ordinary.passing(workspace, verdict, found), ordinary.captured(workspace, found)
     needed = settings.needed(ask, found)  # while there is time
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
     borne, left = settings.at_newest(ask, found, borne)

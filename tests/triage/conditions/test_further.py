@@ -16,7 +16,7 @@ from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
 from opera.triage.conditions.circumstances import borne_out
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.further import Tried, anew, evenly, further
+from opera.triage.conditions.further import Tried, anew, evenly, further, in_turn
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.near import near
 from opera.triage.shrink import simpler, smaller
@@ -106,6 +106,26 @@ def test_what_is_told_holds_of_further_programs(fails, told, contradicted):
     tried = Tried(*found.tried)
     assert tried.asked > 10
     assert (tried.as_told < tried.asked) == contradicted
+
+
+@pytest.mark.parametrize("corpus", [[], [call(2, n, k=1, secret=True) for n in range(2, 8)]])
+def test_programs_of_the_corpus_put_to_the_test_what_no_near_program_would(corpus):
+    """No program near `k=2` has a parameter of which neither it nor the library's defaults tell."""
+
+    def label(programs):
+        return [x.params.get("k", 1) == 2 or "secret" in x.params for x in programs]
+
+    found = borne_out(label, call(2, 3, k=2), DEFAULTS, Decided(("k=2",), ()), corpus=corpus)
+    assert Tried(*found.tried).other_failing == len(corpus)
+
+
+@given(st.integers(0, 4), st.integers(0, 4))
+def test_two_kinds_come_in_turn_and_the_rest_after_them(ones, others):
+    made, drawn = numbered(ones), [call(3, k=n) for n in range(others)]
+    found = list(in_turn(made, iter(drawn)))
+    assert [x for x in found if x in made] == made
+    assert [x for x in found if x in drawn] == drawn
+    assert [x in made for x in found[: 2 * min(ones, others)]] == [True, False] * min(ones, others)
 
 
 @pytest.mark.filterwarnings("error")

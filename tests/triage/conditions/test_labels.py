@@ -38,6 +38,7 @@ class Asking:
     def __init__(self, shows: Callable[[Program], Outcome], seen: Sequence[Labelled] = (), luck: bool = True) -> None:
         self.shows, self.known, self.luck, self.asked = shows, list(seen), luck, list[Program]()
         self.bounds: Bounds = {}
+        self.corpus: list[Instance] = []
 
     def look(self, programs: Sequence[Program]) -> list[Outcome]:
         return list(map(self.shows, programs))

@@ -111,6 +111,19 @@ def test_each_program_between_has_each_thing_of_the_one_or_the_other(data):
         assert given <= shapes(one).keys() | shapes(other).keys()
 
 
+def test_programs_of_the_corpus_are_read_as_the_failing_one_is_called(tmp_path):
+    program = call({"x": F32([1.0, 2.0]), "y_scale": F32([1.0])}, outputs=("only",))
+    small, older = WITH_ZERO, call({"x": F32([1]), "y_scale": F32(1)}, opset=10)
+    huge = call({"x": np.ones(5000, F32), "y_scale": F32(1)})
+    other = msgspec.structs.replace(small, operator="Other")
+    with Workspace.open(tmp_path, write=True) as workspace:
+        workspace.insert([Captured(x, Provenance("suites", "t", "")) for x in (small, older, huge, other)])
+        found = ordinary.captured(workspace, program)
+        assert {(x.outputs, x.context["opset"][""]) for x in found} == {(("only",), 21)}
+        assert sorted(shapes(x)["x"] for x in found) == [(1,), (3, 6)]
+        assert ordinary.captured(workspace, Graph("onnx", (), (), ())) == []
+
+
 def test_tests_are_read_that_pass_on_the_frontend_by_the_variant_of_one_call_of_the_operator(tmp_path):
     small = call({"x": F32([1])})
     large = call({"x": np.arange(50, dtype=F32)})

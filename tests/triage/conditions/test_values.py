@@ -228,6 +228,7 @@ def test_only_calls_of_the_same_operator_tell_which_inputs_may_be_left_out():
         reference=lambda _: None,
         otherwise=lambda _: False,
         go_on=lambda: None,
+        corpus=(),
         bounds={},
     )
     known = {"Any": {"low": None, "high": None}}
