@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Hashable, Iterator
 
-from opera.oracle import location
+from opera import compilers
+from opera.oracle import draws, location
 from opera.oracle.messages import cause
 from opera.oracle.signature import normalise
 from opera.programs.program import Instance
@@ -31,6 +32,7 @@ OF_PYTHON = (
 """Exceptions that Python code raises itself; what bindings raise may come from any depth of a library."""
 INCIDENTAL = "of whatever operator"
 BEFORE = "before any operator is converted"
+DRAWN_ONCE = "an exporter draws once"
 EMPTY_LIST = "an empty list"
 """What decides where a parameter is a list without elements, whichever it is called."""
 
@@ -42,6 +44,7 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     - A function that is no operator's own converter stops, in the same words but for names of types, at a list that is empty:
       a parameter that decides, or that the message names.
     - The operator is incidental: of the same that decides, the simplest calls fail so, too, and in the same words.
+    - An exporter that no operator has a converter of its own in writes down what was drawn once: nothing in its file is random.
     - A refusal that contradicts what the compiler declares is of one omission, as the table of its refusals says.
     - Python code stops before any operator is converted, at one place and in the same words to the letter (`KeyError: 10`, for
       a table of dtypes), where nothing but dtypes is told to decide.
@@ -52,6 +55,8 @@ def shared(x: Reduction) -> Iterator[Hashable]:
         yield INCIDENTAL, shown.stage, shown.symptom, normalise(cause(shown.message)), frozenset(told)
     if omission := shown.details.get("omission"):
         yield omission, shown.stage
+    if shown.details.get("drawn") == draws.CONSTANT and _converts_none(x):
+        yield DRAWN_ONCE, shown.stage
     if shown.verdict != CRASH:
         return
     said = _said(shown, program.operators)
@@ -70,6 +75,12 @@ def _said(shown: Outcome, operators: Collection[str]) -> str:
     names = {x.lower() for name in operators for x in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
     words = re.findall(r"\b[A-Z]?[a-z]{2,}\b", normalise(cause(shown.message)))
     return " ".join(x.lower() for x in words if x.lower() not in names)
+
+
+def _converts_none(x: Reduction) -> bool:
+    """Whether an exporter is under test, and it names no code of its own for the operator."""
+    compiler, _, library = x.frontend.rpartition("-")
+    return compilers.exporter(compiler, library) and not location.names_converter(x.outcome.conversion_function)
 
 
 def _is_before(shown: Outcome) -> bool:

@@ -138,3 +138,25 @@ def test_a_list_that_nobody_renewed_is_one_omission(omissions: tuple[str, str], 
         return reduced(finding, f"t{finding[1]}", program(operator, "X", tensor(1.0)), outcome=shown)
 
     assert one(of("F1", "RoiAlign", omissions[0]), of("F2", "Multinomial", omissions[1])) is alike
+
+
+@pytest.mark.parametrize(
+    ("frontend", "drawn", "converter", "alike"),
+    [
+        ("onnxexport-keras", "constant", "keras.layers.Dropout", True),
+        ("onnxexport-keras", "share", "keras.layers.Dropout", False),  # numbers of another law are drawn
+        ("onnxexport-keras", "constant", "convert_random@ops.py:7", False),  # whose converter it may be
+        ("openvino-keras", "constant", "keras.layers.Dropout", False),  # a compiler draws by operators of its own
+    ],
+)
+def test_what_an_exporter_draws_once_is_one_whatever_layer_draws(
+    frontend: str, drawn: str, converter: str, alike: bool
+) -> None:
+    def of(finding: str, layer: str, place: str) -> Reduced:
+        shown = Outcome("inconsistent", "infer", "value", "", conversion_function=place, details={"drawn": drawn})
+        return reduced(finding, f"t{finding[1]}", program(layer, rate=0.5), outcome=shown, frontend=frontend)
+
+    assert (
+        one(of("F1", "keras.layers.CutMix", "keras.layers.CutMix"), of("F2", "keras.layers.Dropout", converter))
+        is alike
+    )
