@@ -207,10 +207,10 @@ def borne_out(
         more = list(programs)
         return [Labelled(x, fails) for x, fails in zip(more, label(more), strict=True) if fails is not None]
 
+    own = defaults.get(program.operator, {})
     known, inputs = [*seen], [x.removeprefix(deciding.GIVEN) for x in given_inputs(decided.besides)]
     with suppress(Spent):
         parameters = [deciding.named(x) for x in decided.parameters]
-        own = defaults.get(program.operator, {})
         known += axes.apart(program, asked, defaults)
         known += asked(literals.beside(program))
         known += asked(varied.told(program, own, parameters, inputs, bare=decided == Decided()))
@@ -228,9 +228,9 @@ def borne_out(
 
     with suppress(Spent):  # what was asked about tells what it tells
         learn(_numbers(made, told, asked))
-        if isinstance(program, Instance) and (told.despite or not told.all):  # what no one thing explains
-            plain = _plainest(made, known)
-            learn(asked(scalars.beside(plain, defaults.get(program.operator, {}))))
+        if isinstance(program, Instance) and (told.despite or not told.all or _two_numbers(program, own, told)):
+            plain = _plainest(made, known)  # what no one thing explains
+            learn(asked(scalars.beside(plain, own)))
             learn(sizes.asked_about(plain, asked))
         for _ in range(ROUNDS):
             doubtful = itertools.islice(made.in_doubt(known, told), AT_A_TIME)
@@ -242,6 +242,12 @@ def borne_out(
         learn(_numbers(made, told, asked))
         learn(asked(made.varied(told)))
     return _borne(made, *_on_further(made, known, told, asked, corpus))
+
+
+def _two_numbers(program: Instance, known: Mapping[str, Value], told: Told) -> bool:
+    """Whether two numbers of a call are told to decide: it may be how they stand to each other."""
+    decide = {deciding.named(x.says) for x in told.parameters}
+    return len(decide.intersection(scalars.names(program, known))) > 1
 
 
 def _numbers(made: Learner, told: Told, asked: edges.Asked) -> list[Labelled]:

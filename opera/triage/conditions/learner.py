@@ -16,7 +16,7 @@ import numpy as np
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, peculiar, refuting, varied, wider
+from opera.triage.conditions import deciding, dtypes, peculiar, refuting, scalars, varied, wider
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import NO_ELEMENTS, of_expected, of_outputs
 from opera.triage.conditions.features import as_left, features
@@ -119,7 +119,8 @@ class Learner:
             for x in (self.decided.parameters, self.decided.besides)
         )
         parameters, besides = (self._by_value(x, failing, passing) for x in (parameters, besides))
-        told = [*parameters, *besides]
+        parameters, order = self._in_order(parameters, failing, passing)
+        told = [*parameters, *besides, *order]
         related = any(map(is_relation, [x.says for x in told]))  # of numbers, which decide together
         having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
         failed = {x.id for x in failing}
@@ -149,7 +150,7 @@ class Learner:
             rivals = [[*x, *alone] for x in _separating(candidates, left) or _pairs(candidates, left)]
             rivals = rivals or ([] if left else [alone])
         rivals = rivals or _nearly(candidates, having)
-        found = self._of_axis(told, rivals[0] if rivals else [], failing, passing)
+        found = [*order, *self._of_axis(told, rivals[0] if rivals else [], failing, passing)]
         bare = self.loud and not (
             told or found
         )  # a crash hides nowhere: what passes lacks something, though it be short
@@ -174,6 +175,23 @@ class Learner:
         fitting = [x for x in every if all(map(x.holds, failing)) and not all(map(x.holds, bare))]
         least = min(fitting, key=lambda x: sum(map(x.holds, bare)), default=None)
         return found if least is None else [*(x for x in found if x.says != EMPTY), least]
+
+    def _in_order(
+        self, told: list[Feature], failing: Sequence[Instance], passing: Sequence[Instance]
+    ) -> tuple[list[Feature], list[Feature]]:
+        """Return what is told of parameters, and how two numbers stand to each other in their place, where other numbers than
+        theirs fail, too, and nothing passes that stands so.
+        """
+        if not isinstance(self.program, Instance):
+            return told, []
+        known = self.defaults.get(self.program.operator, {})
+        numbers = set(scalars.names(self.program, known)) & set(map(deciding.named, self.decided.parameters))
+        own = {x for x in self.decided.parameters if deciding.named(x) in numbers}
+        if len(numbers) < 2 or own <= {x.says for x in told}:
+            return told, []
+        every = scalars.features(self.program, known)
+        found = [x for x in every if all(map(x.holds, failing)) and not any(map(x.holds, passing))][:1]
+        return ([x for x in told if deciding.named(x.says) not in numbers] if found else told), found
 
     def _alone(self, told: Iterable[Feature], passing: Sequence[Instance]) -> list[Feature]:
         """Return, of each parameter once, what is told of it where a program passes that lacks that and differs in it alone."""

@@ -1,7 +1,8 @@
 """How two or three numbers that a call is given stand to each other: inputs without axes, and parameters that are numbers.
 
 `Range` has elements only where its limit lies on that side of its start to which its delta leads, which no one of the three
-tells. What one number tells is told of it, so these are asked about, and told, only where nothing else explains what fails.
+tells. What one number tells is told of it, so these are asked about, and told, only where nothing else explains what fails, or
+two of them are told to decide: `low=1.0 and high=1.0` may be that they are equal.
 """
 
 from __future__ import annotations
@@ -27,6 +28,15 @@ THREE = (
 )  # fmt: skip
 """Numbers in the place of three: each difference of both signs, beside a third of both signs."""
 SIGNS: Mapping[str, Callable[[float], bool]] = {"< 0": lambda x: x < 0, "> 0": lambda x: x > 0}
+"""How the sign of a number is told."""
+ORDER: Mapping[str, Callable[[float], bool]] = {
+    "<": SIGNS["< 0"],
+    ">": SIGNS["> 0"],
+    "equal to": lambda x: x == 0,
+    "<=": lambda x: x <= 0,
+    ">=": lambda x: x >= 0,
+}
+"""How the order of two numbers is told, the narrower first, of the sign of their difference."""
 
 
 def names(program: Instance, known: Mapping[str, Value]) -> list[str]:
@@ -57,11 +67,12 @@ def beside(program: Instance, known: Mapping[str, Value]) -> Iterator[Program]:
 
 
 def features(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
-    """Yield how the two or three numbers of a call stand to each other: `end < start`, `(limit - start) * delta < 0`."""
+    """Yield how the two or three numbers of a call stand to each other: `end < start`, `high equal to low`,
+    `(limit - start) * delta < 0`."""
     held = names(program, known)
     for one, other in itertools.combinations(held, 2):
-        for says, holds in SIGNS.items():
-            made = Feature(f"{one} {says[0]} {other}", partial(_difference, of=(one, other), holds=holds, known=known))
+        for says, holds in ORDER.items():
+            made = Feature(f"{one} {says} {other}", partial(_difference, of=(one, other), holds=holds, known=known))
             if made.holds(program):
                 yield made
     for one, other in itertools.combinations(held, 2):

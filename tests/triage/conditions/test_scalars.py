@@ -75,7 +75,7 @@ def test_axes_and_flags_are_no_such_numbers(program: Instance, names: list[str])
 
 def test_parameters_count_as_inputs_do() -> None:
     program = Instance("torch", "Any", {"min": 3, "max": 1}, (), (), {})
-    assert [x.says for x in scalars.features(program, {})] == ["min > max"]
+    assert [x.says for x in scalars.features(program, {})] == ["min > max", "min >= max"]
     assert {(x.params["min"], x.params["max"]) for x in scalars.beside(program, {}) if isinstance(x, Instance)} >= {
         (2, 2),
         (1, 3),
@@ -90,6 +90,28 @@ def test_an_empty_range_is_told_by_all_three_numbers() -> None:
         return delta != 0 and (limit - start) / delta < 0
 
     assert told(ranged(1, 9, -2), fails) == ["(limit - start) * delta < 0"]
+
+
+@pytest.mark.parametrize(
+    ("fails", "says"),
+    [
+        (lambda low, high: low == high, "low equal to high"),
+        (lambda low, high: low >= high, "low >= high"),
+        (lambda low, high: (low, high) == (1, 1), "low=1.0"),
+    ],
+)
+def test_two_numbers_that_decide_may_do_so_by_how_they_stand_to_each_other(
+    fails: Callable[[Any, Any], bool], says: str
+) -> None:
+    program = Instance("onnx", "Any", {"low": 1.0, "high": 1.0}, (), ("y",), {"opset": {"": 22}})
+    defaults = {"Any": {"low": 0.0, "high": 1.5}}
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        calls = [x for x in programs if isinstance(x, Instance)]
+        return [fails(*(x.params.get(name, defaults["Any"][name]) for name in ("low", "high"))) for x in calls]
+
+    found = borne_out(label, program, defaults, Decided(("low=1.0", "high=1.0")), loud=True)
+    assert [*found.decided.parameters, *found.circumstances][0] == says
 
 
 def test_what_one_number_tells_is_told_of_it() -> None:
