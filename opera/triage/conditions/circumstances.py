@@ -228,7 +228,7 @@ def borne_out(
 
     with suppress(Spent):  # what was asked about tells what it tells
         learn(_numbers(made, told, asked))
-        if isinstance(program, Instance) and (told.despite or not told.all or _two_numbers(program, own, told)):
+        if isinstance(program, Instance) and (told.despite or not told.all or _of_numbers(program, own, told)):
             plain = _plainest(made, known)  # what no one thing explains
             learn(asked(scalars.beside(plain, own)))
             learn(sizes.asked_about(plain, asked))
@@ -244,10 +244,10 @@ def borne_out(
     return _borne(made, *_on_further(made, known, told, asked, corpus))
 
 
-def _two_numbers(program: Instance, known: Mapping[str, Value], told: Told) -> bool:
-    """Whether two numbers of a call are told to decide: it may be how they stand to each other."""
+def _of_numbers(program: Instance, known: Mapping[str, Value], told: Told) -> bool:
+    """Whether one of two numbers of a call is told to decide: it may be how they stand to each other."""
     decide = {deciding.named(x.says) for x in told.parameters}
-    return len(decide.intersection(scalars.names(program, known))) > 1
+    return not decide.isdisjoint(scalars.names(program, known))
 
 
 def _numbers(made: Learner, told: Told, asked: edges.Asked) -> list[Labelled]:

@@ -179,15 +179,15 @@ class Learner:
     def _in_order(
         self, told: list[Feature], failing: Sequence[Instance], passing: Sequence[Instance]
     ) -> tuple[list[Feature], list[Feature]]:
-        """Return what is told of parameters, and how two numbers stand to each other in their place, where other numbers than
-        theirs fail, too, and nothing passes that stands so.
+        """Return what is told of parameters, and how two numbers stand to each other in the place of one that decides, where
+        others fail, too, and nothing passes that stands so.
         """
         if not isinstance(self.program, Instance):
             return told, []
         known = self.defaults.get(self.program.operator, {})
-        numbers = set(scalars.names(self.program, known)) & set(map(deciding.named, self.decided.parameters))
+        numbers = scalars.names(self.program, known)
         own = {x for x in self.decided.parameters if deciding.named(x) in numbers}
-        if len(numbers) < 2 or own <= {x.says for x in told}:
+        if own <= {x.says for x in told}:
             return told, []
         every = scalars.features(self.program, known)
         found = [x for x in every if all(map(x.holds, failing)) and not any(map(x.holds, passing))][:1]

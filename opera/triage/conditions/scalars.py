@@ -2,7 +2,7 @@
 
 `Range` has elements only where its limit lies on that side of its start to which its delta leads, which no one of the three
 tells. What one number tells is told of it, so these are asked about, and told, only where nothing else explains what fails, or
-two of them are told to decide: `low=1.0 and high=1.0` may be that they are equal.
+one of two is told to decide: `low=1.0` may be that it is equal to `high`.
 """
 
 from __future__ import annotations
@@ -40,18 +40,22 @@ ORDER: Mapping[str, Callable[[float], bool]] = {
 
 
 def names(program: Instance, known: Mapping[str, Value]) -> list[str]:
-    """Return the inputs without axes and the parameters that are numbers; none where these are not two or three.
+    """Return the inputs without axes and the parameters that are numbers, those too that have their default if one number is
+    given alone; none where these are not two or three.
 
     Flags, axes, dtypes and sizes are no such numbers, nor are the numbers of the first of several tensors, if it has axes.
     """
+
+    def plain(name: str, value: Value) -> bool:
+        named = (
+            is_flag(name, value, known) or smaller.is_axes(name) or simpler.is_type(name) or smaller.SIZED.search(name)
+        )
+        return type(value) in (int, float) and not named
+
     fed = [x.name for x in program.inputs if _number(program, x.name, known) is not None]
-    stated = [
-        x
-        for x, value in program.params.items()
-        if type(value) in (int, float)
-        and not (is_flag(x, value, known) or smaller.is_axes(x) or simpler.is_type(x) or smaller.SIZED.search(x))
-    ]
-    found = [*fed, *stated]
+    found = [*fed, *(x for x, value in program.params.items() if plain(x, value))]
+    if len(found) == 1:
+        found += [x for x, value in known.items() if x not in program.params and plain(x, value)]
     return found if len(found) in (2, 3) else []
 
 
@@ -61,7 +65,7 @@ def beside(program: Instance, known: Mapping[str, Value]) -> Iterator[Program]:
     for numbers in (TWO if len(held) == 2 else THREE) if held else ():
         made: Instance | None = program
         for name, number in zip(held, numbers, strict=True):
-            made = made and _with(made, name, number)
+            made = made and _with(made, name, number, known)
         if made is not None and made != program:
             yield made
 
@@ -106,13 +110,14 @@ def _number(program: Program, name: str, known: Mapping[str, Value]) -> float | 
     return float(value) if type(value) in (int, float) else None
 
 
-def _with(program: Instance, name: str, number: int) -> Instance | None:
+def _with(program: Instance, name: str, number: int, known: Mapping[str, Value]) -> Instance | None:
     """Return a call with this number under a name; None where its dtype has no such number."""
     held = tensor(program, name)
     if isinstance(held, Tensor):
         if number < 0 and held.dtype.startswith("u"):
             return None
         return with_input(program, name, simpler.numbered(np.array(number, "int64"), held.dtype))
-    own = program.params.get(name)
-    made = smaller.with_param(program, name, float(number) if isinstance(own, float) else number)
+    own = program.params.get(name, known.get(name))
+    value = float(number) if isinstance(own, float) else number
+    made = smaller.with_param(program, name, value) or smaller.given(program, name, value)
     return made if made is not None else program  # it is this number already

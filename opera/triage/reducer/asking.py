@@ -406,7 +406,9 @@ class Asker:
         return msgspec.structs.replace(captured(program), reference=self.second)
 
     def _one(self, program: Program, question: Question) -> Outcome:
-        return self._asked(self.captured(program), question)
+        shown = self._asked(self.captured(program), question)
+        own = (question.frontend, question.variant) == (self.question.frontend, self.question.variant)
+        return shown if own else witness.taken(shown)
 
     def _asked(self, asked: Captured, question: Question) -> Outcome:
         if self.budget is not None and self.budget.spent():
@@ -422,7 +424,7 @@ class Asker:
         for name, program in left.items():
             self.probe.submit(msgspec.structs.replace(question, program=self.captured(program)), tag=name)
         for answer in self.probe.answers():
-            known[answer.tag] = answer.outcome
+            known[answer.tag] = answer.outcome if question is self.question else witness.taken(answer.outcome)
         return len(left)
 
 

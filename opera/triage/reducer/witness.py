@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from opera.programs.program import Program
-from opera.programs.verdicts import CRASH, PASS, REFUSED, UNSUPPORTED, Outcome
+from opera.programs.verdicts import AGREES, CRASH, PASS, REFUSED, UNSUPPORTED, Outcome
 from opera.run.probe import Question
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
@@ -32,6 +34,11 @@ UNLAWFUL = re.compile(rf"{_OF}[^\n]*{_SAYS}|{_SAYS}[^\n]*{_OF}|\b(?:invalid|ill-
 def unlawful(outcome: Outcome) -> bool:
     """Whether who was asked refuses a program for what it is, and not for want of a feature."""
     return outcome.verdict in (CRASH, REFUSED, UNSUPPORTED) and UNLAWFUL.search(outcome.message) is not None
+
+
+def taken(outcome: Outcome) -> Outcome:
+    """Return what a witness shows: of a random program it passes what it runs and returns as expected the first time."""
+    return msgspec.structs.replace(outcome, verdict=PASS) if outcome.details.get(AGREES) else outcome
 
 
 def beside(workspace: Workspace, verdict: Verdict) -> list[Question]:

@@ -200,3 +200,8 @@ def test_along_another_axis_tensors_are_turned_with_it(shape: list[int], axis: i
         [held] = [int(z.value.array()[0]) for z in y.inputs[1:]] or [y.instances()[0].params["axis"]]
         assert held != axis % len(shape) and np.array_equal(y.inputs[0].value.array().swapaxes(held, axis), x)
     assert not list(shapes.other_axes(call, "keepdims"))
+
+
+@pytest.mark.parametrize(("details", "verdict"), [({"agrees": True}, "pass"), ({}, "inconsistent")])
+def test_who_draws_what_may_be_expected_the_first_time_passes_a_random_program(details, verdict):
+    assert witness.taken(Outcome("inconsistent", "infer", "value", "", details=details)).verdict == verdict
