@@ -6,11 +6,12 @@ its makers. The converter itself is the extension module `_tools`, which does ne
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -96,14 +97,15 @@ class Keras(Onnx):
     def export(self, case: Case, path: Path) -> None:
         from opera.compilers.recipes import mnn_tflite as recipe
 
-        _beside(path).write_text(" ".join(tflite_models.operators(case.model)), encoding="utf-8")
+        told = {"operators": tflite_models.operators(case.model), "results": tflite_models.results(case.model)}
+        _beside(path).write_text(json.dumps(told), encoding="utf-8")
         recipe.convert_tflite(str(case.model), str(path), _level(case))
 
     def load(self, case: Case) -> Any:
         from opera.compilers.recipes import mnn_tflite as recipe
 
         if case.way == OPERATORS.name:
-            raise Made(" ".join(_operators(case.model)))
+            raise Made(" ".join(_told(case.model)["operators"]))
         return recipe.load_tflite(str(case.model))
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
@@ -113,10 +115,14 @@ class Keras(Onnx):
         return [of_numpy(array) for array in recipe.infer_tflite(compiled, feeds, case.outputs, case.dtypes)]
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
-        """Return the operator of TFLite that a message names, or that the model is of, else the layer as `expanded LSTM`."""
+        """Return the operator of TFLite that a message names, by itself or by its result (`functional_1/GatherV2`), or that
+        the model is of, else the layer as `expanded LSTM`."""
         if found := _named(error):
             return found
-        codes = tflite_models.telling(_operators(case.model))
+        told, said = _told(case.model), "" if error is None else str(error)
+        if named := [x for x in told["results"] if re.search(rf"(?<![\w/]){re.escape(x)}(?![\w/])", said)]:
+            return str(told["results"][max(named, key=len)])
+        codes = tflite_models.telling(told["operators"])
         return codes[0] if len(codes) == 1 else f"expanded {case.operator.rpartition('.')[2]}"
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
@@ -132,15 +138,17 @@ def _named(error: BaseException | None) -> str:
     return found[1] if found else ""
 
 
-def _operators(model: Path) -> list[str]:
-    """Return the names of TFLite's operators that a model is of, also once it is converted."""
+def _told(model: Path) -> dict[str, Any]:
+    """Return the operators of the TFLite model that a model is, or was converted of, and who makes which of its results."""
     kept = _beside(model)
-    return kept.read_text(encoding="utf-8").split() if kept.exists() else tflite_models.operators(model)
+    if kept.exists():
+        return cast(dict[str, Any], json.loads(kept.read_text(encoding="utf-8")))
+    return {"operators": tflite_models.operators(model), "results": tflite_models.results(model)}
 
 
 def _beside(converted: Path) -> Path:
-    """Return where the names of the operators lie that a converted model was made of."""
-    return converted.with_name("operators.txt")
+    """Return where that lies of a converted model."""
+    return converted.with_name("operators.json")
 
 
 def _level(case: Case) -> str:

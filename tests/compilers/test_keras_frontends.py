@@ -199,6 +199,14 @@ def test_the_converter_that_raised_is_told(make, run):
     )
 
 
+@needs_tflite
+def test_mnn_tells_the_operator_whose_result_its_message_names(make, run):
+    case, _ = make("tflite", "keras.ops.quantile", {"q": 0.5}, x=np.float32([1, 2, 3]))
+    stage, error = run(mnn, case)
+    assert (stage, "GatherV2" in str(error)) == ("infer", True)
+    assert mnn.FRONTENDS["keras"].conversion_function(case, error) == "GATHER"
+
+
 def test_openvino_tells_operator_and_place_of_its_translators(make, run):
     case, _ = make("saved_model", "keras.layers.StringLookup", {"vocabulary": ["a", "b"]}, inputs=WORDS)
     stage, error = run(openvino, case)

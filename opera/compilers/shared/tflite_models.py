@@ -20,6 +20,18 @@ def operators(path: Path) -> list[str]:
     return [tflite.opcode2name(max(kind.BuiltinCode(), kind.DeprecatedBuiltinCode())) for kind in kinds]
 
 
+def results(path: Path) -> dict[str, str]:
+    """Return name of a tensor → name of the operator of the main graph that makes it: runtimes call nodes by their results."""
+    import tflite
+
+    model = tflite.Model.GetRootAsModel(path.read_bytes(), 0)
+    graph, found = model.Subgraphs(0), dict[str, str]()
+    for place, name in enumerate(operators(path)):
+        made = graph.Operators(place).OutputsAsNumpy()
+        found |= {graph.Tensors(x).Name().decode(): name for x in made if x >= 0}
+    return found
+
+
 def telling(codes: Iterable[str]) -> list[str]:
     """Return each of these operators once, without plumbing where there is anything else."""
     codes = list(dict.fromkeys(codes))

@@ -16,6 +16,7 @@ from opera.oracle.messages import cause
 from opera.oracle.signature import normalise
 from opera.programs.program import Instance
 from opera.programs.verdicts import CRASH, Outcome
+from opera.run import exporters
 from opera.triage.conditions import deciding
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import GRAPH_INPUT
@@ -44,7 +45,8 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     - A function that is no operator's own converter stops, in the same words but for names of types, at a list that is empty:
       a parameter that decides, or that the message names.
     - The operator is incidental: of the same that decides, the simplest calls fail so, too, and in the same words.
-    - An exporter that no operator has a converter of its own in writes down what was drawn once: nothing in its file is random.
+    - An exporter that no operator has a converter of its own in writes down what was drawn once: nothing in its file is random,
+      whoever runs it.
     - A refusal that contradicts what the compiler declares is of one omission, as the table of its refusals says.
     - Python code stops before any operator is converted, at one place and in the same words to the letter (`KeyError: 10`, for
       a table of dtypes), where nothing but dtypes is told to decide.
@@ -78,9 +80,11 @@ def _said(shown: Outcome, operators: Collection[str]) -> str:
 
 
 def _converts_none(x: Reduction) -> bool:
-    """Whether an exporter is under test, and it names no code of its own for the operator."""
+    """Whether a file is run that a library's exporter wrote, and nobody names code of their own for the operator."""
     compiler, _, library = x.frontend.rpartition("-")
-    return compilers.exporter(compiler, library) and not location.names_converter(x.outcome.conversion_function)
+    written = bool(exporters.makers(library, compilers.artefact(compiler, library, x.variant)))
+    exported = compilers.exporter(compiler, library) or written
+    return exported and not location.names_converter(x.outcome.conversion_function)
 
 
 def _is_before(shown: Outcome) -> bool:

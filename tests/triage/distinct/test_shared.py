@@ -141,20 +141,28 @@ def test_a_list_that_nobody_renewed_is_one_omission(omissions: tuple[str, str], 
 
 
 @pytest.mark.parametrize(
-    ("frontend", "drawn", "converter", "alike"),
+    ("frontend", "variant", "drawn", "converter", "alike"),
     [
-        ("onnxexport-keras", "constant", "keras.layers.Dropout", True),
-        ("onnxexport-keras", "share", "keras.layers.Dropout", False),  # numbers of another law are drawn
-        ("onnxexport-keras", "constant", "convert_random@ops.py:7", False),  # whose converter it may be
-        ("openvino-keras", "constant", "keras.layers.Dropout", False),  # a compiler draws by operators of its own
+        ("onnxexport-keras", "onnx", "constant", "keras.layers.Dropout", True),
+        ("onnxexport-keras", "onnx", "share", "keras.layers.Dropout", False),  # numbers of another law are drawn
+        ("onnxexport-keras", "onnx", "constant", "convert_random@ops.py:7", False),  # whose converter it may be
+        ("openvino-keras", "onnx", "constant", "keras.layers.Dropout", True),  # of the same file
+        (
+            "openvino-keras",
+            "saved_model",
+            "constant",
+            "keras.layers.Dropout",
+            False,
+        ),  # it draws by operators of its own
     ],
 )
 def test_what_an_exporter_draws_once_is_one_whatever_layer_draws(
-    frontend: str, drawn: str, converter: str, alike: bool
+    frontend: str, variant: str, drawn: str, converter: str, alike: bool
 ) -> None:
     def of(finding: str, layer: str, place: str) -> Reduced:
         shown = Outcome("inconsistent", "infer", "value", "", conversion_function=place, details={"drawn": drawn})
-        return reduced(finding, f"t{finding[1]}", program(layer, rate=0.5), outcome=shown, frontend=frontend)
+        found = reduced(finding, f"t{finding[1]}", program(layer, rate=0.5), outcome=shown, frontend=frontend)
+        return found._replace(reduction=msgspec.structs.replace(found.reduction, variant=variant))
 
     assert (
         one(of("F1", "keras.layers.CutMix", "keras.layers.CutMix"), of("F2", "keras.layers.Dropout", converter))
