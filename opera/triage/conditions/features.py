@@ -33,7 +33,7 @@ from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
 
 NOT_BELOW = " not below "
-NOT_PROMOTED = "inputs not promoted to float32"
+PROMOTED, NOT_PROMOTED = "inputs promoted to ", "inputs not promoted to float32"
 ALL = ("both inputs of rank ", "all inputs of rank ")
 
 
@@ -55,7 +55,7 @@ def features(
     known = defaults.get(program.operator, {})
     call = program if isinstance(program, Instance) else None
     if call is not None and not call.inputs:
-        yield Feature("no input", lambda x: not x.inputs)
+        yield Feature("no tensor given", lambda x: not x.inputs)
     yield from literals.features(program, failing)
     yield from _empty(program)
     yield from named_axis(call, known, empty=True) if call is not None else ()
@@ -235,7 +235,7 @@ def _promoted(program: Program, failing: Sequence[Program], passing: Sequence[Pr
     words = dtypes.told(bad - {""}, good - {""})
     kinds = dtypes.members(words)
     if words and "" not in bad:
-        says = f"inputs promoted to {words.replace(' inputs', '')}" if words != dtypes.NO_FLOAT32 else NOT_PROMOTED
+        says = f"{PROMOTED}{words.replace(' inputs', '')}" if words != dtypes.NO_FLOAT32 else NOT_PROMOTED
         yield Feature(says, lambda x: dtypes.promoted(x) in kinds)
 
 

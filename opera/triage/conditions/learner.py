@@ -19,7 +19,7 @@ from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.conditions import deciding, dtypes, peculiar, refuting, scalars, varied, wider
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import NO_ELEMENTS, of_expected, of_outputs
-from opera.triage.conditions.features import as_left, features
+from opera.triage.conditions.features import PROMOTED, as_left, features
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.lengths import OF_LENGTH_0, is_longer, named_axis, of_length_0
 from opera.triage.conditions.representable import inexact
@@ -151,6 +151,7 @@ class Learner:
             rivals = rivals or ([] if left else [alone])
         rivals = rivals or _nearly(candidates, having)
         found = [*order, *self._of_axis(told, rivals[0] if rivals else [], failing, passing)]
+        besides = _unless_promoted([*parameters, *found], besides, passing)
         bare = self.loud and not (
             told or found
         )  # a crash hides nowhere: what passes lacks something, though it be short
@@ -443,6 +444,15 @@ def _nearly(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[l
         if left and min(left) <= most:
             return [[candidates[n] for n in sets[left.index(min(left))]]]
     return []
+
+
+def _unless_promoted(told: Sequence[Feature], besides: list[Feature], passing: Sequence[Program]) -> list[Feature]:
+    """Return what else decides without the dtypes that inputs have, where to what they are promoted tells as much."""
+    if not any(x.says.startswith(PROMOTED) for x in told):
+        return besides
+    left = [x for x in besides if not dtypes.members(x.says)]
+    having = (sum(all(y.holds(x) for y in (*told, *of)) for x in passing) for of in (left, besides))
+    return left if len(set(having)) == 1 else besides
 
 
 def _all_one(other: Program, program: Program) -> bool:

@@ -33,8 +33,8 @@ ORDER: Mapping[str, Callable[[float], bool]] = {
     "<": SIGNS["< 0"],
     ">": SIGNS["> 0"],
     "equal to": lambda x: x == 0,
-    "<=": lambda x: x <= 0,
-    ">=": lambda x: x >= 0,
+    "not above": lambda x: x <= 0,
+    "not below": lambda x: x >= 0,
 }
 """How the order of two numbers is told, the narrower first, of the sign of their difference."""
 

@@ -15,7 +15,7 @@ from opera.programs.values import Tensor
 from opera.triage.conditions import deciding, dtypes
 from opera.triage.conditions.circumstances import borne_out
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.labels import _of_other_dtypes, labelled
+from opera.triage.conditions.labels import Labelled, _of_other_dtypes, labelled
 from opera.triage.shrink import smaller
 
 F32 = np.float32
@@ -160,3 +160,16 @@ def test_where_all_common_dtypes_fail_alike_no_others_are_asked_about():
     program = call(F32([1, 2]))
     _of_other_dtypes(label, program, {program.id})
     assert {*map(dtype, asked)} == {*dtypes.ASKED[: dtypes.COMMON]} - {"float32"}
+
+
+def test_to_what_inputs_are_promoted_tells_their_dtypes_as_well():
+    """Whatever fails as bool and nothing else is bool fails of what both are promoted to."""
+
+    def label(programs):
+        return [dtypes.promoted(x) == "bool" for x in programs]
+
+    program = call(np.array([True, False]), np.array([True, True]))
+    other = Labelled(call(np.array([True, False]), np.int64([1, 2])), False)
+    told = Decided((), ("bool inputs",))
+    found = borne_out(label, program, {"Any": {}}, told, [other])
+    assert (found.decided.besides, found.circumstances) == ((), ("inputs promoted to bool",))

@@ -126,7 +126,7 @@ def test_what_fails_without_a_parameter_as_well_fails_of_something_else_wherever
 def test_a_call_without_inputs_is_told_as_that():
     given_one = Labelled(call(F32([1.0])), False)
     found = borne(call(), lambda x: not x.inputs, Decided(), seen=[given_one])
-    assert (found.circumstances, found.exact) == (("no input",), True)
+    assert (found.circumstances, found.exact) == (("no tensor given",), True)
 
 
 def test_where_there_was_no_time_to_see_why_most_pass_it_is_not_known_what_decides():
