@@ -413,11 +413,19 @@ def inexact_in_float32(numbers: peculiar.Array) -> peculiar.Array:
 
 
 def renumbered(program: Program) -> Program:
-    """Return a program with other floating-point numbers, each tensor with its own: equal ones may hide what is wrong."""
-    first = itertools.count(2)
+    """Return a program with other numbers, each tensor with its own: equal ones may hide what is wrong, and rounding may make
+    the right integers of it. Of integers those of the first tensor change, of both signs, if it has axes: others are often
+    indices and sizes.
+    """
+    number, data = itertools.count(2), next(iter(smaller.leaves(program)), None)
 
     def change(leaf: Leaf) -> Leaf:
-        return simpler.counted(leaf, next(first)) if "float" in leaf.dtype else leaf
+        if "float" in leaf.dtype:
+            return simpler.counted(leaf, next(number))
+        if leaf is not data or leaf.dtype not in dtypes.INTEGERS or leaf.dtype.endswith("int2") or leaf.shape == ():
+            return leaf
+        numbers = np.arange(math.prod(leaf.shape)).reshape(leaf.shape) % 5 + 2
+        return simpler.numbered(numbers if leaf.dtype.startswith("u") else numbers * (-1) ** numbers, leaf.dtype)
 
     return smaller.mapped(program, change)
 

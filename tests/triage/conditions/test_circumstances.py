@@ -19,6 +19,7 @@ from opera.triage.conditions import deciding, dtypes, features
 from opera.triage.conditions.circumstances import Borne, Labelled, borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.further import Tried
+from opera.triage.conditions.learner import renumbered
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice
 from opera.triage.shrink import smaller
@@ -397,6 +398,21 @@ def test_what_passes_with_these_numbers_alone_passes_by_chance():
     )
     assert found.circumstances == ()
     assert found.exact
+
+
+def test_what_rounds_to_the_right_integer_passes_by_chance():
+    """A compiler that cuts off what a parameter has behind the point: 1 - 2.5 is -1 by either way, 4 - 2.5 is not."""
+
+    def fails(x: Instance) -> bool | None:
+        numbers, bias = x.inputs[0].value.numbers(), number(x, "bias", 0.0)
+        if "int" not in dtype(x) or not isinstance(bias, float):
+            return False
+        return bool((np.trunc(numbers - bias) != numbers - np.trunc(bias)).any())
+
+    found = borne(call(np.int64([4, 5]), bias=0.5), fails, Decided(("bias=0.5",)), {"bias": 0.0})
+    assert renumbered(call(np.int64([1, 1]))).inputs[0].value.numbers().tolist() == [2, -3]
+    assert renumbered(call(F32([1]), np.int64([1]))).inputs[1].value.numbers().tolist() == [1]  # they may be indices
+    assert found.decided.parameters == ("bias that is no whole number",)
 
 
 def test_what_decided_is_not_told_once_a_program_that_lacks_it_fails_alike():
