@@ -47,6 +47,7 @@ class Reduction(msgspec.Struct, frozen=True):
         held: Inputs that may state sizes, and what is said in place of the message where the model holds one as a constant.
         settings: Settings without each of which it passes, opera's or a default that users may change: `INFERENCE_NUM_THREADS=1
             is set`.
+        named: What is told → how readers are told of which operand it is (opera.triage.conditions.operands).
         silent: Of a crash or a refusal, programs beside it that gave wrong outputs, as forms: opera.triage.reducer.hidden asks.
         incidental: Operators beside its own that fail so of the same input (opera.triage.reducer.incidental).
         whatever: Whether no simple call of the library passes of that input: it is told first then.
@@ -82,6 +83,7 @@ class Reduction(msgspec.Struct, frozen=True):
     incidental: tuple[str, ...] = ()
     whatever: bool = False
     settings: tuple[str, ...] = ()
+    named: tuple[tuple[str, str], ...] = ()
 
     def program(self) -> Captured:
         """Return the reduced program."""

@@ -29,6 +29,7 @@ from opera.triage.conditions import (
     edges,
     equal,
     literals,
+    operands,
     peculiar,
     scalars,
     sizes,
@@ -73,6 +74,7 @@ class Borne(NamedTuple):
         values: Which values of what is told were tried alone, and whether the program fails with each.
         passing_one: The program most like it that passes, and lacks something of what is told; None where none is known.
         usual: Whether an ordinary call fails (opera.triage.conditions.usual); None: nobody asked.
+        named: What is told → how readers are told of which operand it is (opera.triage.conditions.operands).
     """
 
     decided: Decided
@@ -85,6 +87,7 @@ class Borne(NamedTuple):
     usual: bool | None = None
     passing_one: Program | None = None
     values: tuple[tuple[str, bool], ...] = ()
+    named: tuple[tuple[str, str], ...] = ()
 
 
 class Asking(deciding.Look, Protocol):
@@ -227,6 +230,8 @@ def borne_out(
         return bool(more)
 
     with suppress(Spent):  # what was asked about tells what it tells
+        if isinstance(program, Instance):
+            learn(asked(operands.apart(told.all, program)))
         learn(_numbers(made, told, asked))
         if isinstance(program, Instance) and (told.despite or not told.all or _of_numbers(program, own, told)):
             plain = _plainest(made, known)  # what no one thing explains
@@ -334,7 +339,10 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -
     )
     beside = _passing_one(made, known, told)
     values = tried_values(made.program, (*left.parameters, *left.besides, *more), known)
-    return Borne(left, more, failing, len(known) - failing, told.exact, told.despite, tried, ordinary, beside, values)
+    named = tuple((x.says, x.words) for x in told.all if x.words)
+    return Borne(
+        left, more, failing, len(known) - failing, told.exact, told.despite, tried, ordinary, beside, values, named
+    )
 
 
 def _told_of_one(says: str, found: Iterable[str]) -> bool:

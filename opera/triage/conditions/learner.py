@@ -16,7 +16,7 @@ import numpy as np
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, peculiar, refuting, scalars, varied, wider
+from opera.triage.conditions import deciding, dtypes, operands, peculiar, refuting, scalars, varied, wider
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import NO_ELEMENTS, of_expected, of_outputs
 from opera.triage.conditions.features import PROMOTED, as_left, features
@@ -120,6 +120,8 @@ class Learner:
         )
         parameters, besides = (self._by_value(x, failing, passing) for x in (parameters, besides))
         parameters, order = self._in_order(parameters, failing, passing)
+        lost = [Feature(x, lambda _: False) for x in self.decided.besides if x not in {y.says for y in besides}]
+        besides = self._of_operands(besides, failing) + [x for x in self._of_operands(lost, failing) if x.words]
         told = [*parameters, *besides, *order]
         related = any(map(is_relation, [x.says for x in told]))  # of numbers, which decide together
         having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
@@ -150,7 +152,8 @@ class Learner:
             rivals = [[*x, *alone] for x in _separating(candidates, left) or _pairs(candidates, left)]
             rivals = rivals or ([] if left else [alone])
         rivals = rivals or _nearly(candidates, having)
-        found = [*order, *self._of_axis(told, rivals[0] if rivals else [], failing, passing)]
+        found = self._of_axis(told, rivals[0] if rivals else [], failing, passing)
+        found = [*order, *self._of_operands(found, failing)]
         besides = _unless_promoted([*parameters, *found], besides, passing)
         bare = self.loud and not (
             told or found
@@ -193,6 +196,10 @@ class Learner:
         every = scalars.features(self.program, known)
         found = [x for x in every if all(map(x.holds, failing)) and not any(map(x.holds, passing))][:1]
         return ([x for x in told if deciding.named(x.says) not in numbers] if found else told), found
+
+    def _of_operands(self, told: Iterable[Feature], failing: Sequence[Instance]) -> list[Feature]:
+        """Return what is told, of one operand where it is that of all that fail."""
+        return [operands.named(x, self.program, failing) if isinstance(self.program, Instance) else x for x in told]
 
     def _alone(self, told: Iterable[Feature], passing: Sequence[Instance]) -> list[Feature]:
         """Return, of each parameter once, what is told of it where a program passes that lacks that and differs in it alone."""

@@ -14,10 +14,17 @@ Lengths = tuple[int, ...]
 
 
 class Feature(NamedTuple):
-    """Something that a program has or has not, and how it is told."""
+    """Something that a program has or has not, and how it is told.
+
+    Attributes:
+        says: How it is told, and known again in other reductions.
+        holds: Whether a program has it.
+        words: How readers are told, where that is more than `says`: of which operand it is.
+    """
 
     says: str
     holds: Callable[[Program], bool]
+    words: str = ""
 
 
 def value_of(program: Program, name: str, known: Mapping[str, Value]) -> Value:

@@ -128,15 +128,21 @@ class Choice(NamedTuple):
         return self.told if self.firm else self.settings
 
     @property
+    def _named(self) -> tuple[str, ...]:
+        """What decides, of the operand that it is told of."""
+        words = dict(() if self.reduction is None else self.reduction.named)
+        return tuple(words.get(x, x) for x in self.deciding)
+
+    @property
     def told(self) -> tuple[str, ...]:
         """What decides, the settings that it needs, and of a certain form those that leave nothing to chance: `p=1.0`."""
         if self.whole is None or self.reduction is None or not self.certain:
-            return (*self.deciding, *self.settings)
+            return (*self._named, *self.settings)
         [before], [now] = (x.program().program.instances() for x in (self.whole, self.reduction))
         own = {x.name: x.value for x in before.inputs}
         set_ = [f"{name}={deciding.said(x)}" for name, x in now.params.items() if before.params.get(name) != x]
         fed = ((x.name, x.value) for x in now.inputs if x.value != own[x.name] and isinstance(x.value, Tensor))
-        return (*self.deciding, *set_, *(f"{name}={deciding.said(x.numbers().flat[0].item())}" for name, x in fed))
+        return (*self._named, *set_, *(f"{name}={deciding.said(x.numbers().flat[0].item())}" for name, x in fed))
 
 
 def choose(
