@@ -29,7 +29,8 @@ _LEAST = re.compile(
 )
 _TAKES = re.compile(
     r"\btakes? (?:any )?values? greater than or equal to (\d+)\b|\btake any (non-?negative) value|\bis a (positive) integer"
-    r"|\blist of (non-?negative) integers",
+    r"|\blist of (non-?negative) integers"
+    r"|\bcontaining (?:a single|only) (?:non-?negative|positive) (?:value|integer|number)s?\b",
     re.I,
 )
 _RANK = re.compile(r"\brank\((\w+)\)")
@@ -91,7 +92,7 @@ def read(sentence: str, names: Collection[str]) -> Range | None:
     elif (found := _LEAST.search(text)) and (found[3] or (found[0][-1].isalpha() and "than" not in found[0])):
         ends = End(open=bool(found[2])), None
     elif found := _TAKES.search(text):
-        ends = End(float(found[1] or 0), open=bool(found[3])), None
+        ends = End(float(found[1] or 0), open="positive" in found[0].lower()), None
     else:
         return None
     low, high = ends
@@ -135,6 +136,26 @@ def holds(stated: Range, value: Value, given: Mapping[str, Value]) -> bool:
         least < low or most > high or (stated.low is not None and stated.low.open and least == low)
         or (stated.high is not None and stated.high.open and most == high)
     )  # fmt: skip
+
+
+def told(stated: Range) -> str:
+    """Return a range in words: `positive`, `non-negative`, `in [0, num_tokens)`; nothing of the size of a block."""
+    low, high = stated.low, stated.high
+    if stated.blocks or low is None:
+        return ""
+    if high is None and not (low.name or low.rank or low.number):
+        return "positive" if low.open else "non-negative"
+    return f"in {'(' if low.open else '['}{_said(low)}, {_said(high)}{')' if high is None or high.open else ']'}"
+
+
+def _said(end: End | None) -> str:
+    """Return an end as an interval has it: `2`, `num_tokens`, `-rank + 1`."""
+    if end is None:
+        return "inf"
+    name = "rank" if end.rank else end.name
+    number = f"{abs(end.number):g}"
+    sign = "-" if end.number < 0 else "+"
+    return f"{'-' * (end.sign < 0)}{name}{f' {sign} {number}' if end.number else ''}" if name else f"{end.number:g}"
 
 
 def _end(text: str, names: Collection[str], *, open_: bool = False, of: str | None = None) -> End | None:

@@ -6,17 +6,20 @@ and where outputs are wrong, someone else confirms the expected ones, or the doc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from opera import libraries
 from opera.compilers.limits import limits
-from opera.libraries import bounds
+from opera.libraries import bounds, ranges
 from opera.libraries.documented import Quote, Wrong
 from opera.oracle.screens import SINGLE_REFERENCE, UNSCREENED
 from opera.programs.program import Instance, Program
+from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, NEWER, UNSTABLE, Outcome
 from opera.store.rows import Verdict
 from opera.triage.conditions import dtypes
@@ -59,7 +62,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         off: By how much it is off, where that is little more than is tolerated (`triage.failure.slight`), or nothing.
         written: Whether blame lays it on the exporter of what it is given, and another frontend tries that.
         odd: Whether NaN is expected where finite numbers are given.
-        beyond: Which inputs of its program have a dtype that is not documented of them (`undocumented`), or nothing.
+        beyond: Which inputs of its program are not as is documented of them (`undocumented`), or nothing.
         arising: What an operator makes of a NaN or an infinity that arises inside (`lawful.arising`), or nothing.
         limit: The sentence by which the compiler documents that it does not do this, or nothing.
         invalid: Whether the compiler says that its input is not valid, and none of those who were asked runs it as expected.
@@ -220,8 +223,8 @@ def spoken_of(call: Instance, deciding: Iterable[str], outcome: Outcome) -> bool
 
 
 def undocumented(call: Instance) -> str:
-    """Say which inputs of a call have a dtype that its documentation does not state of them; nothing where the library is not
-    here to ask. A library may take any dtype of what is empty, and no compiler need.
+    """Say which inputs of a call have a dtype, numbers or as few elements as its documentation does not state of them; nothing
+    where the library is not here to ask. A library may take any dtype of what is empty, and no compiler need.
     """
     library: Any = libraries.get(call.library)
     try:
@@ -229,13 +232,24 @@ def undocumented(call: Instance) -> str:
     except ImportError:
         return ""
     said = {call.operator: bounds.read(texts)}
-    held = {x.name: x.value for x in call.inputs}
-    names = sorted(name for _, name, which in bounds.broken(said, call) if which == "dtypes")
+    held = {x.name: x.value for x in call.inputs} | call.params
+    broken = sorted(bounds.broken(said, call))
     return listed([
-        f"{name} is {getattr(held[name], 'dtype', '?')}, where {' or '.join(said[call.operator][name].dtypes)} is documented"
-        for name in names
-        if name in held
+        words for _, name, which in broken if (words := _undocumented(name, which, held.get(name), said[call.operator][name]))
     ])  # fmt: skip
+
+
+def _undocumented(name: str, which: str, value: Value, bound: bounds.Bound) -> str:
+    """Say what is documented otherwise of an input or a parameter; nothing of ranks and layouts, often meant loosely."""
+    if which == "dtypes":
+        return f"{name} is {getattr(value, 'dtype', '?')}, where {' or '.join(bound.dtypes)} is documented"
+    if which == "least" and isinstance(value, Tensor | RandomTensor):
+        return f"{name} has {math.prod(value.shape)} elements, where at least {bound.least} are documented"
+    if which == "range" and bound.range is not None and (words := ranges.told(bound.range)):
+        numbers = value.numbers().reshape(-1) if isinstance(value, Tensor) else np.asarray(value)
+        found = f"is {numbers.item()}" if numbers.size == 1 else "holds others"
+        return f"{name}, which is documented to be {words}, {found}"
+    return ""
 
 
 def _quoted(call: Instance, deciding: Iterable[str], outcome: Outcome) -> Sequence[Quote]:

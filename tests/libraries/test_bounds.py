@@ -146,6 +146,33 @@ def test_what_an_axis_may_be_is_told_by_the_rank_of_an_input() -> None:
         assert (bounds.broken(stated, made) == frozenset()) == (-2 <= axis < 2)
 
 
+@pytest.mark.parametrize(
+    ("stated", "words"),
+    [
+        (Range(End(open=True)), "positive"),
+        (Range(End()), "non-negative"),
+        (Range(End(2.0)), "in [2, inf)"),
+        (Range(End(), End(-1.0, "depth", open=True)), "in [0, depth - 1)"),
+        (Range(End(0.0, "", -1, rank=True), End(-1.0, rank=True)), "in [-rank, rank - 1]"),
+        (Range(blocks=True), ""),
+    ],
+)
+def test_a_range_is_told_as_documentation_writes_it(stated: Range, words: str) -> None:
+    assert ranges.told(stated) == words
+
+
+def test_what_onnx_says_of_the_number_of_elements_of_topk_speaks_against_none() -> None:
+    """A frontend that returns all elements for K = 0 breaks nothing that ONNX says: "a single positive value"."""
+    from opera.triage.doubts import undocumented
+
+    def top(count: int) -> Instance:
+        operands = (Operand("X", Tensor.of(np.float32([[1, 2]]))), Operand("K", Tensor.of(np.int64([count]))))
+        return Instance("onnx", "TopK", {}, operands, ("values", "indices"), {"opset": {"": 24}})
+
+    assert undocumented(top(0)) == "K, which is documented to be positive, is 0"
+    assert not undocumented(top(1))
+
+
 def test_the_dtype_that_pytorch_states_of_an_index_binds() -> None:
     torch = pytest.importorskip("torch")
     from opera.libraries.torch import calls, library
