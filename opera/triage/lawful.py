@@ -13,6 +13,7 @@ from opera.triage import route as routes
 from opera.triage.blame import Blame
 from opera.triage.conditions import deciding
 from opera.triage.part import ROUTE, listed
+from opera.triage.reduction import SINCE
 from opera.triage.reproducers.choice import Choice
 from opera.triage.sentence import reads_as_invalid
 from opera.triage.shrink import simpler, smaller
@@ -24,10 +25,13 @@ WRONG = (CRASH, ABORT, REFUSED, INCONSISTENT)
 
 def dying(chosen: Choice, laid: Blame | None) -> str:
     """Return who of those that a library asks fails on what is shown, too, or gives another answer, where nobody runs it as
-    expected; nothing of wrong outputs, nor where documentation admits it (`optional`).
+    expected; nothing of wrong outputs, nor where documentation admits it (`optional`), or the compiler itself runs it as of the
+    version before.
     """
     rows = blame.others(laid) if laid is not None else []
-    if chosen.verdict.outcome.verdict in (INCONSISTENT, UNSTABLE) or any(x.right for x in rows) or optional(chosen):
+    wrong = chosen.verdict.outcome.verdict in (INCONSISTENT, UNSTABLE)
+    before = any(x.startswith(SINCE) for x in chosen.deciding)
+    if wrong or before or any(x.right for x in rows) or optional(chosen):
         return ""
     names = others.asked(_library(chosen))
     found = [x.way for x in rows if x.shows.partition(":")[0] in WRONG and x.way.split()[0] in names]

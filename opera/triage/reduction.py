@@ -13,6 +13,9 @@ from opera.programs.verdicts import Outcome
 from opera.store import examined
 from opera.store.workspace import Workspace
 
+SINCE = "opset "
+"""How it begins that a program fails as of a version of its operator, and passes as of the one before."""
+
 
 class Reduction(msgspec.Struct, frozen=True):
     """The smallest program found that fails as a member of a finding does.

@@ -26,6 +26,7 @@ from opera.programs.verdicts import (
     ERROR,
     INCONSISTENT,
     PASS,
+    REFUSED,
     TIMEOUT,
     UNSTABLE,
     UNSUPPORTED,
@@ -48,7 +49,7 @@ AT_A_TIME = 8
 """Programs that are asked about at a time, where an answer is quick."""
 QUICK = 0.5
 """Seconds of a quick answer."""
-STOPS = (CRASH, ABORT, TIMEOUT)
+STOPS = (CRASH, REFUSED, ABORT, TIMEOUT)
 """Verdicts of what returns nothing."""
 FORMS = ("shape", "dtype")
 """Symptoms of an output in another form, whose numbers may be right."""

@@ -48,7 +48,7 @@ from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder
 from opera.triage.reducer.single import form_alone
-from opera.triage.reduction import Reduction
+from opera.triage.reduction import SINCE, Reduction
 from opera.triage.reproducers import choice
 from opera.triage.shrink import shapes, smaller
 from opera.triage.shrink.minimise import Spent, minimise
@@ -153,19 +153,20 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     needed = settings.needed(ask, found)  # while there is time
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
     borne, left = settings.at_newest(ask, found, borne)
+    since = _since(ask, found)
     return Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, ask.captured(found).form(),
         outcome,
         stored=plan.test_id(found.id, plan.exporter_id(found.library)),
         deciding=borne.decided.parameters,
         besides=tuple(x for x in borne.decided.besides if ask.neighbours is None or not ask.neighbours.chosen(x)),
-        circumstances=borne.circumstances,
+        circumstances=(*borne.circumstances, *([f"{SINCE}{_version(found)}"] if since else [])),
         near=(borne.failing, borne.passing),
         despite=borne.despite,
         tried=borne.tried,
         values=borne.values,
         named=borne.named,
-        passing=None if borne.passing_one is None else ask.captured(borne.passing_one).form(),
+        passing=None if (right := since or borne.passing_one) is None else ask.captured(right).form(),
         explained=borne.exact,
         usual=borne.usual,
         behind=_behind(ask, found, (*borne.decided.parameters, *borne.decided.besides), defaults),
@@ -432,6 +433,25 @@ def _oldest(ask: Asker, program: Program, older: Sequence[tuple[dict[str, Any], 
         return found + [x for x in means if any(ask.passes(x, by) for by in without)][:1]
     except Spent:  # what was found is no worse for it
         return found
+
+
+def _since(ask: Asker, program: Program) -> Program | None:
+    """Return the program as of the newest older version of its operator that its library says the same of, where that passes:
+    then it fails since its own version.
+    """
+    if not isinstance(program, Instance):
+        return None
+    forms = [parse(form) for form, alike_ in ask.probe.known(program.library, program).older if alike_][:1]
+    with suppress(Spent):
+        return next((x for x, fails in zip(forms, ask.label(forms), strict=True) if fails is False), None)
+    return None
+
+
+def _version(program: Program) -> int:
+    """Return the opset that a program is of: that of its operator's domain."""
+    call = program.instances()[0]
+    opset = call.context.get("opset")
+    return int(max(opset.values())) if isinstance(opset, dict) and opset else 0
 
 
 def _as_before(ask: Asker, program: Program, shown: Outcome) -> bool:

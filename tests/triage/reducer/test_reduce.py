@@ -392,6 +392,26 @@ def test_a_version_that_another_does_not_support_gives_way_to_the_newest_that_it
     assert [ask.version(x) for x in reduce._oldest(ask, program, older)] == opset
 
 
+@pytest.mark.parametrize(
+    ("right", "same", "found"),
+    [
+        (21, True, 21),  # a kernel of version 22 is missing
+        (19, True, None),  # the version before fails as well: it is not since this one
+        (21, False, None),  # an older text may mean something else
+    ],
+)
+def test_that_it_fails_since_its_version_is_told_where_the_one_before_passes(
+    right: int, same: bool, found: int | None
+) -> None:
+    forms = tuple((quantize(x).form(), same) for x in (21, 19))
+    known = SimpleNamespace(known=lambda library, program: SimpleNamespace(older=forms))
+    version = Opsets(0, range(0)).version
+    ask: Any = SimpleNamespace(probe=known, label=lambda programs: [version(x) > right for x in programs])
+    made = reduce._since(ask, quantize(22))
+    assert (made and version(made)) == found
+    assert reduce._version(quantize(22)) == 22
+
+
 def test_the_oldest_version_that_says_the_same_needs_nobody_to_confirm_it() -> None:
     ask: Any = Opsets(7, range(0))
     program, older = quantize(28), [(quantize(x).form(), x > 20) for x in (25, 21, 19)]
