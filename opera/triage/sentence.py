@@ -97,8 +97,8 @@ GIVEN = re.compile(r"\binputs?$|^an? .*input of rank |^dtype=")
 TRAINING = "training mode"
 """What decides where a layer is called as in training."""
 BRANCH = "what stands in the branch that is not taken"
-TITLED = 2
-"""Conditions that a title has room for, beside how inputs come to the model."""
+TITLED, BESIDE = 3, 2
+"""Conditions that a title has room for, beside how inputs come to the model; and operators that do not matter."""
 ROUTE = 80
 """Characters of a route that a title has room for; of more it has the first part."""
 TELLS = 3
@@ -229,7 +229,8 @@ def _what(
         route = route.partition(";")[0]
     if incidental and told and all(map(GIVEN.search, told)):
         names = list(dict.fromkeys((brief(operator), *alike)))
-        these = f"{', '.join(names[: most or NAMED])}{', …' if len(names) > (most or NAMED) else ''}"
+        room = NAMED if most is None else BESIDE
+        these = f"{', '.join(names[:room])}{', …' if len(names) > room else ''}"
         return f"{listed(together(told)[:most])}, whatever the operator ({'; '.join(filter(None, (these, route)))})"
     named = operator.partition("(")[0].strip()  # what it is given may stand there
     own = {bare(x) for x in named.split(JOINED)}

@@ -281,7 +281,7 @@ def test_a_name_that_is_looked_up_in_vain_is_no_operator():
     assert sentence("TVM", "Attention", other).endswith("KeyError: 'num_heads'")
 
 
-def test_what_is_of_one_tensor_is_one_phrase_and_a_title_has_room_for_two():
+def test_what_is_of_one_tensor_is_one_phrase_and_a_title_has_room_for_three():
     outcome = Outcome(CRASH, "load", "KeyError", "'axes'")
     both = ("an empty input", "a 1-d input")
     assert sentence("TVM", "Concat", outcome, both).startswith("TVM cannot load Concat with an empty 1-d input: ")
@@ -291,7 +291,11 @@ def test_what_is_of_one_tensor_is_one_phrase_and_a_title_has_room_for_two():
     assert "Sum with dim given, keepdim=True and a 0-d input where k is an input:" in sentence(
         "TVM", "Sum", outcome, many
     )
-    assert title("Sum", outcome, many).startswith("Sum with dim given and keepdim=True where k is an input: ")
+    assert title("Sum", outcome, many).startswith(
+        "Sum with dim given, keepdim=True and a 0-d input where k is an input: "
+    )
+    more = ("dim given", "keepdim=True", "axis < 0", "a 0-d input")
+    assert title("Sum", outcome, more).startswith("Sum with dim given, keepdim=True and axis < 0: ")
 
 
 @given(
