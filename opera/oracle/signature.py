@@ -92,7 +92,7 @@ RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     for pattern, replacement in (
         (r"\x1b\[[0-9;]*m", ""),  # colours
         (r"\b(R\.(?:\w+\.)*\w+)\((?!@\))(?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", r"\1(@)"),  # R.add(lv, R.const(0.0))
-        (r"0x[0-9a-fA-F]+", "#"),  # addresses
+        (r"(?<!\w)0x[0-9a-fA-F]+", "#"),  # addresses; none within a name: of a temporary folder, say
         (r"(?<![\w'])'[^'\n]*'(?!\w)|\"[^\"\n]*\"|`[^`\n]*`|‘[^’\n]*’", "@"),  # quoted names
         (r"(?:[A-Za-z]:)?(?:[\w.+~@-]*[/\\])+([\w.@-]+)", r"\1"),  # folders of paths; the file name stays
         (r"(?i)(\bnode(?:_?name)?\b(?: name)?\s*[:=]\s*)[^\s,;()<>@]+", r"\1@"),  # node names

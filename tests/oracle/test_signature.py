@@ -105,3 +105,11 @@ def test_the_words_of_a_refusal_that_contradicts_count_as_those_of_a_crash():
     refused = Signature.of("tvm-onnx", "Constant", Outcome(REFUSED, **base))
     assert refused == Signature.of("tvm-onnx", "Constant", Outcome(CRASH, **base))
     assert refused.message == "no value in Constant #"
+
+
+@given(st.text("abcdefghijklmnopqrstuvwxyz0123456789_", min_size=8, max_size=8))
+@example("ab0x1f3c")
+def test_no_name_of_a_temporary_folder_makes_another_message(name: str) -> None:
+    """`tmpab0x1f3c` holds what an address looks like."""
+    assert normalise(f"no rule, /tmp/tmp{name}/own.bin is not written") == "no rule, own.bin is not written"
+    assert normalise("object at 0x7f0a12") == "object at #"
