@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -97,15 +97,14 @@ class Keras(Onnx):
     def export(self, case: Case, path: Path) -> None:
         from opera.compilers.recipes import mnn_tflite as recipe
 
-        told = {"operators": tflite_models.operators(case.model), "results": tflite_models.results(case.model)}
-        _beside(path).write_text(json.dumps(told), encoding="utf-8")
+        _beside(path).write_text(json.dumps(tflite_models.nodes(case.model)), encoding="utf-8")
         recipe.convert_tflite(str(case.model), str(path), _level(case))
 
     def load(self, case: Case) -> Any:
         from opera.compilers.recipes import mnn_tflite as recipe
 
         if case.way == OPERATORS.name:
-            raise Made(" ".join(_told(case.model)["operators"]))
+            raise Made(" ".join(name for name, _ in _nodes(case.model)))
         return recipe.load_tflite(str(case.model))
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
@@ -119,10 +118,11 @@ class Keras(Onnx):
         the model is of, else the layer as `expanded LSTM`."""
         if found := _named(error):
             return found
-        told, said = _told(case.model), "" if error is None else str(error)
-        if named := [x for x in told["results"] if re.search(rf"(?<![\w/]){re.escape(x)}(?![\w/])", said)]:
-            return str(told["results"][max(named, key=len)])
-        codes = tflite_models.telling(told["operators"])
+        nodes, said = _nodes(case.model), "" if error is None else str(error)
+        results = {x: name for name, made in nodes for x in made}
+        if named := [x for x in results if re.search(rf"(?<![\w/]){re.escape(x)}(?![\w/])", said)]:
+            return results[max(named, key=len)]
+        codes = tflite_models.telling(name for name, _ in nodes)
         return codes[0] if len(codes) == 1 else f"expanded {case.operator.rpartition('.')[2]}"
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
@@ -138,17 +138,16 @@ def _named(error: BaseException | None) -> str:
     return found[1] if found else ""
 
 
-def _told(model: Path) -> dict[str, Any]:
-    """Return the operators of the TFLite model that a model is, or was converted of, and who makes which of its results."""
+def _nodes(model: Path) -> list[tuple[str, list[str]]]:
+    """Return the nodes of the TFLite model that a model is, or was converted of: operators, and what each makes."""
     kept = _beside(model)
-    if kept.exists():
-        return cast(dict[str, Any], json.loads(kept.read_text(encoding="utf-8")))
-    return {"operators": tflite_models.operators(model), "results": tflite_models.results(model)}
+    found: list[tuple[str, list[str]]] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else []
+    return found or tflite_models.nodes(model)
 
 
 def _beside(converted: Path) -> Path:
     """Return where that lies of a converted model."""
-    return converted.with_name("operators.json")
+    return converted.with_name("nodes.json")
 
 
 def _level(case: Case) -> str:

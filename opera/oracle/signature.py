@@ -11,9 +11,10 @@ import msgspec
 from opera.oracle import location
 from opera.programs.verdicts import CRASH, REFUSED, Outcome
 
-SIGNATURE_VERSION = 4
+SIGNATURE_VERSION = 5
 """Changes whenever equal failures may get another signature; `opera run` sorts those of another version anew.
 
+5: as 4, and no part of a name is an address (a temporary folder `tmpab0x1f3c`).
 4: as 3, and of a call of Relax that a message prints only its operator counts, not what it is given.
 3: as 2, and one name for all forms of an operator (opera.oracle.location); an API's name, or an operator that was expanded, is
    no place of a crash that says where it was; in-place forms of a wrong dtype are one. Ids are those of version 2 where

@@ -204,6 +204,13 @@ def names_of(program: Program) -> tuple[dict[str, str], ...]:
     return tuple({x.name: x.of for x in call.inputs if x.of} for call in program.calls)
 
 
+def stated_version(call: Instance | Call) -> int | None:
+    """Return the version of its operator's domain that a call states (`opset`), None where it states none."""
+    opset = call.context.get("opset")
+    version = opset.get(call.operator.rpartition("::")[0]) if isinstance(opset, dict) else None
+    return version if isinstance(version, int) else None
+
+
 def operators_of(name: str) -> tuple[str, ...]:
     """Return the operators of the program that is called so."""
     return tuple(name.split(JOINED))

@@ -20,7 +20,7 @@ from opera.libraries.documented import EMPTY as EMPTY_INPUTS
 from opera.libraries.documented import Quote, special
 from opera.oracle import draws
 from opera.programs import migrated
-from opera.programs.program import Instance, Program, Provenance
+from opera.programs.program import Instance, Program, Provenance, stated_version
 from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import (
     CRASH,
@@ -374,10 +374,9 @@ def _opset(program: Program, script: str) -> str:
     if found := re.search(r"make_opsetid\(['\"]{2}, (\d+)\)", script):
         return f"opset {found[1]}"
     for call in program.instances():
-        stated: Any = call.context.get("opset", {})
-        domain = call.operator.rpartition("::")[0]
-        if isinstance(stated, dict) and domain in stated:
-            return f"opset {stated[domain]}{f' of {domain}' if domain else ''}"
+        version, domain = stated_version(call), call.operator.rpartition("::")[0]
+        if version is not None:
+            return f"opset {version}{f' of {domain}' if domain else ''}"
     return ""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from opera.programs.literals import fold, literal
-from opera.programs.program import Graph, Instance, Program
+from opera.programs.program import Graph, Instance, Program, stated_version
 from opera.programs.values import Named, RandomTensor, Tensor, Value
 
 FEW = 64
@@ -85,8 +85,7 @@ def _keras(call: Instance, defaults: Mapping[str, Value]) -> str:
 
 def _onnx(call: Instance, defaults: Mapping[str, Value]) -> str:
     domain, _separator, operator = call.operator.rpartition("::")
-    opset = call.context.get("opset")
-    version = opset.get(domain) if isinstance(opset, dict) else None
+    version = stated_version(call)
     if "body" in call.context or version is None:
         raise _Unwritten
     names = _names(call)

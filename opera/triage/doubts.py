@@ -246,8 +246,9 @@ def _undocumented(name: str, which: str, value: Value, bound: bounds.Bound) -> s
     if which == "least" and isinstance(value, Tensor | RandomTensor):
         return f"{name} has {math.prod(value.shape)} elements, where at least {bound.least} are documented"
     if which == "range" and bound.range is not None and (words := ranges.told(bound.range)):
-        numbers = value.numbers().reshape(-1) if isinstance(value, Tensor) else np.asarray(value)
-        found = f"is {numbers.item()}" if numbers.size == 1 else "holds others"
+        numbers = value.numbers() if isinstance(value, Tensor) else np.asarray(value)
+        alone = numbers.size == 1 and not isinstance(value, RandomTensor)
+        found = f"is {numbers.item()}" if alone else "holds others"
         return f"{name}, which is documented to be {words}, {found}"
     return ""
 

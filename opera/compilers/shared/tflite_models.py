@@ -10,26 +10,26 @@ PLUMBING = {"CAST", "CONCATENATION", "EXPAND_DIMS", "FILL", "PACK", "RESHAPE", "
 """Operators that the TFLite converter puts around the one that matters."""
 
 
-def operators(path: Path) -> list[str]:
-    """Return the names of the operators of a model's main graph, in order (`CONV_2D`)."""
+def nodes(path: Path) -> list[tuple[str, list[str]]]:
+    """Return the operators of a model's main graph, in order (`CONV_2D`), each with the names of the tensors that it makes:
+    runtimes call a node by its result.
+    """
     import tflite
 
     model = tflite.Model.GetRootAsModel(path.read_bytes(), 0)
-    graph = model.Subgraphs(0)
-    kinds = [model.OperatorCodes(graph.Operators(place).OpcodeIndex()) for place in range(graph.OperatorsLength())]
-    return [tflite.opcode2name(max(kind.BuiltinCode(), kind.DeprecatedBuiltinCode())) for kind in kinds]
-
-
-def results(path: Path) -> dict[str, str]:
-    """Return name of a tensor → name of the operator of the main graph that makes it: runtimes call nodes by their results."""
-    import tflite
-
-    model = tflite.Model.GetRootAsModel(path.read_bytes(), 0)
-    graph, found = model.Subgraphs(0), dict[str, str]()
-    for place, name in enumerate(operators(path)):
-        made = graph.Operators(place).OutputsAsNumpy()
-        found |= {graph.Tensors(x).Name().decode(): name for x in made if x >= 0}
+    graph, found = model.Subgraphs(0), list[tuple[str, list[str]]]()
+    for node in map(graph.Operators, range(graph.OperatorsLength())):
+        kind = model.OperatorCodes(node.OpcodeIndex())
+        made = [
+            graph.Tensors(node.Outputs(n)).Name().decode() for n in range(node.OutputsLength()) if node.Outputs(n) >= 0
+        ]
+        found.append((tflite.opcode2name(max(kind.BuiltinCode(), kind.DeprecatedBuiltinCode())), made))
     return found
+
+
+def operators(path: Path) -> list[str]:
+    """Return the names of the operators of a model's main graph, in order."""
+    return [name for name, _ in nodes(path)]
 
 
 def telling(codes: Iterable[str]) -> list[str]:

@@ -27,12 +27,11 @@ from opera.triage.conditions.lengths import (
 from opera.triage.conditions.near import is_flag, tensor, unstated
 from opera.triage.conditions.ordinary import differing
 from opera.triage.conditions.representable import LOW, beyond, inexact, lost
-from opera.triage.conditions.stated import Feature, data, left_out, shape_of, value_of
+from opera.triage.conditions.stated import NOT_BELOW, Feature, data, left_out, shape_of, value_of
 from opera.triage.sentence import EMPTY
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
 
-NOT_BELOW = " not below "
 PROMOTED, NOT_PROMOTED = "inputs promoted to ", "inputs not promoted to float32"
 ALL = ("both inputs of rank ", "all inputs of rank ")
 

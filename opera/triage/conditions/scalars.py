@@ -18,7 +18,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
 from opera.triage.conditions import dtypes
 from opera.triage.conditions.near import is_flag, tensor, with_input
-from opera.triage.conditions.stated import Feature, value_of
+from opera.triage.conditions.stated import NOT_BELOW, Feature, value_of
 from opera.triage.shrink import simpler, smaller
 
 TWO = ((1, 3), (3, 1), (2, 2), (-1, 2), (2, -1), (-3, -1))
@@ -34,7 +34,7 @@ ORDER: Mapping[str, Callable[[float], bool]] = {
     ">": SIGNS["> 0"],
     "equal to": lambda x: x == 0,
     "not above": lambda x: x <= 0,
-    "not below": lambda x: x >= 0,
+    NOT_BELOW.strip(): lambda x: x >= 0,
 }
 """How the order of two numbers is told, the narrower first, of the sign of their difference."""
 

@@ -11,6 +11,8 @@ from opera.triage.conditions.near import tensor
 from opera.triage.shrink import smaller
 
 Lengths = tuple[int, ...]
+NOT_BELOW = " not below "
+"""How it is told that a number is another one, or more."""
 
 
 class Feature(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from statistics import median
@@ -40,15 +40,14 @@ from opera.run.probe import Probe, Question
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage.alike import same_answer, same_values
 from opera.triage.conditions import circumstances, deciding, ordinary, readable
 from opera.triage.failure import alike, words
-from opera.triage.reducer import inner, settings, witness
+from opera.triage.reducer import inner, older, settings, witness
 from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder
 from opera.triage.reducer.single import form_alone
-from opera.triage.reduction import SINCE, Reduction
+from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
 from opera.triage.shrink import shapes, smaller
 from opera.triage.shrink.minimise import Spent, minimise
@@ -67,8 +66,6 @@ BACK = 6
 """Programs of the search that are confirmed, the smallest first, until one fails in a fresh process."""
 FITTED = 96
 """Programs of simpler parameters and fewer elements at once that are asked about at a time."""
-INTEGERS = {f"{kind}{bits}": bits for kind in ("uint", "int") for bits in (8, 16, 32, 64)}
-"""Integer dtypes → their bits."""
 
 
 class NotReduced(Exception):
@@ -119,7 +116,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         if made := form_alone(ask, kept[-1], defaults):
             kept += made
             ask.begin(kept[-1], known, defaults)
-        if newer(ask.outcomes[kept[-1].id]) and (made := _as_of_older(ask, kept[-1])):
+        if newer(ask.outcomes[kept[-1].id]) and (made := older.as_of_older(ask, kept[-1])):
             kept += made
             ask.begin(kept[-1], known, defaults)
             ask.find_witness(kept[-1])
@@ -141,7 +138,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
         kept += _ordinary(ask, kept[-1], kept[first])
-        kept += _as_of_older(ask, kept[-1])
+        kept += older.as_of_older(ask, kept[-1])
     except Spent:
         finished = False
         ask.budget = Budget((1.0 - SEARCH) * seconds)
@@ -153,20 +150,20 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     needed = settings.needed(ask, found)  # while there is time
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
     borne, left = settings.at_newest(ask, found, borne)
-    since = _since(ask, found)
+    since = older.since(ask, found)
     return Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, ask.captured(found).form(),
         outcome,
         stored=plan.test_id(found.id, plan.exporter_id(found.library)),
         deciding=borne.decided.parameters,
         besides=tuple(x for x in borne.decided.besides if ask.neighbours is None or not ask.neighbours.chosen(x)),
-        circumstances=(*borne.circumstances, *([f"{SINCE}{_version(found)}"] if since else [])),
+        circumstances=(*borne.circumstances, *([since.says] if since else [])),
         near=(borne.failing, borne.passing),
         despite=borne.despite,
         tried=borne.tried,
         values=borne.values,
         named=borne.named,
-        passing=None if (right := since or borne.passing_one) is None else ask.captured(right).form(),
+        passing=None if (right := since.passing if since else borne.passing_one) is None else ask.captured(right).form(),
         explained=borne.exact,
         usual=borne.usual,
         behind=_behind(ask, found, (*borne.decided.parameters, *borne.decided.besides), defaults),
@@ -376,90 +373,6 @@ def _is_empty(ask: Asker, program: Program) -> bool:
     """Whether all that a program computes has no elements."""
     outputs = ask.reference(program) or ()
     return bool(outputs) and not any(math.prod(leaf.shape) for x in outputs for leaf in smaller.within(x))
-
-
-def _as_of_older(ask: Asker, program: Program) -> list[Program]:
-    """Return the program as of older versions of its operators, in which it fails so, too, the oldest last; else nothing.
-
-    Where the compiler knows none that admits its types, other integers than these are tried, of which the same bits or numbers
-    are expected: a shift that takes signed integers today may have been as wrong of unsigned ones before.
-    """
-
-    def older(of: Program) -> tuple[tuple[dict[str, Any], bool], ...]:
-        return ask.probe.known(of.library, of).older
-
-    found = _oldest(ask, program, older(program))
-    if not newer(ask.outcomes[(found or [program])[-1].id]):
-        return found
-    with suppress(Spent):
-        expected = ask.reference(program)
-        for made in _other_integers(program):
-            forms = [parse(form) for form, _ in older(made)]
-            failing = [x for x, fails in zip(forms, ask(forms), strict=True) if fails and not newer(ask.outcomes[x.id])]
-            if told := [x for x in failing if same_values(ask.reference(x), expected) and ask.agreed(x)]:
-                return told[-1:]
-    return found
-
-
-def _other_integers(program: Program) -> Iterator[Program]:
-    """Yield the program with another integer dtype in place of each, those of as many bits first, which keep the bits."""
-    for dtype in sorted({x.dtype for x in smaller.leaves(program)} & INTEGERS.keys()):
-        for other in sorted(INTEGERS.keys() - {dtype}, key=lambda x: (abs(INTEGERS[x] - INTEGERS[dtype]), x)):
-            yield smaller.as_dtype(program, dtype, other)
-
-
-def _oldest(ask: Asker, program: Program, older: Sequence[tuple[dict[str, Any], bool]]) -> list[Program]:
-    """Return the program as of older versions of its operators, in which it fails so, too, the oldest last; else nothing.
-
-    First the oldest that its library says the same of; then, of what the compiler does not declare to know, any other, if the
-    library's reference computes the same there, bit for bit, and another implementation confirms that: a version with other
-    words may have other rules, which defend what the newer ones forbid. Else the newest of those that somebody confirms who
-    does not support the program as it is.
-
-    Args:
-        older: Forms of the program, the newest first, and whether the library says the same of them (opera.libraries.Older).
-    """
-    same = [parse(form) for form, alike in older if alike][-1:]
-    found = [x for x, fails in zip(same, ask(same), strict=True) if fails]
-    newest = (found or [program])[0]
-    try:
-        unknown, without = newer(ask.outcomes[newest.id]), ask.without(newest)
-        others = [parse(form) for form, alike in older if not alike and (unknown or without)]
-        failing = [x for x, shown in zip(others, ask.look(others), strict=True) if _as_before(ask, newest, shown)]
-        expected = ask.reference(newest) if failing else None
-        means = [x for x in failing if ask.reference(x) == expected]
-        if unknown:
-            return found + [x for x in means if ask.agreed(x)][-1:]
-        return found + [x for x in means if any(ask.passes(x, by) for by in without)][:1]
-    except Spent:  # what was found is no worse for it
-        return found
-
-
-def _since(ask: Asker, program: Program) -> Program | None:
-    """Return the program as of the newest older version of its operator that its library says the same of, where that passes:
-    then it fails since its own version.
-    """
-    if not isinstance(program, Instance):
-        return None
-    forms = [parse(form) for form, alike_ in ask.probe.known(program.library, program).older if alike_][:1]
-    with suppress(Spent):
-        return next((x for x, fails in zip(forms, ask.label(forms), strict=True) if fails is False), None)
-    return None
-
-
-def _version(program: Program) -> int:
-    """Return the opset that a program is of: that of its operator's domain."""
-    call = program.instances()[0]
-    opset = call.context.get("opset")
-    return int(max(opset.values())) if isinstance(opset, dict) and opset else 0
-
-
-def _as_before(ask: Asker, program: Program, shown: Outcome) -> bool:
-    """Whether an outcome is that of a program: one answer, or one crash; of what is newer, whichever converter raises it."""
-    before = ask.outcomes[program.id]
-    if before.verdict == INCONSISTENT:
-        return ask.fails(shown) and same_answer(before, shown)
-    return ask.fails(shown, elsewhere=newer(before))
 
 
 def _confirmed(workspace: Workspace, ask: Asker, kept: list[Program]) -> tuple[Program, Outcome]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
@@ -14,19 +13,19 @@ from commands import opera
 from faults.onnx_faults import Silent, relu
 from hypothesis import given
 from hypothesis import strategies as st
+from opsets import Opsets, f32
 from several_calls import node
 
 from opera.oracle.signature import Signature
 from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Tensor
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, INVALID, NEWER, TIMEOUT, UNSTABLE, Limits, Outcome
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, INVALID, TIMEOUT, UNSTABLE, Limits, Outcome
 from opera.report.summary import summarise
 from opera.run import driver as stage
 from opera.run.probe import Probe, Question
 from opera.store import tests
 from opera.store.workspace import Workspace
 from opera.triage import reduction
-from opera.triage.alike import same_values
 from opera.triage.conditions import circumstances, deciding, readable
 from opera.triage.findings import findings
 from opera.triage.reducer import asking, reduce, reducing
@@ -35,10 +34,6 @@ from opera.triage.sentence import reads_as_refusal
 from opera.triage.shrink.minimise import Spent
 
 pytest.importorskip("onnx")
-
-
-def f32(*shape: int) -> Tensor:
-    return Tensor.of((np.arange(np.prod(shape)) / 8 + 0.125).astype("f4").reshape(shape))
 
 
 def onnx(
@@ -304,192 +299,6 @@ def test_a_reduction_that_had_too_little_time_takes_the_place_of_none_on_its_fro
         "a-onnx": whole.captured,
         "b-onnx": other.captured,
     }
-
-
-class Opsets:
-    """Answers as a compiler that is wrong from `wrong` on; other implementations know the versions `confirmed`.
-
-    What is expected changed with the version `changed`.
-    """
-
-    def __init__(self, wrong: int, confirmed: range, changed: int = 0, spent: bool = False) -> None:
-        self.wrong, self.confirmed, self.changed, self.spent = wrong, confirmed, changed, spent
-        self.outcomes = dict[str, Outcome]()
-        self.others: list[range] = []
-
-    def version(self, program: Program) -> int:
-        return int(program.instances()[0].context["opset"][""])
-
-    def __call__(self, programs: Sequence[Program]) -> list[bool]:
-        return [self.fails(x) for x in self.look(programs)]
-
-    def look(self, programs: Sequence[Program]) -> list[Outcome]:
-        if self.spent and programs:
-            raise Spent
-        for x in programs:
-            if x.id not in self.outcomes:
-                self.outcomes[x.id] = shown(2.0 if self.version(x) >= self.wrong else 3.0)
-        return [self.outcomes[x.id] for x in programs]
-
-    def fails(self, outcome: Outcome, *, elsewhere: bool = False) -> bool:
-        return outcome.verdict == INCONSISTENT
-
-    def reference(self, program: Program) -> int:
-        return int(self.version(program) >= self.changed)
-
-    def agreed(self, program: Program) -> bool:
-        return self.version(program) in self.confirmed
-
-    def without(self, program: Program) -> list[range]:
-        return [x for x in self.others if self.version(program) not in x]
-
-    def passes(self, program: Program, by: range) -> bool:
-        return self.version(program) in by
-
-
-def shown(actual: float, *tags: str) -> Outcome:
-    details = {"index": "[0]", "expected": 1.0, "actual": actual, "tags": tags}
-    return Outcome(INCONSISTENT, "infer", "value", "wrong", details=details)
-
-
-def quantize(version: int) -> Instance:
-    return Instance("onnx", "QuantizeLinear", {}, (), ("y",), {"opset": {"": version}})
-
-
-@pytest.mark.parametrize(
-    ("ask", "opset"),
-    [
-        (Opsets(10, range(10, 27)), [10]),
-        (Opsets(13, range(10, 27)), [13]),  # before, other numbers are wrong
-        (Opsets(7, range(21, 27)), [21]),  # before, nobody confirms what is expected
-        (Opsets(7, range(7, 27), 19), [19]),  # before, something else is expected
-        (Opsets(7, range(0)), []),
-        (Opsets(7, range(7, 27), spent=True), []),
-    ],
-)
-def test_a_newer_operator_is_tried_in_older_versions_that_another_implementation_confirms(
-    ask: Any, opset: list[int]
-) -> None:
-    program, older = quantize(28), [(quantize(x).form(), False) for x in (25, 21, 19, 13, 10)]
-    ask.outcomes[program.id] = shown(2.0, NEWER)
-    assert [ask.version(x) for x in reduce._oldest(ask, program, older)] == opset
-    ask.outcomes[program.id] = shown(2.0)
-    assert reduce._oldest(ask, program, older) == [], (
-        "what the compiler knows stays: an older text may defend what is wrong"
-    )
-
-
-@pytest.mark.parametrize(
-    ("others", "opset"),
-    [([range(7, 27)], [25]), ([range(7, 20)], [19]), ([range(7, 29)], []), ([range(0)], []), ([], [])],
-)
-def test_a_version_that_another_does_not_support_gives_way_to_the_newest_that_it_passes(
-    others: list[range], opset: list[int]
-) -> None:
-    ask: Any = Opsets(10, range(0))
-    ask.others = others
-    program, older = quantize(28), [(quantize(x).form(), False) for x in (25, 21, 19, 13, 10)]
-    ask.outcomes[program.id] = shown(2.0)
-    assert [ask.version(x) for x in reduce._oldest(ask, program, older)] == opset
-
-
-@pytest.mark.parametrize(
-    ("right", "same", "found"),
-    [
-        (21, True, 21),  # a kernel of version 22 is missing
-        (19, True, None),  # the version before fails as well: it is not since this one
-        (21, False, None),  # an older text may mean something else
-    ],
-)
-def test_that_it_fails_since_its_version_is_told_where_the_one_before_passes(
-    right: int, same: bool, found: int | None
-) -> None:
-    forms = tuple((quantize(x).form(), same) for x in (21, 19))
-    known = SimpleNamespace(known=lambda library, program: SimpleNamespace(older=forms))
-    version = Opsets(0, range(0)).version
-    ask: Any = SimpleNamespace(probe=known, label=lambda programs: [version(x) > right for x in programs])
-    made = reduce._since(ask, quantize(22))
-    assert (made and version(made)) == found
-    assert reduce._version(quantize(22)) == 22
-
-
-def test_the_oldest_version_that_says_the_same_needs_nobody_to_confirm_it() -> None:
-    ask: Any = Opsets(7, range(0))
-    program, older = quantize(28), [(quantize(x).form(), x > 20) for x in (25, 21, 19)]
-    ask.outcomes[program.id] = shown(2.0)
-    assert [ask.version(x) for x in reduce._oldest(ask, program, older)] == [21]
-
-
-def test_a_crash_is_found_in_an_older_version_whichever_converter_raises_it() -> None:
-    class Crashing(Opsets):
-        def fails(self, outcome: Outcome, *, elsewhere: bool = False) -> bool:
-            return elsewhere
-
-    ask: Any = Crashing(7, range(7, 27))
-    program = quantize(28)
-    ask.outcomes[program.id] = Outcome(CRASH, "load", "ValueError", "no", details={"tags": (NEWER,)})
-    older = [(quantize(x).form(), False) for x in (25, 21)]
-    assert [ask.version(x) for x in reduce._oldest(ask, program, older)] == [21]
-    ask.outcomes[program.id] = Outcome(CRASH, "load", "ValueError", "no")
-    assert reduce._oldest(ask, program, older) == [], "a converter that the compiler has is another one's place"
-
-
-def test_the_oldest_version_of_a_crash_computes_the_same_and_bounds_hold_in_it() -> None:
-    pytest.importorskip("tvm")
-    pytest.importorskip("onnxruntime")
-    operands = {"indices": Tensor.of(np.int64([1])), "depth": Tensor.of(np.float32(3)), "values": f32(2)}
-    program = msgspec.structs.replace(onnx("OneHot", operands), context={"opset": {"": 28}})
-    with Probe(workers=1) as probe:
-        beside = [Question(frontend="onnxruntime-onnx")]
-        ask = asking.Asker(probe, Question(frontend="tvm-onnx", variant="constants"), None, beside)
-        known = probe.known("onnx", program)
-        [ask.target] = ask.look([program])
-        assert ask.target.verdict == CRASH
-        *_, found = reduce._oldest(ask, program, known.older)
-        assert found.instances()[0].context["opset"] == {"": 11}, "before, its text is another, and TVM knows this one"
-        assert ask.agreed(found) and ask.reference(found) == ask.reference(program)
-        assert known.bounds["OneHot"]["values"].least == 2
-        few = msgspec.structs.replace(program, inputs=(*program.inputs[:2], Operand("values", f32(1))))
-        ask.begin(program, known, {})
-        assert ask([few]) == [False] and few.id not in ask.outcomes, "what the documentation excludes is no program"
-
-
-@given(st.integers(-128, 127), st.sampled_from(sorted(reduce.INTEGERS)))
-def test_other_integers_of_as_many_bits_come_first_and_keep_the_bits(number: int, dtype: str) -> None:
-    numbers = Tensor.of(np.array([number]).astype(dtype))
-    made = [x.inputs[0].value for x in reduce._other_integers(onnx("Neg", {"X": numbers})) if isinstance(x, Instance)]
-    assert len({x.dtype for x in made if isinstance(x, Tensor)} - {dtype}) == len(reduce.INTEGERS) - 1
-    [first, second] = made[0], made[1]
-    assert isinstance(first, Tensor) and first.data == numbers.data and same_values([first], [numbers])
-    assert isinstance(second, Tensor) and second.dtype.removeprefix("u") != dtype.removeprefix("u")
-    assert not same_values([numbers], [Tensor.of(numbers.array() + 1)]) and not same_values(None, None)
-
-
-@pytest.mark.full
-def test_a_newer_operator_is_tried_with_the_types_of_older_versions() -> None:
-    """OpenVINO shifts by multiplying, which saturates, in whichever integers; BitShift-11 has unsigned ones alone."""
-    pytest.importorskip("openvino")
-    pytest.importorskip("onnxruntime")
-    tried = {
-        "LEFT": ([64, 1, -64], [1, 7, 1]),
-        "RIGHT": ([-8, -1], [1, 1]),  # of unsigned ones something else is expected
-        "BY THE WIDTH": ([4, 4], [8, 9]),  # no word on it in older versions
-    }
-    taken: dict[str, list[Any]] = {}
-    with Probe(workers=1) as probe:
-        for name, numbers in tried.items():
-            tensors = {x: Tensor.of(np.int8(y)) for x, y in zip("XY", numbers, strict=True)}
-            program = onnx("BitShift", tensors, direction="RIGHT" if name == "RIGHT" else "LEFT")
-            program = msgspec.structs.replace(program, context={"opset": {"": 28}})
-            question = Question(frontend="openvino-onnx", screened=True)
-            ask = asking.Asker(probe, question, None, [Question(frontend="onnxruntime-onnx")])
-            [ask.target] = ask.look([program])
-            assert NEWER in ask.target.details["tags"] and "BitShift 28" in ask.target.details["newer"]
-            taken[name] = [x.instances()[0] for x in reduce._as_of_older(ask, program)]
-            assert all(map(ask.agreed, taken[name])), "ONNX Runtime knows the older version"
-    [left] = taken.pop("LEFT")
-    assert left.context["opset"] == {"": 11} and {x.value.dtype for x in left.inputs} == {"uint8"}  # type: ignore[union-attr]
-    assert taken == {"RIGHT": [], "BY THE WIDTH": []}
 
 
 def test_what_an_axis_alone_needs_no_more_is_left_out() -> None:
