@@ -33,7 +33,9 @@ def route(
     *,
     crashes: bool = False,
 ) -> str:
-    """Return the route that a failure is of: `by its ONNX file`, `as an exported program; as TorchScript it is right`.
+    """Return the route that a failure is of: `by its ONNX file`, `as an exported program; as TorchScript this model is right`.
+
+    Of other routes this one model was asked, and no other: which of those that fail alike do so by another is not known.
 
     Empty where it says nothing: the model is the library's own, and fails alike in whatever way it is given.
 
@@ -52,4 +54,4 @@ def route(
     right = [*(f"as {OWN[x][1]}" for x in others if shown[x] == RIGHT), *(x for _, x in given)]
     by = own or (OWN.get(variant, ("", ""))[0] if others else "")
     by = ", ".join(filter(None, (by, *(x for x, _ in given))))
-    return f"{by}; {listed(right)} it {does}" if right else by
+    return f"{by}; {listed(right)} this model {does}" if right else by

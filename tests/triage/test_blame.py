@@ -313,7 +313,7 @@ def test_what_another_route_shows_is_told_as_far_as_the_unreduced_test_bears_it_
     about = Subject("F1", "e", "openvino-torch", "exported-program", "t", WRONG)
     tried = [Tried(AS_FOUND, "now", WRONG), Tried(ROUTE, "openvino-torch by its variant torchscript", RIGHT)]
     failed = Verdict("t", "openvino-torch", "exported-program", "e", WRONG, "F1", "")
-    for unconfirmed, told in ((frozenset(), "; as TorchScript it is right"), (frozenset(["torchscript"]), "")):
+    for unconfirmed, told in ((frozenset(), "; as TorchScript this model is right"), (frozenset(["torchscript"]), "")):
         laid = blame.laid(msgspec.structs.replace(about, unconfirmed=unconfirmed), tried, 0.0)
         assert blame.route(Choice(failed, failed), laid) == f"as an exported program{told}"
     tried[1] = Tried(ROUTE, tried[1].way, WRONG)
@@ -334,7 +334,7 @@ def test_what_is_right_of_one_element_alone_is_not_told_as_right() -> None:
         rows = [*tried, *(Tried(SEVERAL, way, x) for way in (route, other) for x in (RIGHT, shown))]
         laid = blame.laid(about, rows, 0.0)
         assert [x.lucky for x in laid.evidence if x.kind in (ROUTE, OTHER)] == [lucky, lucky]
-        assert ("it is right" in blame.route(Choice(failed, failed), laid)) is not lucky
+        assert ("is right" in blame.route(Choice(failed, failed), laid)) is not lucky
         assert ("it passes by way of" in laid.because) is not lucky
         assert sum(map(len, (x.remark for x in laid.evidence))) == 0 or lucky
     apart = msgspec.structs.replace(WRONG, details={"output": "z", "wrong": {"z": "value"}})
@@ -417,7 +417,7 @@ def test_what_varies_or_is_drawn_is_right_by_no_setting() -> None:
     laid = blame.laid(about, [Tried(AS_FOUND, "now", WRONG), Tried(GIVEN, way, RIGHT)], 0.0)
     drawn = msgspec.structs.replace(WRONG, details={"drawn": "range", "why": "output 0 holds -2"})
     varies = msgspec.structs.replace(WRONG, verdict=UNSTABLE)
-    for outcome, told in ((WRONG, "without keep_params_in_input it is right"), (drawn, ""), (varies, "")):
+    for outcome, told in ((WRONG, "without keep_params_in_input this model is right"), (drawn, ""), (varies, "")):
         failed = Verdict("t", "tvm-onnx", "inputs", "e", outcome, "F1", "")
         by = blame.route(Choice(failed, failed), laid)
         assert by.endswith(told) and bool(by) is bool(told)

@@ -247,13 +247,13 @@ def test_operators_that_the_same_code_converts_are_told_and_what_is_made_of_seve
 def test_what_is_cut_off_in_a_list_is_not_the_route(workspace):
     fill(workspace)
     of = findings(workspace)[0]
-    by = "as an exported program; as TorchScript it runs"
+    by = "as an exported program; as TorchScript this model runs"
     long = msgspec.structs.replace(
         of, route=by, sentence=f"OpenVINO cannot load torch.f with {'many words ' * 6}({by}): it fails"
     )
     for width in range(34, 120):
         told = in_list(long, width)
-        assert "(as an exported program)" in told and "it runs" not in told and len(told.partition(")")[0]) < width
+        assert "(as an exported program)" in told and "runs" not in told and len(told.partition(")")[0]) < width
     short = msgspec.structs.replace(of, route=by, sentence=f"TVM cannot load f ({by}): it fails")
     assert in_list(short, 60) == "TVM cannot load f (as an exported program): it fails"
     assert in_list(msgspec.structs.replace(of, sentence="a" * 99), 40) == "a" * 99

@@ -188,10 +188,15 @@ def test_what_the_checker_forbids_is_no_refusal():
     [
         ("tvm-keras", "tflite", {"onnx": RIGHT}, "by TFLite"),
         ("openvino-keras", "onnx", {"live": OTHERWISE}, "by its ONNX file"),
-        ("openvino-keras", "live", {"saved-model": RIGHT}, "given as an object; as a SavedModel it is right"),
+        ("openvino-keras", "live", {"saved-model": RIGHT}, "given as an object; as a SavedModel this model is right"),
         ("openvino-keras", "live", {"saved-model": OTHERWISE, "onnx": RIGHT}, "given as an object"),
         ("openvino-keras", "live", {"onnx": RIGHT}, ""),
-        ("openvino-torch", "exported-program", {"torchscript": RIGHT}, "as an exported program; as TorchScript it is right"),
+        (
+            "openvino-torch",
+            "exported-program",
+            {"torchscript": RIGHT},
+            "as an exported program; as TorchScript this model is right",
+        ),
         ("openvino-torch", "torchscript", {}, ""),
         ("tvm-onnx", "constants", {"inputs": RIGHT}, ""),
     ],
@@ -203,9 +208,12 @@ def test_the_route_is_told_where_it_matters(frontend, variant, shown, wanted):
 def test_of_a_crash_other_routes_tell_that_the_model_runs_and_settings_are_told_beside_the_route():
     """That its numbers are right is more than a program tells that was reduced to crash."""
     paths = ("read by path", "from the file's bytes")
-    assert route("openvino-onnx", "inputs", {}, [paths], crashes=True) == "read by path; from the file's bytes it runs"
+    assert (
+        route("openvino-onnx", "inputs", {}, [paths], crashes=True)
+        == "read by path; from the file's bytes this model runs"
+    )
     assert route("openvino-keras", "onnx", {"live": RIGHT}, [paths]) == (
-        "by its ONNX file, read by path; as an object and from the file's bytes it is right"
+        "by its ONNX file, read by path; as an object and from the file's bytes this model is right"
     )
 
 
@@ -442,14 +450,14 @@ def test_types_that_are_taken_are_no_refusal_of_a_program_that_has_no_others(mes
 
 def test_a_title_has_the_first_part_of_a_long_route():
     route = (
-        "by its ONNX file, imported with keep_params_in_input=True; without keep_params_in_input it runs; and much more"
+        "by its ONNX file, with keep_params_in_input=True; without keep_params_in_input this model runs; and much more"
     )
     wrong = Outcome(CRASH, "load", "ValueError", "no")
     assert "keep_params_in_input=True)" in title("Range", wrong, route=route) and route in sentence(
         "TVM", "Range", wrong, route=route
     )
-    assert "as TorchScript it is right" in title(
-        "Range", wrong, route="as an exported program; as TorchScript it is right"
+    assert "as TorchScript this model is right" in title(
+        "Range", wrong, route="as an exported program; as TorchScript this model is right"
     )
 
 

@@ -74,7 +74,9 @@ def features(
     yield from itertools.starmap(Feature, listing.entries(call) if call is not None else ())
     yield from _axes(call, known) if call is not None else ()
     yield from _kinds(program, failing, passing)
+    yield from _tensors(call, passing) if call is not None else ()
     yield from _specials(program, made)
+    yield from _strings(program)
     yield from equal.features(call, known) if call is not None else ()
     yield from sized(program)
     yield from compared(program)
@@ -170,6 +172,9 @@ def _ranks(program: Program, passing: Sequence[Program]) -> Iterator[Feature]:
     if len(names) > 1 and all(x is not None and len(x) == rank for x in shapes):
         many = ALL[0] if len(names) == 2 else ALL[1]
         yield Feature(f"{many}{rank}", partial(all_of_rank, names=names, rank=rank))
+        every = [x.name for x in program.inputs if shape_of(program, x.name) is not None]
+        if len(every) > len(names) and all_of_rank(program, every, rank):  # an index may have the rank of its data
+            yield Feature(f"{ALL[1]}{rank}", partial(all_of_rank, names=every, rank=rank))
     named = f"{names[0]} of rank" if len(names) > 1 else peculiar.RANK
     yield Feature(f"{named} {rank}" if len(names) > 1 else peculiar.of_rank(rank), lambda x: _rank(x) == rank)
     if rank > 1:  # without an axis nothing is computed along one
@@ -311,6 +316,43 @@ def _specials(program: Program, made: Iterable[str]) -> Iterator[Feature]:
 
 def _holds_special(program: Program, where: Callable[[Any], Any]) -> bool:
     return any(peculiar.has(x, where) for x in smaller.leaves(program))
+
+
+def _tensors(program: Instance, passing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield which inputs are tensors, of which programs pass that have a number in their place: `x ** 2`; or all but such an
+    integer."""
+    for name in (x.name for x in program.inputs if tensor(program, x.name) is not None):
+        numbers = [x.params[name] for x in passing if _is_number(x, name) and isinstance(x, Instance)]
+        if numbers:
+            yield Feature(f"a tensor for {name}", partial(_is_no_number, name=name, kind=(int, float)))
+        if any(isinstance(x, int) for x in numbers):
+            yield Feature(f"{name} no integer of Python's", partial(_is_no_number, name=name, kind=(int,)))
+
+
+def _is_number(program: Program, name: str, kind: tuple[type, ...] = (int, float)) -> bool:
+    return isinstance(program, Instance) and isinstance(program.params.get(name), kind)
+
+
+def _is_no_number(program: Program, name: str, kind: tuple[type, ...]) -> bool:
+    return not _is_number(program, name, kind)
+
+
+def _strings(program: Program) -> Iterator[Feature]:
+    """Yield whether an input holds an empty string, or one with a space in it."""
+    for name in (x.name for x in program.inputs if getattr(tensor(program, x.name), "dtype", "") == "string"):
+        for says, pattern in STRINGS.items():
+            feature = Feature(f"{says} in {name}", partial(_holds_string, name=name, pattern=pattern))
+            yield from [feature] if feature.holds(program) else []
+
+
+STRINGS = {"an empty string": re.compile(rb""), "a string of spaces": re.compile(rb" +")}
+"""What strings may be that decides."""
+
+
+def _holds_string(program: Program, name: str, pattern: re.Pattern[bytes]) -> bool:
+    held = tensor(program, name)
+    strings = isinstance(held, Tensor) and held.dtype == "string"
+    return strings and any(pattern.fullmatch(x) for x in held.array().ravel())  # type: ignore[union-attr]
 
 
 # ---------------------------------------------------------------------- numbers

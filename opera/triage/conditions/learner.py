@@ -120,7 +120,8 @@ class Learner:
         )
         parameters, besides = (self._by_value(x, failing, passing) for x in (parameters, besides))
         parameters, order = self._in_order(parameters, failing, passing)
-        lost = [Feature(x, lambda _: False) for x in self.decided.besides if x not in {y.says for y in besides}]
+        kept = {says for x in besides for says in (x.says, peculiar.unnamed_rank(x.says))}
+        lost = [Feature(x, lambda _: False) for x in self.decided.besides if x not in kept]
         besides = self._of_operands(besides, failing) + [x for x in self._of_operands(lost, failing) if x.words]
         told = [*parameters, *besides, *order]
         related = any(map(is_relation, [x.says for x in told]))  # of numbers, which decide together

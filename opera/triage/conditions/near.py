@@ -6,6 +6,7 @@ Whether they mean anything is asked of their library, as of any candidate (opera
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -86,6 +87,8 @@ def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]
         known = defaults.get(program.operator, {})
         rows += [_simplest(program, known), _given(program, known), _unset(program, known), _multiples(program)]
         rows += [chain(_axes(ordinary, known), _axes(program, known))]
+        others = [*as_number(ordinary), *as_number(program), *_strings(program)]
+        rows += [iter(others)] if others else []
     return [*rows, chain(_stated(program), _each_counted(program)), _sizes(program)]
 
 
@@ -406,6 +409,35 @@ def with_input(program: Instance, name: str, value: Value, order: Instance | Non
     last = max(map(places.index, known))
     inputs = tuple(known.get(x, Operand(x, None)) for x in places[: last + 1])
     return msgspec.structs.replace(made, params={x: y for x, y in made.params.items() if x != name}, inputs=inputs)
+
+
+def as_number(program: Instance) -> Iterator[Instance]:
+    """Yield a call with a number of Python's in place of each of its tensors, beside another one: `x ** 2`, which a library
+    promotes to the dtype of the tensor, and for which a compiler may have a path of its own; of integers also 2.0."""
+    held = {x.name: leaf for x in program.inputs if isinstance(leaf := tensor(program, x.name), Tensor)}
+    for name, leaf in held.items() if len(held) > 1 and _listed(program) else []:
+        numbers: tuple[Value, ...] = (2, 2.0) if "int" in leaf.dtype else (2.0,) if "float" in leaf.dtype else ()
+        left = tuple(x for x in program.inputs if x.name != name)
+        for number in numbers:
+            yield msgspec.structs.replace(program, inputs=left, params={**program.params, name: number})
+
+
+def _listed(program: Instance) -> bool:
+    """Whether a call says how it is written, and so takes whatever stands in the place of an argument."""
+    return any(isinstance(x, dict) and {"args", "kwargs"} <= x.keys() for x in program.context.values())
+
+
+def _strings(program: Instance) -> Iterator[Program]:
+    """Yield a call with other strings: words, words with spaces about and between them, none with a letter."""
+    for words in (("a", "b c", "d"), (" a ", "b  c"), ("",), (" ",)):
+
+        def change(leaf: Leaf, words: tuple[str, ...] = words) -> Leaf:
+            if leaf.dtype != "string" or not math.prod(leaf.shape):
+                return leaf
+            return Tensor.of(np.resize(np.array(words, object), leaf.shape), "string")
+
+        made = changed(change, program)
+        yield from [made] if made is not None and made != program else []
 
 
 def _ranks(program: Program) -> Iterator[Program | None]:

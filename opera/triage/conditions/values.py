@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from opera.programs.program import Instance, Program
@@ -117,15 +117,21 @@ def _dtype(x: Instance, of: Instance) -> Shown | None:
     same = [[y.shape for y in smaller.leaves(z)] for z in (x, of)]
     found = [y.dtype for y in smaller.leaves(x)]
     plain = _left_of(x, simpler.is_type) == _left_of(of, simpler.is_type)
-    return Shown(found[0]) if found and same[0] == same[1] and plain and x.outputs == of.outputs else None
+    return Shown(_each(found)) if found and same[0] == same[1] and plain and x.outputs == of.outputs else None
 
 
 def _shape(x: Instance, of: Instance) -> Shown | None:
     kinds = [[y.dtype for y in smaller.leaves(z)] for z in (x, of)]
     if kinds[0] != kinds[1] or x.params != of.params or x.outputs != of.outputs or not smaller.leaves(x):
         return None
-    shape = smaller.leaves(x)[0].shape
-    return Shown("x".join(map(str, shape)) or "0-d", (float(len(shape)), *map(float, shape)))
+    found = [y.shape for y in smaller.leaves(x)]
+    text = _each(["x".join(map(str, shape)) or "0-d" for shape in found])
+    return Shown(text, (float(len(found[0])), *map(float, found[0])))
+
+
+def _each(words: Sequence[str]) -> str:
+    """Return what is said of each tensor, once where it is said of all: `0-d`, `(2x3, 3)`."""
+    return words[0] if len(set(words)) == 1 else f"({', '.join(words)})"
 
 
 def _left_of(x: Instance, leave: Callable[[str], bool]) -> dict[str, Value]:

@@ -25,6 +25,8 @@ WHOLE, FRACTIONS = (0, 1, 2, -1, 3), (0.5, 1.5, 2.5, -0.5)
 """Numbers in place of another, of integers the first alone."""
 EXACT = 2**24
 """Beyond it float32 holds no odd number: integers that are computed in it are right if it holds them."""
+SEPARATORS = (" ", ",", "--", "a")
+"""Strings in place of one without letters and digits."""
 MOST, LEFT, LENGTHS = 12, 16, 4
 """Other values of one thing, and programs that are given what is left out, at most; and lengths that these are given."""
 
@@ -56,7 +58,8 @@ def lists(own: Sequence[int], rank: int, *, axes: bool) -> list[list[int]]:
 
 
 def of_parameter(program: Instance, name: str, known: Mapping[str, Value]) -> Iterator[Instance]:
-    """Yield a call with other values of a parameter: a flag turned, each axis; lists of axes with sizes and scales of these."""
+    """Yield a call with other values of a parameter: a flag turned, each axis, other separators; lists of axes, with sizes and
+    scales of these."""
     own, first = program.params.get(name), next(iter(smaller.leaves(program)), None)
     rank = len(first.shape) if first is not None else 0
     others: list[Value] = []
@@ -66,6 +69,8 @@ def of_parameter(program: Instance, name: str, known: Mapping[str, Value]) -> It
         others = [1 - own]
     elif isinstance(own, int) and smaller.is_axes(name):
         others = [x for x in range(-rank, rank) if x != own]
+    elif isinstance(own, str) and own and not any(map(str.isalnum, own)):  # what separates, no name of a way
+        others = [x for x in SEPARATORS if x != own]
     elif isinstance(own, int | float) and not simpler.is_type(name):
         others = numbers(own, smaller.default(known, name))
     elif isinstance(own, list | tuple) and all(type(x) is int for x in own):

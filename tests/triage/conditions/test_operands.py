@@ -87,6 +87,33 @@ def test_the_operand_is_named_that_all_failing_programs_have_it_of(
     assert dict(told(program, fails, says).named).get(says, "") == words
 
 
+def rank(program: Program, name: str) -> int:
+    return len(getattr(tensor(program, name), "shape", ()))
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [(["index"], "a 0-d index"), (["index", "src"], "0-d index and src"), (["x", "index", "src"], "")],
+)
+def test_a_rank_is_told_of_the_operands_that_have_it(names: list[str], words: str) -> None:
+    """`scatter_reduce` stops at a 0-d `index`, whatever the rank of its input is."""
+    program = call(x=F32(1.5), index=np.int64(0), src=F32(2.5))
+
+    def fails(x: Program) -> bool:
+        return all(rank(x, name) == 0 for name in names)
+
+    found = told(program, fails, "a 0-d input")
+    assert dict(found.named).get("a 0-d input", "") == words and found.exact
+
+
+def test_several_operands_have_a_rank_or_a_dtype_together_but_are_not_all_known_to_be_empty() -> None:
+    program = call(a=F32([[1]]), b=F32([[1]]), c=F32([1]))
+    narrow = operands.named(Feature("an input of rank 2", lambda _: True), program, [])
+    assert narrow.words == "a and b of rank 2" and narrow.holds(program)
+    empty = call(a=np.zeros(0, F32), b=np.zeros(0, F32), c=F32([1]))
+    assert operands.named(Feature("an empty input", lambda _: True), empty, []).words == ""
+
+
 def test_what_passes_with_another_operand_so_speaks_against_nothing() -> None:
     """`Compress` of an empty `input` is right; readers who are told of "an empty input" would say that it is none."""
     program = call(input=F32([1, 2]), condition=np.zeros(0, bool))

@@ -1,0 +1,80 @@
+"""What stands in the place of a tensor, and of a string, is asked about, and told where it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Tensor
+from opera.triage.conditions import near, varied
+from opera.triage.conditions.circumstances import Borne, borne_out
+from opera.triage.conditions.deciding import Decided
+from opera.triage.shrink import smaller
+
+I64, I32 = np.int64, np.int32
+
+
+def call(*, written: bool = True, **arrays: Any) -> Instance:
+    given = tuple(Operand(name, Tensor.of(np.asarray(x))) for name, x in arrays.items())
+    context: dict[str, Any] = {"call": {"args": list(arrays), "kwargs": []}} if written else {"opset": {"": 22}}
+    return Instance("torch", "Any", {}, given, () if written else ("y",), context)
+
+
+def borne(program: Instance, fails: Callable[[Any], bool | None], told: Decided, **more: Any) -> Borne:
+    return borne_out(lambda programs: [fails(x) for x in programs], program, {"Any": {}}, told, loud=True, **more)
+
+
+def test_a_number_takes_the_place_of_each_tensor_beside_another_one() -> None:
+    made = list(near.as_number(call(x=I64([1, 2]), y=np.float32([1, 2]))))
+    assert [(x.params, [y.name for y in x.inputs]) for x in made] == [
+        ({"x": 2}, ["y"]),
+        ({"x": 2.0}, ["y"]),
+        ({"y": 2.0}, ["x"]),
+    ]
+    assert all(x.context == call(x=0, y=0).context for x in made), "it is written in the same place"
+    assert not list(near.as_number(call(x=I64([1]))))
+    assert not list(near.as_number(call(x=I64([1]), y=I64([1]), written=False))), "a node takes tensors alone"
+
+
+@pytest.mark.parametrize(
+    ("passes", "told"),
+    [
+        ((int, float), "a tensor for y"),
+        ((int,), "y no integer of Python's"),  # 2.0 makes floats of integers
+        ((), ""),
+    ],
+)
+def test_that_an_input_is_a_tensor_is_told_where_a_number_in_its_place_passes(
+    passes: tuple[type, ...], told: str
+) -> None:
+    def fails(x: Program) -> bool:
+        number = x.instances()[0].params.get("y")
+        integers = all("int" in leaf.dtype for leaf in smaller.leaves(x))
+        return integers and type(number) not in passes
+
+    found = borne(call(x=I32([3, 2]), y=I32([2, 1])), fails, Decided((), ("int32 inputs",)))
+    assert found.circumstances == ("integer inputs", *([told] if told else [])) and found.exact
+
+
+def test_an_empty_string_is_told_and_not_what_separates() -> None:
+    program = Instance(
+        "onnx", "Any", {"delimiter": " "}, (Operand("X", Tensor.of(np.array(["", "b"], object))),), ("y",), {}
+    )
+
+    def fails(x: Program) -> bool:
+        [leaf] = smaller.leaves(x)
+        return bool(x.instances()[0].params.get("delimiter")) and isinstance(leaf, Tensor) and b"" in leaf.array()
+
+    found = borne(program, fails, Decided(("delimiter=' '",)))
+    assert (found.decided.parameters, found.circumstances) == (("delimiter given",), ("an empty string in X",))
+    assert found.exact
+
+
+def test_only_what_separates_is_another_string() -> None:
+    for own, others in ((" ", [",", "--", "a"]), ("linear", []), ("", [])):
+        made = varied.of_parameter(Instance("onnx", "Any", {"p": own}, (), ("y",), {}), "p", {})
+        assert [x.params["p"] for x in made] == others
