@@ -173,8 +173,9 @@ class Lowering(Library, Protocol):
 class Plain(Library, Protocol):
     """What a library has beside that if it has operators of one input so simple that nothing but the input matters."""
 
-    def simplest(self, program: Program) -> list[Instance]:
-        """Return the simplest calls of what a program is given (`opera.libraries.simplest`), the simplest of each first.
+    def simplest(self, program: Program, *, panel: bool = False) -> list[Instance]:
+        """Return the simplest calls of what a program is given (`opera.libraries.simplest`), the simplest of each first; or the
+        panel's, which are as simple, of other kinds.
 
         Some may be none that the library takes. Imports nothing heavy.
         """

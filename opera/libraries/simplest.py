@@ -25,6 +25,8 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         input: Its one input; `outputs`: what it returns, of a library that names that.
         param: Parameter that is given a dtype, of a call that is asked where a parameter called one of `named` holds one.
         constant: Whether what it returns does not hang on what it is given: it is asked of whatever a program is given.
+        panel: Whether it is only asked when a simpler one fails alike: so many kinds of operators must, before it is told that
+            none matters.
     """
 
     operator: str
@@ -33,6 +35,7 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     param: str = ""
     named: tuple[str, ...] = ()
     constant: bool = False
+    panel: bool = False
 
 
 def declared(library: str) -> list[Declared]:
@@ -40,12 +43,15 @@ def declared(library: str) -> list[Declared]:
     return msgspec.convert(resources.declaration("instrumentation", library).get("simplest", []), list[Declared])
 
 
-def calls(library: str, program: Program, context: Callable[[Declared], dict[str, Value]]) -> list[Instance]:
-    """Return the simplest calls of each odd kind of input that a program is given, and of each odd dtype among its parameters.
+def calls(
+    library: str, program: Program, context: Callable[[Declared], dict[str, Value]], *, panel: bool = False
+) -> list[Instance]:
+    """Return the simplest calls of each odd kind of input that a program is given, and of each odd dtype among its parameters;
+    or those of the panel.
 
     The library may reject some: which types an operator takes is not asked here.
     """
-    given, rows = list(_kinds(program)), declared(library)
+    given, rows = list(_kinds(program)), [x for x in declared(library) if x.panel is panel]
     odd = [x for x in given if not _plain(x)][:KINDS]
     made = [_call(library, row, value, {}, context) for value in odd for row in rows if not (row.param or row.constant)]
     made += [_call(library, row, x, {}, context) for row in rows if row.constant for x in given[:1]]

@@ -34,7 +34,7 @@ def test_a_library_takes_them(library: str) -> None:
     given = [(call(library, ODD, dtype=held[library])), call(library, Tensor.of(np.ones(2, "bool")))]
     given += [call(library, Sequence("float32", (PLAIN,)))] if library == "onnx" else []
     with Probe(workers=1) as probe:
-        made = [x for of in given for x in libraries.get(library).simplest(of)]  # type: ignore[attr-defined]
+        made = [x for of in given for y in (False, True) for x in libraries.get(library).simplest(of, panel=y)]  # type: ignore[attr-defined]
         taken = {x.operator for x in made if probe.expected(captured(x)) is not None}
     assert taken == {x.operator for x in declared(library)}
 

@@ -312,13 +312,13 @@ def _plainest(of: keras_api.Plainest) -> Instance:
     return Instance(NAME, of.operator, params, tuple(operands), (), context | ({"training": False} if layer else {}))
 
 
-def simplest(program: Program) -> list[Instance]:
+def simplest(program: Program, *, panel: bool = False) -> list[Instance]:
     """Return the simplest calls of what a program is given, see `opera.libraries.Plain`."""
 
     def context(of: simplest_calls.Declared) -> dict[str, Value]:
         return {"kind": "function", "call": {"args": [of.input, *filter(None, [of.param])], "kwargs": []}}
 
-    return simplest_calls.calls(NAME, program, context)
+    return simplest_calls.calls(NAME, program, context, panel=panel)
 
 
 def canaries() -> tuple[Captured, Captured]:

@@ -419,11 +419,12 @@ def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
     return onnx_schemas.attribute_defaults(operators)
 
 
-def simplest(program: Program) -> list[Instance]:
+def simplest(program: Program, *, panel: bool = False) -> list[Instance]:
     """Return the simplest calls of what a program is given, of its own opset, see `opera.libraries.Plain`."""
     opsets: list[Any] = [x.context.get("opset") or {} for x in program.instances()]
     version = max((x[""] for x in opsets if "" in x), default=0)
-    return simplest_calls.calls(NAME, program, lambda _: {"opset": {"": version}}) if version else []
+    context: dict[str, Value] = {"opset": {"": version}}
+    return simplest_calls.calls(NAME, program, lambda _: context, panel=panel) if version else []
 
 
 def canaries() -> tuple[Captured, Captured]:

@@ -163,14 +163,14 @@ def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
     return torch_signatures.defaults(operators)
 
 
-def simplest(program: Program) -> list[Instance]:
+def simplest(program: Program, *, panel: bool = False) -> list[Instance]:
     """Return the simplest calls of what a program is given, see `opera.libraries.Plain`."""
 
     def context(of: simplest_calls.Declared) -> dict[str, Value]:
         kind = "method" if of.operator.startswith("torch.Tensor.") else "function"
         return {"kind": kind, "call": {"args": [of.input, *filter(None, [of.param])], "kwargs": []}}
 
-    return simplest_calls.calls(NAME, program, context)
+    return simplest_calls.calls(NAME, program, context, panel=panel)
 
 
 def canaries() -> tuple[Captured, Captured]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -13,19 +14,21 @@ from opera.oracle.messages import cause
 from opera.oracle.signature import normalise
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor
-from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
+from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, INVALID, REFUSED, UNEXPORTED, Outcome
 from opera.triage.reducer.asking import Asker
 from opera.triage.shrink import simpler, smaller
 
 FLOAT = "float32"
 """The dtype of which nobody thinks that it decides."""
+SILENT = (INVALID, ERROR, UNEXPORTED)
+"""Verdicts on programs that the compiler never saw."""
 OTHER = 5
 """First of the numbers in the place of those of a program, to see whether what it returns hangs on them."""
 
 
 class Incidental(NamedTuple):
     """Which other operators fail of the same input, that of the program among them, none where its operator matters; and
-    whether no simple call passes that is given that.
+    whether no simple call passes that is given that, and at least half of them fail alike.
     """
 
     others: tuple[str, ...] = ()
@@ -45,22 +48,29 @@ def incidental(ask: Asker, kept: list[Program]) -> Incidental:
         return Incidental()
     every = cast(Plain, library).simplest(program)
     calls = [x for x in every if x.id != program.id]
-    shown = ask.look(calls)
-    failed = [
-        ask.fails(now, elsewhere=True) and _same(program, target, x, now) for x, now in zip(calls, shown, strict=True)
-    ]
-    stood = zip(calls, ask.passed(calls, failed), strict=True)
-    found = [x for x, fails in stood if fails and _given_decides(ask, program, x)]
+    found = [x for x in _alike(ask, program, calls) if _given_decides(ask, program, x)]
     if not found:
         return Incidental()
-    always = not any(x.inputs[0].value == found[0].inputs[0].value and ask.vanished(x) for x in calls)
-    others, simple = [x.operator for x in found], [x.operator for x in every]
+    more = cast(Plain, library).simplest(found[0], panel=True)
+    alike = [*found, *_alike(ask, program, more)]
+    given = [x for x in (*every, *more) if x.inputs[0].value == found[0].inputs[0].value]
+    judged = [x for x in given if x.id in ask.outcomes and ask.outcomes[x.id].verdict not in SILENT]
+    always = not any(map(ask.vanished, judged)) and 2 * sum(x in [program, *alike] for x in judged) >= len(judged)
+    others, simple = [x.operator for x in alike], [x.operator for x in every]
     if program.operator in simple[: simple.index(others[0]) + 1]:  # it is as simple itself
         return Incidental(tuple(dict.fromkeys(x for x in others if x != program.operator)), always)
     kept.append(found[0])
     ask.target = ask.outcomes[found[0].id]
     names = dict.fromkeys(x for x in (*program.operators, *others[1:]) if x != others[0])
     return Incidental(tuple(names), always)
+
+
+def _alike(ask: Asker, program: Program, calls: Sequence[Instance]) -> list[Instance]:
+    """Return the calls that fail as the program does. Raises Spent."""
+    target = cast(Outcome, ask.target)
+    shown = zip(calls, ask.look(calls), strict=True)
+    failed = [ask.fails(now, elsewhere=True) and _same(program, target, x, now) for x, now in shown]
+    return [x for x, fails in zip(calls, ask.passed(calls, failed), strict=True) if fails]
 
 
 def _tells(shown: Outcome) -> bool:

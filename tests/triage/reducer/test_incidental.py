@@ -13,7 +13,7 @@ from keras_instance import instance
 from opera import libraries
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
-from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, Outcome, Seen
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, UNSUPPORTED, Outcome, Seen
 from opera.run.probe import Probe, Question
 from opera.triage.reducer import asking
 from opera.triage.reducer.asking import Asker, Budget
@@ -24,6 +24,8 @@ NO_TYPE = Outcome(
     seen=Seen(frames=("opera.run.worker:_timed:276", "tvm.frontend:_decode_type:9")),
 )  # fmt: skip
 SIMPLE = ("torch.abs", "torch.clone", "torch.zeros_like")
+PANEL = ("torch.square", "torch.sum", "torch.flatten", "torch.isfinite")
+NO_KERNEL = Outcome(UNSUPPORTED, "load", "NotImplementedError", "no kernel")
 FORM = Outcome(
     INCONSISTENT, "infer", "dtype", details={"output": "output_0", "expected": "float64", "actual": "float32"}
 )
@@ -55,6 +57,10 @@ def of(operator: str, dtype: str = "float64") -> Instance:
     ("target", "shown", "others", "found"),
     [
         (NO_TYPE, {"torch.abs": NO_TYPE, "torch.clone": NO_TYPE}, ("torch.tile", "torch.clone"), "torch.abs"),
+        (
+            NO_TYPE, dict.fromkeys((*SIMPLE, *PANEL), NO_TYPE),
+            ("torch.tile", "torch.clone", "torch.zeros_like", *PANEL), "torch.abs",
+        ),
         (NO_TYPE, dict.fromkeys(SIMPLE, NO_TYPE), ("torch.tile", "torch.clone", "torch.zeros_like"), "torch.abs"),
         (NO_TYPE, {"torch.clone": NO_TYPE}, ("torch.tile",), "torch.clone"),
         (NO_TYPE, {}, (), "torch.tile"),
@@ -76,8 +82,17 @@ def test_what_fails_alike_at_one_place_is_the_inputs(
     ask = Answers(target, {"torch.tile": target} | shown)
     told = incidental(ask, kept)
     assert told.others == others and kept[-1].operator == found
-    assert told.always == (shown.keys() == set(SIMPLE))
+    assert told.always == (shown.keys() == {*SIMPLE, *PANEL}), "the panel passes"
     assert ask.target == (target if not others or found == "torch.tile" else shown[found])
+
+
+@pytest.mark.parametrize(("alike", "always"), [(1, False), (3, False), (4, True), (7, True)])
+def test_most_kinds_of_operators_fail_alike_where_none_is_said_to_matter(alike: int, always: bool) -> None:
+    """Of a bfloat16 input a file cannot be made of a constant alone: that others fail of something else tells nothing."""
+    shown = {x: NO_TYPE if n < alike else NO_KERNEL for n, x in enumerate([SIMPLE[2], *PANEL, *SIMPLE[:2]])}
+    kept: list[Program] = [of("torch.tile")]
+    told = incidental(Answers(NO_TYPE, {"torch.tile": NO_TYPE} | shown), kept)
+    assert kept[-1].operator in SIMPLE and told.always is always
 
 
 def test_a_program_that_fails_in_float32_too_has_an_operator_that_matters() -> None:
