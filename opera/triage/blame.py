@@ -36,6 +36,7 @@ from opera.programs import migrated
 from opera.programs.migrated import Manifest
 from opera.programs.program import Captured, Instance, Program, Provenance
 from opera.programs.verdicts import (
+    ABORT,
     FAILURES,
     INCONSISTENT,
     PASS,
@@ -463,6 +464,11 @@ def ask(
 
     for answer in probe.ask(upcoming()):
         number, place, row = asked.pop(id(answer.question))
+        if row.kind in (OTHER, SEVERAL) and answer.outcome.verdict == ABORT and not answer.question.fresh:
+            again = msgspec.structs.replace(answer.question, fresh=True)  # what others die of is told to strangers
+            asked[id(again)] = (number, place, msgspec.structs.replace(row, what=again))
+            probe.submit(again)
+            continue
         about, rows, spent = waiting[number]
         rows[place] = Tried(row.kind, row.way, answer.outcome, row.names)
         spent[0] += answer.result.seconds if answer.result is not None else 0.0

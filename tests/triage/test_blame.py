@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
 import numpy as np
 import pytest
@@ -42,7 +44,7 @@ from opera.programs.verdicts import (
     Seen,
 )
 from opera.run import driver
-from opera.run.probe import Probe
+from opera.run.probe import Answer, Probe, Question
 from opera.store import examined, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -549,3 +551,28 @@ def test_what_an_importer_made_of_a_random_program_is_run_as_often_as_a_run_does
     asked = {x.kind: blame._by(about, x) for x in compilers.ways(compilers.frontend("tvm", "onnx"))}
     assert asked[APART].screened and asked[LESS].screened and asked[APART].program is not None
     assert not asked[DECLARED].screened and asked[DECLARED].test == "t"
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_that_another_compiler_dies_is_told_if_it_dies_again(workspace: Workspace, always: bool) -> None:
+    """OpenVINO died once of Cosh in float16, and in none of fifty runs after that: strangers were told that it does."""
+    died, asked = Outcome("abort", "infer", "SIGSEGV", "killed"), list[Question]()
+
+    class Once:
+        def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+            asked.extend(questions)
+            while asked:
+                question = asked.pop(0)
+                dies = question.frontend == "tvm-onnx" and (always or not question.fresh)
+                yield Answer(question, died if dies else Outcome(PASS))
+
+        def submit(self, question: Question) -> None:
+            asked.append(question)
+
+    test = drafted(workspace, WRONG)
+    workspace.save_environment(ABOUT | {"compiler": "tvm", "version": "0.27"})
+    own = next(name for name, of in workspace.environments().items() if of["compiler"] != "tvm")
+    about = Subject("F1", own, "onnxruntime-onnx", "inputs", test, WRONG)
+    [laid] = blame.ask(workspace, [about], Once())  # type: ignore[arg-type]
+    [told] = [x.shows for x in laid.evidence if x.kind == OTHER]
+    assert told.startswith("abort" if always else "passes")
