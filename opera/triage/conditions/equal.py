@@ -1,5 +1,5 @@
 """Equal elements of an input, anywhere or along the axis that a parameter names: which of them comes first is a rule that some
-operators have.
+operators have; and a search for the largest may begin at the least number, and find none.
 
 That something is so of some elements says less than of all: what else is drawn at random may have it where it does not matter.
 """
@@ -21,18 +21,21 @@ from opera.triage.sentence import EQUAL
 from opera.triage.shrink import simpler, smaller
 
 Array: TypeAlias = peculiar.Array
+ONLY_LEAST = "nothing but the least number of its dtype"
+"""How it begins that no element along an axis is above the number from which a search for the largest begins."""
 
 
 def features(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
-    """Yield whether the first input has equal elements: along the one axis that a parameter names, or anywhere."""
+    """Yield whether the first input has equal elements, and none but the least: along the one axis that a parameter names, or
+    anywhere."""
     for name in data(program)[:1]:
         for axis in dict.fromkeys(x for x in (*program.params, *known) if smaller.is_axes(x)):
-            along = Feature(
-                f"equal elements along {axis} in {name}", partial(_along, name=name, axis=axis, known=known)
-            )
-            yield from [along] if along.holds(program) else []
-        anywhere = Feature(EQUAL, partial(has, name=name))
-        yield from [anywhere] if anywhere.holds(program) else []
+            for says, repeated in ((ONLY_LEAST, _only_least), ("equal elements", _repeated)):
+                holds = partial(_along, name=name, axis=axis, known=known, of=repeated)
+                along = Feature(f"{says} along {axis} in {name}", holds)
+                yield from [along] if along.holds(program) else []
+        for says, held in ((f"{ONLY_LEAST} in {name}", partial(_whole, name=name)), (EQUAL, partial(has, name=name))):
+            yield from [Feature(says, held)] if held(program) else []
 
 
 def has(program: Program, name: str) -> bool:
@@ -41,11 +44,20 @@ def has(program: Program, name: str) -> bool:
     return numbers is not None and bool(_repeated(numbers.ravel()))
 
 
-def _along(program: Program, name: str, axis: str, known: Mapping[str, Value]) -> bool:
+def _along(program: Program, name: str, axis: str, known: Mapping[str, Value], of: Callable[[Array], bool]) -> bool:
     numbers, at = _numbers(program, name), value_of(program, axis, known)
     if numbers is None or type(at) is not int or not -numbers.ndim <= at < numbers.ndim:
         return False
-    return any(map(_repeated, np.moveaxis(numbers, at, -1).reshape(-1, numbers.shape[at]) if numbers.size else ()))
+    return any(map(of, np.moveaxis(numbers, at, -1).reshape(-1, numbers.shape[at]) if numbers.size else ()))
+
+
+def _whole(program: Program, name: str) -> bool:
+    numbers = _numbers(program, name)
+    return numbers is not None and _only_least(numbers)
+
+
+def _only_least(numbers: Array) -> bool:
+    return numbers.dtype.kind in "iu" and numbers.size > 0 and bool((numbers == np.iinfo(numbers.dtype).min).all())
 
 
 def _repeated(numbers: Array) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, operands, peculiar, refuting, scalars, varied, wider
+from opera.triage.conditions import deciding, dtypes, equal, operands, peculiar, refuting, scalars, varied, wider
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import NO_ELEMENTS, of_expected, of_outputs
 from opera.triage.conditions.features import PROMOTED, as_left, features
@@ -361,7 +361,8 @@ class Learner:
         made = [*varied.told(self.program, known, listed, [x for x in names if x not in listed], bare=False)]
         if isinstance(self.program, Instance):
             made += varied.of_dtype(self.program) if any(deciding.is_dtype(x.says) for x in told.all) else ()
-            for least in [AT_ENDS[x.says] for x in told.all if x.says in AT_ENDS]:
+            ends = [AT_ENDS[x.says] for x in told.all if x.says in AT_ENDS]
+            for least in ends + [True for x in told.all if x.says.startswith(equal.ONLY_LEAST)][:1]:
                 made += varied.at_end(self.program, least=least)
         return made
 

@@ -191,7 +191,7 @@ def at_end(program: Instance, *, least: bool) -> Iterator[Instance]:
     held = tensor(program, name)
     for dtype in dtypes.ASKED if held is not None else ():
         numbers = ends(dtype) if dtype != held.dtype else ()  # type: ignore[union-attr]
-        end = next((x for x in numbers if (x < 0) is least), None)
+        end = next((x for x in numbers if (x < 0) is least), 0 if least and numbers else None)
         made = dtypes.of_other(program, held.dtype, dtype)  # type: ignore[union-attr]
         put = filled(made, name, end) if isinstance(made, Instance) and end is not None else None
         yield from [put] if put is not None else []

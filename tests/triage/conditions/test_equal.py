@@ -81,3 +81,28 @@ def test_a_claim_of_some_elements_is_contradicted_by_those_alone_that_have_it_ev
     numbers: Any, says: str, wanted: bool
 ) -> None:
     assert equal.in_part(top(numbers), [says]) is wanted
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_that_nothing_is_above_the_least_number_is_told_of_all_integers(dtype: str) -> None:
+    """TVM's argmax begins at the least number, and finds none above it: -1 of zeros without a sign, or of -128 alone."""
+
+    def wrong(x: Program) -> bool | None:
+        [held] = [y.value for y in x.inputs]
+        axis = x.instances()[0].params.get("axis", -1)
+        if not isinstance(held, Tensor) or not held.shape or not -len(held.shape) <= axis < len(held.shape):
+            return None
+        if "int" not in held.dtype or not held.numbers().size:
+            return False
+        lines = np.moveaxis(held.numbers(), axis, -1).reshape(-1, held.shape[axis])
+        return any((x == np.iinfo(held.dtype).min).all() for x in lines)
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [wrong(x) for x in programs]
+
+    program = top(np.full(1, np.iinfo(dtype).min, dtype))
+    told_of = Decided((), ("unsigned inputs",)) if dtype == "uint8" else Decided()
+    found = borne_out(label, program, {"TopK": DEFAULTS}, told_of)
+    said = {*found.decided.besides, *found.circumstances} - {"integer inputs"}
+    assert said == {f"{equal.ONLY_LEAST} along axis in X"}
+    assert found.exact
