@@ -395,7 +395,12 @@ def _passing_one(made: Learner, known: Sequence[Labelled], told: Told) -> Progra
     if told.all and not fair:  # what lacks what decides passes, though less comes out of it
         fair = [x for x in little if not made.hides(x)]
 
-    def order(x: Program) -> tuple[bool, int, int, int, int, str]:
-        return x.outputs != own.outputs, _unlike(own, x), _moved(own, x), smaller.elements(x), _length(x), x.id
+    kept = {x.dtype for x in smaller.leaves(own)}
+
+    def odd(x: Program) -> int:
+        return sum(y.dtype not in (*kept, *dtypes.ASKED[: dtypes.COMMON]) for y in smaller.leaves(x))
+
+    def order(x: Program) -> tuple[bool, int, int, int, int, int, str]:
+        return x.outputs != own.outputs, _unlike(own, x), _moved(own, x), odd(x), smaller.elements(x), _length(x), x.id
 
     return min(fair, key=order, default=None)

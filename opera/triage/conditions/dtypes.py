@@ -6,10 +6,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 
+import msgspec
 import numpy as np
 
 from opera.programs.program import Program
-from opera.programs.values import CONTAINERS, Tensor
+from opera.programs.values import CONTAINERS, Named, Tensor, Value
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Leaf
 
@@ -119,6 +120,13 @@ def of_other(program: Program, dtype: str, other: str, *, alone: bool = False) -
     if dtype == "string":
         return smaller.applied(lambda x: smaller.mapped(x, change), program)
     return smaller.applied(partial(smaller.as_dtype, dtype=dtype, other=other), program)  # parameters that name it, too
+
+
+def named(value: Value) -> list[Value]:
+    """Return other dtypes in place of a parameter's value that names one: `torch.float16`, `"float16"`."""
+    if isinstance(value, Named) and value.kind.endswith("dtype"):
+        return [msgspec.structs.replace(value, name=x) for x in ASKED if x != value.name]
+    return [x for x in ASKED if x != value] if isinstance(value, str) and value in CONTAINERS else []
 
 
 def about_equal(one: Program, other: Program) -> bool:

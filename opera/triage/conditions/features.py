@@ -186,6 +186,7 @@ def _ranks(program: Program, passing: Sequence[Program]) -> Iterator[Feature]:
         for other in sorted({len(x) for x in (shape_of(y, names[0]) for y in passing) if x is not None}):
             made = Feature(f"an input of another rank than {other}", partial(_any_other_rank, names=names, rank=other))
             yield from [made] if made.holds(program) else ()
+    yield from _unlike(program)
     for name, shape in zip(names[1:], shapes[1:], strict=True):
         if shape is not None:
             yield Feature(f"{name} of rank {len(shape)}", partial(all_of_rank, names=[name], rank=len(shape)))
@@ -194,6 +195,32 @@ def _ranks(program: Program, passing: Sequence[Program]) -> Iterator[Feature]:
 def all_of_rank(program: Program, names: Sequence[str], rank: int) -> bool:
     """Whether all of these inputs are given and have so many axes."""
     return all((shape := shape_of(program, x)) is not None and len(shape) == rank for x in names)
+
+
+def _unlike(program: Program) -> Iterator[Feature]:
+    """Yield which tensors have another rank than the first one, or another shape."""
+    held = {x.name: shape for x in program.inputs if (shape := shape_of(program, x.name)) is not None}
+    first, *others = held or [""]
+    for name in (x for x in others if held[x] != held[first]):
+        order = (len(held[name]) > len(held[first])) - (len(held[name]) < len(held[first]))
+        if order:
+            side = f"{name} of {'higher' if order > 0 else 'lower'} rank than {first}"
+            yield Feature(side, partial(_rank_order, one=name, other=first, order=order))
+            yield Feature(f"{name} of another rank than {first}", partial(_unlike_ranks, one=name, other=first))
+        yield Feature(f"{name} of another shape than {first}", partial(_unlike_shapes, one=name, other=first))
+
+
+def _rank_order(program: Program, one: str, other: str, order: int) -> bool:
+    first, second = shape_of(program, one), shape_of(program, other)
+    return first is not None and second is not None and (len(first) - len(second)) * order > 0
+
+
+def _unlike_ranks(program: Program, one: str, other: str) -> bool:
+    return any(_rank_order(program, one, other, x) for x in (1, -1))
+
+
+def _unlike_shapes(program: Program, one: str, other: str) -> bool:
+    return shape_of(program, one) != shape_of(program, other)
 
 
 def _any_other_rank(program: Program, names: Sequence[str], rank: int) -> bool:
@@ -327,6 +354,9 @@ def _tensors(program: Instance, passing: Sequence[Program]) -> Iterator[Feature]
             yield Feature(f"a tensor for {name}", partial(_is_no_number, name=name, kind=(int, float)))
         if any(isinstance(x, int) for x in numbers):
             yield Feature(f"{name} no integer of Python's", partial(_is_no_number, name=name, kind=(int,)))
+    for name in (x for x in program.params if _is_number(program, x)):
+        if any(tensor(x, name) is not None for x in passing):
+            yield Feature(f"a number for {name}", partial(_is_no_tensor, name=name))
 
 
 def _is_number(program: Program, name: str, kind: tuple[type, ...] = (int, float)) -> bool:
@@ -335,6 +365,10 @@ def _is_number(program: Program, name: str, kind: tuple[type, ...] = (int, float
 
 def _is_no_number(program: Program, name: str, kind: tuple[type, ...]) -> bool:
     return not _is_number(program, name, kind)
+
+
+def _is_no_tensor(program: Program, name: str) -> bool:
+    return tensor(program, name) is None
 
 
 def _strings(program: Program) -> Iterator[Feature]:

@@ -238,7 +238,7 @@ class Learner:
         """Whether a program that passes may do so for another reason: nothing is computed that could be wrong, or a compiler
         that does not read what decides is right by itself.
         """
-        if self._empty(other) or self._handed_through(other) or self._computes_less(other):
+        if self._empty(other) or self._computes_less(other) or (not self.loud and self._handed_through(other)):
             return True
         if not parameters and not _short(other, self.program):
             return False

@@ -87,7 +87,8 @@ def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]
         known = defaults.get(program.operator, {})
         rows += [_simplest(program, known), _given(program, known), _unset(program, known), _multiples(program)]
         rows += [chain(_axes(ordinary, known), _axes(program, known))]
-        others = [*as_number(ordinary), *as_number(program), *_strings(program)]
+        numbers = [y for x in (ordinary, program) for y in (*as_number(x), *as_tensor(x, known))]
+        others = [*numbers, *_strings(program)]
         rows += [iter(others)] if others else []
     return [*rows, chain(_stated(program), _each_counted(program)), _sizes(program)]
 
@@ -263,10 +264,12 @@ def _parameters(program: Program, defaults: Defaults) -> Iterator[Program | None
 def _other_parameters(call: Instance, known: Mapping[str, Value]) -> Iterator[dict[str, Value] | None]:
     for name, value in call.params.items():
         flag = isinstance(value, int) and value in (0, 1) and known.get(name) in (0, 1)
-        if simpler.is_type(name) or isinstance(value, bool) or flag:
+        if isinstance(value, bool) or flag:
             continue
         others: list[Value] = []
-        if isinstance(value, int):
+        if simpler.is_type(name):
+            others = dtypes.named(value)
+        elif isinstance(value, int):
             rank = max((len(x.shape) for x in smaller.leaves(call)), default=0)
             others = [*range(-rank, rank)] if smaller.is_axes(name) else [2, 3, value + 1, 1]
         elif isinstance(value, float):
@@ -420,6 +423,19 @@ def as_number(program: Instance) -> Iterator[Instance]:
         left = tuple(x for x in program.inputs if x.name != name)
         for number in numbers:
             yield msgspec.structs.replace(program, inputs=left, params={**program.params, name: number})
+
+
+def as_tensor(program: Instance, known: Mapping[str, Value]) -> Iterator[Instance]:
+    """Yield a call with a tensor in place of each number that has no default, in the form of its first tensor: `x / y`."""
+    first = next((x.value for x in program.inputs if isinstance(x.value, Tensor)), None)
+    for name, number in program.params.items() if first is not None and _listed(program) else ():
+        plain = (
+            isinstance(number, int | float) and not isinstance(number, bool) and known.get(name) in (None, NO_DEFAULT)
+        )
+        if plain and not (smaller.is_axes(name) or smaller.SIZED.search(name)):
+            filled = simpler.numbered(np.full(first.shape, number), first.dtype)  # type: ignore[union-attr]
+            left = {key: value for key, value in program.params.items() if key != name}
+            yield msgspec.structs.replace(program, inputs=(*program.inputs, Operand(name, filled)), params=left)
 
 
 def _listed(program: Instance) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
-from opera.triage.conditions import dtypes
+from opera.triage.conditions import deciding, dtypes
 from opera.triage.conditions.near import is_flag, tensor, with_input
 from opera.triage.conditions.stated import NOT_BELOW, Feature, value_of
 from opera.triage.shrink import simpler, smaller
@@ -72,7 +72,7 @@ def beside(program: Instance, known: Mapping[str, Value]) -> Iterator[Program]:
 
 def features(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
     """Yield how the two or three numbers of a call stand to each other: `end < start`, `high equal to low`,
-    `(limit - start) * delta < 0`."""
+    `(limit - start) * delta < 0`; and which is no whole one."""
     held = names(program, known)
     for one, other in itertools.combinations(held, 2):
         for says, holds in ORDER.items():
@@ -88,6 +88,14 @@ def features(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]
                 )
                 if made.holds(program):
                     yield made
+    for name in held:
+        made = Feature(f"{name}{deciding.NO_WHOLE}", partial(_is_fraction, name=name, known=known))
+        yield from [made] if made.holds(program) else []
+
+
+def _is_fraction(program: Program, name: str, known: Mapping[str, Value]) -> bool:
+    number = _number(program, name, known)
+    return number is not None and math.isfinite(number) and not number.is_integer()
 
 
 def _difference(

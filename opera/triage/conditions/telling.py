@@ -22,6 +22,8 @@ from opera.triage.shrink.smaller import Leaf
 
 MOST = 3
 """Programs of several elements that are asked about: the library may reject some."""
+LARGEST = 2**31 - 1
+"""Integers that are counted down from, at most."""
 
 
 def hides(program: Program) -> bool:
@@ -50,6 +52,7 @@ def several(program: Program) -> Iterator[Program]:
     """
     seen, first = {program.id}, smaller.leaves(program)[0]
     most = max(int(simpler.numbers(first).max(initial=0)), 1) if isinstance(first, Tensor) and _whole(first) else 0
+    most = min(most, LARGEST)  # of uint64 numpy counts no further
     bases = [program] if first.shape else list(readable.filled(program))
     for sized in (y for x in bases for y in (x, *readable.sized(x))):
         for down in (True, False):

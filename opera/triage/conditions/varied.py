@@ -58,8 +58,8 @@ def lists(own: Sequence[int], rank: int, *, axes: bool) -> list[list[int]]:
 
 
 def of_parameter(program: Instance, name: str, known: Mapping[str, Value]) -> Iterator[Instance]:
-    """Yield a call with other values of a parameter: a flag turned, each axis, other separators; lists of axes, with sizes and
-    scales of these."""
+    """Yield a call with other values of a parameter: a flag turned, each axis, other dtypes and separators; lists of axes, with
+    sizes and scales of these."""
     own, first = program.params.get(name), next(iter(smaller.leaves(program)), None)
     rank = len(first.shape) if first is not None else 0
     others: list[Value] = []
@@ -68,10 +68,12 @@ def of_parameter(program: Instance, name: str, known: Mapping[str, Value]) -> It
     elif isinstance(own, int) and is_flag(name, own, known):
         others = [1 - own]
     elif isinstance(own, int) and smaller.is_axes(name):
-        others = [x for x in range(-rank, rank) if x != own]
+        others = [x for x in range(-max(rank, 1), max(rank, 1)) if x != own]  # 0-d tensors may be taken for 1-d ones
+    elif simpler.is_type(name):
+        others = dtypes.named(own)
     elif isinstance(own, str) and own and not any(map(str.isalnum, own)):  # what separates, no name of a way
         others = [x for x in SEPARATORS if x != own]
-    elif isinstance(own, int | float) and not simpler.is_type(name):
+    elif isinstance(own, int | float):
         others = numbers(own, smaller.default(known, name))
     elif isinstance(own, list | tuple) and all(type(x) is int for x in own):
         axes = lists(smaller.integers(own), rank, axes=smaller.is_axes(name))

@@ -148,12 +148,25 @@ def _parameter(
         if all(map(holds, values)) and not any(map(holds, good)) and not holds(default):
             return Feature(words, lambda x, holds=holds: holds(value_of(x, name, known)))  # type: ignore[misc]
     stated = default is not None and default != NO_DEFAULT
+    if simpler.is_type(name) and (right := [x for x in alone if x not in (None, NO_DEFAULT)]):
+        if len(values) > len(right):  # of a dozen dtypes
+            words = f"{name} other than {_either(right).replace(' or ', ' and ')}"
+            return Feature(words, partial(_given_other, name=name, than=right))
+        return Feature(
+            f"{name}={_either(values)}", lambda x: any(smaller.same(y, value_of(x, name, known)) for y in values)
+        )
     if len(values) <= LISTED and (alone or (stated and _number(own) and not smaller.is_axes(name))):
         return Feature(
             f"{name}={_either(values)}", lambda x: any(smaller.same(y, value_of(x, name, known)) for y in values)
         )
     words = f"{name} other than {deciding.said(default)}" if stated else f"{name} given"
     return Feature(words, lambda x: not smaller.same(value_of(x, name, known), default))
+
+
+def _given_other(program: Program, name: str, than: Sequence[Value]) -> bool:
+    """Whether a parameter is given, and another value than these."""
+    value = value_of(program, name, {})
+    return value not in (None, NO_DEFAULT) and not any(smaller.same(value, x) for x in than)
 
 
 def _others(values: Iterable[Value], of: Sequence[Value]) -> list[Value]:

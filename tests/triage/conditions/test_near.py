@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from opera.programs.program import Instance, Operand, Program
-from opera.programs.values import Tensor
+from opera.programs.values import NO_DEFAULT, Named, Tensor
 from opera.triage.conditions import near, varied
 from opera.triage.conditions.circumstances import Borne, borne_out
 from opera.triage.conditions.deciding import Decided
@@ -58,6 +59,59 @@ def test_that_an_input_is_a_tensor_is_told_where_a_number_in_its_place_passes(
 
     found = borne(call(x=I32([3, 2]), y=I32([2, 1])), fails, Decided((), ("int32 inputs",)))
     assert found.circumstances == ("integer inputs", *([told] if told else [])) and found.exact
+
+
+def test_a_tensor_takes_the_place_of_a_number_that_has_no_default() -> None:
+    program = msgspec.structs.replace(call(x=I64([1, 2]), y=0), inputs=(Operand("x", Tensor.of(I64([1, 2]))),))
+    program = msgspec.structs.replace(program, params={"y": 3, "alpha": 2, "dim": 0})
+    [made] = near.as_tensor(program, {"alpha": 1, "dim": NO_DEFAULT})
+    assert made.params == {"alpha": 2, "dim": 0} and made.inputs[1] == Operand("y", Tensor.of(I64([3, 3])))
+    alone = msgspec.structs.replace(program, params={"y": 3})
+    found = borne(alone, lambda x: len(x.inputs) < 2, Decided())
+    assert found.circumstances == ("a number for y",) and found.exact
+
+
+@pytest.mark.parametrize(
+    ("shapes", "fails", "told"),
+    [
+        (((2,), ()), lambda a, b: a > b, "y of lower rank than x"),
+        (((2,), (1, 2)), lambda a, b: a < b, "y of higher rank than x"),
+        (((2,), ()), lambda a, b: a != b, "y of another rank than x"),
+    ],
+)
+def test_ranks_that_differ_are_told(
+    shapes: tuple[tuple[int, ...], ...], fails: Callable[[int, int], bool], told: str
+) -> None:
+    def wrong(x: Program) -> bool:
+        ranks = [len(leaf.shape) for leaf in smaller.leaves(x)]
+        return len(ranks) == 2 and fails(*ranks)
+
+    x, y = (np.ones(shape, np.float32) for shape in shapes)
+    found = borne(call(x=x, y=y, written=False), wrong, Decided())
+    assert found.circumstances == (told,) and found.exact
+
+
+def test_a_fraction_of_a_number_is_told() -> None:
+    program = Instance("torch", "Any", {"end": 3.1, "start": 0}, (), (), {})
+    found = borne(program, lambda x: float(x.params.get("end", 0)) % 1 != 0, Decided())
+    assert found.circumstances == ("end that is no whole number",) and found.exact
+
+
+@pytest.mark.parametrize(
+    ("fails", "told"),
+    [
+        (lambda x: x in ("int8", "int32"), "dtype=int8 or int32"),
+        (lambda x: x not in ("float32", "float64"), "dtype other than float32 and float64"),
+    ],
+)
+def test_which_dtype_is_asked_for_is_varied(fails: Callable[[str], bool], told: str) -> None:
+    def wrong(x: Program) -> bool:
+        of = x.instances()[0].params.get("dtype")
+        return isinstance(of, Named) and fails(of.name)
+
+    program = Instance("torch", "Any", {"dtype": Named("torch.dtype", "int8")}, (), (), {})
+    found = borne(program, wrong, Decided(("dtype=int8",)))
+    assert found.decided.parameters == (told,) and found.exact
 
 
 def test_an_empty_string_is_told_and_not_what_separates() -> None:

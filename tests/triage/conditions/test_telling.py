@@ -37,6 +37,11 @@ def test_indices_stay_within_those_that_there_are_and_0(number: int, length: int
         assert found.array().max() <= max(number, 1) and math.prod(found.shape) > 1
 
 
+def test_what_is_beyond_the_integers_of_numpy_is_counted_down_from_less() -> None:
+    program = Instance("onnx", "Any", {}, (Operand("x", Tensor.of(np.uint64(2**63))),), (), {})
+    assert list(telling.several(program))
+
+
 def test_a_bag_of_one_index_is_asked_about_with_the_one_that_is_left_out() -> None:
     inputs = (
         Operand("input", Tensor.of(np.ones(1, "i8"))),
