@@ -54,7 +54,7 @@ from opera.store.workspace import Workspace
 from opera.triage import route as routes
 from opera.triage.conditions import deciding, peculiar, telling
 from opera.triage.distinct import causes, kinship
-from opera.triage.doubts import spoken_of, stated, undocumented
+from opera.triage.doubts import inadmissible, spoken_of, stated
 from opera.triage.evidence import ALIKE, Evidence, evidence
 from opera.triage.others import here as others_here
 from opera.triage.part import (
@@ -403,7 +403,7 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     exporter, native = (bool(getattr(frontend, name, False)) for name in ("EXPORTER", "NATIVE"))
     calls = about.program.instances() if about.program is not None else []
     settled, spoken = (len(calls) == 1 and says(calls[0], about.deciding, about.seen) for says in (stated, spoken_of))
-    beyond = undocumented(calls[0]) if len(calls) == 1 else ""
+    beyond = inadmissible(about.program) if about.program is not None else ""
     artefact = compilers.artefact(compiler, library, about.variant)
     verdict, because = decide(
         about.seen, tried, places, exporter=exporter, native=native, drawn=about.drawn, settled=settled,

@@ -18,7 +18,7 @@ from opera.compilers.limits import limits
 from opera.libraries import bounds, ranges
 from opera.libraries.documented import Quote, Wrong
 from opera.oracle.screens import SINGLE_REFERENCE, UNSCREENED
-from opera.programs.program import Instance, Program
+from opera.programs.program import Graph, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, NEWER, UNSTABLE, Outcome
 from opera.store.rows import Verdict
@@ -36,6 +36,8 @@ AGAINST = 2
 CONTRADICTED = "what is told to decide is not, or not all, that does"
 DOCUMENTED = "documented-limit"
 """Tag of a finding that the compiler's own documentation answers (opera.compilers.limits)."""
+CONSTANT = "Constant"
+"""Operator of ONNX's that holds what others are given."""
 NO_ORDINARY = "none passes, and none that fails is an ordinary call"
 NOT_SHOWN = "its script showed it in"
 """How the doubt begins that the script of what ends its process, or varies, may not show it."""
@@ -220,6 +222,17 @@ def stated(call: Instance, deciding: Iterable[str], outcome: Outcome) -> bool:
 def spoken_of(call: Instance, deciding: Iterable[str], outcome: Outcome) -> bool:
     """Whether documentation has a sentence on the very value of a parameter that decides."""
     return any(x.exact for x in _quoted(call, deciding, outcome))
+
+
+def inadmissible(program: Program) -> str:
+    """Say what speaks against a program's one call that takes something; a file's constants are what it is given."""
+    told = {
+        x.outputs[0]: x.params["value"]
+        for x in (program.calls if isinstance(program, Graph) else ())
+        if x.operator == CONSTANT and x.outputs and isinstance(x.params.get("value"), Tensor)
+    }
+    calls = [x for x in program.instances(told) if x.operator != CONSTANT]
+    return undocumented(calls[0]) if len(calls) == 1 else ""
 
 
 def undocumented(call: Instance) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from opera.libraries import bounds, ranges
 from opera.libraries.bounds import Bound
 from opera.libraries.ranges import End, Range
-from opera.programs.program import Instance, Operand
+from opera.programs.program import Argument, Call, Graph, Instance, Operand
 from opera.programs.values import RandomTensor, Sequence, Tensor, Value
 
 
@@ -163,7 +163,7 @@ def test_a_range_is_told_as_documentation_writes_it(stated: Range, words: str) -
 
 def test_what_onnx_says_of_the_number_of_elements_of_topk_speaks_against_none() -> None:
     """A frontend that returns all elements for K = 0 breaks nothing that ONNX says: "a single positive value"."""
-    from opera.triage.doubts import undocumented
+    from opera.triage.doubts import inadmissible, undocumented
 
     def top(count: int) -> Instance:
         operands = (Operand("X", Tensor.of(np.float32([[1, 2]]))), Operand("K", Tensor.of(np.int64([count]))))
@@ -171,6 +171,12 @@ def test_what_onnx_says_of_the_number_of_elements_of_topk_speaks_against_none() 
 
     assert undocumented(top(0)) == "K, which is documented to be positive, is 0"
     assert not undocumented(top(1))
+    for count in (0, 1):  # a file holds it as a constant
+        program, version = top(count), {"opset": {"": 24}}
+        held = Call("Constant", {"value": program.inputs[1].value}, (), ("c",), version)
+        call = Call("TopK", {}, (Argument("X", "x"), Argument("K", "c")), ("v", "i"), version)
+        of_file = Graph("onnx", (Operand("x", program.inputs[0].value),), (held, call), ("v",))
+        assert bool(inadmissible(of_file)) is bool(inadmissible(program)) is (count == 0)
 
 
 def test_the_dtype_that_pytorch_states_of_an_index_binds() -> None:

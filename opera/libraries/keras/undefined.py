@@ -99,6 +99,17 @@ def _partition(instance: Instance, expected: list[Value]) -> str | None:
     return "the order of the elements within a partition is undefined"
 
 
+def _top_k(instance: Instance, expected: list[Value]) -> str | None:
+    """keras.ops.top_k, `sorted`: "whether to sort the output in descending order": where not, in any."""
+    [values, *_] = expected
+    some = isinstance(values, Tensor) and values.shape[-1:] > (1,)
+    return (
+        "top_k with sorted=False does not order its results"
+        if instance.params.get("sorted") is False and some
+        else None
+    )
+
+
 def _duplicates(instance: Instance, expected: list[Value]) -> str | None:
     """tf.tensor_scatter_nd_update: "If indices contains duplicates, the order in which updates are applied is
     nondeterministic." """
@@ -117,6 +128,7 @@ RULES: Mapping[str, Rule] = {
         for name in ("bitwise_left_shift", "bitwise_right_shift", "left_shift", "right_shift")
     },
     "keras.ops.cast": _cast,
+    "keras.ops.top_k": _top_k,
     "keras.ops.svd": _sign("singular vectors", True, False, True),
     "keras.ops.eig": _sign("eigenvectors"),
     "keras.ops.eigh": _sign("eigenvectors", False, True),

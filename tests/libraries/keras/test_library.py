@@ -348,6 +348,13 @@ def test_undefined(made, why):
     assert (found is None) if why is None else why in found
 
 
+@pytest.mark.parametrize(("how", "count", "excused"), [(False, 2, True), (True, 2, False), (False, 1, False)])
+def test_the_order_of_what_is_not_to_be_sorted_is_undefined(how, count, excused):
+    made = instance("keras.ops.top_k", {"k": count, "sorted": how}, x=np.array([1, 2]))
+    values = Tensor.of(np.array([2, 1][:count]))
+    assert bool(keras_undefined.undefined(made, [values, values])) is excused
+
+
 def test_equipped_defaults_are_those_of_a_configuration():
     found = keras.equipped_defaults(["keras.layers.Dense", "keras.ops.clip", "keras.layers.Nothing"])
     assert set(found) == {"keras.layers.Dense", "keras.ops.clip"}
