@@ -185,14 +185,16 @@ class Learner:
         self, told: list[Feature], failing: Sequence[Instance], passing: Sequence[Instance]
     ) -> tuple[list[Feature], list[Feature]]:
         """Return what is told of parameters, and how two numbers stand to each other in the place of one that decides, where
-        others fail, too, and nothing passes that stands so.
+        others fail, too, and nothing passes that stands so. What is told of numbers by themselves, and of none that passes, is
+        more: `beta <= 0`, whatever `alpha` is.
         """
         if not isinstance(self.program, Instance):
             return told, []
         known = self.defaults.get(self.program.operator, {})
         numbers = scalars.names(self.program, known)
         own = {x for x in self.decided.parameters if deciding.named(x) in numbers}
-        if own <= {x.says for x in told}:
+        alone = [x for x in told if deciding.named(x.says) in numbers]
+        if own <= {x.says for x in told} or (alone and not any(all(of.holds(x) for of in alone) for x in passing)):
             return told, []
         every = scalars.features(self.program, known)
         found = [x for x in every if all(map(x.holds, failing)) and not any(map(x.holds, passing))][:1]

@@ -154,7 +154,8 @@ def choose(
 ) -> Choice | None:
     """Return what shows a finding best: the smallest program that a member was reduced to, of operators that the compiler
     knows if there is one, whose outputs an independent implementation confirms if there is one, of ordinary numbers if
-    there is one, of small ones one of which is known what decides; else the first of its `candidates`.
+    there is one, one of which is known since which version it fails, of small ones one of which is known what decides; else the
+    first of its `candidates`.
 
     None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
     the folders of its tests were deleted. `known` is reduction.by_member, of who asks for many findings. Unless `plain` is
@@ -184,6 +185,7 @@ def choose(
                 x.elements > SMALL and x.elements,
                 not x.incidental,
                 not x.explained,
+                not any(says.startswith(reduction.SINCE) for says in x.circumstances),
                 x.outcome.conversion_function.startswith(location.EXPANDED),
                 x.elements,
                 any(shapes.corners(x.program().program).values()),
@@ -240,7 +242,11 @@ def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
     called = best.program().program.operators
     others = (x for x in found if x.finished and any(x.near) and (x is best or x.stored != best.stored))
     near = [x.circumstances for x in others if x.program().program.operators == called]
-    shared = tuple(says for says in best.circumstances if all(_of_any(says) in map(_of_any, x) for x in near))
+    shared = tuple(
+        says
+        for says in best.circumstances  # since which version its own program fails another need not say
+        if says.startswith(reduction.SINCE) or all(_of_any(says) in map(_of_any, x) for x in near)
+    )
     alike = [x for x in found if x.finished and len(called) == 1 and x.program().program.operators == called]
     parameters = tuple(filter(None, (_with_values(says, alike) for says in best.deciding)))
     return msgspec.structs.replace(

@@ -119,3 +119,15 @@ def test_two_numbers_that_decide_may_do_so_by_how_they_stand_to_each_other(
 
 def test_what_one_number_tells_is_told_of_it() -> None:
     assert not any("(" in x for x in told(ranged(1, 9, -2), lambda x: read(x)[2] < 0))
+
+
+def test_a_number_that_decides_by_itself_is_not_told_by_another_that_happens_to_stand_so() -> None:
+    """ONNX Runtime refuses LRN of `beta` 0 and below, whatever `alpha`: "beta < alpha" is so of these, and of others."""
+    program = Instance("onnx", "Any", {"beta": 0.0}, (), ("y",), {"opset": {"": 22}})
+    defaults = {"Any": {"alpha": 1e-4, "beta": 0.75}}
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [bool(x.params.get("beta", 0.75) <= 0) for x in programs if isinstance(x, Instance)]
+
+    found = borne_out(label, program, defaults, Decided(("beta=0.0",)), loud=True)
+    assert (found.decided.parameters, found.circumstances, found.exact) == (("beta <= 0",), (), True)

@@ -69,6 +69,11 @@ def test_of_two_reductions_to_one_program_one_is_told():
     assert _shared(first, [first, again]).circumstances == first.circumstances
 
 
+def test_since_which_version_a_program_fails_need_not_be_known_of_another():
+    since = msgspec.structs.replace(LINEAR, circumstances=("opset 22",))
+    assert _shared(since, [since, msgspec.structs.replace(LINEAR, stored="2")]).circumstances == ("opset 22",)
+
+
 @pytest.mark.parametrize(("near", "wanted"), [((0, 0), "Resize (empty input)"), ((9, 0), "Resize")])
 def test_a_title_has_no_empty_input_where_near_programs_said_whether_that_decides(near, wanted):
     found = reduction((), near, sizes=(0, 2))
