@@ -24,11 +24,13 @@ def operators() -> list[type]:
     channels, not as many as there are pictures; LpPool sums what a window holds, and does not scale up one that hangs over.
     GridSample weighs pixels in double precision, and not in their own dtype, which cuts the weights of integers to 0.
     AffineGrid gives the dtype of theta. A zero point of ConvInteger for each filter is that of filters of whatever rank. What
-    Optional is given it returns, and no list of it. Scatter is what ScatterElements was called before opset 11; the evaluator
+    Optional is given it returns, and no list of it. Erf of float64 is that, and not float32's (nor is Gelu, which is made of
+    it). Scatter is what ScatterElements was called before opset 11; the evaluator
     knows it by the new name alone.
     """
     from onnx.reference.ops.op_affine_grid import AffineGrid, construct_original_grid
     from onnx.reference.ops.op_conv_integer import ConvInteger
+    from onnx.reference.ops.op_erf import Erf
     from onnx.reference.ops.op_grid_sample import GridSample
     from onnx.reference.ops.op_loop import Loop
     from onnx.reference.ops.op_lp_pool import LpPool
@@ -150,6 +152,9 @@ def operators() -> list[type]:
             w_zero_point = None
         return ConvInteger._run(self, x, w, x_zero_point, w_zero_point, **given)
 
+    def error(self: Any, x: Any) -> Any:
+        return (np.vectorize(math.erf, otypes=["d"])(x).astype(x.dtype),)
+
     def filled(self: Any, x: Any = None, type: Any = None) -> Any:
         if x is not None and not isinstance(x, list):
             Optional._run(self, x, type)
@@ -160,7 +165,7 @@ def operators() -> list[type]:
     unpooled = type("MaxUnpool", (MaxUnpool,), {"_run": unpool})
     others = [type(x.__name__, (x,), {"_run": run}) for x, run in (
         (LRN, normalized), (LpPool, pooled), (GridSample, sampled), (AffineGrid, affine), (ConvInteger, convolved),
-        (Optional, filled),
+        (Optional, filled), (Erf, error),
     )]  # fmt: skip
     others.append(type("Scatter", (ScatterElements,), {"op_domain": ""}))
     return [like(RandomNormalLike), like(RandomUniformLike), unpooled, bounded, aligned, *others]

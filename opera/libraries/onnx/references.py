@@ -79,7 +79,7 @@ def _evaluated(model: Any, feeds: dict[str, Value], *, lawful: bool) -> list[Val
             fed = {name: onnx_values.to_evaluator(value) for name, value in feeds.items()}
             strict = {"check_shape_annotations": True} if lawful and _tells_declared() else {}
             ran = _unnamed(model) if strict else model
-            results = _evaluator()(ran, new_ops=mended.operators(), **strict).run(None, fed)
+            results = _evaluator()(ran, **strict).run(None, fed)
     except missing as error:
         raise InvalidTest(f"no reference: the ONNX reference evaluator cannot run it: {_brief(error)}") from None
     except Exception as error:  # what operators raise for bad inputs is as various as numpy
@@ -107,6 +107,11 @@ def _evaluator() -> Any:
         return type(of.__name__, (of,), {"_run": run})
 
     class Exact(ReferenceEvaluator):  # type: ignore[misc]  # onnx is not typed here
+        def __init__(
+            self, *args: Any, **given: Any
+        ) -> None:  # also of a function's body, which the evaluator makes itself
+            super().__init__(*args, **{"new_ops": mended.operators()} | given)
+
         def _load_impl(self, node: Any, *args: Any, **given: Any) -> Any:
             found = super()._load_impl(node, *args, **given)
             return exact(found) if node.op_type == "DequantizeLinear" else found

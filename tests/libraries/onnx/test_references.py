@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,17 @@ def test_pixels_are_not_weighed_in_their_own_dtype(dtype: str) -> None:
     else:
         with pytest.raises(InvalidTest, match="no reference"):  # 1.5, of which nobody says how it is cut
             references.evaluate(*model_of("GridSample", 22, half))
+
+
+@pytest.mark.parametrize(("operator", "opset"), [("Erf", 13), ("Gelu", 20)])
+def test_an_error_function_of_float64_is_that(operator: str, opset: int) -> None:
+    """The evaluator computes Erf in float32 whatever it is given: Gelu of -5.8 was expected to be 0, and TVM right."""
+    x = np.array([-5.7869, -4.0, 0.3])
+    [found] = references.evaluate(*model_of(operator, opset, {"X" if operator == "Gelu" else "input": x}))
+    erf = np.vectorize(math.erf, otypes=["d"])
+    wanted = erf(x) if operator == "Erf" else 0.5 * x * (1 + erf(x / math.sqrt(2)))
+    assert isinstance(found, Tensor) and found.dtype == "float64"
+    np.testing.assert_allclose(found.array(), wanted, rtol=1e-6, atol=0)
 
 
 def test_a_grid_has_the_dtype_of_theta_and_an_optional_is_no_list() -> None:
