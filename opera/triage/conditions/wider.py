@@ -5,6 +5,7 @@ What a program that fails lacks is told no more (opera.triage.conditions.circums
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -85,7 +86,7 @@ def _feature(
         return None
     if says == RETURNED:
         return Feature(says, lambda x: isinstance(x, Instance))
-    if says == name and name.startswith(GIVEN):
+    if says == name and re.fullmatch(rf"{GIVEN}\S+", name):  # not what is told of an operand called `input`
         return Feature(says, lambda x: any(f"{GIVEN}{y.name}" == name for y in x.inputs if y.value is not None))
     return Feature(says, lambda x: name in {y.key for y in deciding.conditions(x, defaults)})
 

@@ -28,6 +28,7 @@ from opera.programs.verdicts import (
     INCONSISTENT,
     INVALID,
     OUT_OF_MEMORY,
+    PASS,
     TIMEOUT,
     UNSTABLE,
     UNSUPPORTED,
@@ -49,8 +50,10 @@ from opera.triage.reducer.loud import held, holds, louder
 from opera.triage.reducer.single import form_alone
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
+from opera.triage.sentence import NO_CONSTANT
 from opera.triage.shrink import shapes, smaller
 from opera.triage.shrink.minimise import Spent, minimise
+from opera.triage.shrink.smaller import Defaults
 
 SECONDS = 60.0
 """What a finding may take, unless more or less is asked for."""
@@ -151,6 +154,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
     borne, left = settings.at_newest(ask, found, borne)
     since = older.since(ask, found)
+    right = since.passing if since else borne.passing_one or _as_constant(ask, found, borne.decided.besides, defaults)
     return Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, ask.captured(found).form(),
         outcome,
@@ -163,7 +167,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         tried=borne.tried,
         values=borne.values,
         named=borne.named,
-        passing=None if (right := since.passing if since else borne.passing_one) is None else ask.captured(right).form(),
+        passing=None if right is None else ask.captured(right).form(),
         explained=borne.exact,
         usual=borne.usual,
         behind=_behind(ask, found, (*borne.decided.parameters, *borne.decided.besides), defaults),
@@ -402,6 +406,15 @@ def _behind(ask: Asker, program: Program, told: Iterable[str], defaults: smaller
                 if {outcome.verdict for _, outcome in shown} - {INVALID} == {UNSUPPORTED}:
                     return says
     return ""
+
+
+def _as_constant(ask: Asker, program: Program, told: Iterable[str], defaults: Defaults) -> Program | None:
+    """Return the program that holds as a constant what must be none for it to fail, if that passes."""
+    made = deciding.lacking(program, [x for x in told if x.endswith(NO_CONSTANT)][:1], defaults)
+    made = [x for x in made if x != program]
+    with suppress(Spent):
+        return next((x for x, now in zip(made, ask.look(made), strict=True) if now.verdict == PASS), None)
+    return None
 
 
 def _held(ask: Asker, program: Program) -> tuple[tuple[str, str], ...]:

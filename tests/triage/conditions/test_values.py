@@ -271,3 +271,11 @@ def test_other_lists_are_longer_and_shorter_in_another_order_and_none(value, axe
 def test_values_that_read_alike_are_told_once() -> None:
     ones = [Tensor.of(np.full(1, x, np.float16)) for x in (1, 2)]
     assert wider._either(ones) == "float16[1]" and wider._either([1, 2, 3]) == "1, 2 or 3"
+
+
+def test_an_operand_that_is_called_input_may_be_no_constant() -> None:
+    """TVM compiles ConstantOfShape of a shape that the model holds alone: it was taken for "input" that is given."""
+    given = (Operand("input", Tensor.of(np.int64([1, 2]))),)
+    program = Instance("onnx", "ConstantOfShape", {}, given, ("output",), {"opset": {"": 9}})
+    found = borne_out(lambda x: [True] * len(x), program, {}, Decided((), ("input is no constant",)), loud=True)
+    assert found.decided.besides == ("input is no constant",)
