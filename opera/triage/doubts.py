@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from opera import libraries
-from opera.compilers.limits import limits
+from opera.compilers.limits import met
 from opera.libraries import bounds, ranges
 from opera.libraries.documented import Quote, Wrong
 from opera.oracle.screens import SINGLE_REFERENCE, UNSCREENED
@@ -161,9 +161,8 @@ def unreduced(finding: str, finished: bool | None) -> str:
 
 def documented(program: Program, shown: Verdict) -> str:
     """Return the documented limit of the compiler that a program meets which fails so, told with its address, or nothing."""
-    tensors = smaller.leaves(program)
-    known = limits(shown.frontend.rpartition("-")[0])
-    return next((x.told for x in known if x.holds(program.operators, tensors, shown.outcome)), "")
+    limit = met(shown.frontend.rpartition("-")[0], program.operators, smaller.leaves(program), shown.outcome)
+    return "" if limit is None else limit.told
 
 
 def unexplained(of: Reduction, told: Collection[str]) -> tuple[int, int] | None:

@@ -54,6 +54,14 @@ def test_float64_is_narrowed_beyond_the_numbers_of_float32(number, wanted):
     assert held("openvino", "Add", WRONG, Tensor.of(np.array([number]))) is wanted
 
 
+@pytest.mark.parametrize("infinity", ["inf", -np.inf])
+@pytest.mark.parametrize(("actual", "wanted"), [(float(np.finfo("f4").max), True), (1e308, False), ("nan", False)])
+def test_the_largest_number_of_float32_for_an_infinity_is_the_narrowing_again(infinity, actual, wanted):
+    wrong = Outcome(INCONSISTENT, "infer", "nan-mask", details={"expected": infinity, "actual": actual})
+    assert held("openvino", "Exp", wrong, Tensor.of(np.array([1000.0]))) is wanted
+    assert not held("openvino", "Exp", wrong, Tensor.of(np.float32([1000.0])))
+
+
 def test_words_operators_and_dtypes_are_asked_for():
     text = Tensor("string", (1,), Tensor.of(np.array([b"a"], dtype=object), "string").data)
     assert held("openvino", "Trilu", Outcome(CRASH, "load", "RuntimeError", "Unknown type"), text)

@@ -28,7 +28,7 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         source: Its address; `issues` are threads in which it was the answer (`owner/name#1`).
         verdicts, symptoms: Of the failures that it explains.
         dtypes: Of which a tensor of the program is; `beyond`: a dtype whose range a finite number of these exceeds, or the one
-            that is expected.
+            that is expected, or whose largest number is returned for an infinity.
         operators: Regular expression for the whole name of one of the program's.
         words: Regular expression searched in what is said, or in what it contradicts.
     """
@@ -54,17 +54,18 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.operators and not any(re.fullmatch(self.operators, x) for x in operators):
             return False
         meant = [x for x in tensors if x.dtype in self.dtypes]
-        return not self.dtypes or (
-            bool(meant) and (not self.beyond or self._exceeds(meant, outcome.details.get("expected")))
-        )
+        seen = outcome.details.get("expected"), outcome.details.get("actual")
+        return not self.dtypes or (bool(meant) and (not self.beyond or self._exceeds(meant, *seen)))
 
-    def _exceeds(self, meant: Iterable[Tensor | RandomTensor], expected: object) -> bool:
+    def _exceeds(self, meant: Iterable[Tensor | RandomTensor], expected: object, actual: object) -> bool:
         whole = "int" in self.beyond
         info = np.iinfo(self.beyond) if whole else np.finfo(self.beyond)
         numbers = [
             y for x in meant for y in ((x.low, x.high) if isinstance(x, RandomTensor) else x.array().ravel().tolist())
         ]
         numbers += [expected] if type(expected) is (int if whole else float) else []
+        if str(expected) in ("inf", "-inf") and isinstance(actual, float) and abs(actual) == float(info.max):
+            return True  # an infinity of its own is no number that it has
         return any(abs(x) != np.inf and not int(info.min) <= x <= int(info.max) for x in numbers if x == x)
 
     @property
@@ -72,6 +73,13 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """What follows, by which sentence, where it stands, and where it was the answer."""
         answers = f"; see {', '.join(self.issues)}" if self.issues else ""
         return f'{self.means}: "{self.says}" ({self.source}{answers})'
+
+
+def met(
+    compiler: str, operators: Collection[str], tensors: Collection[Tensor | RandomTensor], outcome: Outcome
+) -> Limit | None:
+    """Return the documented limit of a compiler that a program meets which fails so, None where it meets none."""
+    return next((x for x in limits(compiler) if x.holds(operators, tensors, outcome)), None)
 
 
 @cache

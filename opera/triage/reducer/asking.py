@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from opera import compilers
-from opera.compilers import LOWERED
+from opera.compilers import LOWERED, limits
 from opera.compilers.shared.packing import Made
 from opera.errors import NoAnswer
 from opera.libraries import bounds
@@ -94,6 +94,7 @@ class Asker:
             default may fail alike, and is another case.
         second: Who is asked for what is expected where the library's own reference has no answer: whoever computed that of the
             test that the search began with.
+        limited: Whether a documented limit of the compiler explains the target.
         bounds, broken: What the library says of the size of inputs, and what of it does not hold of the target itself.
     """
 
@@ -117,7 +118,7 @@ class Asker:
         self.axes: list[smaller.Trait] = []
         self.second = ""
         self._defaults: smaller.Defaults = {}
-        self._masked = False
+        self._masked, self.limited = False, True
         self.outcomes: dict[str, Outcome] = {}
         self.programs: dict[str, Program] = {}
         self._computed: dict[str, list[Value] | None] = {}
@@ -129,6 +130,7 @@ class Asker:
             raise ValueError("nobody said what is to be found")
         within = [x for x in self.within(programs) if self._names_axes(x) and self.plain(x)]
         failing = dict(zip((x.id for x in within), map(self.fails, self.look(within)), strict=True))
+        failing = {x.id: failing[x.id] and not self._excused(x) for x in within}
         return self.passed(programs, [failing.get(x.id, False) for x in programs])
 
     def fails(self, outcome: Outcome, *, elsewhere: bool = False) -> bool:
@@ -165,6 +167,7 @@ class Asker:
         self.target = self.outcomes[program.id]
         self.bounds, self.broken, self._masked = known.bounds, bounds.broken(known.bounds, program), False
         self._masked = self.hides(program)
+        self.limited = self.documented(program)
         self.neighbours = Neighbours(self, program, defaults)
         self._defaults = defaults
         for x in smaller.traits(program, defaults):
@@ -209,17 +212,28 @@ class Asker:
     def label(self, programs: Sequence[Program]) -> list[bool | None]:
         """Return of each whether it fails alike, None where it neither does so nor passes, or is not what documentation admits.
 
-        What is wrong in another manner, and no less, fails alike, too: nobody knows better of it. Where the target is but
+        What is wrong in another manner, and no less, fails alike, too: nobody knows better of it, unless a documented limit of
+        the compiler explains it alone. Where the target is but
         rounded to a narrower dtype, what passes may be so within tolerance. Raises Spent.
         """
         within = self.within(programs)
         shown = dict(zip((x.id for x in within), self.look(within), strict=True))
-        failed = self.passed(within, [self._like(shown[x.id]) for x in within])
+        failed = self.passed(within, [self._like(shown[x.id]) and not self._excused(x) for x in within])
         found: dict[str, bool | None] = {
             x.id: True if fails else False if self._runs(x) and not self._within_rounding else None
             for x, fails in zip(within, failed, strict=True)
         }
         return [found.get(x.id) for x in programs]
+
+    def _excused(self, program: Program) -> bool:
+        """Whether a documented limit of the compiler explains a program that was asked about, and not the target: int64 that it
+        narrows says nothing of int8."""
+        return not self.limited and self.documented(program)
+
+    def documented(self, program: Program) -> bool:
+        """Whether a documented limit of the compiler explains a program that was asked about."""
+        compiler, shown = self.question.frontend.rpartition("-")[0], self.outcomes[program.id]
+        return limits.met(compiler, program.operators, smaller.leaves(program), shown) is not None
 
     def _runs(self, program: Program) -> bool:
         """Whether a program passes; where the target ends before it returns anything, also whether it draws other numbers than

@@ -1,0 +1,34 @@
+"""Which programs fail as a target does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from opera.programs.program import Instance, Operand
+from opera.programs.values import Tensor
+from opera.programs.verdicts import INCONSISTENT, Outcome
+from opera.run.probe import Question
+from opera.triage.reducer.asking import Asker
+
+WRONG = Outcome(INCONSISTENT, "infer", "value", details={"expected": 1})
+
+
+@pytest.mark.parametrize(
+    ("frontend", "target", "excused"),
+    [("openvino-onnx", "int8", True), ("openvino-onnx", "int64", False), ("onnxruntime-onnx", "int8", False)],
+)
+def test_what_a_documented_limit_explains_says_nothing_of_what_none_does(
+    frontend: str, target: str, excused: bool
+) -> None:
+    """OpenVINO turns the least int8 into 127, and computes int64 in 32 bits: Neg told of "int8 or int64 inputs"."""
+    ask = Asker(None, Question(frontend=frontend))  # type: ignore[arg-type]
+    ask.look = lambda programs: [WRONG for _ in programs]  # type: ignore[method-assign]
+    programs = {
+        x: Instance("onnx", "Neg", {}, (Operand("X", Tensor.of(np.array([np.iinfo(x).min], x))),), ("Y",), {})
+        for x in ("int8", "int64")
+    }
+    ask.outcomes = {x.id: WRONG for x in programs.values()}
+    ask.target, ask.limited = WRONG, ask.documented(programs[target])
+    assert ask(list(programs.values())) == [True, not excused]
+    assert ask.label(list(programs.values())) == [True, None if excused else True]
