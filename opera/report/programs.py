@@ -73,7 +73,7 @@ def lines(program: Program) -> Iterator[str]:
         stand = set(named_inputs(call.params))  # a list of tensors is a parameter that names them
         own = (x for x in call.inputs if x.name not in stand)
         arguments = [names.get(x.name, "None") if x.value is not None else "None" for x in own]
-        while arguments and arguments[-1] == "None":
+        while arguments and arguments[-1] == "None" and "opset" not in call.context:  # a node may name nothing
             arguments.pop()
         params = [f"{key}={given(value)}" for key, value in call.params.items()]
         returned = [x or "_" for x in call.outputs]

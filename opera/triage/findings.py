@@ -39,7 +39,7 @@ from opera.triage.failure import slight
 from opera.triage.known import Mark
 from opera.triage.part import EXPORTER, LIBRARY, listed
 from opera.triage.reproducers.choice import Choice, alone, choose
-from opera.triage.sentence import READS_AS_REFUSAL, bare, drawn, reads_as_refusal, sentence
+from opera.triage.sentence import READS_AS_REFUSAL, UNNAMED, bare, drawn, reads_as_refusal, sentence
 from opera.triage.shrink import simpler, smaller
 
 TWO_CAUSES = "two-causes"
@@ -223,7 +223,8 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     if not known.both.isdisjoint((x.finding, x.test) for x in group):
         tags.add(TWO_CAUSES)
     script, laid = f"{REPRODUCERS}/{name}.py", known.blame(name, chosen.verdict)
-    if reads_as_refusal(chosen.verdict.outcome, _dtypes(chosen)) and not lawful.by_route(chosen, laid):
+    otherwise = lawful.by_route(chosen, laid) or any(says.startswith(UNNAMED) for says in chosen.deciding)
+    if reads_as_refusal(chosen.verdict.outcome, _dtypes(chosen)) and not otherwise:
         tags.add(READS_AS_REFUSAL)
     tags.update(*(known.partners.get((*key, test), ()) for test in members))
     settled = SINGLE_REFERENCE in tags and (_agreed(workspace, chosen, laid) or _settled(chosen, laid))

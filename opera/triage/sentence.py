@@ -85,6 +85,8 @@ COMPARED = re.compile(rf"{EQUAL_TO}((\w+)_(?:threshold|limit))")
 NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE = "is no constant", "is a graph input", "is an input"
 """How an input comes to the model where a failure needs that: it passes where the model holds it, makes it itself, or states it
 as the attribute that an older version of the operator has for it."""
+UNNAMED = "an empty name for "
+"""How it begins that a node leaves out an input by an empty name, where it passes by none: both mean the same."""
 IS_SET, LEFT_AT = " is set", " is left at its default"
 """How a setting ends that opera makes, where it passes without: users need not make it; how one that users may make so that it
 passes."""

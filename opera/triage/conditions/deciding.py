@@ -34,7 +34,7 @@ from opera.programs.verdicts import (
 from opera.triage.conditions import dtypes, peculiar, returned, varied
 from opera.triage.conditions.near import WRITTEN
 from opera.triage.conditions.peculiar import changed
-from opera.triage.sentence import EQUAL_TO, GRAPH_INPUT, LIMIT, NO_ATTRIBUTE, NO_CONSTANT, RETURNED
+from opera.triage.sentence import EQUAL_TO, GRAPH_INPUT, LIMIT, NO_ATTRIBUTE, NO_CONSTANT, RETURNED, UNNAMED
 from opera.triage.shrink import smaller
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults
@@ -139,6 +139,7 @@ def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
     """
     yield from _presence(program, defaults)
     yield from _fed(program)
+    yield from _unnamed(program)
     yield from _forms(program)
     yield from _returned(program)
     for says, made in peculiar.values(program):
@@ -254,6 +255,17 @@ def _fed(program: Program) -> Iterator[Condition]:
             yield Condition(says, OTHER, partial(library.embedded, program, operand.name))
             if made := library.attributed(program, operand.name) if held else []:
                 yield Condition(f"{operand.name} {NO_ATTRIBUTE}", OTHER, partial(tuple, made))
+
+
+def _unnamed(program: Program) -> Iterator[Condition]:
+    """Yield the last inputs of a node that are left out by an empty name, and not by none: both mean the same."""
+    if not isinstance(program, Instance) or not any(program.outputs):
+        return
+    given = [n for n, x in enumerate(program.inputs) if x.value is not None]
+    last = given[-1] + 1 if given else 0
+    if names := [x.name for x in program.inputs[last:]]:
+        made = msgspec.structs.replace(program, inputs=program.inputs[:last])
+        yield Condition(f"{UNNAMED}{' and '.join(names)}", FORM, partial(tuple, [made]))
 
 
 def _returned(program: Program) -> Iterator[Condition]:

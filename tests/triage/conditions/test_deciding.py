@@ -375,3 +375,17 @@ def test_a_dtype_that_a_told_parameter_says_is_not_told_of_the_inputs():
     assert told.parameters == ("value=float16[1]",) and "float16 inputs" not in told.besides
     of_input = call(np.ones(2, np.float16), value=Tensor.of(np.ones(1, np.float16)))
     assert "float16 inputs" in deciding.decided(Compiler(fails), of_input, {}).besides
+
+
+def test_an_empty_name_is_told_where_none_passes():
+    """OpenVINO leaves a NullNode in the model for what a node names `""`, and not for what it does not name."""
+    program = msgspec.structs.replace(
+        call(np.ones(2, "f4")), inputs=(*call(np.ones(2, "f4")).inputs, Operand("z", None))
+    )
+    ask = Compiler(lambda x: len(x.inputs) > 1)
+    assert deciding.decided(ask, program, {}).besides == ("an empty name for z",)
+    assert not deciding.decided(Compiler(lambda x: True), program, {}).besides
+    unnamed = msgspec.structs.replace(
+        program, outputs=()
+    )  # PyTorch's and Keras's arguments have no names that are empty
+    assert not [x for x in deciding.conditions(unnamed, {}) if "empty name" in x.says]
