@@ -70,11 +70,11 @@ def features(
     alone = [x for x in names if call is not None and _given_alone([x], (call, *failing), passing)]
     yield from itertools.starmap(Feature, listing.empty(call, alone) if call is not None else ())
     yield from itertools.starmap(Feature, listing.negative(program))
+    yield from _tensors(call, passing) if call is not None else ()  # a number has no rank that could be lower
     yield from _ranks(program, passing)
     yield from itertools.starmap(Feature, listing.entries(call) if call is not None else ())
     yield from _axes(call, known) if call is not None else ()
     yield from _kinds(program, failing, passing)
-    yield from _tensors(call, passing) if call is not None else ()
     yield from _specials(program, made)
     yield from _strings(program)
     yield from equal.features(call, known) if call is not None else ()
