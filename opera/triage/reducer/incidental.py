@@ -87,7 +87,9 @@ def _same(program: Program, one: Outcome, call: Instance, other: Outcome) -> boo
     texts = {normalise(x) if words else x for x in said}
     if len(texts) > 1 or _place(one) != _place(other):
         return False
-    own = _names(one, *program.operators) | _names(other, call.operator)
+    functions = [location.shared(x.conversion_function).partition("@")[0] for x in (one, other)]
+    of_all = functions[0] == functions[1]  # code that all come by is named for none of them
+    own = _names(*program.operators, call.operator, *([] if of_all else functions))
     return (words or bool(_place(one))) and not own.intersection(re.findall(r"[a-z]{3,}", " ".join(said).lower()))
 
 
@@ -98,10 +100,9 @@ def _place(shown: Outcome) -> str:
     return native if at else next((x for x in reversed(frames) if not x.startswith("opera.")), shown.location)
 
 
-def _names(shown: Outcome, *operators: str) -> set[str]:
+def _names(*called: str) -> set[str]:
     """Return the words of what is called, and of what it is to a compiler."""
-    function = location.shared(shown.conversion_function).partition("@")[0]
-    last = [x.rpartition(".")[2].rpartition(":")[2] for x in (*operators, function)]
+    last = [x.rpartition(".")[2].rpartition(":")[2] for x in called]
     return {x.lower() for name in last for x in re.findall(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}", name)} | {
         x.lower() for x in last
     }

@@ -70,6 +70,11 @@ def of(operator: str, dtype: str = "float64") -> Instance:
             changed(NO_TYPE, message="no kernel for node 'Tile' of this type"),
             {"torch.abs": changed(NO_TYPE, message="no kernel for node 'Abs' of this type")}, (), "torch.tile",
         ),
+        (  # a message may have words of the code that all come by, before any operator is looked at
+            changed(NO_TYPE, message="more than one input shape", conversion_function="tools:input_to_info"),
+            {"torch.abs": changed(NO_TYPE, message="more than one input shape", conversion_function="tools:input_to_info")},
+            ("torch.tile",), "torch.abs",
+        ),
         (FORM, {"torch.abs": FORM}, ("torch.tile",), "torch.abs"),
         (FORM, {"torch.abs": changed(FORM, details=FORM.details | {"actual": "int8"})}, (), "torch.tile"),
         (changed(FORM, symptom="value"), {"torch.abs": changed(FORM, symptom="value")}, (), "torch.tile"),
