@@ -39,6 +39,7 @@ __all__ = [
     "LESS",
     "LOWERED",
     "MADE",
+    "MISTYPED",
     "NODE",
     "OPTIMISATION",
     "OWN",
@@ -91,6 +92,9 @@ UNSET = (THREADS, SETTING)
 CONVERSION, INFERENCE, OPTIMISATION, KERNEL = "conversion", "type inference", "optimisation", "kernel"
 INTERFACE = "interface"
 """Parts of a compiler: what a frontend's PLACES lead to."""
+MISTYPED = "mistyped"
+"""What PLACES lead to as well: a model that was imported refuses what its library's model is given, for it declares another
+dtype, which is the conversion's fault."""
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -209,9 +213,9 @@ class Frontend(Protocol):
         has it, and findings are confirmed in such a one.
     WAYS: Ways, a tuple: how to run a model otherwise, so that it can be told which part of the compiler fails. A way that
         cannot be gone raises a subclass of shared.packing.Refusal.
-    PLACES: Regular expression → CONVERSION, INFERENCE, OPTIMISATION, KERNEL or INTERFACE (what hands values in and out): whose
-        a failure is that names such a place in the compiler's sources, or says what that part alone does; the first that is
-        found counts.
+    PLACES: Regular expression → CONVERSION, INFERENCE, OPTIMISATION, KERNEL, INTERFACE (what hands values in and out) or
+        MISTYPED: whose a failure is that names such a place in the compiler's sources, or says what that part alone does; the
+        first that is found counts.
     EXPORTER: True where it is the exporter that is under test, and what runs its files only shows whether they are right.
     RUNTIME: The compiler that runs an exporter's files: whose fault it is where these are right.
     NATIVE: True where the artefact is in the compiler's own representation: no importer changes what is run.

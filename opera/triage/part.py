@@ -23,6 +23,7 @@ from opera.compilers import (
     LAWFUL,
     LESS,
     MADE,
+    MISTYPED,
     NODE,
     OPTIMISATION,
     OWN,
@@ -228,6 +229,8 @@ def decide(
         return INFERENCE, f"it is raised where a type is inferred, and {unshaped.way}, is right"
     if part == INFERENCE:
         return part, "it is raised where an operator's type is inferred, of sizes that are not known before it runs"
+    if part == MISTYPED:
+        return CONVERSION, "the model that was imported declares another dtype of an input than it is given"
     if part == INTERFACE:
         return part, "it is raised where values are handed in or out, and not where they are computed"
     if part:

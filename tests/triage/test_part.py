@@ -75,6 +75,19 @@ def test_a_death_is_one_by_any_signal_and_its_frames_are_no_place() -> None:
     assert "otherwise" not in varies[1]  # memory that nobody wrote may stay
 
 
+def test_a_model_that_declares_another_dtype_was_imported_wrongly() -> None:
+    """OpenVINO's plug-in refuses a bfloat16 tensor rightly: the model that was made of bfloat16 Keras says float32."""
+    from opera.compilers.openvino.onnx import PLACES
+
+    said = (
+        "Exception from src/plugins/intel_cpu/src/infer_request.cpp:377:\nParameterMismatch: Failed to set tensor for input "
+        "with precision: bf16, since the model input tensor precision is: f32"
+    )
+    seen = Outcome(CRASH, "infer", "RuntimeError", said)
+    verdict, because = part.decide(seen, [Tried(AS_FOUND, "now", seen)], PLACES, exporter=False)
+    assert verdict == "conversion" and "declares another dtype" in because
+
+
 def test_a_place_in_its_sources_is_named_and_none_that_only_reports_one() -> None:
     """What Relax's own inference took and topi does not is lowered wrongly; OpenVINO tells where it caught an exception."""
     seen = Outcome(

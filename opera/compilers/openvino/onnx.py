@@ -17,11 +17,11 @@ from opera.compilers import (
     DECLARED,
     EACH,
     GIVEN,
-    INTERFACE,
     KERNEL,
     LAWFUL,
     LESS,
     MADE,
+    MISTYPED,
     NODE,
     OPTIMISATION,
     OWN,
@@ -66,7 +66,7 @@ UNHINTED = {"INFERENCE_PRECISION_HINT": "dynamic", "EXECUTION_MODE_HINT": "PERFO
 BYTES = "bytes"
 """Another reader than that of a file's path: this one has the whole model in memory before it looks at any operator."""
 PLACES = {
-    r"Failed to set tensor for \w+ with precision: \w+": INTERFACE,  # a model that declares another one than its library's
+    r"Failed to set tensor for \w+ with precision: \w+": MISTYPED,
     r"\bfrontends?/|_frontend|Frontend\]|openvino[./]frontend": CONVERSION,
     r"plugins/intel_cpu|\bintel_cpu\b|onednn|jit_|core/reference|evaluate\(\)": KERNEL,
     r"common/(?:transformations|snippets|low_precision)|pass/|graph_optimizer": OPTIMISATION,
