@@ -372,7 +372,7 @@ def _is_no_tensor(program: Program, name: str) -> bool:
 
 
 def _strings(program: Program) -> Iterator[Feature]:
-    """Yield whether an input holds an empty string, or one with a space in it."""
+    """Yield whether an input holds an empty string, or one of nothing but spaces."""
     for name in (x.name for x in program.inputs if getattr(tensor(program, x.name), "dtype", "") == "string"):
         for says, pattern in STRINGS.items():
             feature = Feature(f"{says} in {name}", partial(_holds_string, name=name, pattern=pattern))
