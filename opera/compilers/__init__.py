@@ -216,6 +216,8 @@ class Frontend(Protocol):
     PLACES: Regular expression → CONVERSION, INFERENCE, OPTIMISATION, KERNEL, INTERFACE (what hands values in and out) or
         MISTYPED: whose a failure is that names such a place in the compiler's sources, or says what that part alone does; the
         first that is found counts.
+    BEFORE: Modules of the library that make what the frontend is given, a tuple, where the adapter asks them first: what they
+        raise is `unexported`, and a finding of the frontend that tests them.
     EXPORTER: True where it is the exporter that is under test, and what runs its files only shows whether they are right.
     RUNTIME: The compiler that runs an exporter's files: whose fault it is where these are right.
     NATIVE: True where the artefact is in the compiler's own representation: no importer changes what is run.

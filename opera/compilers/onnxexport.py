@@ -91,6 +91,7 @@ class Torch:
         ),
     )
     PACKAGES = PACKAGES
+    BEFORE = ("torch.export",)
     EXPORTER, MAKES, RUNTIME = True, "onnx", onnxruntime.NAME
     WAYS = (*WAYS, DECOMPOSED, LATEST)
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED

@@ -123,7 +123,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
     origin = tests.origin(workspace, test)
     names = (finding.id, *finding.aliases)
     laid = blame.of((x for name in names for x in blame.stored(workspace, name)), shown)
-    others = (*blame.others(laid), *blame.kernels(laid)) if laid is not None else ()
+    others = (*blame.witnesses(laid), *blame.kernels(laid)) if laid is not None else ()
     outcome = shown.outcome
     return Page(
         sentence=finding.sentence,

@@ -47,13 +47,20 @@ def adapter_of(adapter: Any) -> str:
     return str(name if isinstance(name, str) and name in sys.modules else type(adapter).__module__)
 
 
-def blame(error: BaseException, packages: tuple[str, ...], adapter: str, library: tuple[str, ...] = ()) -> str:
+def blame(
+    error: BaseException,
+    packages: tuple[str, ...],
+    adapter: str,
+    library: tuple[str, ...] = (),
+    before: tuple[str, ...] = (),
+) -> str:
     """Return COMPILER, LIBRARY or OPERA.
 
     Args:
         packages: Those of the compiler. They come first: a module of the adapter's package may belong to them.
         adapter: The module of the adapter; its whole top-level package is opera's side.
         library: Packages of the library whose exported file was given to the compiler; empty where there is none.
+        before: Those of its packages that the adapter asks for a model before it asks the compiler.
     """
     links = list(_links(error.__traceback__))
     names = [str(link.tb_frame.f_globals.get("__name__", "")) for link in links]
@@ -61,6 +68,8 @@ def blame(error: BaseException, packages: tuple[str, ...], adapter: str, library
     sides = [within(name, ours) and not within(name, packages) for name in names]
     last = max((place for place, own in enumerate(sides) if own), default=-1)
     below = names[last + 1 :]
+    if below and within(below[0], before):
+        return LIBRARY
     if any(within(name, packages) for name in below):
         return COMPILER
     if below:

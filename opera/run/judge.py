@@ -101,7 +101,9 @@ def conclude(frontend: Frontend, case: Case, stage: str, seen: Seen, error: Base
     if seen.blame == culprit.OPERA:
         return Conclusion(ERROR, symptom, message, hooks)
     if seen.blame == culprit.LIBRARY:
-        return Conclusion(UNEXPORTED, symptom, cut(f"the library cannot read what it exported: {message}"), hooks)
+        before = " and ".join(getattr(frontend, "BEFORE", ()))
+        what = f"{before} makes no model of it" if before else "the library cannot read what it exported"
+        return Conclusion(UNEXPORTED, symptom, cut(f"{what}: {message}"), hooks)
     return Conclusion(CRASH, symptom, message, hooks)
 
 

@@ -309,7 +309,8 @@ def _failure(
     ours = isinstance(error, NotRebuilt | BadAnswer)
     exported = (manifest.library,) if case.artefact in manifest.offers else ()
     packages = culprit.packages_of(compiler, frontend)
-    whose = culprit.OPERA if ours else culprit.blame(error, packages, culprit.adapter_of(frontend), exported)
+    before = getattr(frontend, "BEFORE", ())
+    whose = culprit.OPERA if ours else culprit.blame(error, packages, culprit.adapter_of(frontend), exported, before)
     if isinstance(error, Told):
         whose = culprit.COMPILER
     seen = Seen(raised, whose, culprit.frames(error))

@@ -123,6 +123,13 @@ def others(found: Blame) -> list[Evidence]:
     return [row for row in found.evidence if row.kind == OTHER]
 
 
+def witnesses(found: Blame) -> list[Evidence]:
+    """Return what other compilers made of the model, and which other routes into this one give what is expected: other
+    importers, of another form of the model.
+    """
+    return [*others(found), *(x for x in found.evidence if x.kind == ROUTE and x.right and not x.lucky)]
+
+
 def kernels(found: Blame | None) -> list[Evidence]:
     """Return what others give by other kernels of their own that is the same wrong answer."""
     return [x for x in found.evidence if x.kind == KERNELS and x.remark == ALIKE[0]] if found is not None else []

@@ -302,9 +302,11 @@ def _gone(chosen: Choice, known: _Known) -> str:
 
 
 def _agreed(workspace: Workspace, chosen: Choice, laid: Blame | None) -> bool:
-    """Whether another compiler gives the expected outputs: of the model that is shown, if asked, else of the member's."""
+    """Whether another compiler, or this one by another route, gives the expected outputs: of the model that is shown, if asked,
+    else of the member's.
+    """
     if laid is not None:
-        return any(x.right for x in blame.others(laid))
+        return any(x.right for x in blame.witnesses(laid))
     own = chosen.member.frontend
     return any(x.frontend != own and x.outcome.verdict == PASS for x in verdicts.of_test(workspace, chosen.member.test))
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from opera import resources
 from opera.errors import CorpusError, InvalidTest
-from opera.libraries import rulings
+from opera.libraries import embedding, rulings
 from opera.libraries import simplest as simplest_calls
 from opera.libraries.documented import Quote, Wrong, of_docstring
 from opera.libraries.documented import described as inputs_described
@@ -233,6 +233,16 @@ def negations(call: Instance, of: str, made: str) -> list[Call]:
     """Return what negates a result of a call, see `opera.libraries.Negating`."""
     context: dict[str, Value] = {"kind": "function", "call": {"args": ["x"], "kwargs": []}}
     return [Call(x, {}, (Argument("x", of),), (made,), context) for x in ("keras.ops.negative", "keras.ops.ravel")]
+
+
+def embedded(call: Instance, name: str) -> list[Program]:
+    """Return the call that is given an input as a constant, see `opera.libraries.Embedding`."""
+    return [*embedding.embedded(call, name, keras_source.INPUT)]
+
+
+def attributed(call: Instance, name: str) -> list[Instance]:
+    """Return nothing: Keras's operators have no versions that state an input otherwise."""
+    return []
 
 
 def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from opera import precision, resources
-from opera.libraries import exported, rulings
+from opera.libraries import embedding, exported, rulings
 from opera.libraries import simplest as simplest_calls
 from opera.libraries.documented import Quote, Wrong, of_docstring
 from opera.libraries.documented import described as inputs_described
@@ -130,6 +130,16 @@ def negations(call: Instance, of: str, made: str) -> list[Call]:
         Call(x, {}, (Argument("input", of),), (made,), context)
         for x in ("torch.neg", "torch.bitwise_not", "torch.ravel")
     ]
+
+
+def embedded(call: Instance, name: str) -> list[Program]:
+    """Return the call that is given an input as a constant, see `opera.libraries.Embedding`."""
+    return [*embedding.embedded(call, name, "torch.input")]
+
+
+def attributed(call: Instance, name: str) -> list[Instance]:
+    """Return nothing: PyTorch's operators have no versions that state an input otherwise."""
+    return []
 
 
 def reproducer(manifest: Manifest, directory: Path, program: Program, variant: str) -> dict[str, object]:

@@ -328,7 +328,7 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -
     left_besides = (x.says for x in told.besides if not (all_of_rank and peculiar.is_rank(x.says)))
     besides = tuple(x for x in left_besides if not _told_of_one(x, found))
     own = (x.says for x in told.parameters)  # that it is not below another is more than that it is given
-    parameters = (x for x in own if not any(y.says.startswith(f"{deciding.named(x)}{NOT_BELOW}") for y in told.found))
+    parameters = (x for x in own if not any(_tells_given(x, y.says) for y in told.found))
     left = Decided(tuple(parameters), besides)
     more = tuple(x.says for x in told.found if x.says not in left.besides)
     failing = sum(x.fails for x in known)
@@ -341,6 +341,13 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -
     return Borne(
         left, more, failing, len(known) - failing, told.exact, told.despite, tried, ordinary, beside, values, named
     )
+
+
+def _tells_given(says: str, found: str) -> bool:
+    """Whether what else is told tells of a parameter what is told of it: that it is not below another is more than that it is
+    given, and so is the length of the axis that it names."""
+    name = deciding.named(says)
+    return found.startswith(f"{name}{NOT_BELOW}") or (says.endswith(deciding.IS_GIVEN) and f" {name} names " in found)
 
 
 def _told_of_one(says: str, found: Iterable[str]) -> bool:

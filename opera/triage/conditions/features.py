@@ -74,6 +74,7 @@ def features(
     yield from _ranks(program, passing)
     yield from itertools.starmap(Feature, listing.entries(call) if call is not None else ())
     yield from _axes(call, known) if call is not None else ()
+    yield from _one_number(call) if call is not None else ()
     yield from _kinds(program, failing, passing)
     yield from _specials(program, made)
     yield from _strings(program)
@@ -243,6 +244,8 @@ def _kinds(program: Program, failing: Sequence[Program], passing: Sequence[Progr
     for says in dict.fromkeys(filter(None, of_kind + wide if len(bad) > 1 else wide + of_kind)):
         yield Feature(says, partial(_has_dtype, says=says))
     yield from _promoted(program, failing, passing)
+    if len(program.inputs) > 1 and _none_bool(program):
+        yield Feature("no input of bool", _none_bool)
     for name in [x.name for x in program.inputs[1:]]:
         for says, part in ((f"a floating-point {name}", "float"), (f"an integer {name}", "int")):
             if part in getattr(tensor(program, name), "dtype", ""):
@@ -270,6 +273,10 @@ def _promoted(program: Program, failing: Sequence[Program], passing: Sequence[Pr
         yield Feature(says, lambda x: dtypes.promoted(x) in kinds)
 
 
+def _none_bool(program: Program) -> bool:
+    return all(x.dtype != "bool" for x in smaller.leaves(program))
+
+
 def _is_of(program: Program, name: str, kinds: frozenset[str]) -> bool:
     held = tensor(program, name)
     return held is None or held.dtype in kinds
@@ -286,6 +293,16 @@ def _has_kind(program: Program, name: str, part: str) -> bool:
 
 def _first_dtype(program: Program) -> str:
     return next((x.dtype for x in smaller.leaves(program)), "")
+
+
+def _one_number(program: Instance) -> Iterator[Feature]:
+    """Yield which parameters that name axes name one, by a number and not by a list: it may be another overload."""
+    for name in (x for x, value in program.params.items() if smaller.is_axes(x) and type(value) is int):
+        yield Feature(f"an integer {name}", partial(_is_number, name=name))
+
+
+def _is_number(program: Program, name: str) -> bool:
+    return isinstance(program, Instance) and type(program.params.get(name)) is int
 
 
 def _axes(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:

@@ -14,8 +14,9 @@ from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from opera.programs.program import Instance, Program
+from opera.programs.program import Instance, Program, with_params
 from opera.programs.values import RandomTensor, Tensor, Value
+from opera.triage.alike import same_values
 from opera.triage.conditions import deciding, dtypes, equal, operands, peculiar, refuting, scalars, varied, wider
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import NO_ELEMENTS, of_expected, of_outputs
@@ -109,10 +110,13 @@ class Learner:
         self._moot: dict[str, bool | None] = {}
         self._lack: dict[str, tuple[str, str]] = {}
         self._doubted: set[str] = set()
+        self._fractions: list[str] = []
 
     def told(self, known: Sequence[Labelled]) -> Told:
         """Return what is told of labelled programs."""
         program, known = self.program, self.apart(known)
+        self._fractions = [] if self.loud else self._fractional([x.program for x in known if x.fails])
+        known = [x for x in known if x.fails or not self._is_same_cut(x.program)]
         failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
         parameters, besides = (
             [y for y in wider.kept(x, program, self.defaults, failing, passing) if self._borne_by_plain(y)]
@@ -242,14 +246,30 @@ class Learner:
         """
         if self._empty(other) or self._computes_less(other) or (not self.loud and self._handed_through(other)):
             return True
-        if not parameters and not _short(other, self.program):
-            return False
+        if self._is_same_cut(other):
+            return True
+        if self.loud or (not parameters and not _short(other, self.program)):
+            return False  # what raises does so whatever would have been computed
         return self._is_moot(other) is not False
 
     def _is_moot(self, program: Program) -> bool | None:
         if (name := program.id) not in self._moot:
             self._moot[name] = self.moot(program)
         return self._moot[name]
+
+    def _fractional(self, failing: Sequence[Program]) -> list[str]:
+        """Return the parameters that are fractions in all that fail."""
+        every = [x.params for x in (self.program, *failing) if isinstance(x, Instance)]
+        return [name for name in every[0] if all(map(scalars.is_fraction, (x.get(name) for x in every)))] if every else []
+
+    def _is_same_cut(self, other: Program) -> bool:
+        """Whether the library computes the same of a program with its fractions cut to whole numbers: if a compiler cuts them,
+        it does not show there.
+        """
+        held = {name: other.params.get(name) for name in self._fractions} if isinstance(other, Instance) else {}
+        cut: dict[str, Value] = {x: float(int(y)) for x, y in held.items() if scalars.is_fraction(y)}  # type: ignore[arg-type]
+        made = with_params(other, lambda x: {**x.params, **cut}) if cut else None
+        return made is not None and same_values(self._returned(other), self._returned(made) or None)
 
     def _empty(self, other: Program) -> bool:
         """Whether a program has an empty tensor, and what is told of has none."""
@@ -406,7 +426,8 @@ class Learner:
 
     def excused(self, program: Program) -> bool:
         """Whether a program that passes may do so for another reason than what it lacks."""
-        return self.hides(program) or _short(program, self.program) or self._short_output(program)
+        quiet = not self.loud and (_short(program, self.program) or self._short_output(program))
+        return quiet or self.hides(program)
 
     def hides(self, program: Program) -> bool:
         """Whether a program passes whatever decides: nothing is computed, or the same without what decides."""

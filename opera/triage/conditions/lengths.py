@@ -14,6 +14,8 @@ from opera.triage.conditions.stated import Feature, Lengths, data, shape_of, val
 from opera.triage.shrink import smaller
 
 LONGER, CHANNELS, OF_LENGTH_0 = " longer than 1", "more than one input channel", " of length 0"
+NOT_1 = " of another length than 1"
+"""How it is told that an axis is longer, or has no elements."""
 FEW, MANY = 3, 1 << 40
 """Tensors whose lengths are compared; and a length that no axis has."""
 
@@ -51,7 +53,7 @@ def channel_axes(program: Program, known: Mapping[str, Value], stated: Mapping[s
 
 def is_longer(says: str) -> bool:
     """Whether it is told that an axis is longer than 1."""
-    return says.endswith(LONGER) or says == CHANNELS
+    return says.endswith((LONGER, NOT_1)) or says == CHANNELS
 
 
 def lengths(program: Program, channels: Mapping[str, int]) -> Iterator[Feature]:
@@ -97,6 +99,8 @@ def named_axis(program: Instance, known: Mapping[str, Value], *, empty: bool = F
         )
         holds = partial(_is_named_so, name=name, known=known, least=least, most=most)
         yield Feature(f"the axis that {name} names{says}", holds)
+        if length > 1:
+            yield Feature(f"the axis that {name} names{NOT_1}", partial(_is_named_not_1, name=name, known=known))
         for count, number in program.params.items():
             if type(number) is int and number > 1 and not smaller.is_axes(count) and length % number:
                 uneven = partial(_is_uneven, name=name, count=count, known=known)
@@ -106,6 +110,10 @@ def named_axis(program: Instance, known: Mapping[str, Value], *, empty: bool = F
 def _is_named_so(program: Program, name: str, known: Mapping[str, Value], least: int, most: int) -> bool:
     length = _length_named(program, name, known)
     return length is not None and least <= length <= most
+
+
+def _is_named_not_1(program: Program, name: str, known: Mapping[str, Value]) -> bool:
+    return _length_named(program, name, known) not in (None, 1)
 
 
 def _is_uneven(program: Program, name: str, count: str, known: Mapping[str, Value]) -> bool:

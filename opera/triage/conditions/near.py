@@ -88,7 +88,7 @@ def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]
         rows += [_simplest(program, known), _given(program, known), _unset(program, known), _multiples(program)]
         rows += [chain(_axes(ordinary, known), _axes(program, known))]
         numbers = [y for x in (ordinary, program) for y in (*as_number(x), *as_tensor(x, known))]
-        others = [*numbers, *_strings(program)]
+        others = [*_unlike(program), *numbers, *_strings(program)]
         rows += [iter(others)] if others else []
     return [*rows, chain(_stated(program), _each_counted(program)), _sizes(program)]
 
@@ -271,7 +271,7 @@ def _other_parameters(call: Instance, known: Mapping[str, Value]) -> Iterator[di
             others = dtypes.named(value)
         elif isinstance(value, int):
             rank = max((len(x.shape) for x in smaller.leaves(call)), default=0)
-            others = [*range(-rank, rank)] if smaller.is_axes(name) else [2, 3, value + 1, 1]
+            others = [*range(-rank, rank), (value,)] if smaller.is_axes(name) else [2, 3, value + 1, 1]
         elif isinstance(value, float):
             others = [value / 2, value * 2]
         elif isinstance(value, list | tuple) and value and all(type(x) is int for x in value):
@@ -441,6 +441,25 @@ def as_tensor(program: Instance, known: Mapping[str, Value]) -> Iterator[Instanc
 def _listed(program: Instance) -> bool:
     """Whether a call says how it is written, and so takes whatever stands in the place of an argument."""
     return any(isinstance(x, dict) and {"args", "kwargs"} <= x.keys() for x in program.context.values())
+
+
+def _unlike(program: Instance) -> Iterator[Program]:
+    """Yield a call of which two tensors have one form, and are exchanged; and of which one of two dtypes is that of truth
+    values: what is asked of pairs is which of them matters, and whether it matters that they differ."""
+    held = {x.name: leaf for x in program.inputs if isinstance(leaf := tensor(program, x.name), Tensor)}
+    first, *others = [x for x in held if not smaller.states(held[x]) or x == next(iter(held))] or [""]
+    for name in others[: TENSORS - 1]:
+        one, other = held[first], held[name]
+        made: list[Program | None] = []
+        if one.shape != other.shape:
+            made = [with_input(program, name, shaped(other, one.shape)), with_input(program, first, shaped(one, other.shape))]
+        if (one.dtype, one.shape) != (other.dtype, other.shape):
+            put = with_input(program, first, other)
+            made.append(with_input(put, name, one) if put is not None else None)
+        for place, x in ((first, one), (name, other)) if one.dtype != other.dtype else ():
+            truths = np.resize(np.array([True, False]), x.shape)
+            made.append(with_input(program, place, Tensor.of(truths)) if x.dtype != "bool" else None)
+        yield from (x for x in made if x is not None)
 
 
 def _strings(program: Instance) -> Iterator[Program]:

@@ -93,9 +93,13 @@ def features(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]
         yield from [made] if made.holds(program) else []
 
 
+def is_fraction(value: Value) -> bool:
+    """Whether a value is a finite number, and no whole one."""
+    return isinstance(value, float) and math.isfinite(value) and not value.is_integer()
+
+
 def _is_fraction(program: Program, name: str, known: Mapping[str, Value]) -> bool:
-    number = _number(program, name, known)
-    return number is not None and math.isfinite(number) and not number.is_integer()
+    return is_fraction(_number(program, name, known))
 
 
 def _difference(

@@ -259,13 +259,16 @@ def by_value(
 
     def value(x: Program) -> tuple[Value, str]:
         first = next((y.dtype for y in smaller.leaves(x)), "") if of_type else ""
-        return value_of(x, name, known), first
+        held = value_of(x, name, known)
+        even = isinstance(held, list | tuple) and held and all(smaller.same(y, held[0]) for y in held)
+        return [held[0]] if even else held, first  # as many as there are axes
 
     given = [value(x) for x in plain]
     usual = [x for x in given if x[0] not in ([], ())] or given  # a list of nothing is as good as none
     if not of_type and any(not smaller.same(x, usual[0][0]) for x, _ in usual):
         return None
-    words = f"{name} other than {'that of the input' if of_type else deciding.said(usual[0][0])}"
+    long = max((value_of(x, name, known) for x in plain), key=lambda x: len(x) if isinstance(x, list | tuple) else 0)
+    words = f"{name} other than {'that of the input' if of_type else deciding.said(long)}"
     made = Feature(
         words, lambda x: value(x)[0] not in (None, NO_DEFAULT) and not any(smaller.same(y, value(x)) for y in given)
     )
