@@ -30,6 +30,8 @@ LARGE = 1 << 22
 MAX_ITEMS = 4096
 """Containers with more items are not representable."""
 TENSORS = (torch.Tensor, torch.nn.Parameter)
+AXIS, OTHER = "dim", "other"
+"""What `torch.max` calls its second argument: an axis, but for a tensor."""
 _ATOMS = frozenset({int, bool, str, bytes, type(None), torch.dtype, torch.layout, torch.memory_format})
 _LISTS = (list, tuple, torch.Size)
 _UNNAMED = re.compile(r"(forward\.)?arg\d+")
@@ -244,7 +246,7 @@ def names(formals: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]
         if last.startswith("*") and i >= len(formals) - 1:
             yield f"{last[1:]}.{i - len(formals) + 1}" if isinstance(item, torch.Tensor) else f"arg{i}"
         elif i < len(formals) and formals[i] not in kwargs:
-            yield formals[i]
+            yield OTHER if formals[i] == AXIS and isinstance(item, torch.Tensor) else formals[i]
         else:
             yield f"arg{i}"
 

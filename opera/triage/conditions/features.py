@@ -181,6 +181,8 @@ def _ranks(program: Program, passing: Sequence[Program]) -> Iterator[Feature]:
     if rank > 1:  # without an axis nothing is computed along one
         yield Feature(f"{named} {rank} or more", lambda x: (_rank(x) or 0) >= rank)
         yield Feature(f"{named} {rank} or less", lambda x: (_rank(x) or 0) <= rank)
+    for least in range(rank if rank == 1 else rank - 1, 0, -1):
+        yield Feature(f"{named} {least} or more", lambda x, least=least: (_rank(x) or 0) >= least)  # type: ignore[misc]
     if rank != 1:
         yield Feature(f"{names[0] if len(names) > 1 else 'an input'} of another rank than 1", lambda x: _rank(x) != 1)
     if len(names) > 1:  # one of them is enough

@@ -143,7 +143,9 @@ class Learner:
             x for x in having if not _all_one(x, program)
         ]  # where another axis is longer: it is this one that matters
         fitting = [x for x in candidates if not is_longer(x.says) or not all(map(x.holds, elsewhere))]
-        rivals = _separating(fitting, having)
+        rivals, whole = _separating(fitting, having), having
+        if self.loud and not rivals:
+            rivals = _pairs(fitting, having)
         if not rivals:
             having = [x for x in having if not _short(x, program)]
             candidates = [x for x in candidates if not is_longer(x.says)]
@@ -160,10 +162,8 @@ class Learner:
         found = self._of_axis(told, rivals[0] if rivals else [], failing, passing)
         found = [*order, *self._of_operands(found, failing)]
         besides = _unless_promoted([*parameters, *found], besides, passing)
-        bare = self.loud and not (
-            told or found
-        )  # a crash hides nowhere: what passes lacks something, though it be short
-        having = [x for x in passing if not self._empty(x)] if bare else having
+        if self.loud:  # a crash hides nowhere: what passes lacks something, though it be short
+            having = whole if told or found else [x for x in passing if not self._empty(x)]
         unsure = [x for x in unsure if all(y.holds(x) for y in found)]
         having = [x for x in having if all(y.holds(x) for y in found)]
         despite = len(having) + len(unsure if len(unsure) > len(failing) else [])

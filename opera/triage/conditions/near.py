@@ -271,7 +271,8 @@ def _other_parameters(call: Instance, known: Mapping[str, Value]) -> Iterator[di
             others = dtypes.named(value)
         elif isinstance(value, int):
             rank = max((len(x.shape) for x in smaller.leaves(call)), default=0)
-            others = [*range(-rank, rank), (value,)] if smaller.is_axes(name) else [2, 3, value + 1, 1]
+            others = [*range(-rank, rank)] if smaller.is_axes(name) else [2, 3, value + 1, 1]
+            others += [(value,)] if smaller.is_axes(name) and _listed(call) else []
         elif isinstance(value, float):
             others = [value / 2, value * 2]
         elif isinstance(value, list | tuple) and value and all(type(x) is int for x in value):
