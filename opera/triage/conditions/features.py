@@ -267,12 +267,21 @@ def _promoted(program: Program, failing: Sequence[Program], passing: Sequence[Pr
     """Yield to which dtype all inputs are promoted, where some have several: float32 and float64 are computed in float64."""
     if all(len({y.dtype for y in smaller.leaves(x)}) < 2 for x in (program, *failing, *passing)):
         return
-    bad, good = ({dtypes.promoted(x) for x in of} for of in ((program, *failing), passing))
+    names = [x.name for x in program.inputs]
+    bad, good = ({_promoted_to(x, names) for x in of} for of in ((program, *failing), passing))
     words = dtypes.told(bad - {""}, good - {""})
     kinds = dtypes.members(words)
     if words and "" not in bad:
         says = f"{PROMOTED}{words.replace(' inputs', '')}" if words != dtypes.NO_FLOAT32 else NOT_PROMOTED
-        yield Feature(says, lambda x: dtypes.promoted(x) in kinds)
+        yield Feature(says, lambda x: _promoted_to(x, names) in kinds)
+
+
+def _promoted_to(program: Program, names: Sequence[str]) -> str:
+    """Return to which dtype inputs are promoted; a float of Python's in the place of one of these makes a float of integers."""
+    found = dtypes.promoted(program)
+    numbers = [program.params.get(x) for x in names] if isinstance(program, Instance) else []
+    whole = found in (*dtypes.INTEGERS, "bool")
+    return "float32" if whole and any(isinstance(x, float) for x in numbers) else found
 
 
 def _none_bool(program: Program) -> bool:
@@ -300,10 +309,10 @@ def _first_dtype(program: Program) -> str:
 def _one_number(program: Instance) -> Iterator[Feature]:
     """Yield which parameters that name axes name one, by a number and not by a list: it may be another overload."""
     for name in (x for x, value in program.params.items() if smaller.is_axes(x) and type(value) is int):
-        yield Feature(f"an integer {name}", partial(_is_number, name=name))
+        yield Feature(f"an integer {name}", partial(_names_one, name=name))
 
 
-def _is_number(program: Program, name: str) -> bool:
+def _names_one(program: Program, name: str) -> bool:
     return isinstance(program, Instance) and type(program.params.get(name)) is int
 
 

@@ -166,8 +166,19 @@ class Learner:
             having = whole if told or found else [x for x in passing if not self._empty(x)]
         unsure = [x for x in unsure if all(y.holds(x) for y in found)]
         having = [x for x in having if all(y.holds(x) for y in found)]
+        found += self._bare_alone([*parameters, *besides, *found], failing)
         despite = len(having) + len(unsure if len(unsure) > len(failing) else [])
         return Told(parameters, besides, found, rivals, despite)
+
+    def _bare_alone(self, told: Sequence[Feature], failing: Sequence[Instance]) -> list[Feature]:
+        """Return that an input is empty, where nothing with elements fails: a library may reject that (`log_softmax` of
+        integers), and who reads what else is told tries it first.
+        """
+        every = (self.program, *failing)
+        said = any(x.says == EMPTY or x.says == NO_ELEMENTS or OF_LENGTH_0 in x.says for x in told)
+        if said or len(every) < BASES or not all(_is_bare(x) for x in every):
+            return []
+        return self._of_operands([Feature(EMPTY, _is_bare)], failing)
 
     def _of_axis(
         self, told: Sequence[Feature], found: list[Feature], failing: Sequence[Instance], passing: Sequence[Instance]
@@ -260,7 +271,9 @@ class Learner:
     def _fractional(self, failing: Sequence[Program]) -> list[str]:
         """Return the parameters that are fractions in all that fail."""
         every = [x.params for x in (self.program, *failing) if isinstance(x, Instance)]
-        return [name for name in every[0] if all(map(scalars.is_fraction, (x.get(name) for x in every)))] if every else []
+        return (
+            [name for name in every[0] if all(map(scalars.is_fraction, (x.get(name) for x in every)))] if every else []
+        )
 
     def _is_same_cut(self, other: Program) -> bool:
         """Whether the library computes the same of a program with its fractions cut to whole numbers: if a compiler cuts them,
@@ -432,6 +445,10 @@ class Learner:
     def hides(self, program: Program) -> bool:
         """Whether a program passes whatever decides: nothing is computed, or the same without what decides."""
         return self._hides(program, parameters=True)
+
+
+def _is_bare(program: Program) -> bool:
+    return any(0 in x.shape for x in smaller.leaves(program))
 
 
 def _left(program: Instance, name: str) -> dict[str, Value]:

@@ -453,7 +453,10 @@ def _unlike(program: Instance) -> Iterator[Program]:
         one, other = held[first], held[name]
         made: list[Program | None] = []
         if one.shape != other.shape:
-            made = [with_input(program, name, shaped(other, one.shape)), with_input(program, first, shaped(one, other.shape))]
+            made = [
+                with_input(program, name, shaped(other, one.shape)),
+                with_input(program, first, shaped(one, other.shape)),
+            ]
         if (one.dtype, one.shape) != (other.dtype, other.shape):
             put = with_input(program, first, other)
             made.append(with_input(put, name, one) if put is not None else None)

@@ -94,8 +94,8 @@ def _exchanged(program: Instance) -> Iterator[Program]:
 
 
 def _lengths(program: Instance) -> Iterator[Program | None]:
-    """Yield programs with an axis of 1, 2, 3 or 0: of one tensor alone, and of all in which it is as long, integers that may state
-    sizes or be labels among them or not."""
+    """Yield programs with an axis of 1, 2, 3 or 0: of one tensor alone, and of all in which it is as long, integers that may
+    state sizes or be labels among them or not."""
     for place, leaf in enumerate(smaller.leaves(program)[:TENSORS]):
         for (axis, size), target in itertools.product(enumerate(leaf.shape), (1, 2, 3, 0)):
 

@@ -116,9 +116,10 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
                 ask.find_witness(kept[-1])
             ask.begin(kept[-1], known, defaults)
             ask.plain = partial(holds, held(kept[-1]))
-        if made := form_alone(ask, kept[-1], defaults):
-            kept += made
-            ask.begin(kept[-1], known, defaults)
+        for step in (_with_elements, partial(form_alone, defaults=defaults)):
+            if made := step(ask, kept[-1]):
+                kept += made
+                ask.begin(kept[-1], known, defaults)
         if newer(ask.outcomes[kept[-1].id]) and (made := older.as_of_older(ask, kept[-1])):
             kept += made
             ask.begin(kept[-1], known, defaults)
@@ -352,6 +353,15 @@ def _revealing(ask: Asker, program: Program) -> list[Program]:
 def _tells_more(before: Outcome, now: Outcome) -> bool:
     said = [manner.tells(x.details.get("manner") or {}) for x in (before, now)]
     return conceals(now.details, before.details) or said[1] > said[0]
+
+
+def _with_elements(ask: Asker, program: Program) -> list[Program]:
+    """Return the program with elements in its empty tensors, if it fails so, too: a library may take of nothing what it takes
+    of nothing else, and no smaller program gets elements again.
+    """
+    tried = list(readable.filled(program)) if any(0 in x.shape for x in smaller.leaves(program)) else []
+    failing = [x for x, fails in zip(tried, ask(tried), strict=True) if fails]
+    return list(itertools.islice(filter(ask.fair, failing), 1))
 
 
 def _ordinary(ask: Asker, program: Program, first: Program) -> list[Program]:
