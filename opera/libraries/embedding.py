@@ -4,32 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from opera.programs.program import Argument, Call, Graph, Instance, Operand
+import msgspec
+
+from opera.programs.program import Instance
 from opera.programs.values import Named, Tensor, Value
 
-ONE = ("output_0",)
-"""What the result of a call is called whose outputs are not named: the first of them is asked for."""
 
-
-def embedded(call: Instance, name: str, kind: str) -> list[Graph]:
-    """Return the program in which a call is given a tensor of this name as a literal; none where nothing else is an input.
+def embedded(call: Instance, name: str, kind: str) -> list[Instance]:
+    """Return a call that is given a tensor of this name as a literal; none where nothing else is an input.
 
     Args:
         kind: Of the Named that stands for an input inside of a list or an index.
     """
     value = next((x.value for x in call.inputs if x.name == name), None)
-    rest = tuple(x for x in call.inputs if x.name != name and x.value is not None)
+    rest = tuple(x for x in call.inputs if x.name != name)
     how: Any = call.context.get("call")
-    if not isinstance(value, Tensor) or not rest or not isinstance(how, dict):
+    if not isinstance(value, Tensor) or not any(x.value is not None for x in rest) or not isinstance(how, dict):
         return []
     params = {key: _filled(x, Named(kind, name), value) for key, x in call.params.items()}
     if any(name in names for names in how.values()):
         params[name] = value
-    outputs = call.outputs if any(call.outputs) else ONE
-    names = {x.name for x in rest}
-    outputs = tuple(f"{x}_" if x in names else x for x in outputs)
-    made = Call(call.operator, params, tuple(Argument(x.name, x.name) for x in rest), outputs, call.context)
-    return [Graph(call.library, tuple(Operand(x.name, x.value) for x in rest), (made,), tuple(filter(None, outputs)))]
+    return [msgspec.structs.replace(call, params=params, inputs=rest)]
 
 
 def _filled(value: Value, place: Named, tensor: Tensor) -> Value:

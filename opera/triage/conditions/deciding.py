@@ -257,6 +257,13 @@ def _fed(program: Program) -> Iterator[Condition]:
                 yield Condition(f"{operand.name} {NO_ATTRIBUTE}", OTHER, partial(tuple, made))
 
 
+def is_held(program: Program, of: Program) -> bool:
+    """Whether a program is one of which the model holds what another is given."""
+    given = {x.name for x in of.inputs} - {x.name for x in program.inputs}
+    params = program.params if isinstance(program, Instance) else {}
+    return any(isinstance(params.get(x), Tensor) for x in given)
+
+
 def _unnamed(program: Program) -> Iterator[Condition]:
     """Yield the last inputs of a node that are left out by an empty name, and not by none: both mean the same."""
     if not isinstance(program, Instance) or not any(program.outputs):
@@ -447,8 +454,6 @@ def _telling(ask: Look, program: Program, condition: Condition) -> bool:
     """
     if condition.says == RETURNED:
         return _wrong_first(ask, program)
-    if condition.says.endswith(NO_CONSTANT) and not any(program.outputs) and not _wrong_first(ask, program, loud=True):
-        return False  # of outputs without names the first is asked for
     first = next((x for x in program.inputs if x.value is not None), None)
     if condition.kind != OUTPUT and (first is None or condition.says != f"{first.name} {NO_CONSTANT}"):
         return True
@@ -461,15 +466,11 @@ def _telling(ask: Look, program: Program, condition: Condition) -> bool:
     return shown.verdict in (CRASH, REFUSED) and (condition.kind == OUTPUT or early)
 
 
-def _wrong_first(ask: Look, program: Program, *, loud: bool = False) -> bool:
-    """Whether the first output is wrong, by no chance: what another call makes of it then is right, or wrong as well; if
-    `loud`, what fails before it computes anything is so, too.
-    """
+def _wrong_first(ask: Look, program: Program) -> bool:
+    """Whether the first output is wrong, by no chance: what another call makes of it then is right, or wrong as well."""
     try:
         [shown] = ask.look([program])
         own = (*program.outputs[:1], "output_0")
-        if loud and shown.verdict != INCONSISTENT:
-            return True
         return shown.verdict == INCONSISTENT and shown.details.get("output") in own and not by_chance(ask, program)
     except Spent:
         return False

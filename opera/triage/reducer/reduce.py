@@ -155,7 +155,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
     borne, left = settings.at_newest(ask, found, borne)
     since = older.since(ask, found)
-    right = since.passing if since else borne.passing_one or _as_constant(ask, found, borne.decided.besides, defaults)
+    right = since.passing if since else _as_constant(ask, found, borne.decided.besides, defaults) or borne.passing_one
     return Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, ask.captured(found).form(),
         outcome,
