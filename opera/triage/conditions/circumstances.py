@@ -37,13 +37,13 @@ from opera.triage.conditions import (
     varied,
 )
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.features import ALL
 from opera.triage.conditions.further import OTHERS, Tried, evenly, further, in_turn
 from opera.triage.conditions.labels import Label, Labelled, labelled
 from opera.triage.conditions.learner import BASES, Learner, Outputs, Told, given_inputs
 from opera.triage.conditions.lengths import OF_LENGTH_0
 from opera.triage.conditions.near import alone, is_flag, tensor
 from opera.triage.conditions.ordinary import comparable, given_names
+from opera.triage.conditions.ranks import ALL
 from opera.triage.conditions.stated import NOT_BELOW
 from opera.triage.conditions.values import tried as tried_values
 from opera.triage.sentence import EMPTY

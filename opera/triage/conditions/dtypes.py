@@ -48,7 +48,7 @@ def told(failing: Collection[str], passing: Collection[str]) -> str:
         plain = plain and (says != NARROW or "int64" in good)
         if bad <= kind and not good & kind and plain:
             return says
-    if 1 <= len(good) < len(bad) - 1 and len(bad & {*ASKED}) + len(good & {*ASKED}) >= len(ASKED) - 1:
+    if 1 <= len(good - {"bool"}) < len(bad) - 1 and len(bad & {*ASKED}) + len(good & {*ASKED}) >= len(ASKED) - 1:
         return f"{OTHERS}{either(good - {'bool'}).replace(' or ', ' and ')}"
     return f"{either(bad)} inputs" if bad and not mixed else ""
 

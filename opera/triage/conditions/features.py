@@ -14,7 +14,7 @@ from typing import Any
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, equal, listing, literals, peculiar, scalars, sizes
+from opera.triage.conditions import deciding, equal, kinds, listing, literals, peculiar, ranks, scalars, sizes
 from opera.triage.conditions.lengths import (
     channel_axes,
     compared,
@@ -31,9 +31,6 @@ from opera.triage.conditions.stated import NOT_BELOW, Feature, data, left_out, s
 from opera.triage.sentence import EMPTY
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
-
-PROMOTED, NOT_PROMOTED = "inputs promoted to ", "inputs not promoted to float32"
-ALL = ("both inputs of rank ", "all inputs of rank ")
 
 
 def features(
@@ -70,14 +67,14 @@ def features(
     alone = [x for x in names if call is not None and _given_alone([x], (call, *failing), passing)]
     yield from itertools.starmap(Feature, listing.empty(call, alone) if call is not None else ())
     yield from itertools.starmap(Feature, listing.negative(program))
-    yield from _tensors(call, passing) if call is not None else ()  # a number has no rank that could be lower
-    yield from _ranks(program, passing)
+    yield from kinds.of_python(call, passing) if call is not None else ()  # a number has no rank that could be lower
+    yield from ranks.features(program, passing)
     yield from itertools.starmap(Feature, listing.entries(call) if call is not None else ())
     yield from _axes(call, known) if call is not None else ()
     yield from _one_number(call) if call is not None else ()
-    yield from _kinds(program, failing, passing)
+    yield from kinds.features(program, failing, passing)
     yield from _specials(program, made)
-    yield from _strings(program)
+    yield from kinds.strings(program)
     yield from equal.features(call, known) if call is not None else ()
     yield from sized(program)
     yield from compared(program)
@@ -161,149 +158,7 @@ def _asks_for_more(program: Program) -> bool:
     return any(program.outputs[1:]) or not any(program.outputs)
 
 
-# ---------------------------------------------------------------------- ranks, axes, dtypes, numbers
-
-
-def _ranks(program: Program, passing: Sequence[Program]) -> Iterator[Feature]:
-    """Yield the rank of the first tensor, or all of that rank; of several tensors by name."""
-    rank, names = _rank(program), data(program)
-    if rank is None:
-        return
-    shapes = [shape_of(program, x) for x in names]
-    if len(names) > 1 and all(x is not None and len(x) == rank for x in shapes):
-        many = ALL[0] if len(names) == 2 else ALL[1]
-        yield Feature(f"{many}{rank}", partial(all_of_rank, names=names, rank=rank))
-        every = [x.name for x in program.inputs if shape_of(program, x.name) is not None]
-        if len(every) > len(names) and all_of_rank(program, every, rank):  # an index may have the rank of its data
-            yield Feature(f"{ALL[1]}{rank}", partial(all_of_rank, names=every, rank=rank))
-    named = f"{names[0]} of rank" if len(names) > 1 else peculiar.RANK
-    yield Feature(f"{named} {rank}" if len(names) > 1 else peculiar.of_rank(rank), lambda x: _rank(x) == rank)
-    if rank > 1:  # without an axis nothing is computed along one
-        yield Feature(f"{named} {rank} or more", lambda x: (_rank(x) or 0) >= rank)
-        yield Feature(f"{named} {rank} or less", lambda x: (_rank(x) or 0) <= rank)
-    for least in range(rank if rank == 1 else rank - 1, 0, -1):
-        yield Feature(f"{named} {least} or more", lambda x, least=least: (_rank(x) or 0) >= least)  # type: ignore[misc]
-    if rank != 1:
-        yield Feature(f"{names[0] if len(names) > 1 else 'an input'} of another rank than 1", lambda x: _rank(x) != 1)
-    if len(names) > 1:  # one of them is enough
-        for other in sorted({len(x) for x in (shape_of(y, names[0]) for y in passing) if x is not None}):
-            made = Feature(f"an input of another rank than {other}", partial(_any_other_rank, names=names, rank=other))
-            yield from [made] if made.holds(program) else ()
-    yield from _unlike(program)
-    for name, shape in zip(names[1:], shapes[1:], strict=True):
-        if shape is not None:
-            yield Feature(f"{name} of rank {len(shape)}", partial(all_of_rank, names=[name], rank=len(shape)))
-
-
-def all_of_rank(program: Program, names: Sequence[str], rank: int) -> bool:
-    """Whether all of these inputs are given and have so many axes."""
-    return all((shape := shape_of(program, x)) is not None and len(shape) == rank for x in names)
-
-
-def _unlike(program: Program) -> Iterator[Feature]:
-    """Yield which tensors have another rank than the first one, or another shape."""
-    held = {x.name: shape for x in program.inputs if (shape := shape_of(program, x.name)) is not None}
-    first, *others = held or [""]
-    for name in (x for x in others if held[x] != held[first]):
-        order = (len(held[name]) > len(held[first])) - (len(held[name]) < len(held[first]))
-        if order:
-            side = f"{name} of {'higher' if order > 0 else 'lower'} rank than {first}"
-            yield Feature(side, partial(_rank_order, one=name, other=first, order=order))
-            yield Feature(f"{name} of another rank than {first}", partial(_unlike_ranks, one=name, other=first))
-        yield Feature(f"{name} of another shape than {first}", partial(_unlike_shapes, one=name, other=first))
-
-
-def _rank_order(program: Program, one: str, other: str, order: int) -> bool:
-    first, second = shape_of(program, one), shape_of(program, other)
-    return first is not None and second is not None and (len(first) - len(second)) * order > 0
-
-
-def _unlike_ranks(program: Program, one: str, other: str) -> bool:
-    return any(_rank_order(program, one, other, x) for x in (1, -1))
-
-
-def _unlike_shapes(program: Program, one: str, other: str) -> bool:
-    return shape_of(program, one) != shape_of(program, other)
-
-
-def _any_other_rank(program: Program, names: Sequence[str], rank: int) -> bool:
-    return not all_of_rank(program, names, rank)
-
-
-def _rank(program: Program) -> int | None:
-    found = smaller.leaves(program)
-    return len(found[0].shape) if found else None
-
-
-def _kinds(program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
-    """Yield of which dtype the first input is: of a kind of those that fail, a float, an integer, one of those that fail; and
-    which others are floats or integers.
-    """
-    own = _first_dtype(program)
-    bad, good = ({_first_dtype(x) for x in of} - {""} for of in ((program, *failing), passing))
-    of_kind = [dtypes.told(bad, good)] if own else []
-    wide = [says for says in (dtypes.FLOATING, dtypes.INTEGER) if own in dtypes.KINDS[says]]
-    for says in dict.fromkeys(filter(None, of_kind + wide if len(bad) > 1 else wide + of_kind)):
-        yield Feature(says, partial(_has_dtype, says=says))
-    yield from _promoted(program, failing, passing)
-    if len(program.inputs) > 1 and _none_bool(program):
-        yield Feature("no input of bool", _none_bool)
-    for name in [x.name for x in program.inputs[1:]]:
-        for says, part in ((f"a floating-point {name}", "float"), (f"an integer {name}", "int")):
-            if part in getattr(tensor(program, name), "dtype", ""):
-                yield Feature(says, partial(_has_kind, name=name, part=part))
-        kinds, right = (
-            frozenset(held.dtype for x in of if (held := tensor(x, name)) is not None)
-            for of in ((program, *failing), passing)
-        )
-        if kinds and own not in kinds:  # one that is of the first one's dtype shares it
-            words = dtypes.told(kinds, right)
-            words = words.replace(" inputs", " type") if words.startswith(dtypes.OTHERS) else dtypes.either(kinds)
-            words = f"a {words}" if words.startswith("numeric") else words
-            yield Feature(f"{name} of {words}", partial(_is_of, name=name, kinds=kinds))
-
-
-def _promoted(program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
-    """Yield to which dtype all inputs are promoted, where some have several: float32 and float64 are computed in float64."""
-    if all(len({y.dtype for y in smaller.leaves(x)}) < 2 for x in (program, *failing, *passing)):
-        return
-    names = [x.name for x in program.inputs]
-    bad, good = ({_promoted_to(x, names) for x in of} for of in ((program, *failing), passing))
-    words = dtypes.told(bad - {""}, good - {""})
-    kinds = dtypes.members(words)
-    if words and "" not in bad:
-        says = f"{PROMOTED}{words.replace(' inputs', '')}" if words != dtypes.NO_FLOAT32 else NOT_PROMOTED
-        yield Feature(says, lambda x: _promoted_to(x, names) in kinds)
-
-
-def _promoted_to(program: Program, names: Sequence[str]) -> str:
-    """Return to which dtype inputs are promoted; a float of Python's in the place of one of these makes a float of integers."""
-    found = dtypes.promoted(program)
-    numbers = [program.params.get(x) for x in names] if isinstance(program, Instance) else []
-    whole = found in (*dtypes.INTEGERS, "bool")
-    return "float32" if whole and any(isinstance(x, float) for x in numbers) else found
-
-
-def _none_bool(program: Program) -> bool:
-    return all(x.dtype != "bool" for x in smaller.leaves(program))
-
-
-def _is_of(program: Program, name: str, kinds: frozenset[str]) -> bool:
-    held = tensor(program, name)
-    return held is None or held.dtype in kinds
-
-
-def _has_dtype(program: Program, says: str) -> bool:
-    return _first_dtype(program) in dtypes.members(says)
-
-
-def _has_kind(program: Program, name: str, part: str) -> bool:
-    held = tensor(program, name)  # what is left out is of no other kind
-    return held is None or part in held.dtype
-
-
-def _first_dtype(program: Program) -> str:
-    return next((x.dtype for x in smaller.leaves(program)), "")
+# ---------------------------------------------------------------------- axes and special numbers
 
 
 def _one_number(program: Instance) -> Iterator[Feature]:
@@ -349,7 +204,7 @@ def _axes_named(program: Instance) -> list[str]:
 
 
 def _names(program: Program, name: str, holds: Callable[[set[int], int], bool], known: Mapping[str, Value]) -> bool:
-    call, rank = program.instances()[0], _rank(program) or 0
+    call, rank = program.instances()[0], ranks.rank_of(program) or 0
     held = next((listed for x in call.inputs if x.name == name and (listed := smaller.axes_input(x))), None)
     plain = smaller.default(known, name)
     axes = held.array().tolist() if held is not None else smaller.integers(call.params.get(name, plain))
@@ -371,50 +226,6 @@ def _specials(program: Program, made: Iterable[str]) -> Iterator[Feature]:
 
 def _holds_special(program: Program, where: Callable[[Any], Any]) -> bool:
     return any(peculiar.has(x, where) for x in smaller.leaves(program))
-
-
-def _tensors(program: Instance, passing: Sequence[Program]) -> Iterator[Feature]:
-    """Yield which inputs are tensors, of which programs pass that have a number in their place: `x ** 2`; or all but such an
-    integer."""
-    for name in (x.name for x in program.inputs if tensor(program, x.name) is not None):
-        numbers = [x.params[name] for x in passing if _is_number(x, name) and isinstance(x, Instance)]
-        if numbers:
-            yield Feature(f"a tensor for {name}", partial(_is_no_number, name=name, kind=(int, float)))
-        if any(isinstance(x, int) for x in numbers):
-            yield Feature(f"{name} no integer of Python's", partial(_is_no_number, name=name, kind=(int,)))
-    for name in (x for x in program.params if _is_number(program, x)):
-        if any(tensor(x, name) is not None for x in passing):
-            yield Feature(f"a number for {name}", partial(_is_no_tensor, name=name))
-
-
-def _is_number(program: Program, name: str, kind: tuple[type, ...] = (int, float)) -> bool:
-    return isinstance(program, Instance) and isinstance(program.params.get(name), kind)
-
-
-def _is_no_number(program: Program, name: str, kind: tuple[type, ...]) -> bool:
-    return not _is_number(program, name, kind)
-
-
-def _is_no_tensor(program: Program, name: str) -> bool:
-    return tensor(program, name) is None
-
-
-def _strings(program: Program) -> Iterator[Feature]:
-    """Yield whether an input holds an empty string, or one of nothing but spaces."""
-    for name in (x.name for x in program.inputs if getattr(tensor(program, x.name), "dtype", "") == "string"):
-        for says, pattern in STRINGS.items():
-            feature = Feature(f"{says} in {name}", partial(_holds_string, name=name, pattern=pattern))
-            yield from [feature] if feature.holds(program) else []
-
-
-STRINGS = {"an empty string": re.compile(rb""), "a string of spaces": re.compile(rb" +")}
-"""What strings may be that decides."""
-
-
-def _holds_string(program: Program, name: str, pattern: re.Pattern[bytes]) -> bool:
-    held = tensor(program, name)
-    strings = isinstance(held, Tensor) and held.dtype == "string"
-    return strings and any(pattern.fullmatch(x) for x in held.array().ravel())  # type: ignore[union-attr]
 
 
 # ---------------------------------------------------------------------- numbers

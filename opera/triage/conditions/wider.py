@@ -14,8 +14,9 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import deciding, dtypes, equal, listing, peculiar
 from opera.triage.conditions.deciding import GIVEN
-from opera.triage.conditions.features import all_of_rank, naming
+from opera.triage.conditions.features import naming
 from opera.triage.conditions.near import WRITTEN, tensor
+from opera.triage.conditions.ranks import all_of_rank
 from opera.triage.conditions.stated import Feature, left_out, value_of
 from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, RETURNED, at_limit
 from opera.triage.shrink import simpler, smaller
@@ -66,7 +67,9 @@ def _feature(
     if "=" in says:
         return _parameter(says, name, program, known, failing, passing)
     if says == deciding.SEVERAL:
-        return Feature(says, lambda x: len({y.dtype for y in smaller.leaves(x)} - {"string", "bool"}) > 1)
+        truths = any(len(held := {y.dtype for y in smaller.leaves(x)}) > 1 and "bool" in held for x in passing)
+        words = f"{says}, none of them bool" if truths else ""
+        return Feature(says, lambda x: len({y.dtype for y in smaller.leaves(x)} - {"string", "bool"}) > 1, words)
     if deciding.is_dtype(says):
         return _dtype(says, program, failing, passing)
     if says == peculiar.NEGATIVE_INPUT and (named := _negative(program, failing)) is not None:

@@ -1,0 +1,126 @@
+"""What may be told of what inputs are: their dtypes, to what they are promoted, tensors or numbers of Python's, strings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from opera.programs.program import Instance, Program
+from opera.programs.values import Tensor
+from opera.triage.conditions import dtypes
+from opera.triage.conditions.near import tensor
+from opera.triage.conditions.stated import Feature
+from opera.triage.shrink import smaller
+
+PROMOTED, NOT_PROMOTED = "inputs promoted to ", "inputs not promoted to float32"
+"""How it is told to which dtype inputs are promoted."""
+
+
+def features(program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield of which dtype the first input is: of a kind of those that fail, a float, an integer, one of those that fail; and
+    which others are floats or integers.
+    """
+    own = _first_dtype(program)
+    bad, good = ({_first_dtype(x) for x in of} - {""} for of in ((program, *failing), passing))
+    of_kind = [dtypes.told(bad, good)] if own else []
+    wide = [says for says in (dtypes.FLOATING, dtypes.INTEGER) if own in dtypes.KINDS[says]]
+    for says in dict.fromkeys(filter(None, of_kind + wide if len(bad) > 1 else wide + of_kind)):
+        yield Feature(says, partial(_has_dtype, says=says))
+    yield from _promoted(program, failing, passing)
+    for name in [x.name for x in program.inputs[1:]]:
+        for says, part in ((f"a floating-point {name}", "float"), (f"an integer {name}", "int")):
+            if part in getattr(tensor(program, name), "dtype", ""):
+                yield Feature(says, partial(_has_kind, name=name, part=part))
+        kinds, right = (
+            frozenset(held.dtype for x in of if (held := tensor(x, name)) is not None)
+            for of in ((program, *failing), passing)
+        )
+        if kinds and own not in kinds:  # one that is of the first one's dtype shares it
+            words = dtypes.told(kinds, right)
+            words = words.replace(" inputs", " type") if words.startswith(dtypes.OTHERS) else dtypes.either(kinds)
+            words = f"a {words}" if words.startswith("numeric") else words
+            yield Feature(f"{name} of {words}", partial(_is_of, name=name, kinds=kinds))
+
+
+def _promoted(program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield to which dtype all inputs are promoted, where some have several: float32 and float64 are computed in float64."""
+    if all(len({y.dtype for y in smaller.leaves(x)}) < 2 for x in (program, *failing, *passing)):
+        return
+    names = [x.name for x in program.inputs]
+    bad, good = ({_promoted_to(x, names) for x in of} for of in ((program, *failing), passing))
+    words = dtypes.told(bad - {""}, good - {""})
+    kinds = dtypes.members(words)
+    if words and "" not in bad:
+        says = f"{PROMOTED}{words.replace(' inputs', '')}" if words != dtypes.NO_FLOAT32 else NOT_PROMOTED
+        yield Feature(says, lambda x: _promoted_to(x, names) in kinds)
+
+
+def _promoted_to(program: Program, names: Sequence[str]) -> str:
+    """Return to which dtype inputs are promoted; a float of Python's in the place of one of these makes a float of integers."""
+    found = dtypes.promoted(program)
+    numbers = [program.params.get(x) for x in names] if isinstance(program, Instance) else []
+    whole = found in (*dtypes.INTEGERS, "bool")
+    return "float32" if whole and any(isinstance(x, float) for x in numbers) else found
+
+
+def _is_of(program: Program, name: str, kinds: frozenset[str]) -> bool:
+    held = tensor(program, name)
+    return held is None or held.dtype in kinds
+
+
+def _has_dtype(program: Program, says: str) -> bool:
+    return _first_dtype(program) in dtypes.members(says)
+
+
+def _has_kind(program: Program, name: str, part: str) -> bool:
+    held = tensor(program, name)  # what is left out is of no other kind
+    return held is None or part in held.dtype
+
+
+def _first_dtype(program: Program) -> str:
+    return next((x.dtype for x in smaller.leaves(program)), "")
+
+
+def of_python(program: Instance, passing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield which inputs are tensors, of which programs pass that have a number in their place: `x ** 2`; or all but such an
+    integer."""
+    for name in (x.name for x in program.inputs if tensor(program, x.name) is not None):
+        numbers = [x.params[name] for x in passing if _is_number(x, name) and isinstance(x, Instance)]
+        if numbers:
+            yield Feature(f"a tensor for {name}", partial(_is_no_number, name=name, kind=(int, float)))
+        if any(isinstance(x, int) for x in numbers):
+            yield Feature(f"{name} no integer of Python's", partial(_is_no_number, name=name, kind=(int,)))
+    for name in (x for x in program.params if _is_number(program, x)):
+        if any(tensor(x, name) is not None for x in passing):
+            yield Feature(f"a number for {name}", partial(_is_no_tensor, name=name))
+
+
+def _is_number(program: Program, name: str, kind: tuple[type, ...] = (int, float)) -> bool:
+    return isinstance(program, Instance) and isinstance(program.params.get(name), kind)
+
+
+def _is_no_number(program: Program, name: str, kind: tuple[type, ...]) -> bool:
+    return not _is_number(program, name, kind)
+
+
+def _is_no_tensor(program: Program, name: str) -> bool:
+    return tensor(program, name) is None
+
+
+def strings(program: Program) -> Iterator[Feature]:
+    """Yield whether an input holds an empty string, or one of nothing but spaces."""
+    for name in (x.name for x in program.inputs if getattr(tensor(program, x.name), "dtype", "") == "string"):
+        for says, pattern in STRINGS.items():
+            feature = Feature(f"{says} in {name}", partial(_holds_string, name=name, pattern=pattern))
+            yield from [feature] if feature.holds(program) else []
+
+
+STRINGS = {"an empty string": re.compile(rb""), "a string of spaces": re.compile(rb" +")}
+"""What strings may be that decides."""
+
+
+def _holds_string(program: Program, name: str, pattern: re.Pattern[bytes]) -> bool:
+    held = tensor(program, name)
+    strings = isinstance(held, Tensor) and held.dtype == "string"
+    return strings and any(pattern.fullmatch(x) for x in held.array().ravel())  # type: ignore[union-attr]

@@ -1,0 +1,66 @@
+"""What inputs are: truth values among dtypes, Python's numbers that promote, and fractions that do not show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from bearing import F32, borne, listed
+
+from opera.programs.program import Instance, Program
+from opera.programs.values import NO_DEFAULT, Tensor, Value
+from opera.triage.conditions import dtypes
+from opera.triage.conditions.deciding import SEVERAL, Decided
+from opera.triage.conditions.kinds import PROMOTED, features
+from opera.triage.shrink import simpler, smaller
+
+
+def kinds(program: Instance) -> list[str]:
+    return [x.dtype for x in smaller.leaves(program)]
+
+
+def test_that_no_input_is_of_bool_is_told_where_one_of_two_dtypes_may_be() -> None:
+    """TVM's clamp of two dtypes, which takes truth values."""
+    program = listed(F32([1, 2]), np.float64([1, 3]))
+    found = borne(
+        program, lambda x: len(set(kinds(x))) == 2 and "bool" not in kinds(x), Decided((), (SEVERAL,)), loud=True
+    )
+    assert (*found.decided.besides, *found.circumstances) == (SEVERAL,) and found.exact
+    assert dict(found.named) == {SEVERAL: f"{SEVERAL}, none of them bool"}
+
+
+def test_a_float_of_pythons_promotes_integers() -> None:
+    """`keras.ops.power` of integers on TVM, where an exponent of 2.0 makes floats of them."""
+
+    program = listed(np.int32([0, 1]), np.int32([2, 3]))
+    mixed = listed(np.int32([0, 1]), F32([2, 3]))
+    number = msgspec.structs.replace(program, inputs=program.inputs[:1], params={"x1": 2.0})
+    whole = msgspec.structs.replace(number, params={"x1": 2})
+    found = features(program, [program], [mixed, number])
+    [promoted] = [x for x in found if x.says == f"{PROMOTED}int32"]
+    assert [promoted.holds(x) for x in (program, whole, mixed, number)] == [True, True, False, False]
+
+
+def test_a_fraction_that_is_cut_is_told_so_and_what_it_does_not_show_in_speaks_not_against_it() -> None:
+    """TVM's `int < 1.5`, which becomes `int < 1`."""
+
+    def compared(x: Program, other: float) -> list[Value]:
+        [leaf] = smaller.leaves(x)
+        return [Tensor.of(simpler.numbers(leaf) < other)] if isinstance(leaf, Tensor) else []
+
+    def outputs(x: Program) -> list[Value] | None:
+        other = x.params.get("other") if isinstance(x, Instance) else None
+        return compared(x, other) if isinstance(other, int | float) else None
+
+    def fails(x: Any) -> bool | None:
+        other = x.params.get("other")
+        if len(x.inputs) != 1 or not isinstance(other, int | float):
+            return None
+        return kinds(x)[0] in dtypes.INTEGERS and compared(x, other) != compared(x, int(other))
+
+    program = listed(np.int64([1, 2]))
+    program = Instance("torch", "Any", {"other": 1.5}, program.inputs, ("y",), program.context)
+    found = borne(program, fails, Decided((), ("integer inputs",)), {"other": NO_DEFAULT}, outputs=outputs)
+    assert (*found.decided.besides, *found.circumstances) == ("integer inputs", "other that is no whole number")
+    assert found.exact
