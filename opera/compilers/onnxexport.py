@@ -33,7 +33,7 @@ from opera.compilers import (
 )
 from opera.compilers.shared import keras_live, messages, onnx_bodies, torch_live, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import Read, Refusal
+from opera.compilers.shared.packing import Read, Refusal, Told
 from opera.programs.values import Tensor, Value
 
 NAME = "onnxexport"
@@ -159,6 +159,10 @@ def _newest() -> int:
     return int(_constants.ONNX_MAX_OPSET)
 
 
+class DeclaredOtherwise(Told):
+    """The file declares another dtype than the model has: of one table of dtypes, whatever the operator."""
+
+
 class Keras:
     """Keras's exporter to ONNX, by way of tf2onnx."""
 
@@ -173,8 +177,11 @@ class Keras:
 
         keras_live.prepare()
         live = keras_live.rebuilt(case)
-        with keras_live.graph_of(live):
-            recipe.export(live.model, str(path), live.signature)
+        try:
+            with keras_live.graph_of(live):
+                recipe.export(live.model, str(path), live.signature)
+        except recipe.DeclaredOtherwise as error:
+            raise DeclaredOtherwise(str(error)) from None
 
     def load(self, case: Case) -> Path:
         """The export was all of it."""

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import msgspec
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ pytest.importorskip("tf2onnx")
 
 from opera.compilers import Case, mnn, onnxexport, tflite, xla
 from opera.compilers.openvino import compiler as openvino
+from opera.compilers.shared.packing import Told
 from opera.compilers.tvm import compiler as tvm
 from opera.libraries.exported import WrongExport
 from opera.libraries.keras import library
@@ -205,6 +207,17 @@ def test_mnn_tells_the_operator_whose_result_its_message_names(make, run):
     stage, error = run(mnn, case)
     assert (stage, "GatherV2" in str(error)) == ("infer", True)
     assert mnn.FRONTENDS["keras"].conversion_function(case, error) == "GATHER"
+
+
+@pytest.mark.parametrize("operator", ["keras.ops.abs", "keras.ops.count_nonzero"])
+def test_a_file_that_declares_another_dtype_is_told_so_whatever_the_operator(operator, make, run):
+    """tf2onnx writes bfloat16 as float16; what it makes of that is refused in as many words as there are operators."""
+    case, _ = make("live", operator, x=np.ones(3, ml_dtypes.bfloat16))
+    stage, error = run(onnxexport, case)
+    assert (stage, type(error).__name__) == ("load", "DeclaredOtherwise")
+    assert str(error) == "the file declares float16 for an input of bfloat16"
+    frontend = onnxexport.FRONTENDS["keras"]
+    assert isinstance(error, Told) and frontend.unsupported(case, stage, error) is None
 
 
 def test_openvino_tells_operator_and_place_of_its_translators(make, run):

@@ -26,6 +26,7 @@ from opera.libraries.torch import library  # noqa: E402
 from opera.oracle.comparison import compare  # noqa: E402
 from opera.programs.migrated import read_values  # noqa: E402
 from opera.programs.program import Captured, Provenance  # noqa: E402
+from opera.run import culprit  # noqa: E402
 
 ROUTES: list[Any] = [
     pytest.param(
@@ -132,6 +133,17 @@ def test_what_depends_on_data_is_refused_by_the_exceptions_class(compiler, reaso
     case, _ = make("live", "torch.nn.functional.ctc_loss", *losses)
     failed, error = run(compiler, case)
     assert (failed, compiler.FRONTENDS["torch"].unsupported(case, failed, error)) == ("load", reason)
+
+
+def test_what_torch_export_raises_by_itself_is_not_the_onnx_exporters(make, run):
+    """`narrow` from a tensor on: torch.onnx.export is not asked before there is a program."""
+    case, _ = make("live", "torch.narrow", X, 1, torch.tensor(1), 1)
+    for compiler, whose in ((torchexport, culprit.COMPILER), (onnxexport, culprit.LIBRARY)):
+        frontend = compiler.FRONTENDS["torch"]
+        stage, error = run(compiler, case)
+        before = getattr(frontend, "BEFORE", ())
+        packages, adapter = culprit.packages_of(compiler, frontend), culprit.adapter_of(frontend)
+        assert (stage, culprit.blame(error, packages, adapter, (), before)) == ("load", whose)
 
 
 @pytest.mark.parametrize("compiler", [tvm, openvino])

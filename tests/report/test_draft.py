@@ -199,7 +199,7 @@ def test_the_tracker_is_whose_part_is_wrong(workspace):
     drafted(workspace)
     assert (
         trackers.default("onnxexport-torch", "exporter") == "pytorch"
-        and trackers.default("onnxexport-keras", "") == "keras"
+        and trackers.default("onnxexport-keras", "") == "tensorflow-onnx"
     )
     assert trackers.default("tvm-onnx", "conversion") == "tvm" and trackers.default("tvm-torch", LIBRARY) == "pytorch"
     assert (

@@ -272,9 +272,9 @@ def _other_parameters(call: Instance, known: Mapping[str, Value]) -> Iterator[di
         elif isinstance(value, int):
             rank = max((len(x.shape) for x in smaller.leaves(call)), default=0)
             others = [*range(-rank, rank)] if smaller.is_axes(name) else [2, 3, value + 1, 1]
-            others += [(value,)] if smaller.is_axes(name) and _listed(call) else []
+            others += ([(value,)] if _listed(call) else []) if smaller.is_axes(name) else [0, -value]
         elif isinstance(value, float):
-            others = [value / 2, value * 2]
+            others = [value / 2, value * 2, -value, 0.0, math.inf, -math.inf]  # of both signs, and beyond all
         elif isinstance(value, list | tuple) and value and all(type(x) is int for x in value):
             others = [type(value)([x + 1 for x in smaller.integers(value)])]
             if not smaller.is_axes(name):
