@@ -58,7 +58,7 @@ from opera.programs.verdicts import (
     Outcome,
 )
 from opera.triage.alike import same_answer, same_words
-from opera.triage.sentence import CHECKED, DECLARED
+from opera.triage.sentence import CHECKED, DECLARED_OTHERWISE
 
 EXPORTER, LIBRARY, UNKNOWN = "exporter", "library", "unknown"
 AS_FOUND, ROUTE, OTHER, WITHOUT = "as found", "route", "other compiler", "without"
@@ -293,7 +293,7 @@ def _exported(now: Outcome, apart: list[Tried]) -> tuple[str, str]:
 
     The exporter stops by itself, or writes what is no model, or what gives something else wherever it is run.
     """
-    if now.symptom == DECLARED:
+    if now.symptom == DECLARED_OTHERWISE:
         return EXPORTER, "what it writes declares another dtype than the model has"
     if now.stage == "load":
         return EXPORTER, "it raises while it exports" if now.verdict == CRASH else f"its own {now.verdict}"

@@ -67,7 +67,7 @@ GUARD = re.compile(r"(?<![A-Za-z])(?:requires|must_be|only_supports?|supports_on
 CHECKED = {"InferenceError", "ValidationError"}
 """Exceptions by which ONNX's checker says that a model is not valid (`onnx.checker`, `onnx.shape_inference`): a runtime may
 load it all the same."""
-DECLARED = "DeclaredOtherwise"
+DECLARED_OTHERWISE = "DeclaredOtherwise"
 """What opera raises of a file that declares another dtype for an input than the model has that was exported."""
 MEANT = "NotImplementedError"
 """An exception that nobody raises but on purpose."""
@@ -165,7 +165,7 @@ def sentence(
             return _wrong(compiler, what, outcome)
         case verdicts.CRASH if exporter and _invalid(outcome):
             return f"{compiler} makes of {what} a model that ONNX's checker refuses: {said(outcome)}"
-        case verdicts.CRASH if exporter and outcome.symptom == DECLARED:
+        case verdicts.CRASH if exporter and outcome.symptom == DECLARED_OTHERWISE:
             return f"{compiler} writes a model of {what} that declares another dtype: {outcome.message}"
         case verdicts.CRASH if exporter and outcome.stage in EXPORTING:
             return f"{compiler} {EXPORTING[outcome.stage].format(what)}: {said(outcome)}"

@@ -35,7 +35,7 @@ from opera.triage.conditions import dtypes, peculiar, returned, varied
 from opera.triage.conditions.near import WRITTEN
 from opera.triage.conditions.peculiar import changed
 from opera.triage.sentence import EQUAL_TO, GRAPH_INPUT, LIMIT, NO_ATTRIBUTE, NO_CONSTANT, RETURNED, UNNAMED
-from opera.triage.shrink import smaller
+from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults
 
@@ -305,6 +305,7 @@ def _dtypes(program: Program) -> Iterator[Condition]:
         each = [partial(_as_dtypes, program, one), partial(_as_dtypes, program, other)]
         thirds = [x for x in (*FLOATS, *INTEGERS) if x not in own]
         alike, unlike = each[0]([other]) + each[1]([one]), each[0](thirds) + each[1](thirds)
+        unlike += [y for x in alike if x is not None for y in _one_apart(x, found)]
         yield Condition(SEVERAL, DTYPE, partial(tuple, alike), partial(tuple, unlike), one_of=two)
     for dtype in sorted(own - {"float32"}):
         as_other = partial(_as_dtypes, program, dtype)
@@ -313,6 +314,22 @@ def _dtypes(program: Program) -> Iterator[Condition]:
                 dtypes.INTEGER, DTYPE, partial(as_other, FLOATS), partial(as_other, INTEGERS), one_of=two or dtype
             )
         yield Condition(f"{dtype} inputs", DTYPE, partial(as_other, PLAINER), one_of=two or dtype)
+
+
+def _one_apart(program: Program, before: Sequence[Tensor | RandomTensor]) -> Iterator[Program]:
+    """Yield a program with one tensor of another dtype than the others, but for the dtype that it had `before`: two dtypes
+    are there as well.
+    """
+    for place, (leaf, old) in enumerate(zip(smaller.leaves(program), before, strict=False)):
+        others = [x for x in PLAINER if x not in (leaf.dtype, old.dtype)] if isinstance(leaf, Tensor) else []
+        for other in others if leaf.dtype not in ("bool", "string") else ():
+            made = smaller.applied(smaller.at(place, partial(_in_dtype, dtype=other)), program)
+            if made is not None and dtypes.about_equal(made, program):
+                yield made
+
+
+def _in_dtype(leaf: Tensor | RandomTensor, dtype: str) -> Tensor | RandomTensor:
+    return simpler.numbered(simpler.numbers(leaf), dtype) if isinstance(leaf, Tensor) else leaf
 
 
 def _as_dtypes(program: Program, dtype: str, others: Iterable[str]) -> list[Program | None]:

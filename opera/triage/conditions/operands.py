@@ -44,6 +44,9 @@ def named(told: Feature, program: Instance, failing: Sequence[Program]) -> Featu
     ranked = peculiar.is_rank(told.says)
     every, held = (program, *failing), _operands(program, every=ranked)
     names = [name for name in held if all(_holds(x, names=[name], has=has) for x in every)]
+    if not names and dtypes.members(told.says):  # of those, too, that state sizes or axes
+        held = _operands(program, every=True)
+        names = [name for name in held if all(_holds(x, names=[name], has=has) for x in every)]
     some = len(names) == 1 or 0 < len(names) < min(len(held), most + 1)
     return Feature(told.says, partial(_holds, names=names, has=has), words(names)) if some else told
 
