@@ -37,6 +37,8 @@ from opera.triage.reproducers.reproducer import Exhibit
 from opera.triage.reproducers.scripts import Trial
 from opera.triage.sentence import cut
 
+FORMLESS = ("tract", "litert", "litert-torch", "onnxscript", "tensorflow-onnx")
+"""Trackers without a form of their own."""
 HEADINGS = {
     "tvm": ["### Expected behavior", "### Actual behavior", "### Environment", "### Steps to reproduce", "### Triage"],
     "openvino": ["### OpenVINO Version", "### Operating System", "### Device used for inference", "### Framework",
@@ -44,7 +46,7 @@ HEADINGS = {
     "onnxruntime": ["### Describe the issue", "### To reproduce", "### Urgency", "### Platform", "### Execution Provider"],
     "opencv": ["### System Information", "### Detailed description", "### Steps to reproduce"],
     "iree": ["### What happened?", "### Steps to reproduce your issue", "### Version information"],
-    **{key: ["**Expected**", "**To reproduce**", "**Versions**"] for key in ("tract", "litert", "litert-torch", "onnxscript")},
+    **{key: ["**Expected**", "**To reproduce**", "**Versions**"] for key in FORMLESS},
     "mnn": ["# Platform", "# Github Version", "# Compiling Method", "# Build Log"],
     "tensorrt": ["## Description", "## Environment", "## Steps To Reproduce"],
     "torch-tensorrt": ["## Bug Description", "## To Reproduce", "## Expected behavior", "## Environment"],

@@ -55,6 +55,8 @@ AT_A_TIME, ROUNDS = 8, 3
 """Near programs that put to the test what is told, at a time, and how often."""
 LITTLE = 2
 """Inputs and parameters in which the program that passes differs at most: else it is another case."""
+COUNT = "count"
+"""Symptom of a model with fewer outputs, or more: whatever these hold."""
 TURNS = 6
 """How often what is told is tried by as many programs of which several things differ."""
 
@@ -145,7 +147,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
     defaults = {**defaults, program.operator: {**inputs, **known}}
     read = (*decided.parameters, *given_inputs(decided.besides))
     moot = partial(_moot, ask, read, defaults)
-    loud = shown.verdict != INCONSISTENT
+    loud = shown.verdict != INCONSISTENT or shown.symptom == COUNT
     channels = {name: x.channels for name, x in ask.bounds.get(program.operator, {}).items() if x.channels}
     return borne_out(
         label,

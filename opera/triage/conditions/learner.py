@@ -127,7 +127,9 @@ class Learner:
         parameters, order = self._in_order(parameters, failing, passing)
         kept = {says for x in besides for says in (x.says, peculiar.unnamed_rank(x.says))}
         lost = [Feature(x, lambda _: False) for x in self.decided.besides if x not in kept]
-        besides = self._of_operands(besides, failing) + [x for x in self._of_operands(lost, failing) if x.words]
+        besides = self._of_operands(besides, failing) + [
+            x for x in self._of_operands(lost, failing, lost=True) if x.words
+        ]
         told = [*parameters, *besides, *order]
         related = any(map(is_relation, [x.says for x in told]))  # of numbers, which decide together
         having = [] if related else [x for x in passing if all(of.holds(x) for of in told)]
@@ -216,9 +218,12 @@ class Learner:
         found = [x for x in every if all(map(x.holds, failing)) and not any(map(x.holds, passing))][:1]
         return ([x for x in told if deciding.named(x.says) not in numbers] if found else told), found
 
-    def _of_operands(self, told: Iterable[Feature], failing: Sequence[Instance]) -> list[Feature]:
+    def _of_operands(
+        self, told: Iterable[Feature], failing: Sequence[Instance], *, lost: bool = False
+    ) -> list[Feature]:
         """Return what is told, of one operand where it is that of all that fail."""
-        return [operands.named(x, self.program, failing) if isinstance(self.program, Instance) else x for x in told]
+        call = self.program if isinstance(self.program, Instance) else None
+        return [operands.named(x, call, failing, lost=lost) if call is not None else x for x in told]
 
     def _alone(self, told: Iterable[Feature], passing: Sequence[Instance]) -> list[Feature]:
         """Return, of each parameter once, what is told of it where a program passes that lacks that and differs in it alone."""

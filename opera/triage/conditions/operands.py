@@ -34,9 +34,13 @@ MOST = 4096
 """Elements of a tensor that is made of another dtype, at most."""
 
 
-def named(told: Feature, program: Instance, failing: Sequence[Program]) -> Feature:
+def named(told: Feature, program: Instance, failing: Sequence[Program], *, lost: bool = False) -> Feature:
     """Return what is told of the operands that all failing programs have it of, one or some; as it is where that are all or
-    none."""
+    none.
+
+    Args:
+        lost: Whether others lack it. Then of operands that state sizes or axes nothing is told: they may have no other dtype.
+    """
     made = _of_operand(told.says)
     if made is None or sum(tensor(program, x.name) is not None for x in program.inputs) < 2:
         return told
@@ -44,7 +48,7 @@ def named(told: Feature, program: Instance, failing: Sequence[Program]) -> Featu
     ranked = peculiar.is_rank(told.says)
     every, held = (program, *failing), _operands(program, every=ranked)
     names = [name for name in held if all(_holds(x, names=[name], has=has) for x in every)]
-    if not names and dtypes.members(told.says):  # of those, too, that state sizes or axes
+    if not names and not lost and dtypes.members(told.says):  # of those, too, that state sizes or axes
         held = _operands(program, every=True)
         names = [name for name in held if all(_holds(x, names=[name], has=has) for x in every)]
     some = len(names) == 1 or 0 < len(names) < min(len(held), most + 1)

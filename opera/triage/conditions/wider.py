@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, equal, listing, peculiar
+from opera.triage.conditions import deciding, dtypes, equal, listing, peculiar, scalars
 from opera.triage.conditions.deciding import GIVEN
 from opera.triage.conditions.features import naming
 from opera.triage.conditions.near import WRITTEN, tensor
@@ -217,7 +217,7 @@ def _told(name: str, default: Value, bad: Sequence[Value], good: Sequence[Value]
         if max(numbers) < 0 <= most:
             yield f"{name} < 0", lambda x: _number(x) and x < 0
         if len(others) > 2:
-            yield f"{name}{deciding.NO_WHOLE}", lambda x: isinstance(x, float) and not x.is_integer()
+            yield f"{name}{deciding.NO_WHOLE}", scalars.is_fraction
         if max(numbers) < most and most == default:
             yield f"{name} < {most}", lambda x: _number(x) and x < most
         first, last = min(numbers), max(numbers)  # of fractions as close as that the whole number is the edge

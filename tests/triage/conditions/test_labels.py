@@ -101,7 +101,7 @@ def test_rows_that_say_nothing_give_way_to_others():
     sizes: Callable[[Program], bool] = lambda x: [y.shape for y in smaller.leaves(x)] == [(1, 1, 1)]  # noqa: E731
     ask = Asking(lambda x: FAILS if sizes(x) else NONE)
     asked = [x for x in labels.labelled(ask.label, program, {}, []) if isinstance(x.program, Instance)]
-    assert {x.program.params.get("d", 1) for x in asked if isinstance(x.program, Instance)} == {1, 2, 3}
+    assert {x.program.params.get("d", 1) for x in asked if isinstance(x.program, Instance)} == {-1, 0, 1, 2, 3}
     assert len(ask.asked) < 90
 
 
