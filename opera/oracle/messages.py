@@ -109,6 +109,7 @@ VARIES = re.compile(
     rf"(?P<kept>\b{DTYPE}\b)|{NAMES}"
     r"|0x[0-9a-fA-F]+"  # addresses
     r"|(?:[A-Za-z]:)?(?:[\w.+~@-]*[/\\])+(?=[\w.@-]+)"  # folders of paths
+    r"|\w+(?: \| \w+)+(?: \|)?|\{'[^'{}]*'(?:, '[^'{}]*')+\}"  # sets, whose order hangs on the process: UINT64 | STRING | FLOAT
     r"|(?<=[A-Za-z_])\d+(?![A-Za-z\d])"  # the number of a name: lv12
     r"|(?<![A-Za-z_\d])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![A-Za-z_\d])"  # numbers
 )

@@ -241,7 +241,11 @@ def _what(
     named = operator.partition("(")[0].strip()  # what it is given may stand there
     own = {bare(x) for x in named.split(JOINED)}
     others = list({bare(x): x for x in reversed(alike) if bare(x) not in own}.values())[::-1]
-    place = ", ".join(filter(None, (_inner(named, outcome.conversion_function), route)))
+    typed = (
+        outcome.verdict == verdicts.INCONSISTENT and outcome.symptom == "dtype" and lowered(outcome.conversion_function)
+    )
+    inner = "" if typed else _inner(named, outcome.conversion_function)  # of what dtype it is a cast behind it decides
+    place = ", ".join(filter(None, (inner, route)))
     others = [x for x in others if x not in place.split()]
     also = f"also {', '.join(others[:NAMED])}{', …' if len(others) > NAMED else ''}" if others else ""
     notes = "; ".join(filter(None, (place, also)))

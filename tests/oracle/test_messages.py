@@ -84,6 +84,16 @@ def test_the_same_failure_is_known_with_other_numbers_and_another_one_is_not():
     assert not says("Exception from src/inference/src/cpp/core.cpp:84:\nCelu is not supported", found)
 
 
+def test_what_is_listed_in_the_order_of_a_set_may_be_listed_in_another() -> None:
+    """onnxscript lists the types of a signature so, and a script that insists on one order sees another failure each time."""
+    said = "Required attribute 'to' is not provided: Cast(input: T1) -> (T2) where {}, {}. It is one of {}"
+    one = said.format("T1=UINT64 | STRING | FLOAT16", "T2=BFLOAT16 | INT8 | UINT4", "{'a', 'b', 'c'}")
+    other = said.format("T1=STRING | FLOAT16 | UINT64", "T2=UINT4 | BFLOAT16 | INT8", "{'c', 'a', 'b'}")
+    assert says(other, identifying(one)) and says(one, identifying(other))
+    assert "Required attribute" in identifying(one)
+    assert not says(other.replace("'to'", "'axis'"), identifying(one))
+
+
 def test_every_message_keeps_something_where_it_holds_more_than_boilerplate():
     assert cause("Exception from src/inference/src/cpp/core.cpp:84:") == ""
     assert cause("Summary:\n-- No conversion rule found for operations: aten::x") != ""

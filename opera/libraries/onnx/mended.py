@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from opera.libraries.onnx.pooling import max_pool
+
 ROUNDS = 2000
 """Rounds that a loop may run: a program made of another may have one without an end."""
 WHOLE = 1e-6
@@ -24,9 +26,9 @@ def operators() -> list[type]:
     channels, not as many as there are pictures; LpPool sums what a window holds, and does not scale up one that hangs over.
     GridSample weighs pixels in double precision, and not in their own dtype, which cuts the weights of integers to 0.
     AffineGrid gives the dtype of theta. A zero point of ConvInteger for each filter is that of filters of whatever rank. What
-    Optional is given it returns, and no list of it. Erf of float64 is that, and not float32's (nor is Gelu, which is made of
-    it). Scatter is what ScatterElements was called before opset 11; the evaluator
-    knows it by the new name alone.
+    Optional is given it returns, and no list of it. MaxPool tells places in the whole input (opera.libraries.onnx.pooling).
+    Erf of float64 is that, and not float32's (nor is Gelu, which is made of it). Scatter is what ScatterElements was called
+    before opset 11; the evaluator knows it by the new name alone.
     """
     from onnx.reference.ops.op_affine_grid import AffineGrid, construct_original_grid
     from onnx.reference.ops.op_conv_integer import ConvInteger
@@ -35,6 +37,7 @@ def operators() -> list[type]:
     from onnx.reference.ops.op_loop import Loop
     from onnx.reference.ops.op_lp_pool import LpPool
     from onnx.reference.ops.op_lrn import LRN
+    from onnx.reference.ops.op_max_pool import MaxPool
     from onnx.reference.ops.op_max_unpool import MaxUnpool
     from onnx.reference.ops.op_optional import Optional
     from onnx.reference.ops.op_random_normal_like import RandomNormalLike
@@ -155,6 +158,11 @@ def operators() -> list[type]:
     def error(self: Any, x: Any) -> Any:
         return (np.vectorize(math.erf, otypes=["d"])(x).astype(x.dtype),)
 
+    def greatest(self: Any, x: Any, **given: Any) -> Any:
+        if not any(self.onnx_node.output[1:]):
+            return MaxPool._run(self, x, **given)
+        return max_pool(x, **given)
+
     def filled(self: Any, x: Any = None, type: Any = None) -> Any:
         if x is not None and not isinstance(x, list):
             Optional._run(self, x, type)
@@ -165,7 +173,7 @@ def operators() -> list[type]:
     unpooled = type("MaxUnpool", (MaxUnpool,), {"_run": unpool})
     others = [type(x.__name__, (x,), {"_run": run}) for x, run in (
         (LRN, normalized), (LpPool, pooled), (GridSample, sampled), (AffineGrid, affine), (ConvInteger, convolved),
-        (Optional, filled), (Erf, error),
+        (Optional, filled), (Erf, error), (MaxPool, greatest),
     )]  # fmt: skip
     others.append(type("Scatter", (ScatterElements,), {"op_domain": ""}))
     return [like(RandomNormalLike), like(RandomUniformLike), unpooled, bounded, aligned, *others]

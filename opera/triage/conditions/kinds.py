@@ -28,6 +28,7 @@ def features(program: Program, failing: Sequence[Program], passing: Sequence[Pro
     for says in dict.fromkeys(filter(None, of_kind + wide if len(bad) > 1 else wide + of_kind)):
         yield Feature(says, partial(_has_dtype, says=says))
     yield from _promoted(program, failing, passing)
+    yield from _unlike(program)
     for name in [x.name for x in program.inputs[1:]]:
         for says, part in ((f"a floating-point {name}", "float"), (f"an integer {name}", "int")):
             if part in getattr(tensor(program, name), "dtype", ""):
@@ -41,6 +42,19 @@ def features(program: Program, failing: Sequence[Program], passing: Sequence[Pro
             words = words.replace(" inputs", " type") if words.startswith(dtypes.OTHERS) else dtypes.either(kinds)
             words = f"a {words}" if words.startswith("numeric") else words
             yield Feature(f"{name} of {words}", partial(_is_of, name=name, kinds=kinds))
+
+
+def _unlike(program: Program) -> Iterator[Feature]:
+    """Yield which tensors have another dtype than the first one."""
+    held = {x.name: leaf.dtype for x in program.inputs if (leaf := tensor(program, x.name)) is not None}
+    first, *others = held or [""]
+    for name in (x for x in others if {held[x], held[first]}.isdisjoint({"bool", "string"}) and held[x] != held[first]):
+        yield Feature(f"{name} of another dtype than {first}", partial(_unlike_dtypes, one=name, other=first))
+
+
+def _unlike_dtypes(program: Program, one: str, other: str) -> bool:
+    found = [leaf.dtype for x in (one, other) if (leaf := tensor(program, x)) is not None]
+    return len(set(found)) == 2
 
 
 def _promoted(program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
