@@ -209,6 +209,16 @@ def test_three_elements_that_never_change_are_a_finding():
     assert "an input unchanged in every run" in randomness.repeating(drawn, first, (first,) * 64, first).why
 
 
+def test_what_differs_by_rounding_alone_was_not_drawn_anew():
+    """A random shift of equal numbers gives them again, but for the last bits: there is nothing that a compiler could draw."""
+    held = [Tensor.of(np.float32([x])) for x in (1.5, 1.5000001, 1.4999999)]
+    first = [held[0]]
+    assert randomness.repeating([[held[n % 3]] for n in range(9)], first, (first,) * 64) is None
+    apart = [[Tensor.of(np.float32([1.5 + n]))] for n in range(9)]
+    told = randomness.repeating(apart, first, (first,) * 64)
+    assert told is not None and "give 9 different answers" in told.why
+
+
 def test_what_is_seeded_by_the_second_is_a_finding_also_where_the_runs_take_seconds():
     drawn = [values([x, 1, 2]) for x in (0, 1, 0, 0, 1, 1, 0, 1, 0)]
     first, later = values([1, 1, 0]), values([1, 1, 1])

@@ -65,3 +65,10 @@ def test_a_fraction_that_is_cut_is_told_so_and_what_it_does_not_show_in_speaks_n
     found = borne(program, fails, Decided((), ("integer inputs",)), {"other": NO_DEFAULT}, outputs=outputs)
     assert (*found.decided.besides, *found.circumstances) == ("integer inputs", "other that is no whole number")
     assert found.exact
+
+
+def test_that_an_operand_is_of_another_dtype_is_told_whichever_it_is() -> None:
+    """OpenVINO's instance_norm, whose statistics must have the dtype of the input."""
+    program = listed(np.float64([[1, 2]]), F32([1]))
+    found = borne(program, lambda x: len(set(kinds(x))) == 2 if len(x.inputs) == 2 else None, loud=True)
+    assert found.circumstances == ("x1 of another dtype than x0",) and found.exact
