@@ -13,6 +13,7 @@ from opera.programs.program import Instance, Program, with_params
 from opera.programs.values import NO_DEFAULT, Value
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.near import TENSORS, shaped
+from opera.triage.conditions.peculiar import changed
 from opera.triage.shrink import smaller
 from opera.triage.shrink.smaller import Defaults, Leaf
 
@@ -47,10 +48,19 @@ def resized(program: Program, axis: Axis, target: int, defaults: Defaults) -> It
 
 def apart(program: Program, asked: Asked, defaults: Defaults) -> list[Labelled]:
     """Return what is said of a program with an axis of length 0 once each such axis has elements, and once another is empty in
-    its place. Raises Spent."""
-    found = (
-        smaller.leaves(program)[:TENSORS] if isinstance(program, Instance) else []
-    )  # of several calls no input is told
+    its place; and of the program with an axis more before the others, which may be of a batch. Raises Spent."""
+    if not isinstance(program, Instance):  # of several calls no input is told
+        return []
+    known = _apart(program, asked, defaults)
+    rank = len(next((x.shape for x in smaller.leaves(program)), ()))
+    batch = changed(lambda x: shaped(x, (ELEMENTS, *x.shape)) if len(x.shape) == rank else x, program)
+    for x in asked([batch]) if batch is not None and known else ():
+        known += [x, *_apart(x.program, asked, defaults)]
+    return known
+
+
+def _apart(program: Program, asked: Asked, defaults: Defaults) -> list[Labelled]:
+    found = smaller.leaves(program)[:TENSORS]
     bare = [(n, at) for n, x in enumerate(found) for at, length in enumerate(x.shape) if not length]
     filled = _answered([resized(program, axis, ELEMENTS, defaults) for axis in bare], asked)
     known = [*filled]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,3 +84,15 @@ def test_what_must_be_as_long_is_as_few_axes_as_the_library_takes() -> None:
     assert [(2, 2), (2, 3)] in [shapes(x.program) for x in found]
     assert all(math.prod(shapes(x.program)[0]) >= 0 for x in found) and len(asked) < 30
     assert axes.apart(call((2, 3), (3, 3)), library, {"Any": {}}) == [], "nothing is empty"
+
+
+def test_that_an_input_is_empty_is_not_told_where_an_empty_batch_of_one_rank_more_passes() -> None:
+    """A picture without a height or a width, of a blur that takes batches as well."""
+    program = call((2, 0, 1))
+
+    def asked(programs: Iterable[Program]) -> list[Labelled]:
+        found = [(x, shapes(x)[0]) for x in programs]
+        return [Labelled(x, 0 in shape[-3:-1]) for x, shape in found if len(shape) in (3, 4)]
+
+    found = {smaller.leaves(x.program)[0].shape: x.fails for x in axes.apart(program, asked, {})}
+    assert found[(2, 2, 0, 1)] is True and found[(0, 2, 2, 1)] is False and found[(0, 2, 1)] is True
