@@ -51,7 +51,7 @@ def max_pool(
         window(spatial[n], kernel_shape[n], strides[n], dilations[n], (padded[n], padded[n + rank]), auto, ceil=ceil)
         for n in range(rank)
     ]
-    least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    least = np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf  # bfloat16 is of no kind that NumPy knows
     order = np.arange(math.prod(spatial)).reshape(spatial, order="F" if storage_order else "C")
     planes = np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * rank) * math.prod(spatial)
     numbers, places = (np.empty((*x.shape[:2], *(count for count, _ in axes)), dtype) for dtype in (x.dtype, np.int64))

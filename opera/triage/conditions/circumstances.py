@@ -140,7 +140,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
         return wrong is None or x.outputs in ((), program.outputs) or wrong in x.outputs
 
     seen = [x for x in ask.seen() if x.fails or (tells(x.program) and not chance)]
-    seen = [x for x in seen if not deciding.is_held(x.program, program)]  # of how it is given no input is told
+    seen = [x for x in seen if not deciding.is_held(x.program, program)]  # how it is given is told by what decides
     known = defaults.get(program.operator, {})
     alike = (x.program for x in seen if not x.fails and x.program.operator == program.operator)
     inputs = dict.fromkeys(given_names(alike))

@@ -303,10 +303,14 @@ def _dtypes(program: Program) -> Iterator[Condition]:
     if two:
         one, other = sorted(own)
         each = [partial(_as_dtypes, program, one), partial(_as_dtypes, program, other)]
-        thirds = [x for x in (*FLOATS, *INTEGERS) if x not in own]
-        alike, unlike = each[0]([other]) + each[1]([one]), each[0](thirds) + each[1](thirds)
-        unlike += [y for x in alike if x is not None for y in _one_apart(x, found)]
-        yield Condition(SEVERAL, DTYPE, partial(tuple, alike), partial(tuple, unlike), one_of=two)
+        alike = each[0]([other]) + each[1]([one])
+
+        def unlike() -> Iterator[Program | None]:
+            thirds = [x for x in (*FLOATS, *INTEGERS) if x not in own]
+            yield from (x for of in each for x in of(thirds))
+            yield from (y for x in alike if x is not None for y in _one_apart(x, found))
+
+        yield Condition(SEVERAL, DTYPE, partial(tuple, alike), unlike, one_of=two)
     for dtype in sorted(own - {"float32"}):
         as_other = partial(_as_dtypes, program, dtype)
         if dtype in INTEGERS:

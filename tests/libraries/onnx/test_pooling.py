@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx import helper
@@ -57,6 +58,11 @@ def test_numbers_and_places_are_those_of_onnx_runtime(shape: tuple[int, ...], ke
             assert all(map(np.array_equal, found, wanted)), how
         seen += 1
     assert seen > 10
+
+
+def test_dtypes_that_numpy_has_not_are_pooled_as_others() -> None:
+    numbers, places = max_pool(np.array([[[1, 3, 2]]], ml_dtypes.bfloat16), [2], pads=[2, 0])
+    assert numbers.astype("float32").tolist() == [[[-np.inf, 1, 3, 3]]] and places.tolist() == [[[-1, 0, 1, 1]]]
 
 
 def test_the_first_of_equal_numbers_is_told() -> None:
