@@ -170,12 +170,20 @@ class Lowering(Library, Protocol):
         """
 
 
+class Cast(NamedTuple):
+    """From one dtype to another."""
+
+    begins: str
+    ends: str
+
+
 class Plain(Library, Protocol):
     """What a library has beside that if it has operators of one input so simple that nothing but the input matters."""
 
-    def simplest(self, program: Program, *, panel: bool = False) -> list[Instance]:
+    def simplest(self, program: Program, *, panel: bool = False, cast: Cast | None = None) -> list[Instance]:
         """Return the simplest calls of what a program is given (`opera.libraries.simplest`), the simplest of each first; or the
-        panel's, which are as simple, of other kinds.
+        panel's, which are as simple, of other kinds. With `cast`, from the dtype that it returns to the one that it should,
+        that cast is one of them.
 
         Some may be none that the library takes. Imports nothing heavy.
         """

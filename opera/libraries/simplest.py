@@ -8,8 +8,9 @@ import msgspec
 import numpy as np
 
 from opera import resources
+from opera.libraries import Cast
 from opera.programs.program import Instance, Operand, Program
-from opera.programs.values import Message, Named, RandomTensor, Sequence, Tensor, Value
+from opera.programs.values import CONTAINERS, Message, Named, RandomTensor, Sequence, Tensor, Value
 
 KINDS = 2
 """Kinds of inputs of a program that simple calls are made of: one decides, or two do."""
@@ -17,12 +18,17 @@ ORDINARY = ("float32", "int64", "int32", "bool")
 """Dtypes that tests are full of; what is odd comes before them. The first, with axes and elements, tells nothing."""
 
 
+NUMPY = frozenset(x for x in CONTAINERS if x == CONTAINERS[x])
+"""Dtypes of which NumPy makes tensors itself."""
+
+
 class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A simple call, a row of `[[simplest]]` in `instrumentation/`.
 
     Attributes:
         operator: Its operator.
-        input: Its one input; `outputs`: what it returns, of a library that names that.
+        input: Its input; `outputs`: what it returns, of a library that names that.
+        second: Another input that is given the same.
         param: Parameter that is given a dtype, of a call that is asked where a parameter called one of `named` holds one.
         constant: Whether what it returns does not hang on what it is given: it is asked of whatever a program is given.
         panel: Whether it is only asked when a simpler one fails alike: so many kinds of operators must, before it is told that
@@ -31,11 +37,17 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     operator: str
     input: str
+    second: str = ""
     outputs: tuple[str, ...] = ()
     param: str = ""
     named: tuple[str, ...] = ()
     constant: bool = False
     panel: bool = False
+
+    @property
+    def args(self) -> list[str]:
+        """What is given by position."""
+        return [x for x in (self.input, self.second, self.param) if x]
 
 
 def declared(library: str) -> list[Declared]:
@@ -44,21 +56,32 @@ def declared(library: str) -> list[Declared]:
 
 
 def calls(
-    library: str, program: Program, context: Callable[[Declared], dict[str, Value]], *, panel: bool = False
+    library: str,
+    program: Program,
+    context: Callable[[Declared], dict[str, Value]],
+    typed: Callable[[str], Value],
+    cast: Cast | None = None,
+    *,
+    panel: bool = False,
 ) -> list[Instance]:
     """Return the simplest calls of each odd kind of input that a program is given, and of each odd dtype among its parameters;
     or those of the panel.
 
     The library may reject some: which types an operator takes is not asked here.
+
+    Args:
+        typed: Name of a dtype → what a parameter holds that names it.
+        cast: From the dtype that a program returns to the one that it should: what is computed in the first may be cast at the
+            end, so that is tried alone, too.
     """
     given, rows = list(_kinds(program)), [x for x in declared(library) if x.panel is panel]
     odd = [x for x in given if not _plain(x)][:KINDS]
     made = [_call(library, row, value, {}, context) for value in odd for row in rows if not (row.param or row.constant)]
     made += [_call(library, row, x, {}, context) for row in rows if row.constant for x in given[:1]]
-    ones = Tensor.of(np.ones(1, "float32"))
-    for row in rows:
-        held = dict.fromkeys(_dtypes(program, row.named) if row.param else ())
-        made += [_call(library, row, ones, {row.param: x}, context) for x in list(held)[:KINDS]]
+    for row in (x for x in rows if x.param):
+        held = [(ORDINARY[0], x) for x in list(dict.fromkeys(_dtypes(program, row.named)))[:KINDS]]
+        held += [(cast.begins, typed(cast.ends))] if cast is not None and {*cast} <= NUMPY else []
+        made += [_call(library, row, Tensor.of(np.ones(1, of)), {row.param: x}, context) for of, x in held]
     return made
 
 
@@ -69,7 +92,8 @@ def _call(
     params: dict[str, Value],
     context: Callable[[Declared], dict[str, Value]],
 ) -> Instance:
-    return Instance(library, row.operator, params, (Operand(row.input, value),), row.outputs, context(row))
+    given = tuple(Operand(name, value) for name in (row.input, row.second) if name)
+    return Instance(library, row.operator, params, given, row.outputs, context(row))
 
 
 def _kinds(program: Program) -> Iterator[Value]:

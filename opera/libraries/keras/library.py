@@ -17,7 +17,7 @@ import numpy as np
 
 from opera import resources
 from opera.errors import CorpusError, InvalidTest
-from opera.libraries import embedding, rulings
+from opera.libraries import Cast, embedding, rulings
 from opera.libraries import simplest as simplest_calls
 from opera.libraries.documented import Quote, Wrong, of_docstring
 from opera.libraries.documented import described as inputs_described
@@ -322,13 +322,13 @@ def _plainest(of: keras_api.Plainest) -> Instance:
     return Instance(NAME, of.operator, params, tuple(operands), (), context | ({"training": False} if layer else {}))
 
 
-def simplest(program: Program, *, panel: bool = False) -> list[Instance]:
+def simplest(program: Program, *, panel: bool = False, cast: Cast | None = None) -> list[Instance]:
     """Return the simplest calls of what a program is given, see `opera.libraries.Plain`."""
 
     def context(of: simplest_calls.Declared) -> dict[str, Value]:
-        return {"kind": "function", "call": {"args": [of.input, *filter(None, [of.param])], "kwargs": []}}
+        return {"kind": "function", "call": {"args": list(of.args), "kwargs": []}}
 
-    return simplest_calls.calls(NAME, program, context, panel=panel)
+    return simplest_calls.calls(NAME, program, context, str, cast, panel=panel)
 
 
 def canaries() -> tuple[Captured, Captured]:

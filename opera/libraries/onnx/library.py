@@ -16,7 +16,7 @@ import msgspec
 from opera import resources
 from opera.capture.recorder import LeftOut
 from opera.errors import InvalidTest
-from opera.libraries import Case, Form, Older, Point
+from opera.libraries import Case, Cast, Form, Older, Point
 from opera.libraries import simplest as simplest_calls
 from opera.libraries.documented import Quote, Wrong
 from opera.libraries.onnx import codec as onnx_values
@@ -419,12 +419,13 @@ def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
     return onnx_schemas.attribute_defaults(operators)
 
 
-def simplest(program: Program, *, panel: bool = False) -> list[Instance]:
+def simplest(program: Program, *, panel: bool = False, cast: Cast | None = None) -> list[Instance]:
     """Return the simplest calls of what a program is given, of its own opset, see `opera.libraries.Plain`."""
     opsets: list[Any] = [x.context.get("opset") or {} for x in program.instances()]
     version = max((x[""] for x in opsets if "" in x), default=0)
     context: dict[str, Value] = {"opset": {"": version}}
-    return simplest_calls.calls(NAME, program, lambda _: context, panel=panel) if version else []
+    typed = onnx_values.ELEMENT_TYPES.__getitem__
+    return simplest_calls.calls(NAME, program, lambda _: context, typed, cast, panel=panel) if version else []
 
 
 def canaries() -> tuple[Captured, Captured]:

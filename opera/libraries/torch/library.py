@@ -6,11 +6,11 @@ import importlib.metadata
 import re
 import struct
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from opera import precision, resources
-from opera.libraries import embedding, exported, rulings
+from opera.libraries import Cast, embedding, exported, rulings
 from opera.libraries import simplest as simplest_calls
 from opera.libraries.documented import Quote, Wrong, of_docstring
 from opera.libraries.documented import described as inputs_described
@@ -173,14 +173,14 @@ def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
     return torch_signatures.defaults(operators)
 
 
-def simplest(program: Program, *, panel: bool = False) -> list[Instance]:
+def simplest(program: Program, *, panel: bool = False, cast: Cast | None = None) -> list[Instance]:
     """Return the simplest calls of what a program is given, see `opera.libraries.Plain`."""
 
     def context(of: simplest_calls.Declared) -> dict[str, Value]:
         kind = "method" if of.operator.startswith("torch.Tensor.") else "function"
-        return {"kind": kind, "call": {"args": [of.input, *filter(None, [of.param])], "kwargs": []}}
+        return {"kind": kind, "call": {"args": list(of.args), "kwargs": []}}
 
-    return simplest_calls.calls(NAME, program, context, panel=panel)
+    return simplest_calls.calls(NAME, program, context, partial(values.Named, "torch.dtype"), cast, panel=panel)
 
 
 def canaries() -> tuple[Captured, Captured]:

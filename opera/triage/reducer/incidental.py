@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from opera import libraries
-from opera.libraries import Plain
+from opera.libraries import Cast, Plain
 from opera.oracle import location, randomness
 from opera.oracle.messages import cause
 from opera.oracle.signature import normalise
@@ -46,7 +46,7 @@ def incidental(ask: Asker, kept: list[Program]) -> Incidental:
     library = libraries.get(program.library)
     if target is None or not _tells(target) or not hasattr(library, "simplest"):
         return Incidental()
-    every = cast(Plain, library).simplest(program)
+    every = cast(Plain, library).simplest(program, cast=_cast(target))
     calls = [x for x in every if x.id != program.id]
     found = [x for x in _alike(ask, program, calls) if _given_decides(ask, program, x)]
     if not found:
@@ -55,7 +55,11 @@ def incidental(ask: Asker, kept: list[Program]) -> Incidental:
     alike = [*found, *_alike(ask, program, more)]
     given = [x for x in (*every, *more) if x.inputs[0].value == found[0].inputs[0].value]
     judged = [x for x in given if x.id in ask.outcomes and ask.outcomes[x.id].verdict not in SILENT]
-    always = not any(map(ask.vanished, judged)) and 2 * sum(x in [program, *alike] for x in judged) >= len(judged)
+    always = (
+        not (found[0].params and target.verdict == INCONSISTENT)
+        and not any(map(ask.vanished, judged))
+        and 2 * sum(x in [program, *alike] for x in judged) >= len(judged)
+    )
     others, simple = [x.operator for x in alike], [x.operator for x in every]
     if program.operator in simple[: simple.index(others[0]) + 1]:  # it is as simple itself
         return Incidental(tuple(dict.fromkeys(x for x in others if x != program.operator)), always)
@@ -63,6 +67,13 @@ def incidental(ask: Asker, kept: list[Program]) -> Incidental:
     ask.target = ask.outcomes[found[0].id]
     names = dict.fromkeys(x for x in (*program.operators, *others[1:]) if x != others[0])
     return Incidental(tuple(names), always)
+
+
+def _cast(shown: Outcome) -> Cast | None:
+    """Return from which dtype to which a result should have been cast, where it has another than expected."""
+    if shown.verdict != INCONSISTENT or shown.symptom != "dtype":
+        return None
+    return Cast(str(shown.details["actual"]), str(shown.details["expected"]))
 
 
 def _alike(ask: Asker, program: Program, calls: Sequence[Instance]) -> list[Instance]:
@@ -112,7 +123,7 @@ def _given_decides(ask: Asker, program: Program, call: Instance) -> bool:
     """Whether it is what the two have in common that makes a program fail: it does not in float32; or where they are given
     nothing odd, what both return hangs on no input.
     """
-    [given] = (x.value for x in call.inputs)
+    given = call.inputs[0].value
     if not isinstance(given, Tensor | RandomTensor) or call.params:
         return True
     if given.dtype != FLOAT and not ask.fails(

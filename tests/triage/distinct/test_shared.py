@@ -75,6 +75,31 @@ def test_what_stops_before_any_operator_is_converted_is_no_operators_own(
 
 
 @pytest.mark.parametrize(
+    ("frame", "message", "told", "alike"),
+    [
+        ("/project/src/codegen_llvm.cc:<module>:1614", "no sum", "inputs promoted to bool", True),
+        ("/project/src/codegen_llvm.cc:<module>:1635", "no sum", "inputs promoted to bool", False),
+        ("/project/src/codegen_llvm.cc:<module>:1614", "no order", "bool inputs", False),
+        ("/project/src/codegen_llvm.cc:<module>:1614", "no sum", "uint8 inputs", False),
+        ("/project/src/codegen_llvm.cc:<module>:1614", "no sum", "an empty input", False),
+    ],
+)
+def test_one_line_of_native_code_that_has_no_dtype_is_one_cause(
+    frame: str, message: str, told: str, alike: bool
+) -> None:
+    """TVM's LLVM has no sum of bool, whether `add` or `scatter_reduce` wants one."""
+
+    def of(finding: str, operator: str, at: str, says: str, also: str) -> Reduced:
+        shown = msgspec.structs.replace(
+            crash(operator, says), stage="compile", seen=Seen(frames=("tvm.build:_f:1", at))
+        )
+        return reduced(finding, f"t{finding[1]}", program(operator, "x", tensor(1.0)), outcome=shown, besides=(also,))
+
+    first = of("F1", "Scatter", "/project/src/codegen_llvm.cc:<module>:1614", "no sum", "bool inputs")
+    assert one(first, of("F2", "Add", frame, message, told)) is alike
+
+
+@pytest.mark.parametrize(
     ("message", "besides", "incidental", "alike"),
     [
         ("precision bf16 is not f32", "bfloat16 inputs", ("Tile",), True),
