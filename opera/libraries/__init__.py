@@ -177,6 +177,13 @@ class Cast(NamedTuple):
     ends: str
 
 
+class Typing(Library, Protocol):
+    """What a library has beside that if parameters may name dtypes."""
+
+    def typed(self, dtype: str) -> Value:
+        """Return what a parameter holds that names a dtype. Raises KeyError for one that the library has not."""
+
+
 class Plain(Library, Protocol):
     """What a library has beside that if it has operators of one input so simple that nothing but the input matters."""
 

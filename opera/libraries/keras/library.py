@@ -322,13 +322,18 @@ def _plainest(of: keras_api.Plainest) -> Instance:
     return Instance(NAME, of.operator, params, tuple(operands), (), context | ({"training": False} if layer else {}))
 
 
+def typed(dtype: str) -> Value:
+    """Return what a parameter holds that names a dtype."""
+    return dtype
+
+
 def simplest(program: Program, *, panel: bool = False, cast: Cast | None = None) -> list[Instance]:
     """Return the simplest calls of what a program is given, see `opera.libraries.Plain`."""
 
     def context(of: simplest_calls.Declared) -> dict[str, Value]:
         return {"kind": "function", "call": {"args": list(of.args), "kwargs": []}}
 
-    return simplest_calls.calls(NAME, program, context, str, cast, panel=panel)
+    return simplest_calls.calls(NAME, program, context, typed, cast, panel=panel)
 
 
 def canaries() -> tuple[Captured, Captured]:

@@ -419,12 +419,16 @@ def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
     return onnx_schemas.attribute_defaults(operators)
 
 
+def typed(dtype: str) -> Value:
+    """Return what a parameter holds that names a dtype."""
+    return onnx_values.ELEMENT_TYPES[dtype]
+
+
 def simplest(program: Program, *, panel: bool = False, cast: Cast | None = None) -> list[Instance]:
     """Return the simplest calls of what a program is given, of its own opset, see `opera.libraries.Plain`."""
     opsets: list[Any] = [x.context.get("opset") or {} for x in program.instances()]
     version = max((x[""] for x in opsets if "" in x), default=0)
     context: dict[str, Value] = {"opset": {"": version}}
-    typed = onnx_values.ELEMENT_TYPES.__getitem__
     return simplest_calls.calls(NAME, program, lambda _: context, typed, cast, panel=panel) if version else []
 
 

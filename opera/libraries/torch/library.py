@@ -6,7 +6,7 @@ import importlib.metadata
 import re
 import struct
 from collections.abc import Iterable
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from opera import precision, resources
@@ -173,6 +173,11 @@ def equipped_defaults(operators: Iterable[str]) -> dict[str, dict[str, Value]]:
     return torch_signatures.defaults(operators)
 
 
+def typed(dtype: str) -> Value:
+    """Return what a parameter holds that names a dtype."""
+    return values.Named("torch.dtype", dtype)
+
+
 def simplest(program: Program, *, panel: bool = False, cast: Cast | None = None) -> list[Instance]:
     """Return the simplest calls of what a program is given, see `opera.libraries.Plain`."""
 
@@ -180,7 +185,7 @@ def simplest(program: Program, *, panel: bool = False, cast: Cast | None = None)
         kind = "method" if of.operator.startswith("torch.Tensor.") else "function"
         return {"kind": kind, "call": {"args": list(of.args), "kwargs": []}}
 
-    return simplest_calls.calls(NAME, program, context, partial(values.Named, "torch.dtype"), cast, panel=panel)
+    return simplest_calls.calls(NAME, program, context, typed, cast, panel=panel)
 
 
 def canaries() -> tuple[Captured, Captured]:

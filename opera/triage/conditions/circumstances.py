@@ -28,6 +28,7 @@ from opera.triage.conditions import (
     dtypes,
     edges,
     equal,
+    listing,
     literals,
     operands,
     peculiar,
@@ -348,9 +349,11 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -
 
 def _tells_given(says: str, found: str) -> bool:
     """Whether what else is told tells of a parameter what is told of it: that it is not below another is more than that it is
-    given, and so is the length of the axis that it names."""
+    given, and so are the length of the axis that it names, and that it lists several."""
     name = deciding.named(says)
-    return found.startswith(f"{name}{NOT_BELOW}") or (says.endswith(deciding.IS_GIVEN) and f" {name} names " in found)
+    several = listing.OF_SEVERAL.fullmatch(found)
+    given = f" {name} names " in found or (several is not None and several[1] == name)
+    return found.startswith(f"{name}{NOT_BELOW}") or (says.endswith(deciding.IS_GIVEN) and given)
 
 
 def _told_of_one(says: str, found: Iterable[str]) -> bool:

@@ -67,6 +67,13 @@ def members(says: str) -> frozenset[str]:
     return KINDS.get(says) or (frozenset(names) if CONTAINERS.keys() >= set(names) else frozenset())
 
 
+def name_of(value: Value) -> str:
+    """Return the dtype that a parameter names, empty where it names none."""
+    if isinstance(value, Named):
+        return value.name if value.kind.endswith("dtype") else ""
+    return value if isinstance(value, str) and value in CONTAINERS else ""
+
+
 def promoted(program: Program) -> str:
     """Return the dtype to which those of all tensors are promoted, as PyTorch and Keras do it: floats before integers, the
     wider first, float32 of two that hold neither; empty of no tensors, and of dtypes that nobody promotes."""

@@ -28,6 +28,7 @@ def features(program: Program, failing: Sequence[Program], passing: Sequence[Pro
     for says in dict.fromkeys(filter(None, of_kind + wide if len(bad) > 1 else wide + of_kind)):
         yield Feature(says, partial(_has_dtype, says=says))
     yield from _promoted(program, failing, passing)
+    yield from _stated(program, failing, passing)
     yield from _unlike(program)
     for name in [x.name for x in program.inputs[1:]]:
         for says, part in ((f"a floating-point {name}", "float"), (f"an integer {name}", "int")):
@@ -42,6 +43,28 @@ def features(program: Program, failing: Sequence[Program], passing: Sequence[Pro
             words = words.replace(" inputs", " type") if words.startswith(dtypes.OTHERS) else dtypes.either(kinds)
             words = f"a {words}" if words.startswith("numeric") else words
             yield Feature(f"{name} of {words}", partial(_is_of, name=name, kinds=kinds))
+
+
+def _stated(program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield of which dtype a result is said to be, where some programs have a parameter for that: else it is the input's."""
+    every = (program, *failing, *passing)
+    names = {x: y for of in every if isinstance(of, Instance) for x, y in of.params.items() if dtypes.name_of(y)}
+    for name in (x for x in names if any(_of_result(of, x) != _first_dtype(of) for of in every)):
+        bad, good = ({_of_result(x, name) for x in of} - {""} for of in ((program, *failing), passing))
+        words = dtypes.told(bad, good)
+        if words:
+            says = f"{words.replace(' inputs', '')} {name} (stated, or the input's)"
+            yield Feature(says, partial(_returns, name=name, kinds=dtypes.members(words)))
+
+
+def _of_result(program: Program, name: str) -> str:
+    """Return the dtype that a parameter names, else that of the first tensor."""
+    stated = dtypes.name_of(program.params.get(name)) if isinstance(program, Instance) else ""
+    return stated or _first_dtype(program)
+
+
+def _returns(program: Program, name: str, kinds: frozenset[str]) -> bool:
+    return _of_result(program, name) in kinds
 
 
 def _unlike(program: Program) -> Iterator[Feature]:

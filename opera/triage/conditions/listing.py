@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeAlias
@@ -17,6 +18,8 @@ Told: TypeAlias = tuple[str, Callable[[Program], bool]]
 """How something is told, and whether a program has it."""
 NO_POWER = " no power of 2"
 """How it is told that a length is none."""
+OF_SEVERAL = re.compile(r"(?:several|\d+ or more) (?:axes|numbers) in (.+)")
+"""How it is told that a list, which is named, has several entries."""
 BUT = ("", " but one", " but two")
 """Of how many axes a list has no numbers."""
 
@@ -35,6 +38,20 @@ def entries(program: Instance) -> Iterator[Told]:
 def _has_entries(program: Program, name: str, each: int, but: int) -> bool:
     own, found = _length(program, name), smaller.leaves(program)
     return bool(own) and bool(found) and own == each * (len(found[0].shape) - but)
+
+
+def several(program: Instance, failing: Sequence[Program]) -> Iterator[Told]:
+    """Yield lists that have two entries or more, wherever it fails: of several axes the first may be reduced alone."""
+    for name in [*program.params, *(x.name for x in program.inputs[1:])]:
+        least = min(_length(x, name) or 0 for x in (program, *failing))
+        if least > 1:
+            count = "several" if least == 2 else f"{least} or more"
+            words = "axes" if smaller.is_axes(name) else "numbers"
+            yield f"{count} {words} in {name}", partial(_has_more, name=name, least=least)
+
+
+def _has_more(program: Program, name: str, least: int) -> bool:
+    return (_length(program, name) or 0) >= least
 
 
 def empty(program: Instance, names: Sequence[str]) -> Iterator[Told]:

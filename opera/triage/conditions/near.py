@@ -11,11 +11,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
 
+from opera import libraries
+from opera.libraries import Typing
 from opera.programs.program import Instance, Operand, Program, with_params
 from opera.programs.values import NO_DEFAULT, RandomTensor, Tensor, Value
 from opera.triage.conditions import dtypes
@@ -37,6 +39,8 @@ MAGNITUDES = (1.0, 500.0, -500.0, 1e6, np.nan, np.inf, -np.inf, 1e-40, 1e300)
 """Numbers within and out of the ranges of dtypes, of which other dtypes' are."""
 FLAG = re.compile(r"mode|keep|causal|noop|largest|sorted|saturate|outside|antialias|include|training|reverse")
 """Names of truth values that are written as 0 and 1."""
+OTHER_DTYPES = ("float32", "int32")
+"""Dtypes that a parameter names, or inputs have while it names theirs."""
 LARGE = 300.0
 """Numbers that are larger may be out of a range."""
 
@@ -89,7 +93,8 @@ def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]
         rows += [chain(_axes(ordinary, known), _axes(program, known))]
         numbers = [y for x in (ordinary, program) for y in (*as_number(x), *as_tensor(x, known))]
         others = [*_unlike(program), *numbers, *_strings(program)]
-        rows += [iter(others)] if others else []
+        typed = list(_typed(program, known))
+        rows += [iter(x) for x in (others, typed) if x]
     return [*rows, chain(_stated(program), _each_counted(program)), _sizes(program)]
 
 
@@ -384,6 +389,20 @@ def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | 
     plain: tuple[Value, ...] = (1, 2.0, True, (0,))
     for value, name in itertools.product(plain, names):
         yield smaller.given(program, name, value)
+
+
+def _typed(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
+    """Yield programs that state the dtype of what they return: the first tensor's, which has another then; and another."""
+    library, found = libraries.get(program.library), smaller.leaves(program)
+    names = (
+        [x for x in unstated(program, known) if x.rpartition("_")[2] == "dtype"] if hasattr(library, "typed") else []
+    )
+    for name, own in itertools.product(names[:1], [x.dtype for x in found[:1]]):
+        typed = cast(Typing, library).typed
+        for other in OTHER_DTYPES:
+            turned = smaller.as_dtype(program, own, other) if other != own else program
+            yield smaller.given(turned, name, typed(own)) if isinstance(turned, Instance) else None
+            yield smaller.given(program, name, typed(other)) if other != own else None
 
 
 def unstated(program: Instance, known: Mapping[str, Value]) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from bearing import F32, borne, listed
 
 from opera.programs.program import Instance, Program
-from opera.programs.values import NO_DEFAULT, Tensor, Value
+from opera.programs.values import NO_DEFAULT, Named, Tensor, Value
 from opera.triage.conditions import dtypes
 from opera.triage.conditions.deciding import SEVERAL, Decided
 from opera.triage.conditions.kinds import PROMOTED, features
@@ -72,3 +72,32 @@ def test_that_an_operand_is_of_another_dtype_is_told_whichever_it_is() -> None:
     program = listed(np.float64([[1, 2]]), F32([1]))
     found = borne(program, lambda x: len(set(kinds(x))) == 2 if len(x.inputs) == 2 else None, loud=True)
     assert found.circumstances == ("x1 of another dtype than x0",) and found.exact
+
+
+def test_of_which_dtype_a_result_is_said_to_be_is_told_where_a_parameter_may_name_another() -> None:
+    """TVM's full_like, which has no negative number of an unsigned dtype: the result's, not the input's."""
+    program = msgspec.structs.replace(listed(np.uint8([1, 2])), library="torch")
+
+    def fails(x: Instance) -> bool | None:
+        named = x.params.get("dtype")
+        own = named.name if isinstance(named, Named) else kinds(x)[0]
+        return own.startswith("uint") if len(x.inputs) == 1 else None
+
+    found = borne(program, fails, Decided((), ("uint8 inputs",)), {"dtype": None}, loud=True)
+    assert (*found.decided.besides, *found.circumstances) == ("unsigned dtype (stated, or the input's)",)
+    assert found.exact
+
+
+def test_that_several_axes_are_listed_is_told_where_one_passes() -> None:
+    """OpenVINO's `any`, which reduces the first of the axes that it is given, and no other."""
+    program = msgspec.structs.replace(listed(F32([[1, 2], [3, 4]])), params={"dim": [0, -1]})
+
+    def fails(x: Instance) -> bool | None:
+        dim = x.params.get("dim", [])
+        rank = len(smaller.leaves(x)[0].shape)
+        if len(x.inputs) != 1 or not isinstance(dim, list | tuple) or any(not -rank <= y < rank for y in dim):
+            return None
+        return len(dim) > 1 if len({y % rank for y in dim}) == len(dim) else None
+
+    found = borne(program, fails, Decided(("dim=[0, -1]",)), {"dim": None})
+    assert (*found.decided.parameters, *found.circumstances) == ("several axes in dim",) and found.exact
