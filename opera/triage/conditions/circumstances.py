@@ -206,11 +206,17 @@ def borne_out(
             where nothing else is told.
     """
     ordinary: list[tuple[Program, bool | None]] = []
+    wrong: list[Program] = []  # in another respect
     made = Learner(cast(Instance, program), defaults, decided, outputs, moot, loud, channels)
+
+    def noted(programs: Sequence[Program]) -> list[bool | None]:
+        shown = label(programs)
+        wrong.extend(x for x, fails in zip(programs, shown, strict=True) if fails is None and otherwise(x))
+        return shown
 
     def asked(programs: Iterable[Program]) -> list[Labelled]:
         more = list(programs)
-        return [Labelled(x, fails) for x, fails in zip(more, label(more), strict=True) if fails is not None]
+        return [Labelled(x, fails) for x, fails in zip(more, noted(more), strict=True) if fails is not None]
 
     own = defaults.get(program.operator, {})
     known, inputs = [*seen], [x.removeprefix(deciding.GIVEN) for x in given_inputs(decided.besides)]
@@ -220,7 +226,7 @@ def borne_out(
         known += asked(literals.beside(program))
         known += asked(varied.told(program, own, parameters, inputs, bare=decided == Decided()))
         known += asked(made.restated())
-    known = labelled(label, program, defaults, known, ordinary)
+    known = labelled(noted, program, defaults, known, ordinary)
     made.plain = [(x, fails) for x, fails in ordinary if fails is not None or otherwise(x)]
     told = made.told(known)
 
@@ -248,7 +254,7 @@ def borne_out(
         learn(asked(itertools.islice(made.in_doubt(known, told), AT_A_TIME)))
         learn(_numbers(made, told, asked))
         learn(asked(made.varied(told)))
-    return _borne(made, *_on_further(made, known, told, asked, corpus))
+    return _borne(made, *_on_further(made, known, told, asked, corpus), wrong)
 
 
 def _of_numbers(program: Instance, known: Mapping[str, Value], told: Told) -> bool:
@@ -325,7 +331,7 @@ def _plainest(made: Learner, known: Sequence[Labelled]) -> Instance:
     return cast(Instance, first) if any(x.fails and x.program == first for x in known) else made.program
 
 
-def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -> Borne:
+def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried, wrong: Sequence[Program]) -> Borne:
     """Return what is told in the end."""
     all_of_rank = any(x.says.startswith(ALL) for x in told.found)  # then one of them is no news
     found = [x.says for x in told.found]
@@ -340,7 +346,7 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -
         [(made.program, True), *((x.program, x.fails) for x in known)], made.defaults, made.computes, loud=made.loud
     )
     beside = _passing_one(made, known, told)
-    values = tried_values(made.program, (*left.parameters, *left.besides, *more), known)
+    values = tried_values(made.program, (*left.parameters, *left.besides, *more), known, wrong)
     named = tuple((x.says, x.words) for x in told.all if x.words)
     return Borne(
         left, more, failing, len(known) - failing, told.exact, told.despite, tried, ordinary, beside, values, named

@@ -68,11 +68,17 @@ def _returns(program: Program, name: str, kinds: frozenset[str]) -> bool:
 
 
 def _unlike(program: Program) -> Iterator[Feature]:
-    """Yield which tensors have another dtype than the first one."""
+    """Yield which tensors have another dtype than the first one; a number in the place of one may do as much."""
     held = {x.name: leaf.dtype for x in program.inputs if (leaf := tensor(program, x.name)) is not None}
     first, *others = held or [""]
     for name in (x for x in others if {held[x], held[first]}.isdisjoint({"bool", "string"}) and held[x] != held[first]):
         yield Feature(f"{name} of another dtype than {first}", partial(_unlike_dtypes, one=name, other=first))
+        says = f"{name} a number, or of another dtype than {first}"
+        yield Feature(says, partial(_number_or_unlike, one=name, other=first))
+
+
+def _number_or_unlike(program: Program, one: str, other: str) -> bool:
+    return _is_number(program, one) or _unlike_dtypes(program, one, other)
 
 
 def _unlike_dtypes(program: Program, one: str, other: str) -> bool:
@@ -129,6 +135,10 @@ def of_python(program: Instance, passing: Sequence[Program]) -> Iterator[Feature
         if any(isinstance(x, int) for x in numbers):
             yield Feature(f"{name} no integer of Python's", partial(_is_no_number, name=name, kind=(int,)))
     for name in (x for x in program.params if _is_number(program, x)):
+        for words, kind, other in (("a float", float, int), ("an integer", int, float)):
+            held = [type(x.params.get(name)) for x in passing if isinstance(x, Instance)]
+            if type(program.params[name]) is kind and other in held:
+                yield Feature(f"{words} for {name}", partial(_is_number, name=name, kind=(kind,)))
         if any(tensor(x, name) is not None for x in passing):
             yield Feature(f"a number for {name}", partial(_is_no_tensor, name=name))
 

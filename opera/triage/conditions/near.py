@@ -166,7 +166,9 @@ def _ordinary(program: Program) -> Iterator[Program | None]:
 
 
 def _dtypes(program: Program) -> Iterator[Program | None]:
-    """Yield programs with tensors of another dtype, if their numbers are the same in it."""
+    """Yield programs with tensors of another dtype, if their numbers are the same in it; of nothing but 0 and 1 with 2, 3, ...
+    as well, for these pass where others would not."""
+    plain = all(isinstance(x, Tensor) and np.isin(simpler.numbers(x), (0, 1)).all() for x in smaller.leaves(program))
     for dtype in dict.fromkeys(x.dtype for x in smaller.leaves(program) if x.dtype in dtypes.ASKED):
         for other in dtypes.ASKED:
             made = (
@@ -176,6 +178,7 @@ def _dtypes(program: Program) -> Iterator[Program | None]:
             )
             if made is not None and dtypes.about_equal(made, program):
                 yield made
+                yield smaller.mapped(made, partial(simpler.counted, first=2)) if plain else None
 
 
 def _with_numbers(leaf: Leaf, numbers: np.ndarray[Any, Any]) -> Leaf:
@@ -445,14 +448,16 @@ def as_number(program: Instance) -> Iterator[Instance]:
             yield msgspec.structs.replace(program, inputs=left, params={**program.params, name: number})
 
 
-def as_tensor(program: Instance, known: Mapping[str, Value]) -> Iterator[Instance]:
-    """Yield a call with a tensor in place of each number that has no default, in the form of its first tensor: `x / y`."""
+def as_tensor(program: Instance, known: Mapping[str, Value]) -> Iterator[Instance | None]:
+    """Yield a call with a whole number in place of each fraction that has no default, or 2.0 in place of a whole one; and
+    with a tensor in place of either, in the form of its first one: `x / y`."""
     first = next((x.value for x in program.inputs if isinstance(x.value, Tensor)), None)
     for name, number in program.params.items() if first is not None and _listed(program) else ():
         plain = (
             isinstance(number, int | float) and not isinstance(number, bool) and known.get(name) in (None, NO_DEFAULT)
         )
         if plain and not (smaller.is_axes(name) or smaller.SIZED.search(name)):
+            yield smaller.with_param(program, name, 2 if isinstance(number, float) else 2.0)
             filled = simpler.numbered(np.full(first.shape, number), first.dtype)  # type: ignore[union-attr]
             left = {key: value for key, value in program.params.items() if key != name}
             yield msgspec.structs.replace(program, inputs=(*program.inputs, Operand(name, filled)), params=left)

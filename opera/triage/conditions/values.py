@@ -33,11 +33,16 @@ class Shown(NamedTuple):
     order: tuple[float, ...] = ()
 
 
-def tried(program: Program, told: Iterable[str], labelled: Iterable[Labelled]) -> tuple[tuple[str, bool], ...]:
+def tried(
+    program: Program, told: Iterable[str], labelled: Iterable[Labelled], wrong: Iterable[Program] = ()
+) -> tuple[tuple[str, bool], ...]:
     """Return which values of what is told were tried alone, and whether the program fails with each: its own first, then those
     with which it fails and those with which it passes in turn, each kind by size, a dozen at most.
 
     `bias=0.8`, `axes=[2, 1, 0]`, `x=0.9967` (all elements), `int8`, `2x3`; nothing where nothing of what is told has a value.
+
+    Args:
+        wrong: Programs that fail in another respect: with their values it is not right, though another of these passes.
     """
     if not isinstance(program, Instance):
         return ()
@@ -52,6 +57,9 @@ def tried(program: Program, told: Iterable[str], labelled: Iterable[Labelled]) -
             if made is not None and made.text != own.text:
                 fails = x.fails or found.get(made.text, (False, made))[0]
                 found[made.text] = fails, made
+        others = [read(x, program) for x in wrong if isinstance(x, Instance)]
+        doubtful = {x.text for x in others if x is not None}
+        found = {text: x for text, x in found.items() if x[0] or text not in doubtful}
         if found:
             each = [_shortest(x for fails, x in found.values() if fails is of) for of in (True, False)]
             many = [max(SHOWN // 2 - n, SHOWN - 1 - len(other)) for n, other in enumerate(reversed(each))]

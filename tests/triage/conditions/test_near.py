@@ -71,7 +71,8 @@ def test_that_a_number_passes_is_not_told_by_the_rank_that_it_has_not() -> None:
 def test_a_tensor_takes_the_place_of_a_number_that_has_no_default() -> None:
     program = msgspec.structs.replace(call(x=I64([1, 2]), y=0), inputs=(Operand("x", Tensor.of(I64([1, 2]))),))
     program = msgspec.structs.replace(program, params={"y": 3, "alpha": 2, "dim": 0})
-    [made] = near.as_tensor(program, {"alpha": 1, "dim": NO_DEFAULT})
+    fraction, made = near.as_tensor(program, {"alpha": 1, "dim": NO_DEFAULT})
+    assert isinstance(fraction, Instance) and isinstance(made, Instance) and fraction.params["y"] == 2.0
     assert made.params == {"alpha": 2, "dim": 0} and made.inputs[1] == Operand("y", Tensor.of(I64([3, 3])))
     alone = msgspec.structs.replace(program, params={"y": 3})
     found = borne(alone, lambda x: len(x.inputs) < 2, Decided())

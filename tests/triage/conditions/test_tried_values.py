@@ -66,3 +66,12 @@ def test_what_is_shown_was_said_and_is_short_enough_to_be_stored(pairs: list[tup
     said = {(f"bias={x!r}", fails) for x, fails in pairs}
     assert len(found) <= SHOWN and found[:1] in ((), (("bias=0.8", True),)) and set(found[1:]) <= said
     assert msgspec.json.decode(msgspec.json.encode(found), type=tuple[tuple[str, bool], ...]) == found
+
+
+def test_a_dtype_that_is_wrong_in_another_respect_is_not_right() -> None:
+    """TVM's `any` of uint8 has the right dtype, and is a maximum: right of 1 alone."""
+    own, held = call(np.ones(2, np.int8)), [call(np.full(2, x, np.uint8)) for x in (1, 2)]
+    right = [Labelled(held[0], fails=False), Labelled(call(np.ones(2, np.bool_)), fails=False)]
+    told = ["int8 inputs"]
+    assert tried(own, told, right) == (("int8", True), ("bool", False), ("uint8", False))
+    assert tried(own, told, right, held[1:]) == (("int8", True), ("bool", False))
