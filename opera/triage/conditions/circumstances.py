@@ -18,6 +18,7 @@ from functools import partial
 from typing import NamedTuple, Protocol, cast
 
 from opera.libraries.bounds import Bounds
+from opera.oracle import randomness
 from opera.programs.program import Instance, Program
 from opera.programs.values import Value
 from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
@@ -163,6 +164,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
         ask.go_on,
         ask.corpus,
         loud=loud,
+        form=shown.verdict == INCONSISTENT and shown.symptom in randomness.FORMS,
     )
 
 
@@ -186,7 +188,7 @@ def borne_out(
     label: Label, program: Program, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
     outputs: Outputs = lambda _: None, moot: Callable[[Program], bool | None] = lambda _: False,
     otherwise: Callable[[Program], bool] = lambda _: False, channels: Mapping[str, int] | None = None,
-    go_on: Callable[[], None] = lambda: None, corpus: Sequence[Instance] = (), *, loud: bool = False,
+    go_on: Callable[[], None] = lambda: None, corpus: Sequence[Instance] = (), *, loud: bool = False, form: bool = False,
 ) -> Borne:  # fmt: skip
     """Return what near programs leave of what decides, and what else must be so.
 
@@ -204,10 +206,12 @@ def borne_out(
         corpus: Programs that call the operator and were made for another purpose; they put what is told to the test, too.
         loud: Whether the failure shows itself whatever is computed: programs that pass with a short axis are not explained
             where nothing else is told.
+        form: Whether a dtype or a shape is wrong: what has the right one, and is wrong with other numbers, does not pass.
     """
     ordinary: list[tuple[Program, bool | None]] = []
     wrong: list[Program] = []  # in another respect
     made = Learner(cast(Instance, program), defaults, decided, outputs, moot, loud, channels)
+    made.wrong = wrong if form else []
 
     def noted(programs: Sequence[Program]) -> list[bool | None]:
         shown = label(programs)

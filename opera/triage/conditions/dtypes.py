@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
@@ -22,6 +23,7 @@ COMMON = 4
 """So many of these are asked about first: where the program fails alike in all that say anything, no more are."""
 FLOATS, UNSIGNED, INTEGERS = (frozenset(x for x in CONTAINERS if re.match(y, x)) for y in ("b?float", "uint", "u?int"))
 INTEGER, FLOATING = "integer inputs", "floating-point inputs"
+NUMERIC = "numeric inputs"
 NARROW, OTHERS = "integer inputs narrower than 64 bits", "numeric inputs other than "
 OTHER_FLOATS, NO_FLOAT32 = f"{FLOATING} other than float32", "non-float32 inputs"
 KINDS: Mapping[str, frozenset[str]] = {
@@ -31,6 +33,7 @@ KINDS: Mapping[str, frozenset[str]] = {
     OTHER_FLOATS: FLOATS - {"float32"},
     FLOATING: FLOATS,
     NO_FLOAT32: (FLOATS | INTEGERS) - {"float32"},
+    NUMERIC: FLOATS | INTEGERS,
 }
 """How dtypes are told together, the fewest first."""
 
@@ -42,10 +45,12 @@ def told(failing: Collection[str], passing: Collection[str]) -> str:
     where nearly all were asked about, by those that pass, if these are fewer.
     """
     bad, good = frozenset(failing), frozenset(passing) - frozenset(failing)
+    if good == {"bool"} and bad & FLOATS and bad & INTEGERS and bad <= KINDS[NUMERIC]:
+        return NUMERIC
     mixed = "float32" in bad and not bad <= FLOATS
     for says, kind in KINDS.items() if len(bad) > 1 and not mixed else ():
         plain = "float32" in bad if says == FLOATING else "float32" in good or says not in (OTHER_FLOATS, NO_FLOAT32)
-        plain = plain and (says != NARROW or "int64" in good)
+        plain = plain and (says != NARROW or "int64" in good) and says != NUMERIC
         if bad <= kind and not good & kind and plain:
             return says
     if 1 <= len(good - {"bool"}) < len(bad) - 1 and len(bad & {*ASKED}) + len(good & {*ASKED}) >= len(ASKED) - 1:
@@ -89,12 +94,28 @@ def promoted(program: Program) -> str:
 
 
 def ordinary(program: Program) -> Program | None:
-    """Return a program with 1, 2, 3, ... in all tensors of the first one's dtype that do not state sizes beside it."""
+    """Return a program with 1, 2, 3, ... in all tensors of the first one's dtype that do not state sizes beside it; one
+    number is a 2, for 1 is what it is squared, and true."""
     first = next(iter(smaller.leaves(program)), None)
 
     def change(leaf: Leaf) -> Leaf:
         data = first is not None and leaf.dtype == first.dtype and (leaf is first or not smaller.states(leaf))
-        return simpler.counted(leaf) if data else leaf
+        return simpler.counted(leaf, first=2 if leaf is first and math.prod(leaf.shape) == 1 else 1) if data else leaf
+
+    return smaller.applied(lambda x: smaller.mapped(x, change), program)
+
+
+def as_bool(program: Program) -> Program | None:
+    """Return a program of truth values in place of numbers of the first tensor's dtype, True and False in turn; None where some
+    of them may be sizes or indices."""
+    found = smaller.leaves(program)
+    first = found[0] if found and found[0].dtype in FLOATS | INTEGERS else None
+    if first is None or any(x.dtype == first.dtype and smaller.states(x) for x in found[1:]):
+        return None
+
+    def change(leaf: Leaf) -> Leaf:
+        truth = np.arange(math.prod(leaf.shape)).reshape(leaf.shape) % 2 == 0
+        return Tensor.of(truth) if leaf.dtype == first.dtype else leaf
 
     return smaller.applied(lambda x: smaller.mapped(x, change), program)
 

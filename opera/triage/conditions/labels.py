@@ -106,8 +106,11 @@ def _of_other_dtypes(ask: Label, program: Program, done: set[str]) -> None:
     said = dict[str, bool]()
     for made in dtypes.others(base):
         for names in (dtypes.ASKED[: dtypes.COMMON], tuple(made)):
-            if said and all(said.values()):
-                return  # in common dtypes it fails alike: it is none that decides
+            if said and all(said.values()):  # in common dtypes it fails alike: it is none of numbers that decides
+                truth = dtypes.as_bool(program)
+                ask([x for x in (truth,) if x is not None and x.id not in done])
+                done.update(x.id for x in (truth,) if x is not None)
+                return
             new = {x: made[x] for x in names if x in made and x not in said and made[x].id not in done}
             done.update(x.id for x in new.values())
             labels = zip(new, ask([*new.values()]), strict=True)

@@ -88,6 +88,7 @@ class Learner:
     Attributes:
         program, defaults, decided: What is told of, and what decided before near programs were asked.
         plain: Ordinary programs, and whether they fail alike; None: in other words.
+        wrong: Programs that have a wrong number where the program's dtype or shape is wrong.
         edges: From which number on the program fails, where that is known (opera.triage.conditions.edges).
         outputs, moot, loud, channels: As `borne_out` has them.
     """
@@ -106,6 +107,7 @@ class Learner:
         self.outputs, self.moot, self.loud, self.channels = outputs, moot, loud, channels
         self.plain: list[tuple[Program, bool | None]] = []
         self.edges: list[Feature] = []
+        self.wrong: list[Program] = []
         self._outputs: dict[str, list[Value] | None] = {}
         self._asks = 0
         self._moot: dict[str, bool | None] = {}
@@ -426,8 +428,10 @@ class Learner:
 
     def apart(self, known: Sequence[Labelled]) -> list[Labelled]:
         """Return the labelled programs without those that fail of something else: as they do without what decides, while most
-        others pass then.
+        others pass then; and without those that pass with their numbers alone: of others they are wrong in another respect.
         """
+        wrong = set(map(_form, self.wrong))
+        known = [x for x in known if x.fails or not wrong or _form(x.program) not in wrong]
         fails = {x.program.id: x.fails for x in known}
         asked = [(says, of, name) for name, (of, says) in self._lack.items() if name in fails and fails.get(of)]
         passed = Counter(says for says, _, name in asked if not fails[name])
@@ -451,6 +455,12 @@ class Learner:
     def hides(self, program: Program) -> bool:
         """Whether a program passes whatever decides: nothing is computed, or the same without what decides."""
         return self._hides(program, parameters=True)
+
+
+def _form(program: Program) -> tuple[str, str, tuple[tuple[str, bool, bool], ...]]:
+    """Return what of a program is the same whatever its numbers and lengths are, but for no elements and no axes."""
+    params = repr(sorted(program.params.items())) if isinstance(program, Instance) else ""
+    return program.operator, params, tuple((x.dtype, x.shape == (), 0 in x.shape) for x in smaller.leaves(program))
 
 
 def _is_bare(program: Program) -> bool:

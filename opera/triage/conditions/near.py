@@ -166,9 +166,7 @@ def _ordinary(program: Program) -> Iterator[Program | None]:
 
 
 def _dtypes(program: Program) -> Iterator[Program | None]:
-    """Yield programs with tensors of another dtype, if their numbers are the same in it; of nothing but 0 and 1 with 2, 3, ...
-    as well, for these pass where others would not."""
-    plain = all(isinstance(x, Tensor) and np.isin(simpler.numbers(x), (0, 1)).all() for x in smaller.leaves(program))
+    """Yield programs with tensors of another dtype, if their numbers are the same in it."""
     for dtype in dict.fromkeys(x.dtype for x in smaller.leaves(program) if x.dtype in dtypes.ASKED):
         for other in dtypes.ASKED:
             made = (
@@ -178,7 +176,6 @@ def _dtypes(program: Program) -> Iterator[Program | None]:
             )
             if made is not None and dtypes.about_equal(made, program):
                 yield made
-                yield smaller.mapped(made, partial(simpler.counted, first=2)) if plain else None
 
 
 def _with_numbers(leaf: Leaf, numbers: np.ndarray[Any, Any]) -> Leaf:

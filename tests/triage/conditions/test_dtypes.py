@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bearing import borne
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -159,7 +160,26 @@ def test_where_all_common_dtypes_fail_alike_no_others_are_asked_about():
 
     program = call(F32([1, 2]))
     _of_other_dtypes(label, program, {program.id})
-    assert {*map(dtype, asked)} == {*dtypes.ASKED[: dtypes.COMMON]} - {"float32"}
+    assert [*map(dtype, asked)][-1] == "bool"  # which is no number
+    assert {*map(dtype, asked)} == {"bool", *dtypes.ASKED[: dtypes.COMMON]} - {"float32"}
+
+
+def test_that_inputs_are_numbers_is_told_where_truth_values_pass():
+    """TVM's `any` is a maximum: of truth values alone that is the same; of uint8 it has the dtype by chance, and is wrong."""
+    program = call(np.int32([[1]]))
+    wrong = list[Program]()
+
+    def fails(x: Instance) -> bool | None:
+        if dtype(x) != "uint8":
+            return dtype(x) != "bool"
+        if smaller.leaves(x)[0].array().max() <= 1:  # type: ignore[union-attr]
+            return False
+        wrong.append(x)
+        return None
+
+    for form, told in ((True, "numeric inputs"), (False, "numeric inputs other than uint8")):
+        found = borne(program, fails, form=form, otherwise=lambda x: x in wrong)
+        assert (found.decided.besides, found.circumstances) == ((), (told,))
 
 
 def test_to_what_inputs_are_promoted_tells_their_dtypes_as_well():
