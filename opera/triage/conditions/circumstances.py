@@ -102,6 +102,9 @@ class Asking(deciding.Look, Protocol):
     def label(self, programs: Sequence[Program]) -> list[bool | None]:
         """Return of each whether it fails alike, None where it neither does so nor passes. Raises Spent."""
 
+    def runs_wrongly(self, program: Program) -> bool:
+        """Whether a program that was asked about runs, with wrong outputs, where it is told of what returns none."""
+
     def otherwise(self, program: Program) -> bool:
         """Whether a program that was asked about fails in other words, or in another respect, in the same stage."""
 
@@ -119,7 +122,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
     """Return what near programs leave of what decides, and what else must be so.
 
     What is drawn, or varies, passes where it does so in several processes, and by the law that is declared of it. That a
-    program passes which does not ask for the wrong output tells nothing.
+    program passes which does not ask for the wrong output tells nothing. What runs, though wrongly, does not crash.
     """
     try:
         chance = deciding.by_chance(ask, program)
@@ -135,6 +138,9 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
             found = [
                 fails or (False if of and deciding.right(ask, x, now, chance) else None) for x, now, fails, of in drawn
             ]
+        found = [
+            False if fails is None and ask.runs_wrongly(x) else fails for x, fails in zip(programs, found, strict=True)
+        ]
         return [None if fails is False and not tells(x) else fails for x, fails in zip(programs, found, strict=True)]
 
     def tells(x: Program) -> bool:
@@ -163,6 +169,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
         channels,
         ask.go_on,
         ask.corpus,
+        lambda x: not ask.runs_wrongly(x),
         loud=loud,
         form=shown.verdict == INCONSISTENT and shown.symptom in randomness.FORMS,
     )
@@ -188,7 +195,8 @@ def borne_out(
     label: Label, program: Program, defaults: Defaults, decided: Decided, seen: Iterable[Labelled] = (),
     outputs: Outputs = lambda _: None, moot: Callable[[Program], bool | None] = lambda _: False,
     otherwise: Callable[[Program], bool] = lambda _: False, channels: Mapping[str, int] | None = None,
-    go_on: Callable[[], None] = lambda: None, corpus: Sequence[Instance] = (), *, loud: bool = False, form: bool = False,
+    go_on: Callable[[], None] = lambda: None, corpus: Sequence[Instance] = (),
+    passes: Callable[[Program], bool] = lambda _: True, *, loud: bool = False, form: bool = False,
 ) -> Borne:  # fmt: skip
     """Return what near programs leave of what decides, and what else must be so.
 
@@ -204,6 +212,7 @@ def borne_out(
         channels: Inputs that are documented to have an axis of channels, and which.
         go_on: Takes more time, for programs of which several things differ.
         corpus: Programs that call the operator and were made for another purpose; they put what is told to the test, too.
+        passes: Whether a program that does not fail so is right.
         loud: Whether the failure shows itself whatever is computed: programs that pass with a short axis are not explained
             where nothing else is told.
         form: Whether a dtype or a shape is wrong: what has the right one, and is wrong with other numbers, does not pass.
@@ -211,7 +220,7 @@ def borne_out(
     ordinary: list[tuple[Program, bool | None]] = []
     wrong: list[Program] = []  # in another respect
     made = Learner(cast(Instance, program), defaults, decided, outputs, moot, loud, channels)
-    made.wrong = wrong if form else []
+    made.wrong, made.passes = wrong if form else [], passes
 
     def noted(programs: Sequence[Program]) -> list[bool | None]:
         shown = label(programs)
@@ -349,12 +358,11 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried, w
     ordinary = usual.fails(
         [(made.program, True), *((x.program, x.fails) for x in known)], made.defaults, made.computes, loud=made.loud
     )
-    beside = _passing_one(made, known, told)
+    right = [x for x in known if not x.fails and made.passes(x.program)]
+    beside = _passing_one(made, right, told)
     values = tried_values(made.program, (*left.parameters, *left.besides, *more), known, wrong)
     named = tuple((x.says, x.words) for x in told.all if x.words)
-    return Borne(
-        left, more, failing, len(known) - failing, told.exact, told.despite, tried, ordinary, beside, values, named
-    )
+    return Borne(left, more, failing, len(right), told.exact, told.despite, tried, ordinary, beside, values, named)
 
 
 def _tells_given(says: str, found: str) -> bool:
@@ -403,12 +411,12 @@ def _length(program: Program) -> int:
     return sum(len(deciding.said(x)) for call in program.instances() for x in call.params.values())
 
 
-def _passing_one(made: Learner, known: Sequence[Labelled], told: Told) -> Program | None:
+def _passing_one(made: Learner, right: Sequence[Labelled], told: Told) -> Program | None:
     """Return the program that passes, lacks something of what is told if anything is, and differs in the least; of several the
     smallest.
     """
     own: Program = made.program
-    alike = (x.program for x in known if not x.fails and not (told.all and told.holds(x.program)))
+    alike = (x.program for x in right if not (told.all and told.holds(x.program)))
     first = alone(own)  # of what fails with its first output alone, too, that is asked for
     outputs = {own.outputs, *([first.outputs] if first is not None else [])}
     same = (x for x in alike if x.outputs in outputs and x.operators == own.operators)

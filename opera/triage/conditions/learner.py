@@ -88,6 +88,7 @@ class Learner:
     Attributes:
         program, defaults, decided: What is told of, and what decided before near programs were asked.
         plain: Ordinary programs, and whether they fail alike; None: in other words.
+        passes: As `borne_out` has it.
         wrong: Programs that have a wrong number where the program's dtype or shape is wrong.
         edges: From which number on the program fails, where that is known (opera.triage.conditions.edges).
         outputs, moot, loud, channels: As `borne_out` has them.
@@ -108,6 +109,7 @@ class Learner:
         self.plain: list[tuple[Program, bool | None]] = []
         self.edges: list[Feature] = []
         self.wrong: list[Program] = []
+        self.passes: Callable[[Program], bool] = lambda _: True
         self._outputs: dict[str, list[Value] | None] = {}
         self._asks = 0
         self._moot: dict[str, bool | None] = {}

@@ -148,9 +148,11 @@ def _parameter(
         for x in naming(name, known):
             if all(map(x.holds, (program, *failing))) and not any(map(x.holds, passing)):
                 return x
-    for words, holds in _told(name, default, values, good):
-        if all(map(holds, values)) and not any(map(holds, good)) and not holds(default):
-            return Feature(words, lambda x, holds=holds: holds(value_of(x, name, known)))  # type: ignore[misc]
+    alike = not smaller.is_axes(name) and all(map(_number, map(_of_each, (*values, *good))))
+    read = _of_each if alike else _as_it_is  # `strides > 1` of strides=[3] and [2]
+    for words, holds in _told(name, read(default), [*map(read, values)], [*map(read, good)]):
+        if all(map(holds, map(read, values))) and not any(map(holds, map(read, good))) and not holds(read(default)):
+            return Feature(words, lambda x, holds=holds: holds(read(value_of(x, name, known))))  # type: ignore[misc]
     stated = default is not None and default != NO_DEFAULT
     if simpler.is_type(name) and (right := [x for x in alone if x not in (None, NO_DEFAULT)]):
         if len(values) > len(right):  # of a dozen dtypes
@@ -165,6 +167,16 @@ def _parameter(
         )
     words = f"{name} other than {deciding.said(default)}" if stated else f"{name} given"
     return Feature(words, lambda x: not smaller.same(value_of(x, name, known), default))
+
+
+def _of_each(value: Value) -> Value:
+    """Return the number that a list holds for each of its entries, which are one at least; else what it is."""
+    listed = isinstance(value, list | tuple) and len(value) > 0 and all(_number(x) and x == value[0] for x in value)
+    return value[0] if listed else value
+
+
+def _as_it_is(value: Value) -> Value:
+    return value
 
 
 def _given_other(program: Program, name: str, than: Sequence[Value]) -> bool:

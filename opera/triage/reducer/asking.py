@@ -249,6 +249,12 @@ class Asker:
         """Whether the target is off by so little that programs as wrong as it may pass."""
         return self.target is not None and rounded(self.target) != ""
 
+    def runs_wrongly(self, program: Program) -> bool:
+        """Whether a program that was asked about runs, with wrong outputs, where the target ends before it returns any."""
+        shown = self.outcomes.get(program.id)
+        stops = self.target is not None and self.target.verdict in STOPS
+        return stops and shown is not None and shown.verdict == INCONSISTENT and bool(self.within([program]))
+
     def otherwise(self, program: Program) -> bool:
         """Whether a program that was asked about fails in the same stage, in other words or in another respect."""
         target, shown = self.target, self.outcomes.get(program.id)

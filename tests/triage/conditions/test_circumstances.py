@@ -40,6 +40,11 @@ def first_axis(x: Instance) -> bool | None:
     return axis % rank == 0 if rank and -rank <= axis < rank else None
 
 
+def strided(x: Instance) -> bool | None:
+    found = x.params.get("strides", [1])
+    return found[0] > 1 if isinstance(found, list | tuple) and len(found) == 1 else None
+
+
 BOUNDS = {"min": None, "max": None}
 ONE = {"multiplier": 1}
 ZERO = {"axes": [0]}
@@ -48,6 +53,7 @@ KEPT = [
     (call(np.ones((1, 2), F32), multiplier=6), lambda x: number(x) > 1, ("multiplier=6",), ONE, ["multiplier > 1"]),
     (call(np.ones(2, F32), axes=[2]), lambda x: "axes" in x.params, ("axes=[2]",), {"axes": None}, ["axes given"]),
     (call(np.ones(2, F32), axes=[2]), lambda x: number(x, "axes", [0]) != [0], ("axes=[2]",), ZERO, ["axes other than [0]"]),
+    (call(np.ones(2, F32), strides=[3]), strided, ("strides=[3]",), {"strides": [1]}, ["strides > 1"]),
     (call(np.ones(2, F32), size=6), lambda x: number(x, "size") == 6, ("size=6",), {"size": 1}, ["size=6"]),
     (call(np.ones(2, F32), mode="a"), lambda x: number(x, "mode") == "a", ("mode='a'",), {"mode": "b"}, ["mode='a'"]),
     (

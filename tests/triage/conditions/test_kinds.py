@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -11,7 +12,8 @@ from bearing import F32, borne, listed
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Named, Tensor, Value
-from opera.triage.conditions import dtypes
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, Outcome
+from opera.triage.conditions import circumstances, dtypes
 from opera.triage.conditions.deciding import SEVERAL, Decided
 from opera.triage.conditions.kinds import PROMOTED, features
 from opera.triage.shrink import simpler, smaller
@@ -101,3 +103,26 @@ def test_that_several_axes_are_listed_is_told_where_one_passes() -> None:
 
     found = borne(program, fails, Decided(("dim=[0, -1]",)), {"dim": None})
     assert (*found.decided.parameters, *found.circumstances) == ("several axes in dim",) and found.exact
+
+
+def test_what_runs_though_wrongly_does_not_crash() -> None:
+    """OpenVINO's instance_norm of float64 takes the wrong statistics: it loads, where those of float32 beside it do not."""
+    program = listed(np.float64([[1, 2]]), F32([1]))
+
+    def shown(x: Program) -> Outcome:
+        found = kinds(x)
+        equal = Outcome(PASS) if found[:1] == ["float32"] else Outcome(INCONSISTENT, "infer", "value")
+        return Outcome(CRASH, "load") if len(set(found)) == 2 else equal
+
+    def wrongly(x: Program) -> bool:
+        return shown(x).verdict == INCONSISTENT
+
+    ask: Any = SimpleNamespace(
+        look=lambda programs: [*map(shown, programs)], runs_wrongly=wrongly, otherwise=lambda _: False,
+        label=lambda programs: [None if wrongly(x) else shown(x).verdict == CRASH for x in programs],
+        seen=lambda: [], reference=lambda _: None, go_on=lambda: None, corpus=(), bounds={},
+    )  # fmt: skip
+    told = Decided((), ("floating-point inputs other than float32",))
+    found = circumstances.of(ask, program, {"Any": {}}, told)
+    assert (*found.decided.besides, *found.circumstances) == ("x1 of another dtype than x0",) and found.exact
+    assert found.passing_one is not None and not wrongly(found.passing_one)

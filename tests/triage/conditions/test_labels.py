@@ -57,6 +57,9 @@ class Asking:
     def go_on(self) -> None:
         pass
 
+    def runs_wrongly(self, program: Program) -> bool:
+        return False
+
     def otherwise(self, program: Program) -> bool:
         return False
 
