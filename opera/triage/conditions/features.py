@@ -57,6 +57,7 @@ def features(
     yield from named_axis(call, known, empty=True) if call is not None else ()
     yield from of_length_0(program)
     yield from _given(call, known, passing) if call is not None else ()
+    yield from _unnamed(call) if call is not None else ()
     names = [x for x in unstated(call, known) if x in known or x in call.params] if call is not None else []
     for several in (1, 2):
         for group in itertools.combinations(names, several):
@@ -125,6 +126,16 @@ def _given(call: Instance, known: Mapping[str, Value], passing: Sequence[Program
         lacking = any(left_out(x, [name]) for x in passing if isinstance(x, Instance))
         if plain in (None, NO_DEFAULT) and lacking and not left_out(call, [name]):
             yield Feature(f"{name}{deciding.IS_GIVEN}", partial(_is_given, name=name))
+
+
+def _unnamed(call: Instance) -> Iterator[Feature]:
+    """Yield the inputs that an empty name leaves out, as ONNX has it where others follow: an importer may make a node of it."""
+    for name in [x.name for x in call.inputs if x.value is None and call.outputs]:
+        yield Feature(f"{name} left out by an empty name", partial(_is_unnamed, name=name))
+
+
+def _is_unnamed(program: Program, name: str) -> bool:
+    return any(x.name == name and x.value is None for x in program.inputs)
 
 
 def _is_given(program: Program, name: str) -> bool:

@@ -10,12 +10,13 @@ import msgspec
 import numpy as np
 from bearing import F32, borne, listed
 
-from opera.programs.program import Instance, Program
+from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import NO_DEFAULT, Named, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, Outcome
 from opera.triage.conditions import circumstances, dtypes
 from opera.triage.conditions.deciding import SEVERAL, Decided
 from opera.triage.conditions.kinds import PROMOTED, features
+from opera.triage.conditions.labels import Labelled
 from opera.triage.shrink import simpler, smaller
 
 
@@ -126,3 +127,12 @@ def test_what_runs_though_wrongly_does_not_crash() -> None:
     found = circumstances.of(ask, program, {"Any": {}}, told)
     assert (*found.decided.besides, *found.circumstances) == ("x1 of another dtype than x0",) and found.exact
     assert found.passing_one is not None and not wrongly(found.passing_one)
+
+
+def test_an_input_that_an_empty_name_leaves_out_is_told_where_it_passes_without() -> None:
+    """OpenVINO makes a node of the zero point of ConvInteger that is not given."""
+    without = listed(F32([1]), F32([2]))
+    program = msgspec.structs.replace(without, inputs=(*without.inputs, Operand("zero", None)))
+    known = [Labelled(without, fails=False)]
+    found = borne(program, lambda x: any(y.name == "zero" and y.value is None for y in x.inputs), loud=True, seen=known)
+    assert found.circumstances == ("zero left out by an empty name",) and found.exact
