@@ -140,6 +140,7 @@ def test_the_simplest_of_those_that_fail_stands_for_all() -> None:
         assert incidental(Answers(NO_TYPE, shown), kept).others == others and kept[-1].operator == last
 
 
+@pytest.mark.full  # two dozen models go to TFLite, most of a minute; what follows from answers is tested above
 def test_tvm_has_no_float64_of_tflite_whatever_the_layer_is() -> None:
     """The place is where it stops, before it looks at any operator: a converter that is never entered is none."""
     pytest.importorskip("keras")
