@@ -209,9 +209,9 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     _pairs(console, *((f"on {name}", verdict) for name, verdict in told.elsewhere.items()))
     if told.blame is not None:
         console.print(f"\n[bold]Blame: {escape(told.blame.verdict)}[/bold]: {escape(clean(told.blame.because))}")
-        _pairs(
-            console, *((f"  {y.way}", f"{y.shows}{f' ({y.remark})' if y.remark else ''}") for y in told.blame.evidence)
-        )
+        first, *others = [f"{y.shows}{f' ({y.remark})' if y.remark else ''}" for y in told.blame.evidence] or [""]
+        came = [first, *("the same" if x == first else x for x in others)]
+        _pairs(console, *((f"  {y.way}", x) for y, x in zip(told.blame.evidence, came, strict=False)))
     console.print()
     _pairs(
         console,
@@ -371,7 +371,8 @@ def _measured(console: Console, x: Verdict, versions: Mapping[str, str]) -> None
 
 def _pairs(console: Console, *pairs: tuple[str, str]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="dim", no_wrap=True)
+    half = console.width // 2  # what is told of long keys has as much room as they
+    table.add_column(style="dim", no_wrap=all(len(key) <= half for key, _ in pairs), max_width=half)
     table.add_column(overflow="fold")
     for key, value in pairs:
         if value:
