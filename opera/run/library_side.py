@@ -223,7 +223,8 @@ def opened(payload: OpenRequest) -> Opened:
         program, values = library.opened(directory / made.file, {name: given[name] for name in made.feeds})
     except (InvalidTest, KeyError) as error:
         return Opened(why=str(error))
-    return Opened(program.form(), {name: encode(x) for name, x in values.items()})
+    whole = program.instance(program.calls[0], values) if len(program.calls) == 1 else program
+    return Opened(whole.form(), {name: encode(x) for name, x in values.items()})
 
 
 def _bounds(library: libraries.Library, programs: list[Program]) -> dict[str, dict[str, Bound]]:

@@ -172,6 +172,9 @@ def _hold(graph: Any) -> None:
                 value = tensor_proto(from_tensor_proto(tensors.pop(name)))
                 made.append(onnx.helper.make_node("Constant", [], [name], value=value))
         made.append(onnx.NodeProto.FromString(node.SerializeToString()))
+    for name in (x.name for x in graph.output if x.name in tensors):  # what an exporter folded is returned as it is
+        value = tensor_proto(from_tensor_proto(tensors.pop(name)))
+        made.append(onnx.helper.make_node("Constant", [], [name], value=value))
     inputs = [x for x in graph.input if x.name not in {item.name for item in graph.initializer}]
     inputs = [onnx.ValueInfoProto.FromString(x.SerializeToString()) for x in inputs]
     for field in ("node", "initializer", "value_info", "input"):

@@ -134,6 +134,8 @@ def nodes(ask: Asker, program: Program, known: Mapping[str, Value]) -> Program |
     """
     if not isinstance(program, Graph):
         return program if _fails(ask, [program]) == [True] else None
+    if not any(x.inputs for x in program.calls):  # all of it was folded by the exporter
+        return _first(ask, [run(program, [x], known) for x in program.calls])
     if ask.target is not None and "drawn" in ask.target.details:  # of a model of several nodes no law is known
         alone = sorted(program.calls, key=lambda x: not x.inputs)
         if found := _first(ask, [run(program, with_constants(program, [x]), known) for x in alone]):

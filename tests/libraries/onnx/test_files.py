@@ -76,6 +76,13 @@ def test_a_file_is_a_program_of_short_names_that_computes_the_same(tmp_path: Pat
     assert expected(parse(program.canonical()), tmp_path / "t") == [wanted]  # type: ignore[arg-type]
 
 
+def test_a_constant_that_is_an_output_is_made_by_a_node(tmp_path: Path) -> None:
+    """PyTorch's exporter folds `linspace` of no steps: its file has no node, and the program returns a constant."""
+    program, known = files.opened(saved(tmp_path, [], [held("full", np.ones(0))], "full"), {"layer/x:0": X})
+    assert [x.operator for x in program.calls] == ["Constant"] and program.outputs == ("full",)
+    assert known["full"] == Tensor.of(np.ones(0, "f4"))
+
+
 def test_what_an_exporter_remarks_on_nodes_of_a_body_is_left_out(tmp_path: Path) -> None:
     def size() -> int:
         program, _ = files.opened(saved(tmp_path, nodes, initializers, "layer/y:0"), {"layer/x:0": X})

@@ -28,6 +28,7 @@ from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.shrink import smaller
 
 ONE = Tensor.of(np.ones(1, "f4"))
+BARE = Tensor.of(np.ones(0, "f4"))
 FAILED = Outcome(CRASH, "compile", "InternalError", "cannot emit this operator directly", conversion_function="it")
 
 
@@ -127,6 +128,15 @@ def test_a_file_that_does_not_fail_so_as_a_program_has_no_plain_form() -> None:
     assert cut.nodes(compiler, graph, known) is None  # type: ignore[arg-type]
 
 
+def test_of_a_file_of_constants_alone_the_one_that_fails_is_found() -> None:
+    graph = Graph("onnx", (), (call("Constant", "a"), call("Constant", "b")), ("a", "b"))
+    graph = msgspec.structs.replace(
+        graph, calls=(graph.calls[0], msgspec.structs.replace(graph.calls[1], params={"value": BARE}))
+    )
+    made = found(lambda x: isinstance(x, Instance) and x.params == {"value": BARE}, graph, {"a": ONE, "b": BARE})
+    assert isinstance(made, Instance) and made.operator == "Constant"
+
+
 def test_of_wrong_draws_the_node_is_found_though_no_law_is_known_of_the_whole() -> None:
     graph, known = chain(["A", "Draw", "B"])
     drawn = Outcome(INCONSISTENT, "infer", "value", "drawn too often", details={"drawn": "shares"})
@@ -208,3 +218,19 @@ def test_what_fails_by_an_exported_file_is_shown_by_its_node(workspace: Workspac
     told = draft(workspace, after.id)
     assert told.framework == "ONNX" and told.library == "PyTorch" and "[ONNX] " in told.title
     assert "import torch" not in told.script and not told.exit_codes
+
+
+@pytest.mark.full
+def test_what_an_exporter_folds_is_shown_by_the_constant_that_is_left(workspace: Workspace) -> None:
+    """OpenVINO reads a tensor of no elements that a file holds as a number; what PyTorch called was not exported at all."""
+    for name in ("torch", "onnxscript", "openvino"):
+        pytest.importorskip(name)
+    called = {"call": {"args": ["start", "end", "steps"], "kwargs": []}, "kind": "function"}
+    start = (Operand("start", Tensor.of(np.array(1, "f4"))),)
+    empty = Instance("torch", "torch.linspace", {"end": 1, "steps": 0}, start, (), called)
+    workspace.add_captured([Captured(empty, Provenance("suite", "file", "test"))])
+    stage.run(workspace, stage.Options(compilers=("openvino",), workers=1, limits=Limits(60.0)), Silent())
+    [before] = [x for x in findings(workspace) if x.variants == ("onnx",)]
+    reducing.reduce_all(workspace, [before.id], 20.0, 120.0, lambda _: None, workers=1)
+    [after] = [x for x in findings(workspace) if x.id == before.id]
+    assert "Constant" in after.sentence and "(from torch.linspace)" in after.sentence
