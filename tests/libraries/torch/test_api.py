@@ -87,3 +87,14 @@ def test_what_is_denied_says_why() -> None:
     assert torch_api.denied("torch.nn.functional.conv2d") is None
     names = [torch_api.public_name(f) for f in (torch.Tensor.size, torch.Tensor.backward)]
     assert names == ["torch.Tensor.size", "torch.Tensor.backward"]
+
+
+def test_formals_that_are_stated_are_names_that_torch_takes() -> None:
+    """What torch.overrides says of some is taken by none: `logsumexp(input, names)` was told where its axes are meant."""
+    unlike = []
+    for name, stated in torch_api.instrumentation().formals.items():
+        schemas = torch._C._jit_get_schemas_for_operator(f"aten::{name.rpartition('.')[2]}")
+        taken = {x.name for schema in schemas for x in schema.arguments} | {"input"}  # which is `self`
+        unlike += [f"{name}: {x}" for x in stated if schemas and x.lstrip("*") not in taken]
+    assert unlike == []
+    assert torch_api.formals("torch.Tensor.logsumexp") == ["input", "dim", "keepdim"]

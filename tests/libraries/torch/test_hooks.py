@@ -214,7 +214,7 @@ def test_calls_are_recorded_as_they_were_written(scripts: dict[str, Path]) -> No
     assert cat.context["call"] == {"args": ["tensors"], "kwargs": ["dim"]}
     out = {x.name: x.value for x in run.one("torch.add").inputs}["out"]
     assert isinstance(out, Tensor) and out.array().tolist() == [[9, 9], [9, 9]]
-    assert run.one("torch.Tensor.permute").params == {"dim": (1, 0)}
+    assert run.one("torch.Tensor.permute").params == {"dims": (1, 0)}
     assert run.one("torch.Tensor.__getitem__").params == {"key": (Named("builtins", "Ellipsis"), Named("slice", "1::"))}
     assert run.one("torch.Tensor.T").context["kind"] == "property"
     assert run.one("torch.Tensor.sum").params == {"dtype": Named("torch.dtype", "float64")}
