@@ -209,9 +209,9 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     _pairs(console, *((f"on {name}", verdict) for name, verdict in told.elsewhere.items()))
     if told.blame is not None:
         console.print(f"\n[bold]Blame: {escape(told.blame.verdict)}[/bold]: {escape(clean(told.blame.because))}")
-        first, *others = [f"{y.shows}{f' ({y.remark})' if y.remark else ''}" for y in told.blame.evidence] or [""]
-        came = [first, *("the same" if x == first else x for x in others)]
-        _pairs(console, *((f"  {y.way}", x) for y, x in zip(told.blame.evidence, came, strict=False)))
+        came = [f"{y.shows}{f' ({y.remark})' if y.remark else ''}" for y in told.blame.evidence]
+        ways = [f"  {y.way}" for y in told.blame.evidence]
+        _pairs(console, *zip(ways, ("the same" if n and x == came[0] else x for n, x in enumerate(came)), strict=True))
     console.print()
     _pairs(
         console,

@@ -157,6 +157,11 @@ def _loosen(graph: Any) -> None:
                 _loosen(inner)
 
 
+def _constant(name: str, held: Any) -> Any:
+    """Return the node that makes what an initializer holds."""
+    return onnx.helper.make_node("Constant", [], [name], value=tensor_proto(from_tensor_proto(held)))
+
+
 def _hold(graph: Any) -> None:
     """Make initializers by nodes, and leave out what no output hangs on."""
     tensors = {item.name: item for item in graph.initializer}
@@ -169,12 +174,10 @@ def _hold(graph: Any) -> None:
     for node in reversed(kept):
         for name in (*node.input, *nodes.outer_names(node)):
             if name in tensors:
-                value = tensor_proto(from_tensor_proto(tensors.pop(name)))
-                made.append(onnx.helper.make_node("Constant", [], [name], value=value))
+                made.append(_constant(name, tensors.pop(name)))
         made.append(onnx.NodeProto.FromString(node.SerializeToString()))
     for name in (x.name for x in graph.output if x.name in tensors):  # what an exporter folded is returned as it is
-        value = tensor_proto(from_tensor_proto(tensors.pop(name)))
-        made.append(onnx.helper.make_node("Constant", [], [name], value=value))
+        made.append(_constant(name, tensors.pop(name)))
     inputs = [x for x in graph.input if x.name not in {item.name for item in graph.initializer}]
     inputs = [onnx.ValueInfoProto.FromString(x.SerializeToString()) for x in inputs]
     for field in ("node", "initializer", "value_info", "input"):

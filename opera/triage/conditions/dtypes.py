@@ -23,6 +23,8 @@ COMMON = 4
 """So many of these are asked about first: where the program fails alike in all that say anything, no more are."""
 FLOATS, UNSIGNED, INTEGERS = (frozenset(x for x in CONTAINERS if re.match(y, x)) for y in ("b?float", "uint", "u?int"))
 INTEGER, FLOATING = "integer inputs", "floating-point inputs"
+PROMOTED = "inputs promoted to "
+"""How it is told to which dtype inputs are promoted."""
 NUMERIC = "numeric inputs"
 NARROW, OTHERS = "integer inputs narrower than 64 bits", "numeric inputs other than "
 OTHER_FLOATS, NO_FLOAT32 = f"{FLOATING} other than float32", "non-float32 inputs"
@@ -70,6 +72,11 @@ def members(says: str) -> frozenset[str]:
         return (FLOATS | INTEGERS) - set(re.split(r", | and ", says.removeprefix(OTHERS)))
     names = re.split(r", | or ", says.removesuffix(" inputs")) if says.endswith(" inputs") else []
     return KINDS.get(says) or (frozenset(names) if CONTAINERS.keys() >= set(names) else frozenset())
+
+
+def unpromoted(says: str) -> str:
+    """Return how a dtype is told of inputs themselves where it is told that they are promoted to it."""
+    return f"{says.removeprefix(PROMOTED)} inputs" if says.startswith(PROMOTED) else says
 
 
 def name_of(value: Value) -> str:
@@ -152,9 +159,8 @@ def of_other(program: Program, dtype: str, other: str, *, alone: bool = False) -
 
 def named(value: Value) -> list[Value]:
     """Return other dtypes in place of a parameter's value that names one: `torch.float16`, `"float16"`."""
-    if isinstance(value, Named) and value.kind.endswith("dtype"):
-        return [msgspec.structs.replace(value, name=x) for x in ASKED if x != value.name]
-    return [x for x in ASKED if x != value] if isinstance(value, str) and value in CONTAINERS else []
+    others = [x for x in ASKED if x != name_of(value)] if name_of(value) else []
+    return [msgspec.structs.replace(value, name=x) for x in others] if isinstance(value, Named) else [*others]
 
 
 def about_equal(one: Program, other: Program) -> bool:

@@ -9,12 +9,13 @@ from functools import partial
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor
 from opera.triage.conditions import dtypes
+from opera.triage.conditions.dtypes import PROMOTED
 from opera.triage.conditions.near import tensor
 from opera.triage.conditions.stated import Feature
 from opera.triage.shrink import smaller
 
-PROMOTED, NOT_PROMOTED = "inputs promoted to ", "inputs not promoted to float32"
-"""How it is told to which dtype inputs are promoted."""
+NOT_PROMOTED = "inputs not promoted to float32"
+"""How it is told that inputs are promoted to another dtype."""
 
 
 def features(program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:

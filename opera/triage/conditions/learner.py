@@ -19,9 +19,9 @@ from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.alike import same_values
 from opera.triage.conditions import deciding, dtypes, equal, operands, peculiar, refuting, scalars, varied, wider
 from opera.triage.conditions.deciding import Decided
+from opera.triage.conditions.dtypes import PROMOTED
 from opera.triage.conditions.expected import NO_ELEMENTS, of_expected, of_outputs
 from opera.triage.conditions.features import as_left, features
-from opera.triage.conditions.kinds import PROMOTED
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.lengths import OF_LENGTH_0, is_longer, named_axis, of_length_0
 from opera.triage.conditions.representable import inexact

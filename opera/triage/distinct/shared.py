@@ -17,8 +17,7 @@ from opera.oracle.signature import normalise
 from opera.programs.program import Instance
 from opera.programs.verdicts import CRASH, Outcome
 from opera.run import exporters
-from opera.triage.conditions import deciding, dtypes
-from opera.triage.conditions.kinds import PROMOTED
+from opera.triage.conditions import deciding
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import GRAPH_INPUT
 
@@ -34,7 +33,6 @@ OF_PYTHON = (
 """Exceptions that Python code raises itself; what bindings raise may come from any depth of a library."""
 INCIDENTAL = "of whatever operator"
 BEFORE = "before any operator is converted"
-NATIVE = "at one line of native code, of one dtype"
 DRAWN_ONCE = "an exporter draws once"
 EMPTY_LIST = "an empty list"
 """What decides where a parameter is a list without elements, whichever it is called."""
@@ -50,8 +48,6 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     - An exporter that no operator has a converter of its own in writes down what was drawn once: nothing in its file is random,
       whoever runs it.
     - A refusal that contradicts what the compiler declares is of one omission, as the table of its refusals says.
-    - A traceback ends at one line of native code in the same words, where nothing but one dtype is told to decide (a code
-      generator that has no sum of bool).
     - Python code stops before any operator is converted, at one place and in the same words to the letter (`KeyError: 10`, for
       a table of dtypes), where nothing but dtypes is told to decide.
     """
@@ -66,9 +62,6 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     if shown.verdict != CRASH:
         return
     said = _said(shown, program.operators)
-    of = {dtypes.members(f"{says.removeprefix(PROMOTED)} inputs") or dtypes.members(says) for says in told}
-    if len(of) == 1 and all(of) and (native := _native(shown)):
-        yield NATIVE, shown.stage, shown.symptom, native, normalise(cause(shown.message)), *of
     if all(map(deciding.is_dtype, told)) and _is_before(shown):
         yield BEFORE, shown.symptom, shown.location, shown.message
     if told and all(says.endswith(f" {GRAPH_INPUT}") for says in told) and location.telling(said):
@@ -92,15 +85,6 @@ def _converts_none(x: Reduction) -> bool:
     written = bool(exporters.makers(library, compilers.artefact(compiler, library, x.variant)))
     exported = compilers.exporter(compiler, library) or written
     return exported and not location.names_converter(x.outcome.conversion_function)
-
-
-def _native(shown: Outcome) -> str:
-    """Return the line of native code that a traceback ends at, empty where it ends elsewhere.
-
-    A place that a message tells is none: it may be where something was caught.
-    """
-    frames = shown.seen.frames if shown.seen is not None else ()
-    return next((x for x in frames[-1:] if re.search(r"\.(?:c|cc|cpp|cxx|h|hpp):", x)), "")
 
 
 def _is_before(shown: Outcome) -> bool:

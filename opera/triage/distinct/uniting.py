@@ -18,7 +18,7 @@ from opera.programs import values
 from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, UNSTABLE
-from opera.triage.conditions import deciding
+from opera.triage.conditions import deciding, dtypes
 from opera.triage.distinct import kinship, numbers, shared
 from opera.triage.distinct.kinship import Kin
 from opera.triage.failure import NUMBERS
@@ -27,8 +27,9 @@ from opera.triage.reduction import Reduction, is_form_of
 NOTHING = "nothing is computed"
 SEVERAL = 3
 """Things that decide, at least, so that the same ones are the same cause, whether the shape is wrong or the numbers."""
-OF_TYPES = re.compile(r"(?:^|_)d?types?\.\w+:\d+$")
-"""A place in a compiler's sources that is about dtypes and nothing else: `element_type.hpp:256`."""
+OF_TYPES = re.compile(r"(?:^|_)d?types?\.\w+:\d+$|(?:^|/)codegen_\w+\.c\w+:\d+$")
+"""A place in a compiler's sources that is about dtypes and nothing else: `element_type.hpp:256`; or in a code generator, which
+is given expressions of two numbers, whichever converter made them: `codegen_llvm.cc:1614` has no sum of bool."""
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -189,10 +190,16 @@ def _places(x: Reduction) -> Iterator[Hashable]:
     what is said. Nothing where none does, for a place alone may check much: what each converter made, for one.
     """
     place = x.outcome.conversion_function.partition("@")[2]
-    if x.outcome.verdict == CRASH and OF_TYPES.search(place):
-        told = (*x.deciding, *x.besides, *x.circumstances)
+    frames = x.outcome.seen.frames if x.outcome.seen is not None else ()
+    ends = (
+        place,
+        *(re.sub(r":[^:/]*(?=:\d+$)", "", y) for y in frames[-1:]),
+    )  # of native code, too, a frame names a module
+    of_types = next(filter(OF_TYPES.search, ends), "")
+    if x.outcome.verdict == CRASH and of_types:
+        told = [*map(dtypes.unpromoted, (*x.deciding, *x.besides, *x.circumstances))]
         if told and all(map(deciding.is_dtype, told)):
-            yield place, frozenset(told), normalise(cause(x.outcome.message))
+            yield of_types, frozenset(told), normalise(cause(x.outcome.message))
     if x.outcome.verdict == CRASH and place:
         given = (operand.value for operand in x.program().program.inputs)
         shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)

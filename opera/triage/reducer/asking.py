@@ -250,10 +250,12 @@ class Asker:
         return self.target is not None and rounded(self.target) != ""
 
     def runs_wrongly(self, program: Program) -> bool:
-        """Whether a program that was asked about runs, with wrong outputs, where the target ends before it returns any."""
+        """Whether a program that was asked about runs, with outputs that are wrong and not only drawn, where the target ends
+        before it returns any."""
         shown = self.outcomes.get(program.id)
-        stops = self.target is not None and self.target.verdict in STOPS
-        return stops and shown is not None and shown.verdict == INCONSISTENT and bool(self.within([program]))
+        if self.target is None or self.target.verdict not in STOPS or shown is None or shown.verdict != INCONSISTENT:
+            return False
+        return not self._runs(program) and bool(self.within([program]))
 
     def otherwise(self, program: Program) -> bool:
         """Whether a program that was asked about fails in the same stage, in other words or in another respect."""

@@ -84,7 +84,7 @@ def test_what_stops_before_any_operator_is_converted_is_no_operators_own(
         ("/project/src/codegen_llvm.cc:<module>:1614", "no sum", "an empty input", False),
     ],
 )
-def test_one_line_of_native_code_that_has_no_dtype_is_one_cause(
+def test_one_line_of_a_code_generator_that_has_no_dtype_is_one_cause(
     frame: str, message: str, told: str, alike: bool
 ) -> None:
     """TVM's LLVM has no sum of bool, whether `add` or `scatter_reduce` wants one."""
@@ -97,6 +97,10 @@ def test_one_line_of_native_code_that_has_no_dtype_is_one_cause(
 
     first = of("F1", "Scatter", "/project/src/codegen_llvm.cc:<module>:1614", "no sum", "bool inputs")
     assert one(first, of("F2", "Add", frame, message, told)) is alike
+    checks = "/project/src/relax/struct_info.cc:<module>:16"  # what each converter made
+    assert not one(
+        *(of(name, operator, checks, "no sum", "bool inputs") for name, operator in (("F1", "A"), ("F2", "B")))
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from opera.oracle.randomness import RANDOM
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
-from opera.programs.verdicts import INCONSISTENT, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, Outcome
 from opera.run.probe import Question
 from opera.triage.reducer.asking import Asker
 
@@ -32,3 +33,14 @@ def test_what_a_documented_limit_explains_says_nothing_of_what_none_does(
     ask.target, ask.limited = WRONG, ask.documented(programs[target])
     assert ask(list(programs.values())) == [True, not excused]
     assert ask.label(list(programs.values())) == [True, None if excused else True]
+
+
+def test_what_runs_wrongly_beside_a_crash_is_not_what_draws_other_numbers() -> None:
+    drawn = Outcome(INCONSISTENT, "infer", "value", details={RANDOM: True})
+    shown = {"Abs": WRONG, "Add": drawn, "Neg": Outcome(PASS), "Exp": Outcome(CRASH, "load")}
+    programs = {x: Instance("onnx", x, {}, (Operand("X", Tensor.of(np.ones(1, "f4"))),), ("Y",), {}) for x in shown}
+    ask = Asker(None, Question(frontend="tvm-onnx"))  # type: ignore[arg-type]
+    ask.outcomes = {programs[x].id: now for x, now in shown.items()}
+    for target, wrongly in ((Outcome(CRASH, "load"), ["Abs"]), (WRONG, [])):
+        ask.target = target
+        assert [x for x in shown if ask.runs_wrongly(programs[x])] == wrongly
