@@ -216,8 +216,10 @@ class Frontend(Protocol):
     PLACES: Regular expression → CONVERSION, INFERENCE, OPTIMISATION, KERNEL, INTERFACE (what hands values in and out) or
         MISTYPED: whose a failure is that names such a place in the compiler's sources, or says what that part alone does; the
         first that is found counts.
-    BEFORE: Modules of the library that make what the frontend is given, a tuple, where the adapter asks them first: what they
-        raise is `unexported`, and a finding of the frontend that tests them.
+    BEFORE: Modules of the library that make what the compiler works on, a tuple, where the adapter asks them first or the
+        compiler itself does: what they raise is `unexported`, and a finding of the frontend that TESTS them.
+    TESTS: Modules of the library, a tuple, that are under test here: a test for which they fail another frontend (its BEFORE)
+        is run here too, by runs that did not ask for it.
     EXPORTER: True where it is the exporter that is under test, and what runs its files only shows whether they are right.
     RUNTIME: The compiler that runs an exporter's files: whose fault it is where these are right.
     NATIVE: True where the artefact is in the compiler's own representation: no importer changes what is run.

@@ -65,6 +65,7 @@ class Torch:
             EDGE, APART, "the program in ExecuTorch's Edge dialect, before any of it is delegated, on PyTorch's kernels"
         ),
     )
+    BEFORE = torch_operators.BEFORE
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
     """It decomposes what it is given by PyTorch's own functions."""
     PYTHON = ("executorch.exir", "executorch.backends.xnnpack")

@@ -60,6 +60,7 @@ class Torch:
     VARIANTS = (Variant("live", "live", preload=("opera.libraries.torch.preload",), exports="model.tflite"),)
     PACKAGES = ("litert_torch", "litert_converter", "ai_edge_litert")
     WAYS = tflite.WAYS
+    BEFORE = torch_operators.BEFORE
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
     """It decomposes what it is given by PyTorch's own functions."""
     PYTHON = ("litert_torch.backend", "litert_torch._convert")

@@ -90,8 +90,8 @@ class Torch:
             exports="model.onnx",
         ),
     )
-    PACKAGES = PACKAGES
-    BEFORE = ("torch.export",)
+    PACKAGES = ("torch.onnx", *PACKAGES)
+    BEFORE = torch_operators.BEFORE
     EXPORTER, MAKES, RUNTIME = True, "onnx", onnxruntime.NAME
     WAYS = (*WAYS, DECOMPOSED, LATEST)
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED

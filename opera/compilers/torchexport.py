@@ -1,4 +1,7 @@
-"""torch.export as a compiler under test: it takes a module to an ExportedProgram, which all newer frontends read."""
+"""torch.export as a compiler under test: it takes a module to an ExportedProgram, which all newer frontends read.
+
+Most of them have it decomposed first, to fewer operators: that is the library's own step, whoever asks for it, and a variant.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +35,15 @@ def prepare() -> None:
     torch_live.prepare()
 
 
-class Torch:
-    """A module becomes an ExportedProgram."""
+DECOMPOSED = "decomposed"
 
-    VARIANTS = (Variant("live", "live"),)
+
+class Torch:
+    """A module becomes an ExportedProgram, as it is or decomposed."""
+
+    VARIANTS = (Variant("exported-program", "live"), Variant(DECOMPOSED, "live"))
     PACKAGES = ("torch",)
+    TESTS = torch_operators.BEFORE
     EXPORTER = True
     WAYS = (Way("unsaved", APART, "the exported program, without saving and loading it"),)
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
@@ -49,8 +56,9 @@ class Torch:
         from opera.compilers.recipes import torchexport as recipe
 
         live = torch_live.rebuilt(case)
+        load: Any = recipe.load_decomposed if case.variant == DECOMPOSED else recipe.load
         with torch.no_grad():
-            return recipe.load(live.module, live.args), live
+            return load(live.module, live.args), live
 
     def compile(self, loaded: tuple[Any, Any], case: Case) -> tuple[Any, Any]:
         """Save the program and load it again, as everybody does who hands it on."""
@@ -74,7 +82,8 @@ class Torch:
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
         own = f"{RECIPES}.torchexport"
-        return Recipe((f"{own}:load",), (f"{own}:save_and_load",), (f"{RECIPES}.torch:call",))
+        load = "load_decomposed" if involved.variant == DECOMPOSED else "load"
+        return Recipe((f"{own}:{load}",), (f"{own}:save_and_load",), (f"{RECIPES}.torch:call",))
 
 
 FRONTENDS: Mapping[str, Frontend] = {"torch": Torch()}

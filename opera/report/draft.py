@@ -59,6 +59,7 @@ COMMON = frozenset(("float32", "int64", "bool"))
 """Dtypes that a title needs not name, but for truth values that come first: these are computed with."""
 ROUTES = {
     "exported-program": "an exported program (torch.export)",
+    "decomposed": "an exported program after run_decompositions()",
     "torchscript": "traced TorchScript",
     "onnx": "an exported ONNX model",
     "tflite": "an exported TFLite model",

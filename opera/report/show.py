@@ -58,8 +58,9 @@ def findings(workspace: Workspace, wanted: Wanted, known: Known = NONE, *, as_js
     listed = sum(not x.new for x in found)
     told = "".join(f", {x}" for x in (readiness(found), f"{listed} known" if listed else "") if x)
     count = f"{len(found)} of {len(everything)}" if len(found) < len(everything) else str(len(found))
+    what = "finding" if len(everything) == 1 else "findings"
     console.print(
-        f"{count} findings{told}. opera show ID tells all of one; opera repro ID writes its script", soft_wrap=True
+        f"{count} {what}{told}. opera show ID tells all of one; opera repro ID writes its script", soft_wrap=True
     )
 
 

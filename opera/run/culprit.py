@@ -60,15 +60,16 @@ def blame(
         packages: Those of the compiler. They come first: a module of the adapter's package may belong to them.
         adapter: The module of the adapter; its whole top-level package is opera's side.
         library: Packages of the library whose exported file was given to the compiler; empty where there is none.
-        before: Those of its packages that the adapter asks for a model before it asks the compiler.
+        before: Those of its packages that make what the compiler works on (`torch.export`): asked by the adapter before it
+            asks the compiler, or by the compiler itself.
     """
     links = list(_links(error.__traceback__))
-    names = [str(link.tb_frame.f_globals.get("__name__", "")) for link in links]
+    names = _names(error)
     ours = ("opera", adapter if within(adapter, packages) else adapter.partition(".")[0])
     sides = [within(name, ours) and not within(name, packages) for name in names]
     last = max((place for place, own in enumerate(sides) if own), default=-1)
     below = names[last + 1 :]
-    if below and within(below[0], before):
+    if (below and within(below[0], before)) or asked(error, packages, before):
         return LIBRARY
     if any(within(name, packages) for name in below):
         return COMPILER
@@ -77,6 +78,22 @@ def blame(
     if not links or isinstance(error, MISTAKES):
         return OPERA
     return _by_line(error, links[-1], packages, library)
+
+
+def asked(error: BaseException, packages: tuple[str, ...], before: tuple[str, ...]) -> bool:
+    """Whether it came out of a module of `before` that a function of the packages called, with none of these below it again.
+
+    Where one exception was made of another, the first of them tells: that is what went wrong. A package that holds `before`
+    itself, as `torch` does, is no caller of it.
+    """
+    if not before:
+        return False
+    while error.__cause__ is not None and error.__cause__.__traceback__ is not None:
+        error = error.__cause__
+    callers = tuple(x for x in packages if not any(within(y, (x,)) for y in before))
+    names = _names(error)
+    last = max((place for place, name in enumerate(names) if within(name, callers)), default=-1)
+    return 0 <= last < len(names) - 1 and within(names[last + 1], before)
 
 
 def frames(error: BaseException, most: int = 40) -> tuple[str, ...]:
@@ -93,6 +110,11 @@ def frames(error: BaseException, most: int = 40) -> tuple[str, ...]:
 
 def _file(code: CodeType) -> str:
     return code.co_filename.rpartition("/site-packages/")[2] if code.co_filename[:1] != "<" else "?"
+
+
+def _names(error: BaseException) -> list[str]:
+    """Return the modules that an exception came through, outermost first."""
+    return [str(link.tb_frame.f_globals.get("__name__", "")) for link in _links(error.__traceback__)]
 
 
 def _links(link: TracebackType | None) -> Iterable[TracebackType]:

@@ -33,7 +33,7 @@ class Conclusion(msgspec.Struct, frozen=True):
     """What an exception means: the fields of records.Outcome of the same names, and the hooks that failed meanwhile.
 
     `claimed` is what the compiler declares, where its refusal contradicts that, and `omission` what it has in common with
-    refusals of other operators that are one omission with it.
+    refusals of other operators that are one omission with it. `asked` is what of the library (Frontend.BEFORE) failed.
     """
 
     verdict: str
@@ -42,10 +42,11 @@ class Conclusion(msgspec.Struct, frozen=True):
     hooks: dict[str, str] = {}
     claimed: str = ""
     omission: str = ""
+    asked: str = ""
 
     def details(self, before: dict[str, Any]) -> dict[str, Any]:
         """Return the details of an outcome, with what is claimed in place of what was said of that before."""
-        said = {"claimed": self.claimed, "omission": self.omission}
+        said = {"claimed": self.claimed, "omission": self.omission, "asked": self.asked}
         return {key: value for key, value in before.items() if key not in said} | {
             key: value for key, value in said.items() if value
         }
@@ -102,8 +103,8 @@ def conclude(frontend: Frontend, case: Case, stage: str, seen: Seen, error: Base
         return Conclusion(ERROR, symptom, message, hooks)
     if seen.blame == culprit.LIBRARY:
         before = " and ".join(getattr(frontend, "BEFORE", ()))
-        what = f"{before} makes no model of it" if before else "the library cannot read what it exported"
-        return Conclusion(UNEXPORTED, symptom, cut(f"{what}: {message}"), hooks)
+        what = f"{before} fails" if before else "the library cannot read what it exported"
+        return Conclusion(UNEXPORTED, symptom, cut(f"{what}: {message}"), hooks, asked=before)
     return Conclusion(CRASH, symptom, message, hooks)
 
 

@@ -13,6 +13,7 @@ OWN = {
     "live": ("given as an object", "an object"),
     "saved-model": ("given as a SavedModel", "a SavedModel"),
     "exported-program": ("as an exported program", "an exported program"),
+    "decomposed": ("after run_decompositions()", "a program that is decomposed"),
     "torchscript": ("as TorchScript", "TorchScript"),
 }
 """Variant that takes the library's own model → the route, and what is given by it."""

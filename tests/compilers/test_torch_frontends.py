@@ -26,7 +26,8 @@ from opera.libraries.torch import library  # noqa: E402
 from opera.oracle.comparison import compare  # noqa: E402
 from opera.programs.migrated import read_values  # noqa: E402
 from opera.programs.program import Captured, Provenance  # noqa: E402
-from opera.run import culprit  # noqa: E402
+from opera.programs.verdicts import UNEXPORTED, Seen  # noqa: E402
+from opera.run import culprit, judge  # noqa: E402
 
 ROUTES: list[Any] = [
     pytest.param(
@@ -39,6 +40,7 @@ ROUTES: list[Any] = [
     )
     for compiler in (tvm, openvino, inductor, torchexport, onnxexport)
     for variant in compiler.FRONTENDS["torch"].VARIANTS
+    if variant.name != torchexport.DECOMPOSED  # of the artefact of another
 ]
 each = pytest.mark.parametrize(("compiler", "artefact"), ROUTES)
 X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -144,6 +146,28 @@ def test_what_torch_export_raises_by_itself_is_not_the_onnx_exporters(make, run)
         before = getattr(frontend, "BEFORE", ())
         packages, adapter = culprit.packages_of(compiler, frontend), culprit.adapter_of(frontend)
         assert (stage, culprit.blame(error, packages, adapter, (), before)) == ("load", whose)
+
+
+@pytest.mark.parametrize(("compiler", "artefact"), [(tvm, "pt2"), (openvino, "pt2"), (onnxexport, "live")])
+def test_what_pytorchs_decompositions_raise_is_not_the_compilers_that_asked(compiler, artefact, make, run):
+    """`take` at an index of rank 0: its decomposition wants the number, which a program does not know."""
+    case, _ = make(artefact, "torch.take", torch.tensor([1, 2]), torch.tensor(0))
+    frontend = compiler.FRONTENDS["torch"]
+    stage, error = run(compiler, case)
+    packages, adapter = culprit.packages_of(compiler, frontend), culprit.adapter_of(frontend)
+    assert stage == "load" and culprit.blame(error, packages, adapter, (), ()) == culprit.COMPILER
+    assert culprit.blame(error, packages, adapter, (), frontend.BEFORE) == culprit.LIBRARY
+    found = judge.conclude(frontend, case, stage, Seen(judge.observed(error, ""), culprit.LIBRARY, ()), error)
+    assert (found.verdict, found.details({})) == (UNEXPORTED, {"asked": "torch.export"})
+
+
+def test_pytorchs_decompositions_are_a_variant_of_torch_export(make, run):
+    case, _ = make("live", "torch.take", torch.tensor([1, 2]), torch.tensor(0))
+    assert run(torchexport, case)[0] == "done"
+    stage, error = run(torchexport, msgspec.structs.replace(case, variant=torchexport.DECOMPOSED))
+    assert stage == "load" and torchexport.FRONTENDS["torch"].unsupported(case, stage, error) is None
+    case, _ = make("live", "torch.sub", X, X)
+    assert run(torchexport, msgspec.structs.replace(case, variant=torchexport.DECOMPOSED))[0] == "done"
 
 
 @pytest.mark.parametrize("compiler", [tvm, openvino])

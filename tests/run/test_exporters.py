@@ -34,4 +34,8 @@ def test_what_the_exporter_drops_is_the_exporters_finding(workspace) -> None:
 
 def test_who_exports_what_is_said_by_the_frontends() -> None:
     assert exporters.makers("torch", "onnx") == ["onnxexport"] == exporters.makers("keras", "onnx")
+    assert (
+        exporters.testers("torch", "torch.export") == ["torchexport"]
+        and exporters.testers("keras", "torch.export") == []
+    )
     assert exporters.makers("keras", "tflite") == ["tflite"] and exporters.makers("torch", "pt2") == []

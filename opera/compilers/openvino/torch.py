@@ -43,6 +43,7 @@ class Torch(Onnx):
         Variant("onnx", "onnx", after="rejected"),
     )
 
+    BEFORE = torch_operators.BEFORE
     WAYS = (
         *Onnx.WAYS,
         Way(

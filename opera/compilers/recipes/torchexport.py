@@ -9,6 +9,10 @@ def load(model, args):
     return torch.export.export(model, args, strict=False)
 
 
+def load_decomposed(model, args):
+    return torch.export.export(model, args, strict=False).run_decompositions()
+
+
 def save_and_load(program):
     file = io.BytesIO()
     torch.export.save(program, file)

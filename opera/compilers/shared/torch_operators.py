@@ -10,6 +10,9 @@ from opera.compilers.shared.packing import Refusal
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 
+BEFORE = ("torch.export",)
+"""It makes the program that frontends are given, and decomposes it where they ask: what it raises is PyTorch's."""
+
 UNPATCHED = {"OPERA_UNPATCHED": "1"}
 """The environment in which opera.libraries.torch.preload and torch_export leave PyTorch as it is."""
 

@@ -29,6 +29,7 @@ class Torch:
 
     VARIANTS = (Variant("exported-program", "pt2", preload=PRELOAD),)
     PACKAGES = ("torch_tensorrt", "tensorrt", "tensorrt_bindings")
+    BEFORE = torch_operators.BEFORE
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
     """It decomposes what it is given by PyTorch's own functions."""
     PLACES: Mapping[str, str] = {

@@ -36,6 +36,7 @@ class Torch(Onnx):
         Variant("onnx", "onnx", after="rejected", preload=importer.PRELOAD, trial=importer.QUICK),
     )
     PYTHON = ("tvm.relax.frontend.torch",)
+    BEFORE = torch_operators.BEFORE
     WAYS = (
         *Onnx.WAYS,
         Way(NARROWED, LOWERED, "the operator of it without which all is right", "load", ("pt2",)),
