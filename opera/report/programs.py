@@ -75,7 +75,9 @@ def lines(program: Program) -> Iterator[str]:
         arguments = [names.get(x.name, "None") if x.value is not None else "None" for x in own]
         while arguments and arguments[-1] == "None" and "opset" not in call.context:  # a node may name nothing
             arguments.pop()
-        params = [f"{key}={given(value)}" for key, value in call.params.items()]
+        places = {x: place for place, x in enumerate(_order(call))}
+        named = sorted(call.params.items(), key=lambda x: places.get(x[0], len(places)))
+        params = [f"{key}={given(value)}" for key, value in named]
         returned = [x or "_" for x in call.outputs]
         while returned and returned[-1] == "_":
             returned.pop()
@@ -84,6 +86,13 @@ def lines(program: Program) -> Iterator[str]:
         yield f"{f'{results} = ' if results else ''}{call.operator}({', '.join([*arguments, *params])}){note}"
     if isinstance(program, Graph):
         yield f"return {', '.join(program.outputs)}"
+
+
+def _order(call: Instance) -> Iterator[str]:
+    """Yield the names of a call's arguments as it was written, where that is known."""
+    for how in call.context.values():
+        if isinstance(how, dict) and {"args", "kwargs"} <= how.keys():
+            yield from (x for x in (*how["args"], *how["kwargs"]) if isinstance(x, str))
 
 
 def _notes(call: Instance) -> str:

@@ -206,6 +206,7 @@ def test_onnx_pairs_are_complex_numbers_again(make, run):
 CONVERTERS = [
     ("torch.cos", (X,), "base_fx_graph_translator:BaseFXGraphImporter._unary_op[cos.default]"),
     ("torch.sin", (X,), "base_fx_graph_translator:BaseFXGraphImporter._unary_op[sin.default]"),
+    ("torch.mm", (X, X.T), "base_fx_graph_translator:BaseFXGraphImporter._binary_op[matmul(out_dtype='float32')]"),
     ("torch.outer", (X[0], X[1]), "base_fx_graph_translator:BaseFXGraphImporter._binary_op[mul.Tensor]"),
     ("torch.nn.functional.relu", (X,), "base_fx_graph_translator:BaseFXGraphImporter._unary_op[relu.default]"),
     ("torch.clone", (X,), "exported_program_translator:ExportedProgramImporter.create_convert_map[clone.default]"),

@@ -6,6 +6,8 @@ import inspect
 import itertools
 import re
 import traceback
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from opera import precision
@@ -123,7 +125,10 @@ def _named(key: str) -> str:
     from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
     converter = ExportedProgramImporter().convert_map.get(key)
-    return key if converter is None else _called(converter.__code__, converter.__module__, key)
+    if converter is None:
+        return key
+    held = inspect.getclosurevars(converter).nonlocals
+    return _called(converter.__code__, converter.__module__, key, held)
 
 
 def _sources(case: Case) -> list[str]:
@@ -161,12 +166,21 @@ def _raised(error: BaseException | None) -> str:
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__ if error is not None else None)]
     for caller, frame in itertools.pairwise(frames):
         if caller.f_code.co_name == "_translate_fx_graph" and "func_name" in caller.f_locals:
-            return _called(frame.f_code, str(frame.f_globals.get("__name__")), str(caller.f_locals["func_name"]))
+            held = {x: frame.f_locals.get(x) for x in frame.f_code.co_freevars}
+            module, key = str(frame.f_globals.get("__name__")), str(caller.f_locals["func_name"])
+            return _called(frame.f_code, module, key, held)
     return torch_operators.decomposing(error)
 
 
-def _called(code: Any, module: str, key: str) -> str:
-    """Name a converter; a closure or lambda, whose qualified name others share, gets the operator added."""
+def _called(code: Any, module: str, key: str, held: Mapping[str, Any]) -> str:
+    """Name a converter; a closure or lambda, whose qualified name others share, gets the operator added.
+
+    Of one that `held` a function with arguments of its own, that is added, which the table has for several operators alike:
+    mm, bmm and matmul are `partial(matmul, out_dtype="float32")`.
+    """
     name = re.sub(r"\.<locals>\.(?:convert|<lambda>)$", "", code.co_qualname)
     shared = name != code.co_qualname
+    for bound in (x for x in held.values() if isinstance(x, partial)):
+        given = ", ".join([*map(repr, bound.args), *(f"{x}={y!r}" for x, y in bound.keywords.items())])
+        key = f"{bound.func.__name__}({given})"
     return f"{module.rsplit('.', 1)[-1]}:{name}" + (f"[{key}]" if shared else "")

@@ -45,9 +45,14 @@ class Instrumentation(msgspec.Struct, frozen=True):
 
 
 class _Api(msgspec.Struct, frozen=True):
-    """name → object of all operators, callable → name (also of what is denied), and callable → override of its signature."""
+    """name → object of all operators, callable → name (also of what is denied), and callable → override of its signature.
+
+    Of names of one callable in one namespace, that of an ATen operator counts: `mm`, and neither `dsmm` nor `spmm`; `abs`, and
+    not `__abs__`. `aliases` are the others, which instances may still have.
+    """
 
     objects: dict[str, Any]
+    aliases: dict[str, Any]
     names: dict[Any, str]
     overrides: dict[Any, Callable[..., Any]]
 
@@ -81,10 +86,11 @@ def public_name(func: Any) -> str | None:
 
 def resolve(operator: str) -> Any:
     """Return the callable, property or module class of an operator. Raises CorpusError for all other names."""
-    try:
-        return _api().objects[operator]
-    except KeyError:
-        raise CorpusError(f"PyTorch has no operator called {operator[:100]!r} that opera knows") from None
+    api = _api()
+    found = api.objects.get(operator, api.aliases.get(operator))
+    if found is None:
+        raise CorpusError(f"PyTorch has no operator called {operator[:100]!r} that opera knows")
+    return found
 
 
 def operators() -> list[str]:
@@ -176,14 +182,27 @@ def _api() -> _Api:
         overrides = torch.overrides.get_testing_overrides()
         listed = torch.overrides.get_overridable_functions()
         known = {func for functions in listed.values() for func in functions if func.__hash__ is not None}
-        api = _Api({}, {}, overrides)
+        api = _Api({}, {}, {}, overrides)
         for name, found in (*_functions(known), *_methods(known), *_properties(), *_modules()):
+            other = api.names.get(found)
+            if other is not None and _is_alias(other, name) and denied(name) is None:
+                api.aliases.update({x: y for x, y in api.objects.items() if x == other})
+                api.objects.pop(other, None)
+                del api.names[found]  # so that its key is the callable of this name
             if api.names.setdefault(found, name) == name and denied(name) is None:
                 api.objects[name] = found
     for name in instrumentation().operators.properties:
         getter = getattr(torch.Tensor, name).__get__
         api.names[getter] = f"torch.Tensor.{name}"
     return api
+
+
+def _is_alias(name: str, other: str) -> bool:
+    """Whether a name is another one's in its namespace, and of the two only the other is an ATen operator's."""
+    import torch
+
+    (space, one), (same, known) = (x.rsplit(".", 1) for x in (name, other))
+    return space == same and hasattr(torch.ops.aten, known) and not hasattr(torch.ops.aten, one)
 
 
 def _functions(known: set[Any]) -> Iterator[tuple[str, Any]]:

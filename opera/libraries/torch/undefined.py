@@ -31,7 +31,7 @@ hardshrink hardtanh heaviside hsplit hstack imag index_copy index_fill index_put
 isinf isnan isneginf isposinf isreal kthvalue le less less_equal logical_and logical_not logical_or logical_xor
 lshift lt masked_fill masked_scatter masked_select max max_pool1d max_pool2d max_pool3d maximum meshgrid min minimum
 mode moveaxis movedim msort nan_to_num narrow ne neg negative nextafter nonzero not_equal one_hot ones ones_like or
-pad permute pixel_shuffle pixel_unshuffle pos positive put ravel real relu relu6 repeat repeat_interleave reshape
+pad permute pixel_shuffle pixel_unshuffle positive put ravel real relu relu6 repeat repeat_interleave reshape
 roll rot90 rshift scatter searchsorted select select_scatter setitem sgn sign signbit slice_scatter sort split
 split_with_sizes squeeze stack swapaxes swapdims t take take_along_dim tensor_split threshold tile topk transpose
 tril tril_indices triu triu_indices trunc unbind unflatten unfold unique unique_consecutive unsqueeze view view_as

@@ -447,15 +447,20 @@ def as_number(program: Instance) -> Iterator[Instance]:
 
 def as_tensor(program: Instance, known: Mapping[str, Value]) -> Iterator[Instance | None]:
     """Yield a call with a whole number in place of each fraction that has no default, or 2.0 in place of a whole one; and
-    with a tensor in place of either, in the form of its first one: `x / y`."""
+    with a tensor in place of either, in the form of its first one: `x / y`; of a call without any, of no axes."""
     first = next((x.value for x in program.inputs if isinstance(x.value, Tensor)), None)
-    for name, number in program.params.items() if first is not None and _listed(program) else ():
+    for name, number in program.params.items() if _listed(program) else ():
         plain = (
             isinstance(number, int | float) and not isinstance(number, bool) and known.get(name) in (None, NO_DEFAULT)
         )
         if plain and not (smaller.is_axes(name) or smaller.SIZED.search(name)):
             yield smaller.with_param(program, name, 2 if isinstance(number, float) else 2.0)
-            filled = simpler.numbered(np.full(first.shape, number), first.dtype)  # type: ignore[union-attr]
+            own = (
+                ("float32" if isinstance(number, float) else "int64", ())
+                if first is None
+                else (first.dtype, first.shape)
+            )
+            filled = simpler.numbered(np.full(own[1], number), own[0])
             left = {key: value for key, value in program.params.items() if key != name}
             yield msgspec.structs.replace(program, inputs=(*program.inputs, Operand(name, filled)), params=left)
 

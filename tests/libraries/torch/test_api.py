@@ -98,3 +98,9 @@ def test_formals_that_are_stated_are_names_that_torch_takes() -> None:
         unlike += [f"{name}: {x}" for x in stated if schemas and x.lstrip("*") not in taken]
     assert unlike == []
     assert torch_api.formals("torch.Tensor.logsumexp") == ["input", "dim", "keepdim"]
+
+
+def test_of_names_of_one_callable_that_of_an_aten_operator_counts():
+    assert {torch_api.public_name(x) for x in (torch.mm, torch.spmm, torch.dsmm)} == {"torch.mm"}
+    assert torch_api.public_name(torch.Tensor.__neg__) == "torch.Tensor.neg"
+    assert torch_api.resolve("torch.dsmm") == torch.mm and "torch.dsmm" not in torch_api.operators()

@@ -11,6 +11,7 @@ import pytest
 
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import NO_DEFAULT, Named, Tensor
+from opera.report.programs import lines
 from opera.triage.conditions import near, varied
 from opera.triage.conditions.circumstances import Borne, borne_out
 from opera.triage.conditions.deciding import Decided
@@ -39,6 +40,16 @@ def test_a_number_takes_the_place_of_each_tensor_beside_another_one() -> None:
     assert all(x.context == call(x=0, y=0).context for x in made), "it is written in the same place"
     assert not list(near.as_number(call(x=I64([1]))))
     assert not list(near.as_number(call(x=I64([1]), y=I64([1]), written=False))), "a node takes tensors alone"
+
+
+def test_a_tensor_without_axes_takes_the_place_of_a_number_where_no_other_one_is() -> None:
+    """`linspace(1, 4, 3, dtype=float64)`: a compiler may read an end that is a tensor otherwise."""
+    program = msgspec.structs.replace(call(), params={"start": 1, "stop": 4.0})
+    program.context["call"]["args"].extend(program.params)  # type: ignore[index, call-overload]
+    made = [x for x in near.as_tensor(program, {}) if x is not None and x.inputs]
+    told = [[(y.name, y.value.dtype, y.value.shape) for y in x.inputs] for x in made]
+    assert told == [[("start", "int64", ())], [("stop", "float32", ())]]
+    assert list(lines(made[1])) == ["stop = float32[]: 4", "Any(stop, start=1)"]
 
 
 @pytest.mark.parametrize(
